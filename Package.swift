@@ -1,0 +1,106 @@
+// swift-tools-version: 6.1
+import PackageDescription
+
+/// Every target is Swift 6 with these on top; `make` adds warnings-as-errors for this package alone.
+let strict: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+]
+
+/// C sources see the GNU names of glibc (`renameat2`, `statx`, `copy_file_range`).
+let gnu: [CSetting] = [.define("_GNU_SOURCE")]
+
+func module(_ name: String, path: String? = nil, _ dependencies: [Target.Dependency]) -> Target {
+    .target(name: name, dependencies: dependencies, path: path, swiftSettings: strict)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .testTarget(name: name, dependencies: dependencies, swiftSettings: strict)
+}
+
+let collections: Target.Dependency = .product(name: "Collections", package: "swift-collections")
+let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
+
+let package = Package(
+    name: "PromiseFS",
+    products: [
+        .executable(name: "promisefs", targets: ["promisefs"]),
+        .library(name: "PromiseKit", targets: ["PromiseKit"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
+        .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+    ],
+    targets: [
+        // Values and the operating system.
+        module("PromiseCore", [collections]),
+        .target(name: "CPromiseSystem", cSettings: gnu),
+        module("PromiseSystem", ["CPromiseSystem", "PromiseCore"]),
+        // What is here, what is there, and what brings them together.
+        module("PromiseIndex", ["PromiseCore", "PromiseSystem", .product(name: "GRDB", package: "GRDB.swift")]),
+        module("PromiseContent", ["PromiseCore", "PromiseSystem", "PromiseIndex"]),
+        module("PromiseProvider", ["PromiseCore", "PromiseSystem"]),
+        module("PromiseFolder", ["PromiseCore", "PromiseSystem", "PromiseProvider", logging]),
+        module(
+            "PromiseSync",
+            ["PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", collections, logging]),
+        module("PromiseFilesystem", ["PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseSync", logging]),
+        // Everything that speaks FUSE.
+        .systemLibrary(name: "CFuse", path: "Mount/CFuse", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),
+        .target(
+            name: "CFuseTransport", dependencies: ["CFuse"], path: "Mount/CFuseTransport",
+            cSettings: gnu + [.define("_FILE_OFFSET_BITS", to: "64")]),
+        module(
+            "PromiseMount", path: "Mount/PromiseMount",
+            ["CFuse", "CFuseTransport", "PromiseCore", "PromiseSystem", "PromiseFilesystem", logging]),
+        // One domain, and how programs reach it.
+        module(
+            "PromiseDomain",
+            [
+                "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", "PromiseFolder",
+                "PromiseSync", "PromiseFilesystem", "PromiseMount", logging,
+            ]),
+        module("PromiseWire", []),
+        module(
+            "PromiseControl",
+            ["PromiseWire", "PromiseCore", "PromiseDomain", logging, .product(name: "Hummingbird", package: "hummingbird")]),
+        module(
+            "PromiseKit",
+            [
+                "PromiseWire", .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "NIOCore", package: "swift-nio"),
+            ]),
+        .executableTarget(
+            name: "promisefs",
+            dependencies: [
+                "PromiseCore", "PromiseSystem", "PromiseDomain", "PromiseControl", "PromiseKit", "PromiseWire", logging,
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            swiftSettings: strict),
+        // Tests.
+        .target(
+            name: "PromiseTestSupport", dependencies: ["PromiseCore", "PromiseSystem", "PromiseProvider"],
+            path: "Tests/PromiseTestSupport", swiftSettings: strict),
+        tests("PromiseCoreTests", ["PromiseCore", "PromiseTestSupport"]),
+        tests("PromiseSystemTests", ["PromiseCore", "PromiseSystem", "PromiseTestSupport"]),
+        tests("PromiseIndexTests", ["PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseTestSupport"]),
+        tests("PromiseContentTests", ["PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseTestSupport"]),
+        tests("PromiseFolderTests", ["PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseFolder", "PromiseTestSupport"]),
+        tests(
+            "PromiseSyncTests",
+            [
+                "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", "PromiseSync",
+                "PromiseTestSupport",
+            ]),
+        tests("PromiseFilesystemTests", ["PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseFilesystem", "PromiseTestSupport"]),
+        tests("StyleTests", ["PromiseSystem"]),
+        tests("MountTests", ["PromiseSystem", "PromiseTestSupport"]),
+    ],
+    swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,31 @@
+#pragma once
+// What Swift cannot import from glibc: variadic calls, macros, and calls that need _GNU_SOURCE.
+// No logic lives here. Every function returns what the system call returns and leaves errno as it set it.
+// Only <stdint.h> and <stddef.h>: a header of glibc's included here would belong to this module instead of Glibc.
+#include <stddef.h>
+#include <stdint.h>
+
+// Removable when Swift imports variadic functions.
+int cps_open_at(int folder, const char *_Nonnull path, int flags, unsigned mode);
+
+// Removable when the Glibc module exports the calls behind _GNU_SOURCE.
+int cps_rename_at(int from_folder, const char *_Nonnull from, int to_folder, const char *_Nonnull to, unsigned flags);
+int64_t cps_copy_file_range(int from, int64_t from_offset, int to, int64_t to_offset, size_t count);
+int cps_fallocate(int descriptor, int mode, int64_t offset, int64_t count);
+int cps_punch_hole(int descriptor, int64_t offset, int64_t count);
+int cps_clone(int from, int to);
+void cps_set_thread_name(const char *_Nonnull name);
+
+struct cps_file_status {
+  uint64_t inode, device, size, blocks, device_number;
+  uint32_t mode, links, owner, group;
+  int64_t access_time, modification_time, change_time, birth_time; // nanoseconds; birth_time 0 when unknown
+};
+// statx(2) without following links; `path` may be "" to ask for the descriptor itself.
+int cps_status_at(int folder, const char *_Nonnull path, struct cps_file_status *_Nonnull status);
+
+// name_to_handle_at(2): the file system's own stable name of a file, which survives renames and is not given to
+// another file when the inode number is. `size` is the room in `handle`; returns the length or -1.
+int cps_file_handle_at(int folder, const char *_Nonnull path, uint8_t *_Nonnull handle, unsigned size, int *_Nonnull type);
+
+enum { CPS_RENAME_NOREPLACE = 1, CPS_RENAME_EXCHANGE = 2 };

@@ -1,0 +1,71 @@
+#include "CPromiseSystem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+int cps_open_at(int folder, const char *path, int flags, unsigned mode) { return openat(folder, path, flags, mode); }
+
+int cps_rename_at(int from_folder, const char *from, int to_folder, const char *to, unsigned flags) {
+  return renameat2(from_folder, from, to_folder, to, flags);
+}
+
+int64_t cps_copy_file_range(int from, int64_t from_offset, int to, int64_t to_offset, size_t count) {
+  off64_t in = from_offset, out = to_offset;
+  return copy_file_range(from, &in, to, &out, count, 0);
+}
+
+int cps_fallocate(int descriptor, int mode, int64_t offset, int64_t count) {
+  return fallocate(descriptor, mode, offset, count);
+}
+
+int cps_punch_hole(int descriptor, int64_t offset, int64_t count) {
+  return fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, count);
+}
+
+int cps_clone(int from, int to) { return ioctl(to, FICLONE, from); }
+
+void cps_set_thread_name(const char *name) { pthread_setname_np(pthread_self(), name); }
+
+static int64_t nanoseconds(struct statx_timestamp t) { return t.tv_sec * 1000000000LL + t.tv_nsec; }
+
+int cps_status_at(int folder, const char *path, struct cps_file_status *status) {
+  struct statx s;
+  int r = statx(folder, path, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_BASIC_STATS | STATX_BTIME, &s);
+  if (r < 0) return r;
+  status->inode = s.stx_ino;
+  status->device = makedev(s.stx_dev_major, s.stx_dev_minor);
+  status->size = s.stx_size;
+  status->blocks = s.stx_blocks;
+  status->device_number = makedev(s.stx_rdev_major, s.stx_rdev_minor);
+  status->mode = s.stx_mode;
+  status->links = s.stx_nlink;
+  status->owner = s.stx_uid;
+  status->group = s.stx_gid;
+  status->access_time = nanoseconds(s.stx_atime);
+  status->modification_time = nanoseconds(s.stx_mtime);
+  status->change_time = nanoseconds(s.stx_ctime);
+  status->birth_time = s.stx_mask & STATX_BTIME ? nanoseconds(s.stx_btime) : 0;
+  return 0;
+}
+
+int cps_file_handle_at(int folder, const char *path, uint8_t *handle, unsigned size, int *type) {
+  union {
+    struct file_handle head;
+    char room[sizeof(struct file_handle) + MAX_HANDLE_SZ];
+  } buffer;
+  buffer.head.handle_bytes = MAX_HANDLE_SZ;
+  int mount = 0;
+  if (name_to_handle_at(folder, path, &buffer.head, &mount, *path ? 0 : AT_EMPTY_PATH) < 0) return -1;
+  if (buffer.head.handle_bytes > size) { errno = EOVERFLOW; return -1; }
+  memcpy(handle, buffer.head.f_handle, buffer.head.handle_bytes);
+  *type = buffer.head.handle_type;
+  return (int)buffer.head.handle_bytes;
+}

@@ -1,0 +1,99 @@
+package import PromiseCore
+package import PromiseSystem
+
+import Glibc
+
+/// The content files of one domain, named by node and generation: `FOLDER/af/12ab.3` holds node 0x12ab, generation 3.
+///
+/// Replacing content is a file of the next generation and an index commit, never an overwrite; what no index row names
+/// is rubbish and is removed at start. Thread-safe: it has no state but the folder.
+package final class ContentStore: Sendable {
+    private let folder: [UInt8]
+
+    /// Makes the folder and its 256 parts when they are missing.
+    package init(folder: [UInt8]) throws(Failure) {
+        self.folder = folder
+        do throws(SystemError) {
+            try makeFolders(folder, label: "content.folder")
+            for part in 0...255 {
+                let path = folder + [0x2F] + Array(hexadecimal(UInt8(part)).utf8)
+                do throws(SystemError) { try makeFolder(path, label: "content.part") } catch where error.errno == EEXIST {}
+            }
+        } catch {
+            throw Failure(error)
+        }
+    }
+
+    /// A new content file of `size` zero bytes that take no disk. One that exists is rubbish of a crash and emptied.
+    package func create(_ node: NodeID, _ generation: Generation, size: UInt64 = 0) throws(Failure) -> Descriptor {
+        do throws(SystemError) {
+            let file = try Descriptor.open(
+                path(node, generation), flags: O_RDWR | O_CREAT | O_TRUNC, mode: 0o600, label: "content.create")
+            if size > 0 { try truncate(file.number, to: size, label: "content.size") }
+            return file
+        } catch {
+            throw Failure(error)
+        }
+    }
+
+    /// Throws `.corrupted` when the index names a file that is not there.
+    package func open(_ node: NodeID, _ generation: Generation, writable: Bool = true) throws(Failure) -> Descriptor {
+        do throws(SystemError) {
+            return try Descriptor.open(path(node, generation), flags: writable ? O_RDWR : O_RDONLY, label: "content.open")
+        } catch {
+            if error.errno == ENOENT { throw Failure(.corrupted, "the local content of node \(node) is missing: run 'promisefs verify'") }
+            throw Failure(error)
+        }
+    }
+
+    /// Nil when there is no such file.
+    package func status(_ node: NodeID, _ generation: Generation) throws(Failure) -> FileStatus? {
+        do throws(SystemError) {
+            return try FileStatus.of(path(node, generation), label: "content.status")
+        } catch {
+            if error.errno == ENOENT { return nil }
+            throw Failure(error)
+        }
+    }
+
+    /// Removing what is not there is done. Readers that have the file open keep it.
+    package func remove(_ node: NodeID, _ generation: Generation) throws(Failure) {
+        do throws(SystemError) {
+            try unlink(path(node, generation), label: "content.remove")
+        } catch {
+            if error.errno != ENOENT { throw Failure(error) }
+        }
+    }
+
+    /// Every content file with its node and generation, in no order; files with other names are skipped.
+    package func forEachFile(_ body: (NodeID, Generation) throws(Failure) -> Void) throws(Failure) {
+        for part in 0...255 {
+            let names: [(name: [UInt8], inode: UInt64)]
+            do throws(SystemError) {
+                let path = folder + [0x2F] + Array(hexadecimal(UInt8(part)).utf8)
+                names = try listFolder(Descriptor.open(path, flags: O_RDONLY | O_DIRECTORY, label: "content.list"), label: "content.list")
+            } catch {
+                throw Failure(error)
+            }
+            for (name, _) in names {
+                let parts = String(decoding: name, as: UTF8.self).split(separator: ".")
+                guard parts.count == 2, let node = UInt64(parts[0], radix: 16), let generation = UInt64(parts[1]) else { continue }
+                try body(NodeID(node), Generation(generation))
+            }
+        }
+    }
+
+    /// Free and total bytes of the disk that holds the store, for this user. statvfs(3).
+    package func space() -> (free: UInt64, total: UInt64) {
+        var status = statvfs()
+        let result = withCPath(folder) { path in statvfs(path, &status) }
+        guard result == 0 else { return (0, 0) }
+        let block = UInt64(status.f_frsize)
+        return (UInt64(status.f_bavail) * block, UInt64(status.f_blocks) * block)
+    }
+
+    private func path(_ node: NodeID, _ generation: Generation) -> [UInt8] {
+        let name = String(node.rawValue, radix: 16) + "." + String(generation.rawValue)
+        return folder + [0x2F] + Array(hexadecimal(UInt8(node.rawValue & 0xFF)).utf8) + [0x2F] + Array(name.utf8)
+    }
+}

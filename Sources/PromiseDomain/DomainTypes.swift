@@ -1,0 +1,131 @@
+package import PromiseCore
+
+/// How a domain is to be opened and mounted.
+package struct DomainConfiguration: Sendable {
+    package var name: String
+    /// As in the design: `folder:/path`.
+    package var provider: String
+    /// Absolute bytes of the folder that holds index, content and lock.
+    package var stateFolder: [UInt8]
+    /// Absolute bytes; resolved before anything changes the working directory.
+    package var mountPoint: [UInt8]
+    /// Bytes of content kept at most; nil: as much as the disk allows.
+    package var cacheLimit: UInt64?
+    /// Quiet time after the last change of an item before the provider is told.
+    package var uploadDelay: Duration = .seconds(2)
+    /// Between two looks at a provider that cannot push changes.
+    package var pollInterval: Duration = .seconds(30)
+    /// How long a request on the mount may wait for the provider.
+    package var requestDeadline: Duration = .seconds(30)
+    package var isReadOnly = false
+    package var allowsPassthrough = true
+    package var allowsRings = true
+    /// As mount(8): allow_other, uid=, gid=, …
+    package var mountOptions: [String] = []
+
+    package init(name: String, provider: String, stateFolder: [UInt8], mountPoint: [UInt8]) {
+        self.name = name
+        self.provider = provider
+        self.stateFolder = stateFolder
+        self.mountPoint = mountPoint
+    }
+}
+
+/// What `status` shows.
+package struct DomainStatus: Sendable {
+    package enum Connection: String, Sendable { case online, offline, connecting, failing }
+
+    package var name: String
+    package var provider: String
+    package var capabilities: [String]
+    package var mountPoint: [UInt8]
+    package var stateFolder: [UInt8]
+    package var processID: Int32
+    package var connection: Connection
+    /// Why it is not online.
+    package var connectionMessage: String?
+    /// `device` or `io_uring`.
+    package var transport: String
+    package var hasPassthrough: Bool
+    /// Why there is no passthrough.
+    package var passthroughMessage: String?
+    package var isReadOnly: Bool
+    package var nodes: Int
+    package var placeholders: Int
+    package var pending: Int
+    package var failing: Int
+    package var uploading: Int
+    package var downloading: Int
+    /// Bytes since this daemon started.
+    package var bytesFetched: UInt64
+    package var bytesUploaded: UInt64
+    package var cacheBytes: UInt64
+    package var cacheLimit: UInt64?
+    package var quotaTotal: UInt64?
+    package var quotaAvailable: UInt64?
+    package var openFiles: Int
+}
+
+/// Every promised value of an item that needs no content.
+package struct ItemInformation: Sendable {
+    package var node: NodeID
+    /// Names from the root of the mount.
+    package var path: [FileName]
+    package var kind: NodeKind
+    package var size: UInt64
+    package var localBytes: UInt64
+    package var mode: UInt32
+    package var owner: UInt32
+    package var group: UInt32
+    package var accessTime: Timestamp
+    package var modificationTime: Timestamp
+    package var changeTime: Timestamp
+    package var birthTime: Timestamp
+    package var links: UInt32
+    package var identifier: ItemIdentifier?
+    package var version: ContentVersion?
+    package var state: ItemState
+    package var pin: Pin
+    /// 0 to 1 while content is on its way in or out.
+    package var progress: Double?
+    package var error: String?
+    package var isConflict: Bool
+    package var linkTarget: [UInt8]?
+}
+
+package struct PendingWork: Sendable {
+    package enum Kind: String, Sendable { case upload, create, move, metadata, delete, download, local }
+
+    package var kind: Kind
+    package var node: NodeID?
+    /// Names from the root; for a deletion the provider's last known ones.
+    package var path: [FileName]
+    package var isRunning: Bool
+    package var size: UInt64
+    package var progress: Double?
+    package var since: Timestamp
+    package var attempts: Int
+    package var error: String?
+}
+
+package struct FetchProgress: Sendable {
+    package var filesDone: Int
+    package var filesTotal: Int
+    package var bytesDone: UInt64
+    package var bytesTotal: UInt64
+    package var failures: [(path: [FileName], failure: Failure)]
+}
+
+package struct EvictionReport: Sendable {
+    package var evicted: Int
+    package var bytesFreed: UInt64
+    /// Modified, pinned or open items stay; each with the reason.
+    package var kept: [(path: [FileName], reason: String)]
+}
+
+package struct VerifyReport: Sendable {
+    /// A sentence for each violation found.
+    package var problems: [String]
+    package var repaired: [String]
+    package var nodes: Int
+}

@@ -1,0 +1,138 @@
+package import PromiseCore
+
+/// How the engine names an item to a provider: by its identifier, and by the path where the provider last had it,
+/// from the root, for stores that can only be asked by path. When the two disagree the identifier is right.
+package struct ItemReference: Hashable, Sendable {
+    package var identifier: ItemIdentifier
+    /// Empty for the root.
+    package var path: [FileName]
+
+    package init(identifier: ItemIdentifier, path: [FileName]) {
+        self.identifier = identifier
+        self.path = path
+    }
+}
+
+/// What a new item is to be.
+package struct NewItem: Hashable, Sendable {
+    package var name: FileName
+    package var kind: NodeKind
+    package var metadata: Metadata
+    package var target: [UInt8]?
+
+    package init(name: FileName, kind: NodeKind, metadata: Metadata, target: [UInt8]? = nil) {
+        self.name = name
+        self.kind = kind
+        self.metadata = metadata
+        self.target = target
+    }
+}
+
+/// What is to change of an item; nil leaves a thing as it is.
+package struct ItemChanges: Hashable, Sendable {
+    /// A new place: the folder and the name in it.
+    package var place: (parent: ItemReference, name: FileName)? {
+        get { parent.flatMap { parent in name.map { (parent, $0) } } }
+        set { (parent, name) = (newValue?.parent, newValue?.name) }
+    }
+    private var parent: ItemReference?
+    private var name: FileName?
+    package var metadata: Metadata?
+    /// A link's new target.
+    package var target: [UInt8]?
+
+    package init(place: (parent: ItemReference, name: FileName)? = nil, metadata: Metadata? = nil, target: [UInt8]? = nil) {
+        self.metadata = metadata
+        self.target = target
+        self.place = place
+    }
+}
+
+package struct ItemPage: Sendable {
+    package var items: [Item]
+    /// Where the next page begins; nil after the last.
+    package var next: PageToken?
+
+    package init(items: [Item], next: PageToken? = nil) {
+        self.items = items
+        self.next = next
+    }
+}
+
+package struct PageToken: RawRepresentable, Hashable, Sendable {
+    package let rawValue: String
+    package init(rawValue: String) { self.rawValue = rawValue }
+}
+
+/// An opaque cursor into a provider's change feed.
+package struct Anchor: RawRepresentable, Hashable, Sendable {
+    package let rawValue: String
+    package init(rawValue: String) { self.rawValue = rawValue }
+}
+
+/// What changed after an anchor. A provider that knows only *where* something changed names the folders to list again.
+package struct ChangePage: Sendable {
+    package var updated: [Item]
+    package var deleted: [ItemIdentifier]
+    package var foldersToList: Set<ItemIdentifier>
+    package var anchor: Anchor
+    package var isLast: Bool
+
+    package init(
+        updated: [Item] = [], deleted: [ItemIdentifier] = [], foldersToList: Set<ItemIdentifier> = [], anchor: Anchor,
+        isLast: Bool = true
+    ) {
+        self.updated = updated
+        self.deleted = deleted
+        self.foldersToList = foldersToList
+        self.anchor = anchor
+        self.isLast = isLast
+    }
+}
+
+/// Room at the provider, in bytes.
+package struct Quota: Hashable, Sendable {
+    package var total: UInt64
+    package var available: UInt64
+    package init(total: UInt64, available: UInt64) {
+        self.total = total
+        self.available = available
+    }
+}
+
+/// What a provider can do; the engine makes up for what is missing.
+package struct Capabilities: OptionSet, Sendable {
+    package let rawValue: UInt32
+    package init(rawValue: UInt32) { self.rawValue = rawValue }
+
+    /// Identifiers survive renames and moves.
+    package static let stableIdentifiers = Capabilities(rawValue: 1 << 0)
+    /// A rename or move is one step that happens wholly or not at all.
+    package static let atomicRename = Capabilities(rawValue: 1 << 1)
+    /// `baseVersion` is honoured without a gap between check and write.
+    package static let conditionalWrite = Capabilities(rawValue: 1 << 2)
+    /// `changes(since:)` tells what happened; without it the engine lists again.
+    package static let changeFeed = Capabilities(rawValue: 1 << 3)
+    /// `waitForChanges(since:)` returns soon after something happened; without it the engine polls.
+    package static let changePush = Capabilities(rawValue: 1 << 4)
+    /// Parts of a content can be fetched.
+    package static let ranges = Capabilities(rawValue: 1 << 5)
+    package static let resumableUpload = Capabilities(rawValue: 1 << 6)
+    /// Modes and modification times are kept.
+    package static let metadata = Capabilities(rawValue: 1 << 7)
+    package static let versions = Capabilities(rawValue: 1 << 8)
+    package static let quota = Capabilities(rawValue: 1 << 9)
+    package static let serverSideCopy = Capabilities(rawValue: 1 << 10)
+    /// Links are kept.
+    package static let links = Capabilities(rawValue: 1 << 11)
+
+    package static let names: [(Capabilities, String)] = [
+        (.stableIdentifiers, "stable-identifiers"), (.atomicRename, "atomic-rename"),
+        (.conditionalWrite, "conditional-write"), (.changeFeed, "change-feed"), (.changePush, "change-push"),
+        (.ranges, "ranges"), (.resumableUpload, "resumable-upload"), (.metadata, "metadata"), (.versions, "versions"),
+        (.quota, "quota"), (.serverSideCopy, "server-side-copy"), (.links, "links"),
+    ]
+
+    /// For people and for reports, in a fixed order.
+    package var nameList: [String] { Capabilities.names.filter { contains($0.0) }.map { $0.1 } }
+}

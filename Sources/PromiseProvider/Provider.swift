@@ -1,0 +1,87 @@
+package import PromiseCore
+
+/// Code that speaks for a storage. Every call may take as long as a network does and may be cancelled; none is made from
+/// a thread that serves the mount. Calls run concurrently; a provider orders what it must.
+///
+/// **Versions.** A write with a base version happens only if the provider still has that version, else it throws
+/// `.conflict` and leaves both versions as they were. Nothing a provider was not told to overwrite is ever overwritten.
+package protocol Provider: Sendable {
+    /// As the user named it, without secrets, e.g. `folder:/srv/cloud`.
+    var name: String { get }
+
+    var capabilities: Capabilities { get }
+
+    /// Checks that the storage is there and may be used. Called once at mount, before anything else, and again by
+    /// `doctor`. Throws `.permanent` with a sentence when it can never work.
+    func connect() async throws(ProviderError)
+
+    /// The folder that is shown as the root of the mount.
+    func root() async throws(ProviderError) -> Item
+
+    /// The item as it is now; throws `.notFound` when it is gone.
+    func item(for reference: ItemReference) async throws(ProviderError) -> Item
+
+    /// What a folder holds, a page at a time; nil starts. Items that appear or go meanwhile may or may not be listed.
+    func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage
+
+    /// The present end of the change feed. Everything that happens after is in `changes(since:)`.
+    func currentAnchor() async throws(ProviderError) -> Anchor
+
+    /// Throws `.anchorExpired` when the anchor is too old; the engine then lists every known folder again.
+    func changes(since anchor: Anchor) async throws(ProviderError) -> ChangePage
+
+    /// Returns when there may be changes after the anchor. Only with the capability `changePush`.
+    func waitForChanges(since anchor: Anchor) async throws(ProviderError)
+
+    /// Writes the bytes of `range` (nil: all) into the sink, in any order, each once. Throws `.stale` when the provider
+    /// no longer has `version`; the sink's bytes are then discarded. Returns only when every byte is in the sink.
+    func fetchContents(
+        of reference: ItemReference, version: ContentVersion, range: ByteRange?, into sink: any ContentSink
+    ) async throws(ProviderError)
+
+    /// Makes an item in a folder. Throws `.conflict` when the name is taken. A file has `contents`, nothing else has.
+    func create(_ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?) async throws(ProviderError) -> Item
+
+    /// Changes content, metadata, name and place in that order of importance, together where the store can. With
+    /// `contents` or a new target, `baseVersion` must be what the provider has now, else `.conflict`.
+    func modify(
+        _ reference: ItemReference, changes: ItemChanges, contents: (any ContentSource)?, baseVersion: ContentVersion?
+    ) async throws(ProviderError) -> Item
+
+    /// Removes a file or link if it still has `baseVersion`, or a folder if it is empty (`.conflict` otherwise).
+    /// Removing what is gone already is done.
+    func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError)
+
+    /// A picture of at most `size` pixels a side as PNG or JPEG, or nil when there is none.
+    func fetchThumbnail(of reference: ItemReference, size: Int) async throws(ProviderError) -> [UInt8]?
+
+    func quota() async throws(ProviderError) -> Quota?
+}
+
+extension Provider {
+    package func fetchThumbnail(of reference: ItemReference, size: Int) async throws(ProviderError) -> [UInt8]? { nil }
+    package func quota() async throws(ProviderError) -> Quota? { nil }
+}
+
+/// Where fetched bytes go. Methods may be called from any thread, for disjoint ranges at the same time.
+package protocol ContentSink: Sendable {
+    /// Takes bytes for a place in the file. The bytes are copied before this returns.
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(ProviderError)
+
+    /// Takes bytes straight from another file without passing them through memory, where the system can. Returns the
+    /// number taken, fewer than `count` only when `descriptor` ends.
+    func copy(from descriptor: Int32, at sourceOffset: UInt64, to offset: UInt64, count: UInt64) throws(ProviderError) -> UInt64
+}
+
+/// One consistent state of a file's content, to be sent.
+package protocol ContentSource: Sendable {
+    /// In bytes.
+    var size: UInt64 { get }
+
+    /// A descriptor open for reading; belongs to the source and lives as long as it.
+    var descriptor: Int32 { get }
+
+    /// Throws `.sourceChanged` when the file was written to since the source was made. A provider calls it after the
+    /// last byte was read and before it lets the new content take effect.
+    func validate() throws(ProviderError)
+}

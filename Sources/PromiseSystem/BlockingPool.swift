@@ -1,0 +1,61 @@
+/// Named threads for calls that block. The only way from async code to a blocking call.
+///
+/// The queue is not bounded here: callers bound what they start (the engine limits operations in flight).
+package final class BlockingPool: Sendable {
+    private struct Queue {
+        var jobs: [@Sendable () -> Void] = []
+        var head = 0
+        var isStopped = false
+
+        mutating func next() -> (@Sendable () -> Void)? {
+            guard head < jobs.count else { return nil }
+            let job = jobs[head]
+            head += 1
+            if head == jobs.count {
+                jobs.removeAll(keepingCapacity: true)
+                head = 0
+            }
+            return job
+        }
+    }
+
+    private let queue = Monitor(Queue())
+
+    package init(name: String, threads: Int) {
+        precondition(threads > 0, "a pool has at least one thread")
+        for index in 0..<threads {
+            _ = OwnedThread(name: "\(name)-\(index)") { [queue] in
+                while true {
+                    let job: (@Sendable () -> Void)?? = queue.wait { state in
+                        if let job = state.next() { return .some(job) }
+                        return state.isStopped ? .some(nil) : nil
+                    }
+                    guard case .some(.some(let work)) = job else { return }
+                    work()
+                }
+            }
+        }
+    }
+
+    /// Lets the threads end when the queued work is done.
+    package func stop() { queue.update { $0.isStopped = true } }
+
+    /// Runs `body` on a thread of the pool, without waiting for it.
+    package func submit(_ body: @escaping @Sendable () -> Void) { queue.update { $0.jobs.append(body) } }
+
+    /// Runs `body` on a thread of the pool and returns what it returns. Cancellation does not interrupt `body`.
+    package func run<Value: Sendable, Problem: Error>(
+        _ body: @escaping @Sendable () throws(Problem) -> Value
+    ) async throws(Problem) -> Value {
+        let outcome: Result<Value, Problem> = await withCheckedContinuation { continuation in
+            submit {
+                do throws(Problem) {
+                    continuation.resume(returning: .success(try body()))
+                } catch {
+                    continuation.resume(returning: .failure(error))
+                }
+            }
+        }
+        return try outcome.get()
+    }
+}

@@ -1,0 +1,101 @@
+package import PromiseCore
+
+package import Glibc
+import CPromiseSystem
+
+/// An owned file descriptor: closed exactly once, by `close()` or at the end of its life. Close-on-exec from birth.
+package struct Descriptor: ~Copyable, Sendable {
+    package let number: CInt
+
+    package init(adopting number: CInt) {
+        precondition(number >= 0, "a descriptor is not negative: \(number)")
+        self.number = number
+    }
+
+    deinit { _ = Glibc.close(number) }
+
+    /// Hands the number to somebody who will close it.
+    package consuming func release() -> CInt {
+        let result = number
+        discard self
+        return result
+    }
+
+    /// openat(2). `path` is bytes without NUL; relative to `folder`, which defaults to the working directory.
+    package static func open(
+        _ path: [UInt8], in folder: CInt = AT_FDCWD, flags: CInt, mode: mode_t = 0o600, label: StaticString
+    ) throws(SystemError) -> Descriptor {
+        Descriptor(adopting: try withCPath(path) { path throws(SystemError) in
+            try call(label) { cps_open_at(folder, path, flags | O_CLOEXEC, mode) }
+        })
+    }
+}
+
+/// Gives `body` the bytes as a C string. Traps on an embedded NUL, which no legal path has.
+package func withCPath<Value, Problem: Error>(
+    _ path: [UInt8], _ body: (UnsafePointer<CChar>) throws(Problem) -> Value
+) throws(Problem) -> Value {
+    precondition(!path.contains(0), "a path has no NUL")
+    var terminated = ContiguousArray<CChar>()
+    terminated.reserveCapacity(path.count + 1)
+    for byte in path { terminated.append(CChar(bitPattern: byte)) }
+    terminated.append(0)
+    // Typed throws do not pass through withUnsafeBufferPointer, so the outcome is carried by a Result.
+    let outcome: Result<Value, Problem> = terminated.withUnsafeBufferPointer { buffer in
+        do throws(Problem) { return .success(try body(buffer.baseAddress!)) } catch { return .failure(error) }
+    }
+    return try outcome.get()
+}
+
+/// What statx(2) says of a file; links are not followed.
+package struct FileStatus: Sendable, Equatable {
+    package var inode: UInt64
+    package var device: UInt64
+    package var size: UInt64
+    /// 512-byte blocks allocated.
+    package var blocks: UInt64
+    package var deviceNumber: UInt64
+    package var kind: NodeKind
+    package var permissions: UInt32
+    package var links: UInt32
+    package var owner: UInt32
+    package var group: UInt32
+    package var accessTime: Timestamp
+    package var modificationTime: Timestamp
+    package var changeTime: Timestamp
+    /// `.zero` where the file system does not record it.
+    package var birthTime: Timestamp
+
+    init(_ raw: cps_file_status) {
+        inode = raw.inode
+        device = raw.device
+        size = raw.size
+        blocks = raw.blocks
+        deviceNumber = raw.device_number
+        kind = NodeKind(modeBits: raw.mode) ?? .file
+        permissions = raw.mode & 0o7777
+        links = raw.links
+        owner = raw.owner
+        group = raw.group
+        accessTime = Timestamp(nanoseconds: raw.access_time)
+        modificationTime = Timestamp(nanoseconds: raw.modification_time)
+        changeTime = Timestamp(nanoseconds: raw.change_time)
+        birthTime = Timestamp(nanoseconds: raw.birth_time)
+    }
+}
+
+extension FileStatus {
+    /// Of a path, relative to `folder` (default: the working directory). Does not follow a final link.
+    package static func of(_ path: [UInt8], in folder: CInt = AT_FDCWD, label: StaticString) throws(SystemError) -> FileStatus {
+        var raw = cps_file_status()
+        _ = try withCPath(path) { path throws(SystemError) in try call(label) { cps_status_at(folder, path, &raw) } }
+        return FileStatus(raw)
+    }
+
+    /// Of an open file.
+    package static func of(descriptor: CInt, label: StaticString) throws(SystemError) -> FileStatus {
+        var raw = cps_file_status()
+        _ = try call(label) { cps_status_at(descriptor, "", &raw) }
+        return FileStatus(raw)
+    }
+}
