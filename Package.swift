@@ -73,7 +73,7 @@ let package = Package(
         module(
             "PromiseKit",
             [
-                "PromiseWire", .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                "PromiseWire", "PromiseCore", .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
             ]),
         .executableTarget(
@@ -99,6 +99,19 @@ let package = Package(
                 "PromiseTestSupport",
             ]),
         tests("PromiseFilesystemTests", ["PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseFilesystem", "PromiseTestSupport"]),
+        tests("PromiseMountTests", ["CFuseTransport", "CFuse", "PromiseCore", "PromiseSystem", "PromiseFilesystem", "PromiseMount", logging]),
+        tests(
+            "PromiseControlTests",
+            [
+                "PromiseWire", "PromiseCore", "PromiseDomain", "PromiseControl", "PromiseKit", logging,
+                .product(name: "Hummingbird", package: "hummingbird"),
+            ]),
+        tests(
+            "CommandTests",
+            [
+                "promisefs", "PromiseCore", "PromiseKit", "PromiseWire", logging,
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ]),
         tests("StyleTests", ["PromiseSystem"]),
         tests("MountTests", ["PromiseSystem", "PromiseTestSupport"]),
     ],

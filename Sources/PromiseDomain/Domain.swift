@@ -1,18 +1,18 @@
-package import PromiseCore
 package import Logging
+import PromiseContent
+package import PromiseCore
+import PromiseFilesystem
+import PromiseIndex
+import PromiseMount
+import PromiseProvider
+import PromiseSync
+import PromiseSystem
+import Synchronization
 
-/// STUB: signatures only; to be implemented.
-///
 /// One domain: its provider, index, content, engine, filesystem and mount, wired together, and its life.
 package final class Domain: Sendable {
-    /// Locks the state folder, opens the index, connects the provider, mounts. When this returns the mount serves requests.
-    /// Throws a sentence and leaves nothing half-mounted. Blocking; call before serving anything else.
-    package static func start(_ configuration: DomainConfiguration, logger: Logger) async throws(StartFailure) -> Domain { fatalError("stub") }
-
-    /// Waits until the mount has ended (unmounted by request, by umount(8), or by `stop`), then closes everything.
-    package func waitUntilUnmounted() async { fatalError("stub") }
-
-    /// Why a domain could not start; `exitStatus` as in the command line's contract (1 failed, 2 usage, 4 offline, 5 refused).
+    /// Why a domain could not start. The message is a sentence for people; `exitStatus` as the command line documents it:
+    /// 1 failed, 2 usage, 4 offline, 5 refused.
     package struct StartFailure: Error, Sendable {
         package var message: String
         package var exitStatus: Int32
@@ -20,32 +20,281 @@ package final class Domain: Sendable {
             self.message = message
             self.exitStatus = exitStatus
         }
+
+        init(_ failure: Failure) {
+            let status: Int32 =
+                switch failure.code {
+                case .offline, .timedOut: 4
+                case .refused, .notPermitted: 5
+                case .invalid: 2
+                default: 1
+                }
+            self.init(failure.message, exitStatus: status)
+        }
     }
 
-    package var configuration: DomainConfiguration { fatalError("stub") }
+    private struct Life {
+        /// Pending work that was left when the mount ended.
+        var remaining: Int?
+        var isOver = false
+        var lastQuotaCheck: Duration?
+    }
 
-    package func status() async -> DomainStatus { fatalError("stub") }
+    package let configuration: DomainConfiguration
+    let provider: any Provider
+    let index: Index
+    let content: ContentStore
+    let engine: SyncEngine
+    let filesystem: FileSystem
+    let session: MountSession
+    let clock = SystemClock()
+    let logger: Logger
+    /// Keeps the state folder locked for as long as the domain lives.
+    private let state: StateFolder
+    /// A leaf: nothing is called while it is held.
+    private let life = Monitor(Life())
 
-    /// Names from the root of the mount to a node. Lists folders at the provider when they are not known yet.
-    package func node(at path: [FileName]) async throws(Failure) -> NodeID { fatalError("stub") }
-    package func information(of node: NodeID) throws(Failure) -> ItemInformation { fatalError("stub") }
+    // MARK: Start
 
-    /// Brings content here, of everything below a folder; `progress` is called now and then and at the end.
-    package func fetch(_ node: NodeID, progress: @escaping @Sendable (FetchProgress) -> Void) async throws(Failure) -> FetchProgress { fatalError("stub") }
-    package func evict(_ node: NodeID) async throws(Failure) -> EvictionReport { fatalError("stub") }
-    /// Sets the pin of everything below a folder, and of what will appear there; returns how many items.
-    package func setPin(_ pin: Pin, of node: NodeID) async throws(Failure) -> Int { fatalError("stub") }
+    /// Locks the state folder, opens the index, connects the provider, mounts. When this returns the mount serves requests.
+    /// Throws a sentence and leaves nothing half-mounted.
+    package static func start(_ configuration: DomainConfiguration, logger: Logger) async throws(StartFailure) -> Domain {
+        let state = try StateFolder(configuration.stateFolder)
+        let provider = try makeProvider(configuration.provider, logger: logger)
+        let index: Index
+        let content: ContentStore
+        do throws(Failure) {
+            index = try Index(path: state.file("index.sqlite"))
+            content = try ContentStore(folder: state.file("content"))
+        } catch {
+            throw StartFailure(error)
+        }
+        do throws(StartFailure) {
+            let root = try await connect(provider, index, configuration)
+            let domain = try Domain(configuration, provider, index, content, root: root.identifier, state, logger)
+            try domain.mount(isConnected: root.isConnected)
+            return domain
+        } catch {
+            index.close()
+            throw error
+        }
+    }
 
-    /// Work the provider has not seen, and downloads running; of everything below a node when given.
-    package func pending(below node: NodeID?) throws(Failure) -> [PendingWork] { fatalError("stub") }
+    private init(
+        _ configuration: DomainConfiguration, _ provider: any Provider, _ index: Index, _ content: ContentStore,
+        root: ItemIdentifier, _ state: StateFolder, _ logger: Logger
+    ) throws(StartFailure) {
+        self.configuration = configuration
+        self.provider = provider
+        self.index = index
+        self.content = content
+        self.state = state
+        self.logger = logger
+        engine = SyncEngine(
+            index: index, content: content, provider: provider, clock: clock, rootIdentifier: root,
+            configuration: SyncEngine.Configuration(
+                uploadDelay: configuration.uploadDelay, pollInterval: configuration.pollInterval,
+                cacheLimit: configuration.cacheLimit, hostName: hostName()),
+            logger: logger)
+        filesystem = FileSystem(
+            index: index, content: content, engine: engine, clock: clock,
+            configuration: FileSystem.Configuration(requestDeadline: configuration.requestDeadline, domainName: configuration.name),
+            logger: logger)
+        do throws(Failure) {
+            var options = MountOptions(mountPoint: configuration.mountPoint, domain: configuration.name)
+            for option in configuration.mountOptions { try options.apply(option) }
+            if configuration.isReadOnly { options.isReadOnly = true }
+            options.wantsPassthrough = configuration.allowsPassthrough
+            session = MountSession(filesystem: filesystem, options: options, logger: logger)
+        } catch {
+            throw StartFailure(error)
+        }
+    }
 
-    /// Looks at the provider now; with `wait`, returns when nothing is pending below `node`, or throws `.timedOut` or `.offline`
-    /// with a sentence saying what is left.
-    package func synchronize(below node: NodeID?, wait: Bool, timeout: Duration?) async throws(Failure) { fatalError("stub") }
+    /// Asks the provider for its root, or takes the known one when it cannot be reached now.
+    private static func connect(
+        _ provider: any Provider, _ index: Index, _ configuration: DomainConfiguration
+    ) async throws(StartFailure) -> (identifier: ItemIdentifier, isConnected: Bool) {
+        let root: Item
+        do throws(ProviderError) {
+            root = try await withDeadline(configuration.requestDeadline, "the provider did not answer") { () throws(ProviderError) in
+                try await provider.connect()
+                return try await provider.root()
+            }
+        } catch {
+            return (try knownRoot(index, provider, error), false)
+        }
+        do throws(Failure) {
+            try adopt(root, index, provider)
+        } catch {
+            throw StartFailure(error)
+        }
+        return (root.identifier, true)
+    }
 
-    package func verify(repair: Bool) async throws(Failure) -> VerifyReport { fatalError("stub") }
+    private static func knownRoot(
+        _ index: Index, _ provider: any Provider, _ problem: ProviderError
+    ) throws(StartFailure) -> ItemIdentifier {
+        let status: Int32 =
+            switch problem.code {
+            case .offline, .retry, .retryAfter, .cancelled: 4
+            case .authenticate, .refused: 5
+            default: 1
+            }
+        // Offline is normal: what is known is shown. But nothing is known of a domain that was never mounted.
+        let known: String?
+        do throws(Failure) {
+            known = try index.read { transaction throws(Failure) in try transaction.setting("root.identifier") }
+        } catch {
+            throw StartFailure(error)
+        }
+        guard status == 4, let known else { throw StartFailure(problem.message, exitStatus: status) }
+        return ItemIdentifier(known)
+    }
+
+    /// Stores the root on the first mount; afterwards makes sure that it is still the same storage.
+    private static func adopt(_ root: Item, _ index: Index, _ provider: any Provider) throws(Failure) {
+        try index.write { transaction throws(Failure) in
+            if let known = try transaction.setting("root.identifier") {
+                guard known == root.identifier.rawValue else {
+                    throw Failure(
+                        .exists,
+                        "'\(provider.name)' is not the storage this state directory was made for, and taking it for that would look like everything had been deleted: choose another --state-dir or --domain"
+                    )
+                }
+                return
+            }
+            try transaction.setSetting("root.identifier", root.identifier.rawValue)
+            try transaction.setSetting("provider.name", provider.name)
+            try transaction.setSynced(SyncedItem(item: root, edits: 0))
+            guard var node = try transaction.node(.root) else { throw Failure(.corrupted, "the index has no root folder") }
+            node.mode = root.metadata.mode
+            node.owner = root.metadata.owner
+            node.group = root.metadata.group
+            node.modificationTime = root.metadata.modificationTime
+            try transaction.update(node)
+        }
+    }
+
+    private func mount(isConnected: Bool) throws(StartFailure) {
+        do throws(Failure) {
+            try recover()
+            try session.mount()
+        } catch {
+            throw StartFailure(error)
+        }
+        engine.start(observer: filesystem, isConnected: isConnected)
+        session.run()
+        OwnedThread(name: "rubbish", { [filesystem, logger] in
+            do throws(Failure) {
+                let removed = try filesystem.removeRubbish()
+                if removed > 0 { logger.info("removed content files that nothing names", metadata: ["count": "\(removed)"]) }
+            } catch {
+                logger.warning("content files could not be tidied", metadata: ["reason": "\(error.message)"])
+            }
+        }).detach()
+        OwnedThread(name: "checkpoint", { [weak self] in self?.checkpointRegularly() }).detach()
+        refreshQuota()
+    }
+
+    private func recover() throws(Failure) {
+        let boot = bootIdentifier()
+        let (lastBoot, wasClosed): (String?, Bool) = try index.read { transaction throws(Failure) in
+            (try transaction.setting("boot"), try transaction.setting("closed") == "yes")
+        }
+        try filesystem.recover(hasPowerFailed: lastBoot != nil && lastBoot != boot && !wasClosed)
+        try index.write { transaction throws(Failure) in
+            try transaction.setSetting("boot", boot)
+            try transaction.setSetting("closed", nil)
+        }
+    }
+
+    /// Moves the index's log into its file when it has grown; sleeps while nothing is written.
+    private func checkpointRegularly() {
+        while life.wait(timeout: .seconds(20), until: { $0.isOver ? true : nil }) == nil {
+            do throws(Failure) {
+                try index.checkpoint()
+            } catch {
+                logger.warning("the index's log could not be moved", metadata: ["reason": "\(error.message)"])
+            }
+        }
+    }
+
+    // MARK: End
+
+    /// Waits until the mount has ended (unmounted by request, by umount(8), or because the kernel gave up), then closes everything.
+    package func waitUntilUnmounted() async {
+        await session.waitUntilEnded()
+        life.update { $0.isOver = true }
+        engine.stop()
+        var pending = 0
+        do throws(Failure) {
+            pending = try engine.remainder().pending
+            try index.write { transaction throws(Failure) in try transaction.setSetting("closed", "yes") }
+        } catch {
+            logger.error("the index could not be closed in order", metadata: ["reason": "\(error.message)"])
+        }
+        index.close()
+        life.update { [pending] in $0.remaining = pending }
+    }
 
     /// Unmounts. With `wait`, first until nothing is pending or the timeout passes. Returns how many items are left pending;
     /// they are kept for the next mount. Throws `.busy` when files are open (not with `lazy`).
-    package func unmount(wait: Bool, timeout: Duration?, lazy: Bool) async throws(Failure) -> Int { fatalError("stub") }
+    package func unmount(wait: Bool, timeout: Duration?, lazy: Bool) async throws(Failure) -> Int {
+        if wait {
+            do throws(Failure) {
+                try await synchronize(below: nil, wait: true, timeout: timeout)
+            } catch where error.code == .timedOut || error.code == .offline || error.code == .inputOutput {
+                // What is left is kept and said by the number returned.
+            }
+        }
+        try session.unmount(lazy: lazy)
+        if lazy { return try engine.remainder().pending }
+        // The last closes are still being served; only then it is known what is left.
+        for _ in 0..<1000 {
+            if let remaining = life.withLock({ $0.remaining }) { return remaining }
+            try? await Task.sleep(for: .milliseconds(10))
+        }
+        throw Failure(.busy, "the mount is gone but the daemon is still closing")
+    }
+
+    // MARK: Quota
+
+    /// Asks the provider for its room at most every ten seconds, without anybody waiting.
+    func refreshQuota() {
+        let now = clock.uptime()
+        let isDue = life.withLock { life in
+            if let last = life.lastQuotaCheck, now - last < .seconds(10) { return false }
+            life.lastQuotaCheck = now
+            return true
+        }
+        guard isDue, provider.capabilities.contains(.quota) else { return }
+        Task { [provider, filesystem] in
+            guard let quota = try? await provider.quota() else { return }
+            filesystem.setQuota(total: quota.total, available: quota.available)
+        }
+    }
+}
+
+/// Runs a provider call that may hang; after `limit` it is cancelled and `.retry` is thrown.
+func withDeadline<Value: Sendable>(
+    _ limit: Duration, _ message: String, _ body: @escaping @Sendable () async throws(ProviderError) -> Value
+) async throws(ProviderError) -> Value {
+    let outcome = await withTaskGroup(of: Result<Value, ProviderError>?.self) { group in
+        group.addTask {
+            do throws(ProviderError) {
+                return .success(try await body())
+            } catch {
+                return .failure(error)
+            }
+        }
+        group.addTask {
+            try? await Task.sleep(for: limit)
+            return nil
+        }
+        defer { group.cancelAll() }
+        return await group.next() ?? nil
+    }
+    guard let outcome else { throw ProviderError(.retry, message) }
+    return try outcome.get()
 }

@@ -155,4 +155,12 @@ package struct IndexCounts: Hashable, Sendable {
     package var failing: Int
     /// Bytes of disk taken by content files.
     package var localBytes: UInt64
+
+    package init(nodes: Int, placeholders: Int, pending: Int, failing: Int, localBytes: UInt64) {
+        self.nodes = nodes
+        self.placeholders = placeholders
+        self.pending = pending
+        self.failing = failing
+        self.localBytes = localBytes
+    }
 }

@@ -24,7 +24,7 @@ package final class BlockingPool: Sendable {
     package init(name: String, threads: Int) {
         precondition(threads > 0, "a pool has at least one thread")
         for index in 0..<threads {
-            _ = OwnedThread(name: "\(name)-\(index)") { [queue] in
+            let thread = OwnedThread(name: "\(name)-\(index)") { [queue] in
                 while true {
                     let job: (@Sendable () -> Void)?? = queue.wait { state in
                         if let job = state.next() { return .some(job) }
@@ -34,6 +34,7 @@ package final class BlockingPool: Sendable {
                     work()
                 }
             }
+            thread.detach()
         }
     }
 

@@ -25,6 +25,9 @@ package final class OwnedThread: Sendable {
     /// Waits for the thread to end. Call once at most, never from the thread itself.
     package func join() { pthread_join(handle, nil) }
 
+    /// Lets the thread end by itself. Instead of `join`.
+    package func detach() { pthread_detach(handle) }
+
     private final class Start: Sendable {
         let name: String
         let body: @Sendable () -> Void

@@ -1,1 +1,112 @@
 #pragma once
+// The way of a request from the kernel to libfuse and of its reply back, where libfuse 3.14 (2023, protocol 7.38) is older
+// than the kernel: it changes the INIT reply, registers backing files, and reads from the requests what libfuse leaves out.
+// No policy lives here. State belongs to one session; what is per thread says so.
+//
+// Removable where libfuse 3.17 or newer is the oldest supported: it negotiates passthrough, has fuse_passthrough_open and
+// fuse_file_info.backing_id. What it still hides (the kill flags of OPEN, CREATE and WRITE) stays.
+//
+// libfuse's own types are named only: a header of libfuse's included here would belong to two modules.
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct fuse_entry_param;
+struct fuse_req;
+struct fuse_session;
+
+// The flags of INIT as one word, `flags2` in the upper half. Names of the kernel's; those after 6.1 are not in
+// <linux/fuse.h> of Debian 12 and can be dropped when they are.
+#define CT_PARALLEL_DIROPS (UINT64_C(1) << 18)
+#define CT_WRITEBACK_CACHE (UINT64_C(1) << 16)
+#define CT_HANDLE_KILLPRIV_V2 (UINT64_C(1) << 28) // Linux 5.11
+#define CT_INIT_EXT (UINT64_C(1) << 30)
+#define CT_PASSTHROUGH (UINT64_C(1) << 37) // Linux 6.9
+
+// Flags of an OPEN reply.
+#define CT_OPEN_DIRECT_IO (UINT32_C(1) << 0)
+#define CT_OPEN_KEEP_CACHE (UINT32_C(1) << 1)
+#define CT_OPEN_CACHE_FOLDER (UINT32_C(1) << 3)
+#define CT_OPEN_PASSTHROUGH (UINT32_C(1) << 7) // Linux 6.9
+
+// The size of an INIT reply since Linux 3.15.
+#define CT_INIT_REPLY_SIZE 64
+
+// What INIT settled. `offered` and `accepted` are flag words as above.
+struct ct_negotiation {
+  uint64_t offered, accepted;
+  uint32_t protocol_major, protocol_minor;
+  bool is_done;
+};
+
+// The state of one session: libfuse's user data, so that its hooks find it. `owner` is the caller's own context.
+struct ct_transport {
+  void *_Nonnull owner;
+  bool wants_passthrough;
+  struct ct_negotiation negotiation;
+  uint64_t init_request;
+};
+
+struct ct_transport *_Nullable ct_create(void *_Nonnull owner, bool wants_passthrough);
+void ct_destroy(struct ct_transport *_Nonnull transport);
+
+// Takes over reading and writing of a session that is mounted. Returns 0 or -errno.
+int ct_attach(struct ct_transport *_Nonnull transport, struct fuse_session *_Nonnull session);
+
+// Sets in an INIT reply of `size` bytes (CT_INIT_REPLY_SIZE or more) what the kernel offered and libfuse does not know:
+// HANDLE_KILLPRIV_V2, PARALLEL_DIROPS and, when wanted, PASSTHROUGH with a stack depth of one; clears WRITEBACK_CACHE.
+// Returns the flags in force.
+uint64_t ct_edit_init_reply(uint8_t *_Nonnull reply, size_t size, uint64_t offered, bool wants_passthrough);
+
+// The memory that one thread receives requests in.
+struct ct_buffer;
+struct ct_buffer *_Nullable ct_buffer_create(void);
+void ct_buffer_destroy(struct ct_buffer *_Nonnull buffer);
+
+// Waits for one request and has libfuse call its operation. Returns 1, 0 when the session has ended, or -errno.
+// Several threads may serve one session, each with its own buffer.
+int ct_serve(
+    struct ct_transport *_Nonnull transport, struct fuse_session *_Nonnull session, struct ct_buffer *_Nonnull buffer);
+
+// What libfuse does not tell an operation of the request that this thread is serving; zero on other threads.
+struct ct_request {
+  uint64_t unique;
+  bool is_serving;   // this thread is inside ct_serve
+  bool clears_setid; // FUSE_OPEN_KILL_SUIDGID or FUSE_WRITE_KILL_SUIDGID
+  bool is_page_write; // FUSE_WRITE_CACHE
+};
+struct ct_request ct_current_request(void);
+
+// fuse_reply_open and fuse_reply_create with open flags and a backing id (0: none). Return what libfuse returns.
+int ct_reply_open(struct fuse_req *_Nonnull request, uint64_t handle, uint32_t flags, int32_t backing);
+int ct_reply_create(
+    struct fuse_req *_Nonnull request, const struct fuse_entry_param *_Nonnull entry, uint64_t handle, uint32_t flags,
+    int32_t backing);
+// An open file's bytes. Spliced on a serving thread; through memory elsewhere, because libfuse keeps a pipe for each
+// thread that splices and frees it only when that thread ends before the session.
+int ct_reply_data(struct fuse_req *_Nonnull request, int descriptor, int64_t offset, size_t size);
+
+// One line of a listing with a name that is not terminated. Returns the bytes it takes: more than `room`, and nothing was
+// written.
+size_t ct_add_entry(
+    struct fuse_req *_Nonnull request, char *_Nonnull buffer, size_t room, const uint8_t *_Nonnull name, size_t name_size,
+    uint64_t node, uint32_t mode, uint64_t cookie);
+// The same with attributes; an `entry` whose ino is 0 gives none and counts as no lookup.
+size_t ct_add_entry_plus(
+    struct fuse_req *_Nonnull request, char *_Nonnull buffer, size_t room, const uint8_t *_Nonnull name, size_t name_size,
+    const struct fuse_entry_param *_Nonnull entry, uint64_t cookie);
+
+// FUSE_DEV_IOC_BACKING_OPEN and _CLOSE on the FUSE descriptor. Return the id (above 0) or -errno; 0 or -errno.
+int32_t ct_backing_open(int fuse_descriptor, int descriptor);
+int ct_backing_close(int fuse_descriptor, int32_t backing);
+// An empty regular file that only this process sees, to try a registration with. A descriptor or -errno.
+int ct_probe_file(void);
+
+// The errno of the notification that this thread has sent last, 0 when the kernel took it.
+int ct_notification_error(void);
+
+// libfuse's messages go to `sink` (priority as in <syslog.h>), for the whole process.
+void ct_set_log_sink(void (*_Nonnull sink)(int priority, const char *_Nonnull text));
+// The last error message of libfuse on this thread, "" when there was none; ct_clear_message forgets it.
+const char *_Nonnull ct_last_message(void);
+void ct_clear_message(void);

@@ -29,3 +29,13 @@ int cps_status_at(int folder, const char *_Nonnull path, struct cps_file_status 
 int cps_file_handle_at(int folder, const char *_Nonnull path, uint8_t *_Nonnull handle, unsigned size, int *_Nonnull type);
 
 enum { CPS_RENAME_NOREPLACE = 1, CPS_RENAME_EXCHANGE = 2 };
+
+// Removable when the Glibc module exports <sys/xattr.h>, <sys/statfs.h> and <sys/eventfd.h>.
+// getxattrat(2) of an entry of a folder, not following a link; through /proc/self/fd before Linux 6.13. And fsetxattr(2).
+int64_t cps_get_attribute_at(
+    int folder, const char *_Nonnull path, const char *_Nonnull name, void *_Nonnull value, size_t size);
+int cps_set_attribute(int descriptor, const char *_Nonnull name, const void *_Nonnull value, size_t size);
+// fstatfs(2): the magic number of the file system's type and its own identity (0 where it has none).
+int cps_file_system(int descriptor, int64_t *_Nonnull type, uint64_t *_Nonnull identity);
+// eventfd(2), close-on-exec and non-blocking.
+int cps_event_descriptor(void);

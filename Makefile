@@ -1,0 +1,38 @@
+# The commands of this repository. Each line after `##` is what `make` prints about a target.
+
+MOUNTPOINT ?= ./mnt
+export MOUNTPOINT
+
+.DEFAULT_GOAL := help
+.PHONY: help build mount unmount test bench format format-check clean
+
+help:  ## show this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | \
+	  while IFS="$$(printf '\t')" read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
+
+build:  ## build the executable, .build/release/promisefs
+	@scripts/set-up build
+	swift build -c release --product promisefs
+
+mount:  ## set up what is missing, build, and mount the embedded cloud on ./mnt (or MOUNTPOINT=…)
+	@scripts/mount
+
+unmount:  ## unmount it again; work that is not uploaded yet is kept for the next mount
+	@scripts/unmount
+
+test:  ## set up what is missing, build, and run every test
+	@scripts/test
+
+bench:  ## measure a mount against the file system below it (BENCH="--size 256M …")
+	@scripts/set-up bench
+	swift build -c release --product promisefs
+	Benchmarks/run $(BENCH)
+
+format:  ## format the Swift sources
+	swift format --in-place --recursive --parallel Sources Mount Tests Package.swift
+
+format-check:  ## say which Swift sources are not formatted
+	swift format lint --strict --recursive --parallel Sources Mount Tests Package.swift
+
+clean:  ## remove what was built
+	swift package clean

@@ -1,0 +1,102 @@
+import Glibc
+package import PromiseCore
+
+/// How a domain is mounted. `apply` takes the text of `-o` as mount(8) has it.
+package struct MountOptions: Sendable, Equatable {
+    /// Where: the bytes of a path.
+    package let mountPoint: [UInt8]
+    /// Shown as the mount's source.
+    package var domain: String
+    /// Other users see the mount. On by default for root; for others fuse.conf must have `user_allow_other`.
+    package var allowsOthers: Bool
+    package var isReadOnly = false
+    /// A mount point that has entries is hidden by the mount instead of refused.
+    package var permitsNonempty = false
+    /// Ask the kernel for passthrough.
+    package var wantsPassthrough = true
+    /// Threads that read requests. At least 1.
+    package var threads = 2
+    /// `uid=` and `gid=`: who owns items of a provider that knows no owners. For the domain; the mount does not use them.
+    package var owner: UInt32?
+    package var group: UInt32?
+    /// Flags of mount(2) by their names there: `nosuid`, `dev`, `noexec`, …; the later of a pair wins.
+    package private(set) var mountFlags: [String] = []
+
+    package init(mountPoint: [UInt8], domain: String, isSuperuser: Bool = geteuid() == 0) {
+        self.mountPoint = mountPoint
+        self.domain = domain
+        allowsOthers = isSuperuser
+    }
+
+    private static let flagPairs: [(on: String, off: String)] = [
+        ("suid", "nosuid"), ("dev", "nodev"), ("exec", "noexec"), ("atime", "noatime"), ("sync", "async"),
+    ]
+
+    /// Words of fstab(5) and mount(8) that mean nothing here, or what is done anyway.
+    private static let ignored: Set<String> = [
+        "defaults", "default_permissions", "auto", "noauto", "user", "nouser", "users", "_netdev", "nofail", "relatime",
+        "dirsync",
+    ]
+
+    /// Reads `opt[,opt…]`; may be called several times.
+    ///
+    /// Throws `.invalid` with a sentence that names the first option that is unknown or has a bad value.
+    package mutating func apply(_ text: String) throws(Failure) {
+        for option in text.split(separator: ",") {
+            let parts = option.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            try apply(name: String(parts[0]), value: parts.count > 1 ? String(parts[1]) : nil, option: String(option))
+        }
+    }
+
+    private mutating func apply(name: String, value: String?, option: String) throws(Failure) {
+        switch (name, value) {
+        case ("ro", nil): isReadOnly = true
+        case ("rw", nil): isReadOnly = false
+        case ("allow_other", nil): allowsOthers = true
+        case ("noallow_other", nil): allowsOthers = false
+        case ("nonempty", nil): permitsNonempty = true
+        case ("fsname", .some(let text)) where !text.isEmpty: domain = text
+        case ("uid", .some(let text)): owner = try number(text, option)
+        case ("gid", .some(let text)): group = try number(text, option)
+        case ("comment", .some): break
+        case (_, nil) where Self.ignored.contains(name) || name.hasPrefix("x-"): break
+        case (_, .some) where name.hasPrefix("x-"): break
+        case (_, nil):
+            guard let pair = Self.flagPairs.first(where: { $0.on == name || $0.off == name }) else { throw unknown(option) }
+            mountFlags.removeAll { $0 == pair.on || $0 == pair.off }
+            mountFlags.append(name)
+        default: throw unknown(option)
+        }
+    }
+
+    private func number(_ text: String, _ option: String) throws(Failure) -> UInt32 {
+        guard let number = UInt32(text), number != .max else {
+            throw Failure(.invalid, "mount option '\(option)' needs a number from 0 to 4294967294")
+        }
+        return number
+    }
+
+    private func unknown(_ option: String) -> Failure {
+        Failure(
+            .invalid,
+            "mount option '\(option)' is not known: allow_other, ro, nonempty, uid=, gid=, suid, dev, noexec and noatime are")
+    }
+
+    /// The arguments of fuse_session_new(3), the program's name first. Permissions are always the kernel's business.
+    package var libraryArguments: [String] {
+        var options = ["default_permissions", "subtype=promisefs", "fsname=" + escaped(domain), isReadOnly ? "ro" : "rw"]
+        if allowsOthers { options.append("allow_other") }
+        options += mountFlags
+        return ["promisefs", "-o", options.joined(separator: ",")]
+    }
+
+    /// libfuse splits at commas and takes a backslash as the mark of a literal character.
+    private func escaped(_ text: String) -> String {
+        var result = ""
+        for character in text {
+            if character == "," || character == "\\" { result.append("\\") }
+            result.append(character)
+        }
+        return result
+    }
+}

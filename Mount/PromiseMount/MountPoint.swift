@@ -1,0 +1,129 @@
+import CFuseTransport
+import Glibc
+import PromiseCore
+import PromiseSystem
+
+/// The folder a session is mounted on: checked before, taken away after.
+struct MountPoint: Sendable, Equatable {
+    /// Absolute, without links; as the kernel's table has it.
+    let path: [UInt8]
+
+    var display: String { escapedForDisplay(path) }
+
+    /// Checks that something can be mounted there and nothing of ours is, and resolves the path.
+    ///
+    /// Throws `.notFound`, `.notFolder`, `.busy` (mounted already, or a dead mount), `.notEmpty`, `.refused`.
+    init(checking given: [UInt8], permitsNonempty: Bool) throws(Failure) {
+        let shown = escapedForDisplay(given)
+        guard !given.isEmpty, !given.contains(0) else { throw Failure(.invalid, "the mount point needs a path") }
+        guard let path = resolvedPath(given) else {
+            switch errno {
+            case ENOENT: throw Failure(.notFound, "mount point \(shown) does not exist: make the folder first")
+            case ENOTDIR: throw Failure(.notFolder, "mount point \(shown) is not a folder")
+            case ENOTCONN:
+                throw deadMount(shown)
+            case let code: throw Failure(.refused, "mount point \(shown) cannot be reached: \(String(cString: strerror(code)))")
+            }
+        }
+        self.path = path
+        if let mounted = try MountTable.entries().last(where: { $0.mountPoint == path && $0.type == "fuse.promisefs" }) {
+            // A daemon that is gone leaves a mount whose every call fails (fuse(4)); realpath may not have noticed.
+            if isDead {
+                throw deadMount(shown)
+            }
+            throw Failure(.busy, "mount point \(shown) is mounted already, for domain \(mounted.source)")
+        }
+        try checkFolder(shown, permitsNonempty: permitsNonempty)
+    }
+
+    private func checkFolder(_ shown: String, permitsNonempty: Bool) throws(Failure) {
+        do throws(SystemError) {
+            let folder = try Descriptor.open(path, flags: O_RDONLY | O_DIRECTORY, label: "mount.point")
+            if permitsNonempty { return }
+            guard try listFolder(folder, label: "mount.point").isEmpty else {
+                throw SystemError(errno: ENOTEMPTY, label: "mount.point")
+            }
+        } catch {
+            switch error.errno {
+            case ENOTEMPTY:
+                throw Failure(.notEmpty, "mount point \(shown) is not empty: choose an empty folder, or mount with -o nonempty")
+            case ENOTDIR: throw Failure(.notFolder, "mount point \(shown) is not a folder")
+            case ENOTCONN:
+                throw deadMount(shown)
+            default: throw Failure(.refused, "mount point \(shown) cannot be opened: \(error.reason)")
+            }
+        }
+    }
+
+    /// The mount is there and its daemon is not: ENOTCONN, fuse(4). Asked by statvfs(3), because the kernel may answer stat(2)
+    /// from what it remembers.
+    var isDead: Bool {
+        var status = statvfs()
+        return withCPath(path) { statvfs($0, &status) } != 0 && errno == ENOTCONN
+    }
+
+    /// Takes the mount away whatever uses it, and aborts the connection where this user may.
+    func sever() throws(Failure) {
+        if geteuid() == 0, withCPath(path, { umount2($0, CInt(MNT_FORCE | MNT_DETACH | UMOUNT_NOFOLLOW)) }) == 0 { return }
+        try unmount(lazy: true)
+    }
+
+    /// umount2(2) as root, else fusermount3(1). Blocks; never on a serving thread. What is not mounted is done.
+    ///
+    /// Throws `.busy` when programs use the mount, and `.refused` when this user may not unmount it.
+    func unmount(lazy: Bool) throws(Failure) {
+        if geteuid() == 0 {
+            let flags = CInt(UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0))
+            if withCPath(path, { umount2($0, flags) }) == 0 { return }
+            switch errno {
+            case EINVAL, ENOENT: return
+            case EBUSY: throw busy
+            case let code: throw Failure(.refused, "\(display) cannot be unmounted: \(String(cString: strerror(code)))")
+            }
+        }
+        let status = try runUnmountHelper(lazy: lazy)
+        if status == 0 || !isMounted { return }
+        throw busy
+    }
+
+    private var busy: Failure {
+        Failure(.busy, "\(display) is in use: end the programs that have files or folders open in it, or unmount with --lazy")
+    }
+
+    private var isMounted: Bool {
+        guard let entries = try? MountTable.entries() else { return true }
+        return entries.contains { $0.mountPoint == path && $0.type == "fuse.promisefs" }
+    }
+
+    private func runUnmountHelper(lazy: Bool) throws(Failure) -> CInt {
+        let words = ["fusermount3", "-u", "-q"] + (lazy ? ["-z"] : []) + ["--"]
+        var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) }
+        arguments.append(withCPath(path) { strdup($0) })
+        arguments.append(nil)
+        defer { for argument in arguments { free(argument) } }
+        var process = pid_t()
+        let problem = posix_spawnp(&process, "fusermount3", nil, nil, arguments, environ)
+        guard problem == 0 else {
+            throw Failure(
+                .refused, "fusermount3 could not be started: \(String(cString: strerror(problem))): install the package fuse3")
+        }
+        var status: CInt = 0
+        while waitpid(process, &status, 0) == -1 {
+            guard errno == EINTR else { return -1 }
+        }
+        return status
+    }
+}
+
+private func deadMount(_ shown: String) -> Failure {
+    Failure(.busy, "mount point \(shown) holds the mount of a daemon that is gone: run 'umount -l' on it first")
+}
+
+/// realpath(3), as bytes; nil with errno set.
+private func resolvedPath(_ path: [UInt8]) -> [UInt8]? {
+    withCPath(path) { path in
+        guard let resolved = realpath(path, nil) else { return nil }
+        defer { free(resolved) }
+        return copiedBytes(resolved)
+    }
+}

@@ -1,0 +1,137 @@
+import CFuse
+import CFuseTransport
+import Glibc
+package import Logging
+package import PromiseCore
+package import PromiseFilesystem
+import PromiseSystem
+import Synchronization
+
+/// One mount and the threads that serve it, from `mount` over `run` to the end, which comes from outside (`umount`) or by
+/// `unmount`. Several may live in one process.
+///
+/// Threads: `mount`, `run` and `unmount` block for a moment and are called from any thread but a serving one.
+package final class MountSession: Sendable {
+    private enum Phase {
+        case new
+        case mounted(Session)
+        case running
+        case ended
+    }
+
+    private struct State {
+        var phase = Phase.new
+        var mountPoint: MountPoint?
+        var connection: MountConnection?
+        /// Why the session ended, when it was not an unmount.
+        var problem: String?
+        var waiters: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private let options: MountOptions
+    private let logger: Logger
+    private let context: MountContext
+    private let state = Mutex(State())
+
+    package init(filesystem: any FileSystemOperations, options: MountOptions, logger: Logger) {
+        precondition(options.threads > 0, "a session has at least one thread")
+        self.options = options
+        self.logger = logger
+        context = MountContext(filesystem: filesystem, logger: logger)
+    }
+
+    /// Mounts, settles with the kernel what both can do, and calls the file system's `mounted`. Requests wait until `run`.
+    ///
+    /// Throws a sentence: `.notFound`, `.notFolder`, `.notEmpty`, `.busy` or `.refused` for the mount point, `.refused` when
+    /// this user may not mount, `.notSupported` without /dev/fuse. Nothing is left mounted then.
+    package func mount() throws(Failure) {
+        let mountPoint = try MountPoint(checking: options.mountPoint, permitsNonempty: options.permitsNonempty)
+        LibraryLog.route(to: logger)
+        let session = try Session(context: context, options: options, mountPoint: mountPoint, logger: logger)
+        let connection = session.connection
+        state.withLock { state in
+            guard case .new = state.phase else { preconditionFailure("a session is mounted once") }
+            state.phase = .mounted(session)
+            state.mountPoint = mountPoint
+            state.connection = connection
+        }
+        logger.info(
+            "mounted",
+            metadata: [
+                "protocol": "\(connection.protocolMajor).\(connection.protocolMinor)",
+                "passthrough": "\(connection.passthroughProblem ?? "yes")",
+            ])
+        context.filesystem.mounted(connection)
+    }
+
+    /// Starts serving. Returns at once.
+    package func run() {
+        let session = state.withLock { state in
+            guard case .mounted(let session) = state.phase else { preconditionFailure("a session is run once, after mount") }
+            state.phase = .running
+            return session
+        }
+        let threads = options.threads
+        // It waits for the serving threads, which nobody else may; and nobody waits for it.
+        _ = OwnedThread(name: "pfs-session") { [self] in
+            pthread_detach(pthread_self())
+            let serving = (0..<threads).map { index in OwnedThread(name: "pfs-serve-\(index)") { session.serve() } }
+            for thread in serving { thread.join() }
+            let problem = session.end()
+            let waiters = state.withLock { state in
+                state.phase = .ended
+                state.problem = problem
+                defer { state.waiters = [] }
+                return state.waiters
+            }
+            for waiter in waiters { waiter.resume() }
+        }
+    }
+
+    /// Returns when the session has ended and the file system's `ended` has returned. At once when it was never run.
+    package func waitUntilEnded() async {
+        await withCheckedContinuation { continuation in
+            let isOver = state.withLock { state in
+                guard case .running = state.phase else { return true }
+                state.waiters.append(continuation)
+                return false
+            }
+            if isOver { continuation.resume() }
+        }
+    }
+
+    /// Takes the mount away; the session ends soon after, see `waitUntilEnded`. With `lazy` the name is gone at once and the
+    /// session ends when the last program has closed what it had open. What is not mounted is done.
+    ///
+    /// Throws `.busy` when programs use the mount, `.refused` when this user may not unmount it.
+    package func unmount(lazy: Bool) throws(Failure) {
+        let (mountPoint, session): (MountPoint?, Session?) = state.withLock { state in
+            switch state.phase {
+            case .new, .ended: return (nil, nil)
+            case .running: return (state.mountPoint, nil)
+            case .mounted(let session):
+                // Never run: there are no threads that would notice.
+                state.phase = .ended
+                return (state.mountPoint, session)
+            }
+        }
+        if let session {
+            _ = session.end()
+            return
+        }
+        try mountPoint?.unmount(lazy: lazy)
+    }
+
+    /// What was settled with the kernel; nil before `mount`.
+    package var connection: MountConnection? { state.withLock { $0.connection } }
+
+    /// Why the session ended, when it was not an unmount; nil while it runs.
+    package var problem: String? { state.withLock { $0.problem } }
+
+    /// The absolute path of the mount; nil before `mount`.
+    package var mountPoint: [UInt8]? { state.withLock { $0.mountPoint?.path } }
+
+    /// How often requests have failed, by code, and how many wait for the provider now.
+    package var failureCounts: [Failure.Code: UInt64] { context.failureCounts }
+    package var parkedCount: Int { context.parked.count }
+}

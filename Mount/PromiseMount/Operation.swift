@@ -1,0 +1,23 @@
+import CFuse
+import CFuseTransport
+import PromiseCore
+import PromiseFilesystem
+
+/// Which operation a request is, for the log.
+enum Operation: String, Sendable {
+    case lookup, create, makeFolder, makeNode, makeLink, addName, unlink, removeFolder, rename, linkTarget
+    case attributes, setAttributes, extendedAttribute, extendedAttributeNames, setExtendedAttribute, removeExtendedAttribute,
+        space
+    case openFolder, readFolder, synchronizeFolder, releaseFolder
+    case open, read, write, synchronize, allocate, seek, copyRange, release
+}
+
+extension Caller {
+    /// On the serving thread only: the kernel's number of the request is the thread's.
+    init(_ request: OpaquePointer) {
+        let context = fuse_req_ctx(request).pointee
+        self.init(
+            user: context.uid, group: context.gid, process: context.pid, umask: UInt32(context.umask),
+            request: ct_current_request().unique)
+    }
+}

@@ -1,0 +1,182 @@
+import CFuse
+import CFuseTransport
+import Glibc
+import Logging
+import PromiseCore
+import PromiseFilesystem
+import PromiseSystem
+import Synchronization
+
+/// libfuse's session with all that hangs on it: made by mounting, served by threads, ended once.
+///
+/// Unchecked because of the two pointers: they are constant, libfuse locks what is behind them, and `end` frees them after
+/// the last thread that uses them has left.
+final class Session: @unchecked Sendable {
+    /// How long parked requests may take to be answered at the end. After that the session's memory is given up, not freed.
+    private static let partingSeconds = 10
+
+    let connection: MountConnection
+    private let context: MountContext
+    private let mountPoint: MountPoint
+    private let logger: Logger
+    private let session: OpaquePointer
+    private let transport: UnsafeMutablePointer<ct_transport>
+    private let notifications: NotificationQueue
+    private let backings: BackingFiles
+    private let problem = Mutex<String?>(nil)
+
+    /// Mounts and answers the kernel's INIT.
+    init(context: MountContext, options: MountOptions, mountPoint: MountPoint, logger: Logger) throws(Failure) {
+        // Balanced in `freeMemory`: libfuse's user data refers to it.
+        let owner = Unmanaged.passRetained(context)
+        guard let transport = ct_create(owner.toOpaque(), options.wantsPassthrough) else { preconditionFailure("out of memory") }
+        do throws(Failure) {
+            session = try Session.mounted(transport, options, mountPoint)
+        } catch {
+            ct_destroy(transport)
+            owner.release()
+            throw error
+        }
+        let descriptor = fuse_session_fd(session)
+        let negotiation = transport.pointee.negotiation
+        let passthroughProblem = BackingFiles.problem(
+            descriptor: descriptor, negotiation: negotiation, isWanted: options.wantsPassthrough)
+        notifications = NotificationQueue(session: session, logger: logger)
+        backings = BackingFiles(descriptor: descriptor)
+        connection = MountConnection(
+            notifier: notifications, backings: passthroughProblem == nil ? backings : nil, passthroughProblem: passthroughProblem,
+            protocolMajor: negotiation.protocol_major, protocolMinor: negotiation.protocol_minor)
+        self.context = context
+        self.mountPoint = mountPoint
+        self.logger = logger
+        self.transport = transport
+    }
+
+    private static func mounted(
+        _ transport: UnsafeMutablePointer<ct_transport>, _ options: MountOptions, _ mountPoint: MountPoint
+    ) throws(Failure) -> OpaquePointer {
+        ct_clear_message()
+        var table = makeOperationTable()
+        let words = options.libraryArguments.map { strdup($0) }
+        defer { for word in words { Glibc.free(word) } }
+        // libfuse changes the array: it takes out what it has understood, and replaces it by copies of its own.
+        var argv: [UnsafeMutablePointer<CChar>?] = words + [nil]
+        let count = CInt(words.count)
+        let made = argv.withUnsafeMutableBufferPointer { argv in
+            var arguments = fuse_args(argc: count, argv: argv.baseAddress, allocated: 0)
+            defer { fuse_opt_free_args(&arguments) }
+            return fuse_session_new(&arguments, &table, MemoryLayout<fuse_lowlevel_ops>.size, transport)
+        }
+        guard let session = made else { throw Failure(.invalid, "the mount options were refused\(libraryReason())") }
+        guard withCPath(mountPoint.path, { fuse_session_mount(session, $0) }) == 0 else {
+            fuse_session_destroy(session)
+            throw mountFailure(mountPoint)
+        }
+        guard ct_attach(transport, session) == 0, answerInit(transport, session) else {
+            fuse_session_unmount(session)
+            fuse_session_destroy(session)
+            throw Failure(.inputOutput, "the kernel and libfuse did not agree on a protocol\(libraryReason())")
+        }
+        return session
+    }
+
+    /// The kernel queues INIT while mounting, so this does not wait.
+    private static func answerInit(_ transport: UnsafeMutablePointer<ct_transport>, _ session: OpaquePointer) -> Bool {
+        guard let buffer = ct_buffer_create() else { return false }
+        defer { ct_buffer_destroy(buffer) }
+        while !transport.pointee.negotiation.is_done {
+            let result = ct_serve(transport, session, buffer)
+            if result == -EINTR || result == -EAGAIN { continue }
+            if result <= 0 || fuse_session_exited(session) != 0 { return false }
+        }
+        return true
+    }
+
+    private static func mountFailure(_ mountPoint: MountPoint) -> Failure {
+        if access("/dev/fuse", F_OK) != 0 {
+            return Failure(
+                .notSupported, "this machine has no /dev/fuse: load the module with 'modprobe fuse', or pass the device in")
+        }
+        if access("/dev/fuse", R_OK | W_OK) != 0 {
+            return Failure(.refused, "this user may not open /dev/fuse: join the group that owns it, or mount as root")
+        }
+        return Failure(.refused, "\(mountPoint.display) could not be mounted\(libraryReason())")
+    }
+
+    /// What libfuse has said last on this thread, to be put behind a sentence.
+    private static func libraryReason() -> String {
+        let text = String(cString: ct_last_message())
+        return text.isEmpty ? "" : ": \(text)"
+    }
+
+    /// The loop of a serving thread: until the session has ended.
+    func serve() {
+        guard let buffer = ct_buffer_create() else { preconditionFailure("out of memory") }
+        defer { ct_buffer_destroy(buffer) }
+        while fuse_session_exited(session) == 0 {
+            let result = ct_serve(transport, session, buffer)
+            if result > 0 || result == -EINTR || result == -EAGAIN { continue }
+            if result < 0 { giveUp(errno: -result) }
+            return
+        }
+    }
+
+    /// The device cannot be read any more: the other threads are woken by taking the mount away.
+    private func giveUp(errno code: CInt) {
+        let sentence = "reading from the kernel failed: \(String(cString: strerror(code)))"
+        problem.withLock { $0 = $0 ?? sentence }
+        logger.error("the mount is given up", metadata: ["errno": "\(code)"])
+        fuse_session_exit(session)
+        do throws(Failure) {
+            try mountPoint.sever()
+        } catch {
+            logger.error("the mount stays behind", metadata: ["reason": "\(error.message)"])
+        }
+    }
+
+    /// Once, after every serving thread has left: answers what is parked, stops the queue, and frees the session. Returns
+    /// why the session ended when it was not an unmount.
+    func end() -> String? {
+        for request in context.parked.interruptAll() { context.filesystem.interrupt(request) }
+        let isQuiet = waitForReplies()
+        // With the connection gone the kernel holds no notification back any more.
+        let isSilent = notifications.stop(within: .seconds(Self.partingSeconds))
+        backings.close()
+        // Closes the descriptor and, where the mount is still there, takes it away.
+        if isSilent { fuse_session_unmount(session) }
+        if mountPoint.isDead { leaveNothingBehind() }
+        context.filesystem.ended()
+        if isQuiet && isSilent {
+            freeMemory()
+        } else {
+            logger.error(
+                "the session could not be freed", metadata: ["unanswered": "\(context.unanswered.load(ordering: .relaxed))"])
+        }
+        return problem.withLock { $0 }
+    }
+
+    /// An aborted connection leaves its mount in the way of the next one.
+    private func leaveNothingBehind() {
+        do throws(Failure) {
+            try mountPoint.unmount(lazy: true)
+        } catch {
+            logger.error("the mount stays behind", metadata: ["reason": "\(error.message)"])
+        }
+    }
+
+    private func waitForReplies() -> Bool {
+        for _ in 0..<(Self.partingSeconds * 200) {
+            if context.unanswered.load(ordering: .acquiring) == 0 { return true }
+            usleep(5000)
+        }
+        return false
+    }
+
+    private func freeMemory() {
+        fuse_session_destroy(session)
+        let owner = Unmanaged<MountContext>.fromOpaque(transport.pointee.owner)
+        ct_destroy(transport)
+        // Balances the passRetained of init; no request is left that could ask for it.
+        owner.release()
+    }
+}

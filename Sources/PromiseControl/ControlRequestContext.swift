@@ -1,0 +1,86 @@
+import Glibc
+import Hummingbird
+import Logging
+import NIOCore
+import PromiseCore
+import PromiseWire
+
+/// A request with its connection, whose peer is checked.
+struct ControlRequestContext: RequestContext {
+    var coreContext: CoreRequestContextStorage
+    let channel: any Channel
+
+    init(source: ApplicationRequestContextSource) {
+        coreContext = CoreRequestContextStorage(source: source)
+        channel = source.channel
+    }
+}
+
+/// `struct ucred` of unix(7), which the Glibc module does not show.
+private struct PeerCredentials: Sendable {
+    var process: Int32
+    var user: UInt32
+    var group: UInt32
+}
+
+/// Lets only this user and root in, by what the kernel says of the peer (SO_PEERCRED, unix(7)). The folder (0700) and the
+/// socket (0600) keep others out already; this holds when somebody has loosened them.
+struct PeerCheck: RouterMiddleware {
+    typealias Context = ControlRequestContext
+
+    private static let peerCredentialsOption: CInt = 17
+
+    func handle(
+        _ request: Request, context: ControlRequestContext, next: (Request, ControlRequestContext) async throws -> Response
+    ) async throws -> Response {
+        guard let provider = context.channel as? any SocketOptionProvider else {
+            throw Failure(.refused, "the connection does not say who is at its other end")
+        }
+        let peer: PeerCredentials = try await provider.unsafeGetSocketOption(
+            level: NIOBSDSocket.OptionLevel(rawValue: SOL_SOCKET),
+            name: NIOBSDSocket.Option(rawValue: PeerCheck.peerCredentialsOption)
+        ).get()
+        guard peer.user == 0 || peer.user == geteuid() else {
+            throw Failure(.refused, "this domain belongs to another user; ask as its owner or as root")
+        }
+        return try await next(request, context)
+    }
+}
+
+/// Turns everything thrown into a problem document.
+struct ProblemReplies: RouterMiddleware {
+    typealias Context = ControlRequestContext
+
+    func handle(
+        _ request: Request, context: ControlRequestContext, next: (Request, ControlRequestContext) async throws -> Response
+    ) async throws -> Response {
+        let problem: ProblemDocument
+        do {
+            return try await next(request, context)
+        } catch let failure as Failure {
+            problem = ProblemDocument(failure)
+        } catch let thrown as ProblemDocument {
+            problem = thrown
+        } catch let error as HTTPError {
+            problem =
+                switch error.status.code {
+                case 404: .request("there is no \(request.method.rawValue) \(request.uri.path) in this protocol", status: 404)
+                default: .request(error.body ?? error.status.reasonPhrase, status: error.status.code)
+                }
+        } catch {
+            context.logger.warning("a control request failed", metadata: ["path": "\(request.uri.path)", "error": "\(error)"])
+            problem = ProblemDocument(Failure(.inputOutput, "the daemon could not answer: \(error)"))
+        }
+        return jsonResponse(problem, status: problem.status, mediaType: ProblemDocument.mediaType)
+    }
+}
+
+/// A whole document as a response.
+func jsonResponse(_ document: some Encodable, status: Int = 200, mediaType: String = "application/json") -> Response {
+    var headers = HTTPFields()
+    headers[.contentType] = mediaType
+    headers[.cacheControl] = "no-store"
+    return Response(
+        status: HTTPResponse.Status(code: status), headers: headers,
+        body: ResponseBody(byteBuffer: ByteBuffer(bytes: WireCoding.bytes(document))))
+}

@@ -1,0 +1,21 @@
+package import PromiseCore
+package import PromiseDomain
+
+/// What the control API asks of a domain. `Domain` is the one implementation outside tests.
+///
+/// Every method may be called from any thread. The synchronous ones read the index and may block for milliseconds, so they
+/// are called from threads of the server's own.
+package protocol ControlService: Sendable {
+    func status() async -> DomainStatus
+    func node(at path: [FileName]) async throws(Failure) -> NodeID
+    func information(of node: NodeID) throws(Failure) -> ItemInformation
+    func fetch(_ node: NodeID, progress: @escaping @Sendable (FetchProgress) -> Void) async throws(Failure) -> FetchProgress
+    func evict(_ node: NodeID) async throws(Failure) -> EvictionReport
+    func setPin(_ pin: Pin, of node: NodeID) async throws(Failure) -> Int
+    func pending(below node: NodeID?) throws(Failure) -> [PendingWork]
+    func synchronize(below node: NodeID?, wait: Bool, timeout: Duration?) async throws(Failure)
+    func verify(repair: Bool) async throws(Failure) -> VerifyReport
+    func unmount(wait: Bool, timeout: Duration?, lazy: Bool) async throws(Failure) -> Int
+}
+
+extension Domain: ControlService {}

@@ -1,0 +1,80 @@
+package import PromiseCore
+import PromiseWire
+
+// The one place where a failure's code becomes an exit status and an HTTP status.
+
+extension Failure.Code {
+    /// The command line's contract: 1 failed, 4 offline or timed out, 5 refused.
+    package var exitStatus: Int32 {
+        switch self {
+        case .offline, .timedOut: 4
+        case .refused, .notPermitted, .hydrationRefused: 5
+        case .notFound, .exists, .notFolder, .isFolder, .notEmpty, .crossDevice, .tooManyLinks, .nameTooLong, .readOnly, .busy,
+            .stale, .corrupted, .interrupted, .storeFull, .quotaExceeded, .tooLarge, .noAttribute, .attributeTooLarge, .invalid,
+            .notSupported, .outOfRange, .inputOutput:
+            1
+        }
+    }
+
+    package var httpStatus: Int {
+        switch self {
+        case .notFound, .noAttribute: 404
+        case .exists, .notEmpty, .busy: 409
+        case .stale: 410
+        case .notPermitted, .refused, .hydrationRefused, .readOnly: 403
+        case .notFolder, .isFolder, .crossDevice, .tooManyLinks, .nameTooLong, .invalid, .outOfRange, .attributeTooLarge: 400
+        case .tooLarge: 413
+        case .offline, .interrupted: 503
+        case .timedOut: 504
+        case .storeFull, .quotaExceeded: 507
+        case .notSupported: 501
+        case .corrupted, .inputOutput: 500
+        }
+    }
+
+    fileprivate var title: String {
+        switch self {
+        case .notFound: "Not found"
+        case .exists: "Exists already"
+        case .notFolder: "Not a folder"
+        case .isFolder: "Is a folder"
+        case .notEmpty: "Folder not empty"
+        case .crossDevice: "On another file system"
+        case .tooManyLinks: "Too many links"
+        case .nameTooLong: "Name too long"
+        case .notPermitted: "Not permitted"
+        case .refused: "Refused"
+        case .hydrationRefused: "Hydration refused"
+        case .readOnly: "Read-only"
+        case .busy: "In use"
+        case .offline: "Offline"
+        case .timedOut: "Timed out"
+        case .stale: "Gone at the provider"
+        case .corrupted: "Content does not match its checksum"
+        case .interrupted: "Interrupted"
+        case .storeFull: "Local store full"
+        case .quotaExceeded: "Quota exceeded"
+        case .tooLarge: "Too large"
+        case .noAttribute: "No such attribute"
+        case .attributeTooLarge: "Attribute too large"
+        case .invalid: "Invalid request"
+        case .notSupported: "Not supported"
+        case .outOfRange: "Out of range"
+        case .inputOutput: "Input or output failed"
+        }
+    }
+}
+
+extension ProblemDocument {
+    init(_ failure: Failure) {
+        let code = failure.code
+        self.init(
+            code: code.rawValue, title: code.title, status: code.httpStatus, detail: failure.message, exitStatus: code.exitStatus)
+    }
+
+    /// The request itself is wrong: nothing was looked at.
+    static func request(_ detail: String, status: Int = 400) -> ProblemDocument {
+        ProblemDocument(
+            code: Failure.Code.invalid.rawValue, title: "Invalid request", status: status, detail: detail, exitStatus: 2)
+    }
+}

@@ -1,0 +1,133 @@
+import PromiseCore
+import PromiseDomain
+import PromiseWire
+
+// From the domain's values to the documents of the protocol, and from wire paths to names.
+
+/// A path from the root of the mount, for people and for programs.
+struct PathText {
+    var display: String
+    var bytes: String
+
+    init(_ names: [FileName]) {
+        let joined = names.isEmpty ? [UInt8(ascii: "/")] : names.flatMap { [UInt8(ascii: "/")] + $0.bytes }
+        display = escapedForDisplay(joined)
+        bytes = PercentCoding.encode(joined)
+    }
+}
+
+/// The names of a percent-encoded path. Leading, trailing and doubled slashes mean nothing.
+func names(ofWirePath text: some StringProtocol) throws(Failure) -> [FileName] {
+    guard let bytes = PercentCoding.decode(text) else {
+        throw Failure(.invalid, "the path '\(text)' has a '%' without two hexadecimal digits; a '%' itself is written %25")
+    }
+    var result: [FileName] = []
+    for part in bytes.split(separator: UInt8(ascii: "/")) {
+        guard part.count <= FileName.byteCountMax else {
+            throw Failure(.nameTooLong, "a name in '\(escapedForDisplay(bytes))' is longer than 255 bytes")
+        }
+        guard let name = FileName(part) else {
+            throw Failure(.invalid, "'\(escapedForDisplay(part))' is no name of an item; give paths without '.' and '..'")
+        }
+        result.append(name)
+    }
+    return result
+}
+
+extension StatusDocument {
+    init(_ status: DomainStatus) {
+        self.init(
+            name: status.name, provider: status.provider, capabilities: status.capabilities,
+            mountPoint: escapedForDisplay(status.mountPoint), mountPointBytes: PercentCoding.encode(status.mountPoint),
+            stateFolder: escapedForDisplay(status.stateFolder), stateFolderBytes: PercentCoding.encode(status.stateFolder),
+            processID: status.processID, connection: status.connection.rawValue,
+            connectionMessage: status.connectionMessage, transport: status.transport, hasPassthrough: status.hasPassthrough,
+            passthroughMessage: status.passthroughMessage, isReadOnly: status.isReadOnly, nodes: status.nodes,
+            placeholders: status.placeholders, pending: status.pending, failing: status.failing, uploading: status.uploading,
+            downloading: status.downloading, bytesFetched: status.bytesFetched, bytesUploaded: status.bytesUploaded,
+            cacheBytes: status.cacheBytes, cacheLimit: status.cacheLimit, quotaTotal: status.quotaTotal,
+            quotaAvailable: status.quotaAvailable, openFiles: status.openFiles)
+    }
+}
+
+extension ItemDocument {
+    init(_ item: ItemInformation) {
+        let path = PathText(item.path)
+        self.init(
+            node: item.node.rawValue, path: path.display, pathBytes: path.bytes, kind: item.kind.wireName, size: item.size,
+            localBytes: item.localBytes, mode: item.mode & 0o7777, owner: item.owner, group: item.group,
+            accessTime: item.accessTime.wireText, modificationTime: item.modificationTime.wireText,
+            changeTime: item.changeTime.wireText, birthTime: item.birthTime.wireText, links: item.links,
+            identifier: item.identifier?.rawValue, version: item.version?.rawValue, state: item.state.rawValue,
+            pin: item.pin.name, progress: item.progress, error: item.error, isConflict: item.isConflict,
+            linkTarget: item.linkTarget.map { escapedForDisplay($0) },
+            linkTargetBytes: item.linkTarget.map { PercentCoding.encode($0) })
+    }
+}
+
+extension PendingItemDocument {
+    init(_ work: PendingWork) {
+        let path = PathText(work.path)
+        self.init(
+            kind: work.kind.rawValue, node: work.node?.rawValue, path: path.display, pathBytes: path.bytes,
+            isRunning: work.isRunning, size: work.size, progress: work.progress, since: work.since.wireText,
+            attempts: work.attempts, error: work.error)
+    }
+}
+
+extension ProgressDocument {
+    init(_ progress: FetchProgress) {
+        self.init(
+            filesDone: progress.filesDone, filesTotal: progress.filesTotal, bytesDone: progress.bytesDone,
+            bytesTotal: progress.bytesTotal, failures: progress.failures.map { ItemFailureDocument(path: $0.path, $0.failure) })
+    }
+
+    /// Several fetches shown as one.
+    init(sum parts: some Sequence<ProgressDocument>) {
+        self.init(filesDone: 0, filesTotal: 0, bytesDone: 0, bytesTotal: 0, failures: [])
+        for part in parts {
+            filesDone += part.filesDone
+            filesTotal += part.filesTotal
+            bytesDone += part.bytesDone
+            bytesTotal += part.bytesTotal
+            failures += part.failures
+        }
+    }
+}
+
+extension EvictionDocument {
+    init(_ report: EvictionReport) {
+        let kept = report.kept.map { item in
+            let path = PathText(item.path)
+            return KeptItemDocument(path: path.display, pathBytes: path.bytes, reason: item.reason)
+        }
+        self.init(evicted: report.evicted, bytesFreed: report.bytesFreed, kept: kept, failures: [])
+    }
+}
+
+extension ItemFailureDocument {
+    init(path: [FileName], _ failure: Failure) {
+        let text = PathText(path)
+        self.init(
+            path: text.display, pathBytes: text.bytes, code: failure.code.rawValue, detail: failure.message,
+            exitStatus: failure.code.exitStatus)
+    }
+}
+
+extension NodeKind {
+    var wireName: String {
+        switch self {
+        case .file: "file"
+        case .folder: "folder"
+        case .link: "link"
+        case .fifo: "fifo"
+        case .socket: "socket"
+        case .characterDevice: "characterDevice"
+        case .blockDevice: "blockDevice"
+        }
+    }
+}
+
+extension Timestamp {
+    var wireText: String { TimeText.format(nanoseconds: rawValue) }
+}

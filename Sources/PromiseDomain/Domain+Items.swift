@@ -1,0 +1,141 @@
+import Logging
+package import PromiseCore
+import PromiseFilesystem
+import PromiseIndex
+import PromiseSync
+import PromiseSystem
+
+// Questions about items, and what is done with their content by command.
+
+extension Domain {
+    /// Names from the root of the mount to a node. Lists folders at the provider when they are not known yet.
+    package func node(at path: [FileName]) async throws(Failure) -> NodeID {
+        var current = NodeID.root
+        for name in path {
+            try await list(current)
+            let parent = current
+            let entry = try index.read { transaction throws(Failure) in try transaction.entry(in: parent, named: name) }
+            guard let entry else { throw Failure(.notFound, "there is no '\(name.display)' in the mount") }
+            current = entry.node
+        }
+        return current
+    }
+
+    /// Makes a folder's children known; does nothing for what is no folder.
+    private func list(_ folder: NodeID) async throws(Failure) {
+        let node = try index.read { transaction throws(Failure) in try transaction.node(folder) }
+        guard let node, node.kind == .folder, !node.isPopulated else { return }
+        let result = await withCheckedContinuation { continuation in
+            engine.list(folder) { continuation.resume(returning: $0) }
+        }
+        try result.get()
+    }
+
+    package func information(of id: NodeID) throws(Failure) -> ItemInformation {
+        let facts = try filesystem.facts(of: id)
+        let path = try index.read { transaction throws(Failure) in try transaction.path(of: id) }
+        let shown = try filesystem.attributes(of: id, handle: nil).attributes
+        let node = facts.node
+        return ItemInformation(
+            node: id, path: path ?? [], kind: node.kind, size: shown.size, localBytes: node.localBytes, mode: node.mode,
+            owner: node.owner, group: node.group, accessTime: node.accessTime, modificationTime: shown.modificationTime,
+            changeTime: shown.changeTime, birthTime: node.birthTime, links: node.linkCount, identifier: facts.identifier,
+            version: node.version, state: facts.state, pin: node.pin, progress: facts.progress, error: facts.error,
+            isConflict: facts.entry?.conflictsWith != nil, linkTarget: node.target)
+    }
+
+    /// Everything below a node, itself included, parents first. Folders that are not known are listed when `listing` is set.
+    private func descendants(of id: NodeID, listing: Bool) async throws(Failure) -> [Node] {
+        var result: [Node] = []
+        var waiting = [id]
+        while let next = waiting.popLast() {
+            if listing { try await list(next) }
+            let (node, children): (Node?, [NodeID]) = try index.read { transaction throws(Failure) in
+                let node = try transaction.node(next)
+                let children = node?.kind == .folder ? try transaction.children(of: next).map(\.node) : []
+                return (node, children)
+            }
+            if let node { result.append(node) }
+            waiting += children.reversed()
+        }
+        return result
+    }
+
+    func path(of id: NodeID) -> [FileName] {
+        (try? index.read { transaction throws(Failure) in try transaction.path(of: id) }) ?? []
+    }
+
+    // MARK: Fetching
+
+    private static let parallelFetches = 8
+
+    /// Brings content here, of everything below a folder; `progress` is called now and then and at the end.
+    package func fetch(
+        _ id: NodeID, progress: @escaping @Sendable (FetchProgress) -> Void
+    ) async throws(Failure) -> FetchProgress {
+        let files = try await descendants(of: id, listing: true).filter { $0.kind == .file && $0.content != .whole }
+        var state = FetchProgress(
+            filesDone: 0, filesTotal: files.count, bytesDone: 0, bytesTotal: files.reduce(0) { $0 + $1.size }, failures: [])
+        progress(state)
+        await withTaskGroup(of: (Node, Failure?).self) { group in
+            var next = 0
+            func startOne() {
+                guard next < files.count else { return }
+                let node = files[next]
+                next += 1
+                group.addTask { (node, await self.hydrate(node.id)) }
+            }
+            for _ in 0..<Domain.parallelFetches { startOne() }
+            var reported = clock.uptime()
+            for await (node, failure) in group {
+                startOne()
+                state.filesDone += 1
+                if let failure {
+                    state.failures.append((path(of: node.id), failure))
+                } else {
+                    state.bytesDone += node.size
+                }
+                if clock.uptime() - reported > .milliseconds(100) {
+                    reported = clock.uptime()
+                    progress(state)
+                }
+            }
+        }
+        progress(state)
+        return state
+    }
+
+    private func hydrate(_ id: NodeID) async -> Failure? {
+        if let failure = engine.connectionFailure { return failure }
+        let result = await withCheckedContinuation { continuation in
+            _ = engine.hydrator.hydrate(id) { continuation.resume(returning: $0) }
+        }
+        if case .failure(let failure) = result { return failure }
+        return nil
+    }
+
+    // MARK: Evicting and pinning
+
+    package func evict(_ id: NodeID) async throws(Failure) -> EvictionReport {
+        var report = EvictionReport(evicted: 0, bytesFreed: 0, kept: [])
+        for node in try await descendants(of: id, listing: false) where node.kind == .file && node.content != .absent {
+            switch try engine.evict(node.id) {
+            case .evicted(let bytes):
+                report.evicted += 1
+                report.bytesFreed += bytes
+            case .kept(let reason):
+                report.kept.append((path(of: node.id), reason))
+            case .nothing:
+                break
+            }
+        }
+        return report
+    }
+
+    /// Sets the pin of everything below a folder, and of what will appear there; returns how many items.
+    package func setPin(_ pin: Pin, of id: NodeID) async throws(Failure) -> Int {
+        let nodes = try await descendants(of: id, listing: pin == .pinned)
+        for node in nodes { try filesystem.setPin(pin, of: node.id) }
+        return nodes.count
+    }
+}

@@ -1,0 +1,146 @@
+import Glibc
+package import PromiseCore
+import PromiseFilesystem
+import PromiseIndex
+import PromiseMount
+import PromiseProvider
+import PromiseSync
+import PromiseSystem
+
+// What is pending, waiting for it, and the state of the whole.
+
+extension Domain {
+    private static let pendingShownMax = 10_000
+
+    /// Work the provider has not seen, and downloads running; of everything below a node when given.
+    package func pending(below scope: NodeID?) throws(Failure) -> [PendingWork] {
+        let prefix = try scope.flatMap { scope throws(Failure) in try index.read { transaction throws(Failure) in try transaction.path(of: scope) } }
+        let uploads: [PendingWork] = try index.read { transaction throws(Failure) in
+            var result: [PendingWork] = []
+            for row in try transaction.allPending(limit: Domain.pendingShownMax) {
+                if let work = try describe(row, transaction) { result.append(work) }
+            }
+            return result
+        }
+        return (uploads + downloads()).filter { work in prefix.map { work.path.starts(with: $0) } ?? true }
+    }
+
+    private func describe(_ row: Pending, _ transaction: borrowing Transaction) throws(Failure) -> PendingWork? {
+        var work = PendingWork(
+            kind: .upload, node: nil, path: [], isRunning: engine.isRunning(row.subject), size: 0, progress: nil, since: row.since,
+            attempts: row.attempts, error: row.message)
+        switch row.subject {
+        case .deletion(let identifier):
+            work.kind = .delete
+            work.path = try transaction.remotePath(of: identifier) ?? []
+        case .entry(let id):
+            guard let entry = try transaction.entry(id), let node = try transaction.node(entry.node) else { return nil }
+            work.node = node.id
+            work.size = node.size
+            work.path = (entry.parent == .root ? [] : try transaction.path(of: entry.parent) ?? []) + [entry.name]
+            work.kind = try kind(of: entry, node, transaction)
+        }
+        return work
+    }
+
+    private func kind(of entry: Entry, _ node: Node, _ transaction: borrowing Transaction) throws(Failure) -> PendingWork.Kind {
+        guard let identifier = entry.identifier, let synced = try transaction.synced(identifier) else { return .create }
+        if node.kind == .file && synced.edits != node.edits { return .upload }
+        if synced.item.name != entry.name { return .move }
+        if let parent = try engine.identifier(of: entry.parent, transaction), parent != synced.item.parent { return .move }
+        return .metadata
+    }
+
+    private func downloads() -> [PendingWork] {
+        engine.hydrator.runningNodes.compactMap { id in
+            guard let progress = engine.hydrator.progress(of: id) else { return nil }
+            return PendingWork(
+                kind: .download, node: id, path: path(of: id), isRunning: true, size: progress.size,
+                progress: progress.size == 0 ? nil : Double(progress.present) / Double(progress.size), since: clock.now(), attempts: 0,
+                error: nil)
+        }
+    }
+
+    // MARK: Barriers
+
+    /// Looks at the provider now; with `wait`, returns when nothing is pending below `node`, or throws `.timedOut`,
+    /// `.offline` or `.inputOutput` with a sentence saying what is left.
+    package func synchronize(below scope: NodeID?, wait: Bool, timeout: Duration?) async throws(Failure) {
+        engine.lookNow()
+        if wait { engine.setDraining(true) }
+        defer { if wait { engine.setDraining(false) } }
+        let start = clock.uptime()
+        var offlineSince: Duration?
+        while true {
+            // Polling is enough for a barrier: it is rare, and what it waits for takes milliseconds at least.
+            try? await Task.sleep(for: .milliseconds(20))
+            if Task.isCancelled { throw Failure(.interrupted, "the wait was cancelled") }
+            let now = clock.uptime()
+            if let failure = engine.connectionFailure {
+                let since = offlineSince ?? now
+                offlineSince = since
+                // The provider is asked once more before this is believed.
+                if now - since > .milliseconds(500) { throw try leftOver(scope, because: failure) }
+                continue
+            }
+            offlineSince = nil
+            let remainder = try engine.remainder()
+            if !wait {
+                if !remainder.isLooking || now - start > .seconds(10) { return }
+                continue
+            }
+            let left = scope == nil ? remainder.pending : try pending(below: scope).filter { $0.kind != .download }.count
+            if left == 0 && !remainder.isLooking { return }
+            if left > 0 && remainder.failing >= left && !remainder.isLooking && now - start > .seconds(2) {
+                throw try leftOver(scope, because: Failure(.inputOutput, remainder.message ?? "the provider refuses it"))
+            }
+            if let timeout, now - start > timeout {
+                throw try leftOver(scope, because: Failure(.timedOut, remainder.message ?? "the time given was not enough"))
+            }
+        }
+    }
+
+    private func leftOver(_ scope: NodeID?, because failure: Failure) throws(Failure) -> Failure {
+        let left = try pending(below: scope).filter { $0.kind != .download }.count
+        let items = left == 1 ? "1 item waits" : "\(left) items wait"
+        return Failure(failure.code, left == 0 ? failure.message : "\(items) to be uploaded: \(failure.message)")
+    }
+
+    // MARK: Status
+
+    package func status() async -> DomainStatus {
+        refreshQuota()
+        let counts = try? index.read { transaction throws(Failure) in try transaction.counts() }
+        let quota = filesystem.knownQuota
+        var status = DomainStatus(
+            name: configuration.name, provider: provider.name, capabilities: provider.capabilities.nameList,
+            mountPoint: configuration.mountPoint, stateFolder: configuration.stateFolder, processID: getpid(),
+            connection: .online, connectionMessage: nil, transport: "device", hasPassthrough: filesystem.hasPassthrough,
+            passthroughMessage: filesystem.passthroughProblem, isReadOnly: configuration.isReadOnly, nodes: counts?.nodes ?? 0,
+            placeholders: counts?.placeholders ?? 0, pending: counts?.pending ?? 0, failing: counts?.failing ?? 0,
+            uploading: engine.uploadingCount, downloading: engine.hydrator.runningCount, bytesFetched: engine.hydrator.bytesFetched,
+            bytesUploaded: engine.bytesUploaded, cacheBytes: counts?.localBytes ?? 0, cacheLimit: configuration.cacheLimit,
+            quotaTotal: quota?.total, quotaAvailable: quota?.available, openFiles: filesystem.openCount)
+        switch engine.connection {
+        case .online: break
+        case .offline(let message): (status.connection, status.connectionMessage) = (.offline, message)
+        case .failing(let message): (status.connection, status.connectionMessage) = (.failing, message)
+        }
+        return status
+    }
+
+    // MARK: Verification
+
+    package func verify(repair: Bool) async throws(Failure) -> VerifyReport {
+        var report = VerifyReport(problems: try index.verify(), repaired: [], nodes: 0)
+        let content = try filesystem.verifyContent(repair: repair)
+        report.problems += content.problems
+        report.repaired += content.repaired
+        if repair {
+            let removed = try filesystem.removeRubbish()
+            if removed > 0 { report.repaired.append("\(removed) content files that nothing names were removed") }
+        }
+        report.nodes = try index.read { transaction throws(Failure) in try transaction.counts().nodes }
+        return report
+    }
+}

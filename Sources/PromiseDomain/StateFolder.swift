@@ -1,0 +1,55 @@
+import Glibc
+import PromiseCore
+import PromiseIndex
+import PromiseSystem
+
+/// The folder that a domain keeps everything in: `index.sqlite`, `content/`, `lock`, `log/`.
+final class StateFolder: Sendable {
+    let path: [UInt8]
+    /// Held as long as the daemon lives; the kernel lets go of it when the daemon dies.
+    private let lock: Descriptor
+
+    /// Makes the folder (mode 0700) and takes its lock.
+    init(_ path: [UInt8]) throws(Domain.StartFailure) {
+        self.path = path
+        let shown = escapedForDisplay(path)
+        do throws(SystemError) {
+            try makeFolders(path, label: "domain.state")
+            lock = try Descriptor.open(path + Array("/lock".utf8), flags: O_RDWR | O_CREAT, label: "domain.lock")
+        } catch {
+            let status: Int32 = error.errno == EACCES || error.errno == EPERM ? 5 : 1
+            throw Domain.StartFailure("the state directory '\(shown)' cannot be used: \(error.reason)", exitStatus: status)
+        }
+        do throws(SystemError) {
+            let number = lock.number
+            _ = try call("domain.lock") { flock(number, LOCK_EX | LOCK_NB) }
+        } catch {
+            throw Domain.StartFailure(
+                "the state directory '\(shown)' is in use by another daemon: unmount it first, or choose another with --state-dir")
+        }
+    }
+
+    func file(_ name: String) -> [UInt8] { path + Array("/\(name)".utf8) }
+}
+
+/// The kernel's name for this run of the machine: another one means that the power may have failed in between.
+func bootIdentifier() -> String {
+    guard let file = try? Descriptor.open(Array("/proc/sys/kernel/random/boot_id".utf8), flags: O_RDONLY, label: "domain.boot") else {
+        return "unknown"
+    }
+    var bytes = [UInt8](repeating: 0, count: 64)
+    let count = bytes.withUnsafeMutableBytes { (try? readFully(file.number, into: $0, at: 0, label: "domain.boot")) ?? 0 }
+    return String(decoding: bytes[..<count].prefix { $0 != 0x0A }, as: UTF8.self)
+}
+
+func hostName() -> String {
+    var bytes = [CChar](repeating: 0, count: 256)
+    guard gethostname(&bytes, 255) == 0 else { return "localhost" }
+    return String(decoding: bytes.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+}
+
+/// A variable of the environment, empty ones not.
+func environment(_ name: String) -> String? {
+    guard let value = getenv(name), value.pointee != 0 else { return nil }
+    return String(cString: value)
+}

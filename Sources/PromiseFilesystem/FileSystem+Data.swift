@@ -1,0 +1,221 @@
+import Glibc
+import PromiseContent
+package import PromiseCore
+import PromiseIndex
+import PromiseSync
+import PromiseSystem
+
+// Bytes that go through the daemon: partial content, and everything where the kernel offers no passthrough.
+
+extension FileSystem {
+    private func file(_ handle: HandleID) throws(Failure) -> (node: NodeID, file: SharedDescriptor) {
+        guard let open = opens.handle(handle), let file = open.file else {
+            throw Failure(.invalid, "the handle is not open for this")
+        }
+        return (open.node, file)
+    }
+
+    // MARK: Reading
+
+    package func read(
+        _ position: FilePosition, count: Int, caller: Caller, reply: @escaping Reply<ReadReply>
+    ) -> ParkedRequest? {
+        let range = ByteRange(offset: position.offset, count: UInt64(count))
+        do throws(Failure) {
+            let (id, file) = try file(position.handle)
+            guard let node = try known(id) else { throw Failure(.stale, "the file is gone") }
+            if node.content == .whole {
+                reply(.success(.descriptor(file.number, range: range)))
+                return nil
+            }
+            let parked = parking.enter { reply(.failure($0)) }
+            let waiter = engine.hydrator.read(id, range) { [parking] result in
+                guard parking.claim(parked) else { return }
+                switch result {
+                case .success: reply(.success(.descriptor(file.number, range: range)))
+                case .failure(let failure): reply(.failure(failure))
+                }
+            }
+            guard let waiter else { return nil }
+            parking.onAbandon(parked) { [engine] in engine.hydrator.detach(waiter, from: id) }
+            if let failure = engine.connectionFailure, parking.claim(parked) {
+                engine.hydrator.detach(waiter, from: id)
+                reply(.failure(failure))
+                return nil
+            }
+            return parked
+        } catch {
+            reply(.failure(error))
+            return nil
+        }
+    }
+
+    // MARK: Writing
+
+    package func write(
+        _ position: FilePosition, _ bytes: UnsafeRawBufferPointer, clearsSetID: Bool, isPageWrite: Bool, caller: Caller,
+        reply: @escaping Reply<Int>
+    ) -> ParkedRequest? {
+        do throws(Failure) {
+            let (id, file) = try file(position.handle)
+            guard let node = try known(id) else { throw Failure(.stale, "the file is gone") }
+            if node.content == .whole {
+                try store(bytes, at: position.offset, in: file)
+            } else {
+                try writePartial(bytes, at: position.offset, of: id, in: file)
+            }
+            if clearsSetID, node.mode & 0o6000 != 0 { try self.clearSetID(of: id) }
+            reply(.success(bytes.count))
+        } catch {
+            reply(.failure(error))
+        }
+        return nil
+    }
+
+    private func store(_ bytes: UnsafeRawBufferPointer, at offset: UInt64, in file: SharedDescriptor) throws(Failure) {
+        do throws(SystemError) {
+            try writeFully(file.number, bytes, at: offset, label: "content.write")
+        } catch {
+            throw Failure(error)
+        }
+    }
+
+    /// Writes where content is still on its way; the rest is brought here in the background, as an upload needs it.
+    private func writePartial(
+        _ bytes: UnsafeRawBufferPointer, at offset: UInt64, of id: NodeID, in file: SharedDescriptor
+    ) throws(Failure) {
+        let ranges = try engine.hydrator.claim(ByteRange(offset: offset, count: UInt64(bytes.count)), of: id)
+        try store(bytes, at: offset, in: file)
+        guard let ranges else { return }
+        try index.write { transaction throws(Failure) in
+            guard var node = try transaction.node(id), node.content == .partial else { return }
+            try transaction.setRanges(of: id, to: ranges)
+            node.size = max(node.size, offset + UInt64(bytes.count))
+            try transaction.update(node)
+        }
+        engine.hydrator.hydrateInBackground(id)
+    }
+
+    // MARK: Durability
+
+    package func synchronize(
+        _ id: NodeID, handle: HandleID, dataOnly: Bool, reply: @escaping Reply<Void>
+    ) -> ParkedRequest? {
+        let parked = parking.enter { reply(.failure($0)) }
+        workers.submit { [self] in
+            let result: Result<Void, Failure>
+            do throws(Failure) {
+                try makeDurable(id, dataOnly: dataOnly)
+                result = .success(())
+            } catch {
+                result = .failure(error)
+            }
+            if parking.claim(parked) { reply(result) }
+        }
+        return parked
+    }
+
+    /// Content first, then the index that names it.
+    private func makeDurable(_ id: NodeID, dataOnly: Bool) throws(Failure) {
+        if opens.hasWriters(id) { noteWrites(of: id, isClosing: false) }
+        if let node = try known(id), node.kind == .file, node.content != .absent {
+            let file = try contentFile(of: node)
+            do throws(SystemError) {
+                try PromiseSystem.synchronize(file.number, dataOnly: dataOnly, label: "content.synchronize")
+            } catch {
+                throw Failure(error)
+            }
+        }
+        try index.synchronize()
+    }
+
+    // MARK: Space and holes
+
+    package func allocate(
+        _ position: FilePosition, count: UInt64, mode: Int32, caller: Caller, reply: @escaping Reply<Void>
+    ) -> ParkedRequest? {
+        whenWhole(position.node, reply: reply) { [self] () throws(Failure) in
+            let file = try wholeFile(position.node)
+            do throws(SystemError) {
+                try PromiseSystem.allocate(
+                    file.number, mode: mode, ByteRange(offset: position.offset, count: count), label: "content.allocate")
+            } catch {
+                throw Failure(error)
+            }
+        }
+    }
+
+    /// Content that is not here has no holes: a copy that skips holes must not skip it.
+    package func seek(_ position: FilePosition, to target: SeekTarget) throws(Failure) -> UInt64 {
+        guard let node = try known(position.node) else { throw Failure(.stale, "the file is gone") }
+        let size = attributes(of: node).size
+        guard position.offset < size else { throw Failure(.outOfRange, "the offset is beyond the end") }
+        guard node.content == .whole else { return target == .data ? position.offset : size }
+        let file = try wholeFile(position.node)
+        do throws(SystemError) {
+            // SEEK_DATA is 3 and SEEK_HOLE is 4 (lseek(2)); glibc shows them only to GNU sources.
+            return UInt64(try call("content.seek") { lseek(file.number, off_t(position.offset), target == .data ? 3 : 4) })
+        } catch {
+            throw Failure(error)
+        }
+    }
+
+    package func copyRange(
+        from source: FilePosition, to target: FilePosition, count: Int, caller: Caller, reply: @escaping Reply<Int>
+    ) -> ParkedRequest? {
+        do throws(Failure) {
+            let nodes = [try known(source.node), try known(target.node)]
+            guard nodes.allSatisfy({ $0?.content == .whole }) else {
+                // The kernel then copies by reading and writing, which waits only for what is read.
+                throw Failure(.notSupported, "the content is not local")
+            }
+            let (from, to) = (try wholeFile(source.node), try wholeFile(target.node))
+            do throws(SystemError) {
+                let copied = try copyBytes(
+                    from: from.number, at: source.offset, to: to.number, at: target.offset, count: UInt64(count), label: "content.copy")
+                reply(.success(Int(copied)))
+            } catch {
+                throw Failure(error)
+            }
+        } catch {
+            reply(.failure(error))
+        }
+        return nil
+    }
+
+    private func wholeFile(_ id: NodeID) throws(Failure) -> SharedDescriptor {
+        guard let node = try known(id) else { throw Failure(.stale, "the file is gone") }
+        return try contentFile(of: node)
+    }
+
+    /// Runs `body` when the whole content is here.
+    private func whenWhole<Value: Sendable>(
+        _ id: NodeID, reply: @escaping Reply<Value>, _ body: @escaping @Sendable () throws(Failure) -> Value
+    ) -> ParkedRequest? {
+        let answer: @Sendable (Result<Void, Failure>) -> Void = { result in
+            do throws(Failure) {
+                try result.get()
+                reply(.success(try body()))
+            } catch {
+                reply(.failure(error))
+            }
+        }
+        do throws(Failure) {
+            guard let node = try known(id) else { throw Failure(.stale, "the file is gone") }
+            if node.content == .whole {
+                answer(.success(()))
+                return nil
+            }
+        } catch {
+            reply(.failure(error))
+            return nil
+        }
+        let parked = parking.enter { reply(.failure($0)) }
+        let waiter = engine.hydrator.hydrate(id) { [parking] result in
+            if parking.claim(parked) { answer(result) }
+        }
+        guard let waiter else { return nil }
+        parking.onAbandon(parked) { [engine] in engine.hydrator.detach(waiter, from: id) }
+        return parked
+    }
+}

@@ -1,0 +1,93 @@
+package import PromiseCore
+import PromiseIndex
+import PromiseSync
+import PromiseSystem
+
+// xattr(7): those of users, ACLs, and the virtual ones that show and set an item's state.
+
+extension FileSystem {
+    private static let valueByteCountMax = 65_536
+    private static let userPrefix = Array("user.".utf8)
+
+    package func extendedAttribute(_ name: [UInt8], of id: NodeID, caller: Caller) throws(Failure) -> [UInt8] {
+        if let virtual = VirtualAttribute(name) { return Array(try value(of: virtual, id).utf8) }
+        let value = try index.read { transaction throws(Failure) in try transaction.attribute(name, of: id) }
+        guard let value else { throw Failure(.noAttribute, "there is no such attribute") }
+        return value
+    }
+
+    package func extendedAttributeNames(of id: NodeID) throws(Failure) -> [[UInt8]] {
+        try index.read { transaction throws(Failure) in try transaction.attributeNames(of: id) }
+    }
+
+    package func setExtendedAttribute(
+        _ name: [UInt8], of id: NodeID, to value: [UInt8], mode: AttributeWriteMode, caller: Caller
+    ) throws(Failure) {
+        if let virtual = VirtualAttribute(name) { return try set(virtual, of: id, to: value) }
+        guard value.count <= FileSystem.valueByteCountMax else { throw Failure(.attributeTooLarge, "an attribute has at most 64 KiB") }
+        try index.write { transaction throws(Failure) in
+            guard var node = try transaction.node(id) else { throw Failure(.stale, "the file is gone") }
+            let exists = try transaction.attribute(name, of: id) != nil
+            if mode == .createOnly && exists { throw Failure(.exists, "the attribute is there already") }
+            if mode == .replaceOnly && !exists { throw Failure(.noAttribute, "there is no such attribute") }
+            try setPlain(name, of: &node, to: value, transaction)
+            node.changeTime = clock.now()
+            try transaction.update(node)
+        }
+        engine.notePending()
+    }
+
+    private func setPlain(
+        _ name: [UInt8], of node: inout Node, to value: [UInt8], _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        if name == AccessControlList.accessName {
+            guard let list = AccessControlList(value) else { throw Failure(.invalid, "it is not an access control list") }
+            node.mode = node.mode & 0o7000 | list.modeBits
+            try markPending(namesOf: node.id, transaction)
+            if list.isMinimal {
+                _ = try transaction.removeAttribute(name, of: node.id)
+                return
+            }
+        } else if name == AccessControlList.defaultName {
+            guard node.kind == .folder else { throw Failure(.refused, "only folders have a default access control list") }
+        } else if node.kind == .link || node.kind != .file && node.kind != .folder, name.starts(with: FileSystem.userPrefix) {
+            throw Failure(.notPermitted, "only files and folders have user attributes")
+        }
+        try transaction.setAttribute(name, of: node.id, to: value)
+    }
+
+    package func removeExtendedAttribute(_ name: [UInt8], of id: NodeID, caller: Caller) throws(Failure) {
+        if VirtualAttribute(name) != nil { throw Failure(.notPermitted, "the state of an item cannot be removed") }
+        try index.write { transaction throws(Failure) in
+            guard try transaction.removeAttribute(name, of: id) else { throw Failure(.noAttribute, "there is no such attribute") }
+        }
+    }
+
+    // MARK: Access control lists
+
+    /// Attributes that a new node gets from its folder's default ACL; otherwise the caller's umask applies.
+    func inheritAccessControl(
+        from folder: Node, into node: inout Node, _ caller: Caller, _ transaction: borrowing Transaction
+    ) throws(Failure) -> [([UInt8], [UInt8])] {
+        guard node.kind != .link else { return [] }
+        guard let value = try transaction.attribute(AccessControlList.defaultName, of: folder.id),
+            var list = AccessControlList(value)
+        else {
+            node.mode &= ~caller.umask
+            return []
+        }
+        list.limit(to: node.mode)
+        node.mode = node.mode & 0o7000 | list.modeBits
+        var inherited: [([UInt8], [UInt8])] = list.isMinimal ? [] : [(AccessControlList.accessName, list.bytes)]
+        if node.kind == .folder { inherited.append((AccessControlList.defaultName, value)) }
+        return inherited
+    }
+
+    func chmodAccessControl(of node: Node, _ transaction: borrowing Transaction) throws(Failure) {
+        guard let value = try transaction.attribute(AccessControlList.accessName, of: node.id),
+            var list = AccessControlList(value)
+        else { return }
+        list.setMode(node.mode)
+        try transaction.setAttribute(AccessControlList.accessName, of: node.id, to: list.bytes)
+    }
+}

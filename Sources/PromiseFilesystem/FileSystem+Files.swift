@@ -1,0 +1,191 @@
+import Logging
+import PromiseContent
+package import PromiseCore
+import PromiseIndex
+import PromiseSync
+import PromiseSystem
+import Synchronization
+
+// open and release: where a file's content comes from, and what became of it.
+
+extension FileSystem {
+    package func open(
+        _ id: NodeID, _ request: OpenRequest, caller: Caller, reply: @escaping Reply<OpenReply>
+    ) -> ParkedRequest? {
+        // Announced before the node is read: from here on the engine does not replace or evict the content.
+        opens.announce(id)
+        do throws(Failure) {
+            guard let node = try index.read({ transaction throws(Failure) in try transaction.node(id) }) else {
+                throw Failure(.stale, "the file is gone")
+            }
+            guard node.kind == .file else { throw Failure(.invalid, "only files are opened") }
+            if request.truncates && request.isWritable {
+                try resize(id, to: 0)
+                if request.clearsSetID, node.mode & 0o6000 != 0 { try clearSetID(of: id) }
+            } else if node.content != .whole, node.size <= HydrationPlan.smallFileMax {
+                return openAfterHydration(id, request, isRetry: false, reply: reply)
+            }
+            reply(.success(try grant(id, request)))
+        } catch {
+            opens.withdraw(id)
+            reply(.failure(error))
+        }
+        return nil
+    }
+
+    /// Small files are brought here whole and opened then.
+    private func openAfterHydration(
+        _ id: NodeID, _ request: OpenRequest, isRetry: Bool, reply: @escaping Reply<OpenReply>
+    ) -> ParkedRequest? {
+        if let failure = engine.connectionFailure {
+            opens.withdraw(id)
+            reply(.failure(failure))
+            return nil
+        }
+        let parked = parking.enter { [opens] failure in
+            opens.withdraw(id)
+            reply(.failure(failure))
+        }
+        let waiter = engine.hydrator.hydrate(id) { [self] result in
+            guard parking.claim(parked) else { return }
+            do throws(Failure) {
+                try result.get()
+                reply(.success(try grant(id, request)))
+            } catch {
+                opens.withdraw(id)
+                reply(.failure(error))
+            }
+        }
+        guard let waiter else { return nil }
+        parking.onAbandon(parked) { [engine] in engine.hydrator.detach(waiter, from: id) }
+        return parked
+    }
+
+    /// Opens the content file, in the mode in which the kernel has the node already.
+    private func grant(_ id: NodeID, _ request: OpenRequest) throws(Failure) -> OpenReply {
+        var node = try index.read { transaction throws(Failure) in try transaction.node(id) }
+        if request.isWritable, node?.isOpenForWriting == false {
+            node = try index.write { transaction throws(Failure) in
+                guard var node = try transaction.node(id) else { return nil }
+                node.isOpenForWriting = true
+                try transaction.update(node)
+                return node
+            }
+        }
+        guard let node else { throw Failure(.stale, "the file is gone") }
+        let isWhole = node.content == .whole
+        let file: SharedDescriptor
+        if isWhole {
+            file = try contentFile(of: node)
+        } else if let partial = try engine.hydrator.file(of: id) {
+            file = partial
+        } else {
+            file = SharedDescriptor(try content.open(id, node.generation))
+        }
+        if request.isWritable, opens.writeFile(of: id) == nil { try align(file, with: node) }
+        // The kernel clears no set-ID bits on passthrough writes, so such files are written through the daemon.
+        let lendsPrivilege = request.isWritable && node.mode & 0o6000 != 0
+        let granted = opens.grant(
+            id, isWritable: request.isWritable, file: file, backings: isWhole && !lendsPrivilege ? backings : nil, now: clock.now())
+        return OpenReply(handle: granted.handle, backing: granted.backing, keepsCache: true)
+    }
+
+    /// From here on the content file tells size and times, so it must start with the node's.
+    private func align(_ file: SharedDescriptor, with node: Node) throws(Failure) {
+        do throws(SystemError) {
+            let status = try FileStatus.of(descriptor: file.number, label: "filesystem.align")
+            if status.modificationTime != node.modificationTime {
+                try setTimes(file.number, access: nil, modification: node.modificationTime, label: "filesystem.align")
+            }
+        } catch {
+            throw Failure(error)
+        }
+    }
+
+    func clearSetID(of id: NodeID) throws(Failure) {
+        try index.write { transaction throws(Failure) in
+            guard var node = try transaction.node(id) else { return }
+            node.clearSetID()
+            node.changeTime = clock.now()
+            try transaction.update(node)
+            try markPending(namesOf: id, transaction)
+        }
+        notifier?.invalidateAttributes(of: id)
+    }
+
+    // MARK: Closing
+
+    package func release(_ id: NodeID, handle: HandleID) {
+        guard let closed = opens.close(handle, now: clock.now()) else { return }
+        if let backing = closed.releasedBacking { backings?.release(backing) }
+        if closed.isLastWriter { noteWrites(of: id, isClosing: true) }
+        if closed.isLast {
+            engine.hydrator.release(id)
+            deleteIfNameless(id)
+        }
+        opens.forgetIfUnused(id)
+    }
+
+    /// An unlinked file lives until its last close.
+    private func deleteIfNameless(_ id: NodeID) {
+        do throws(Failure) {
+            let removed: Removed? = try index.write { transaction throws(Failure) in
+                guard let node = try transaction.node(id), node.linkCount == 0, !opens.isOpen(id) else { return nil }
+                try transaction.delete(id)
+                return Removed(node: node, isDeleted: true)
+            }
+            finish(removed)
+        } catch {
+            logger.warning("an unlinked file could not be deleted", metadata: ["node": "\(id)", "reason": "\(error.message)"])
+        }
+    }
+
+    // MARK: Noticing writes
+
+    /// The kernel writes without telling us: the content file's size and time say whether it did.
+    ///
+    /// A write within the clock's granularity of the time before it cannot be told from none, and counts as one.
+    func noteWrites(of id: NodeID, isClosing: Bool) {
+        guard let file = opens.writeFile(of: id) else { return }
+        let since = opens.writingSince(id)
+        do throws(Failure) {
+            let status: FileStatus
+            do throws(SystemError) {
+                status = try FileStatus.of(descriptor: file.number, label: "filesystem.note")
+            } catch {
+                throw Failure(error)
+            }
+            try index.write { transaction throws(Failure) in
+                guard var node = try transaction.node(id) else { return }
+                let isStillWritten = !isClosing || opens.hasWriters(id)
+                let isDoubtful = since.map { $0.rawValue - node.modificationTime.rawValue < 20_000_000 } ?? true
+                let isEdited = status.size != node.size || status.modificationTime != node.modificationTime || isDoubtful && isClosing
+                if isEdited { node.take(status) }
+                node.isOpenForWriting = isStillWritten
+                try transaction.update(node)
+                if isEdited && node.linkCount > 0 {
+                    try markPending(namesOf: id, transaction)
+                    if let entry = try transaction.entries(of: id).first {
+                        try transaction.record(.modified, node: id, parent: entry.parent, name: entry.name)
+                    }
+                }
+            }
+            engine.notePending()
+        } catch {
+            logger.error("writes could not be noted", metadata: ["node": "\(id)", "reason": "\(error.message)"])
+        }
+        if isClosing { opens.endWriting(id) }
+    }
+}
+
+extension Node {
+    /// The content file was written to.
+    mutating func take(_ status: FileStatus) {
+        edits += 1
+        size = status.size
+        modificationTime = status.modificationTime
+        changeTime = max(changeTime, status.changeTime)
+        localBytes = status.blocks * 512
+        isDurable = false
+    }
+}

@@ -1,0 +1,223 @@
+import PromiseContent
+package import PromiseCore
+import PromiseIndex
+import PromiseSync
+import PromiseSystem
+import Synchronization
+
+// Looking names up and making new ones.
+
+extension FileSystem {
+    // MARK: Lookup
+
+    package func lookup(
+        _ name: FileName, in parent: NodeID, caller: Caller, reply: @escaping Reply<LookupReply>
+    ) -> ParkedRequest? {
+        withListing(of: parent, reply: reply) { [self] () throws(Failure) in
+            let (isListed, found): (Bool, Node?) = try index.read { transaction throws(Failure) in
+                let isListed = try folder(parent, transaction).isPopulated
+                guard let entry = try transaction.entry(in: parent, named: name) else { return (isListed, nil) }
+                return (isListed, try transaction.node(entry.node))
+            }
+            if let found { return .found(remember(found)) }
+            return isListed ? .absent(lifetimeSeconds: FileSystem.lifetimeSeconds) : nil
+        }
+    }
+
+    package func forget(_ node: NodeID, lookups: UInt64) {
+        references.withLock { references in
+            let known = references.lookups[node, default: 0]
+            if known > lookups {
+                references.lookups[node] = known - lookups
+            } else {
+                references.lookups[node] = nil
+                references.ghosts[node] = nil
+            }
+        }
+    }
+
+    /// The reply that gives the kernel one more reference to a node.
+    func remember(_ node: Node) -> EntryReply {
+        references.withLock { $0.lookups[node.id, default: 0] += 1 }
+        return entryReply(for: node)
+    }
+
+    func entryReply(for node: Node) -> EntryReply {
+        let lifetime = attributeLifetime(of: node)
+        return EntryReply(
+            attributes(of: node), entryLifetimeSeconds: FileSystem.lifetimeSeconds, attributeLifetimeSeconds: lifetime)
+    }
+
+    // MARK: Making
+
+    package func create(
+        _ name: FileName, in parent: NodeID, permissions: UInt32, opening: OpenRequest, caller: Caller,
+        reply: @escaping Reply<CreateReply>
+    ) -> ParkedRequest? {
+        withListing(of: parent, reply: reply) { [self] () throws(Failure) in
+            guard let (node, file) = try makeFile(name, in: parent, permissions, isOpen: opening.isWritable, caller) else { return nil }
+            opens.announce(node.id)
+            let granted = opens.grant(
+                node.id, isWritable: opening.isWritable, file: file, backings: backings, now: node.modificationTime)
+            let opened = OpenReply(handle: granted.handle, backing: granted.backing, keepsCache: true)
+            return CreateReply(entry: remember(node), opened: opened)
+        }
+    }
+
+    package func makeNode(
+        _ name: FileName, in parent: NodeID, kind: NodeKind, permissions: UInt32, deviceNumber: UInt64, caller: Caller,
+        reply: @escaping Reply<EntryReply>
+    ) -> ParkedRequest? {
+        withListing(of: parent, reply: reply) { [self] () throws(Failure) in
+            if kind == .file {
+                return try makeFile(name, in: parent, permissions, isOpen: false, caller).map { remember($0.0) }
+            }
+            let fresh = Node(id: .root, kind: kind, mode: permissions, owner: caller.user, group: caller.group, time: clock.now())
+            return try make(fresh, name, in: parent, caller) { node, _ throws(Failure) in node.device = deviceNumber }
+        }
+    }
+
+    package func makeFolder(
+        _ name: FileName, in parent: NodeID, permissions: UInt32, caller: Caller, reply: @escaping Reply<EntryReply>
+    ) -> ParkedRequest? {
+        withListing(of: parent, reply: reply) { [self] () throws(Failure) in
+            let fresh = Node(
+                id: .root, kind: .folder, mode: permissions, owner: caller.user, group: caller.group, time: clock.now())
+            return try make(fresh, name, in: parent, caller) { node, _ throws(Failure) in node.isPopulated = true }
+        }
+    }
+
+    package func makeLink(
+        _ name: FileName, in parent: NodeID, target: [UInt8], caller: Caller, reply: @escaping Reply<EntryReply>
+    ) -> ParkedRequest? {
+        withListing(of: parent, reply: reply) { [self] () throws(Failure) in
+            let fresh = Node(
+                id: .root, kind: .link, mode: 0o777, owner: caller.user, group: caller.group, size: UInt64(target.count),
+                time: clock.now())
+            return try make(fresh, name, in: parent, caller) { node, _ throws(Failure) in node.target = target }
+        }
+    }
+
+    private func make(
+        _ fresh: Node, _ name: FileName, in parent: NodeID, _ caller: Caller,
+        _ prepare: (inout Node, borrowing Transaction) throws(Failure) -> Void
+    ) throws(Failure) -> EntryReply? {
+        let made: Node? = try index.write { transaction throws(Failure) in
+            let folder = try folder(parent, transaction)
+            guard folder.isPopulated else { return nil }
+            var node = fresh
+            try prepare(&node, transaction)
+            return try enter(node, name, in: folder, caller, transaction)
+        }
+        guard let made else { return nil }
+        engine.notePending()
+        return remember(made)
+    }
+
+    /// A new empty file with its content file; nil when the folder has to be listed first.
+    private func makeFile(
+        _ name: FileName, in parent: NodeID, _ permissions: UInt32, isOpen: Bool, _ caller: Caller
+    ) throws(Failure) -> (Node, SharedDescriptor)? {
+        var file: SharedDescriptor?
+        let made: Node? = try index.write { transaction throws(Failure) in
+            let folder = try folder(parent, transaction)
+            guard folder.isPopulated else { return nil }
+            var fresh = Node(
+                id: .root, kind: .file, mode: permissions, owner: caller.user, group: caller.group, time: clock.now(),
+                content: .whole)
+            fresh.isOpenForWriting = isOpen
+            var node = try enter(fresh, name, in: folder, caller, transaction)
+            // Made inside the transaction: when this fails nothing is entered, and a file without a row is rubbish.
+            let created = SharedDescriptor(try content.create(node.id, node.generation))
+            do throws(SystemError) {
+                // Times as the content file has them, so that closing it unwritten shows no change.
+                let status = try FileStatus.of(descriptor: created.number, label: "filesystem.create")
+                node.modificationTime = status.modificationTime
+                node.changeTime = status.modificationTime
+            } catch {
+                throw Failure(error)
+            }
+            try transaction.update(node)
+            file = created
+            return node
+        }
+        guard let made, let file else { return nil }
+        engine.notePending()
+        return (made, file)
+    }
+
+    /// Enters a new node under a name, as the same document that was there before if the provider still has one of that name.
+    private func enter(
+        _ fresh: Node, _ name: FileName, in folder: Node, _ caller: Caller, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Node {
+        if folder.linkCount == 0 { throw Failure(.notFound, "the folder was removed") }
+        if try transaction.entry(in: folder.id, named: name) != nil { throw Failure(.exists, "the name is taken") }
+        var node = fresh
+        if folder.mode & 0o2000 != 0 {
+            node.group = folder.group
+            if node.kind == .folder { node.mode |= 0o2000 }
+        }
+        node.pin = folder.pin
+        let inherited = try inheritAccessControl(from: folder, into: &node, caller, transaction)
+        let isExcluded = try isExcluded(name, node.kind, in: folder.id, transaction)
+        let adopted = isExcluded ? nil : try adoptable(name, node.kind, in: folder.id, transaction)
+        if let adopted { node.edits = adopted.edits + 1 }
+        node = try transaction.insert(node)
+        for (attribute, value) in inherited { try transaction.setAttribute(attribute, of: node.id, to: value) }
+        let entry = try transaction.insertEntry(
+            in: folder.id, named: name, node: node.id, identifier: adopted?.item.identifier, isExcluded: isExcluded)
+        if let adopted { try transaction.deletePending(.deletion(adopted.item.identifier)) }
+        try touch(folder, transaction)
+        try markPending(entry, transaction)
+        try transaction.record(.created, node: node.id, parent: folder.id, name: name)
+        return node
+    }
+
+    /// The item that had this name until it was removed here, if the provider still has it: making the name again is an edit
+    /// of the same document.
+    func adoptable(
+        _ name: FileName, _ kind: NodeKind, in folder: NodeID, _ transaction: borrowing Transaction
+    ) throws(Failure) -> SyncedItem? {
+        guard let parent = try identifier(of: folder, transaction),
+            let synced = try transaction.unboundSynced(in: parent, named: name), synced.item.kind == kind,
+            try transaction.remote(synced.item.identifier) == nil
+        else { return nil }
+        return synced
+    }
+
+    // MARK: Hard links
+
+    package func addName(
+        _ name: FileName, in parent: NodeID, to id: NodeID, caller: Caller, reply: @escaping Reply<EntryReply>
+    ) -> ParkedRequest? {
+        withListing(of: parent, reply: reply) { [self] () throws(Failure) in
+            let linked: Node? = try index.write { transaction throws(Failure) in
+                let folder = try folder(parent, transaction)
+                guard folder.isPopulated else { return nil }
+                guard var node = try transaction.node(id), node.linkCount > 0 else { throw Failure(.notFound, "the file was removed") }
+                if node.kind == .folder { throw Failure(.notPermitted, "a folder has one name only") }
+                if node.linkCount >= 65_000 { throw Failure(.tooManyLinks, "the file has 65,000 names already") }
+                if try transaction.entry(in: parent, named: name) != nil { throw Failure(.exists, "the name is taken") }
+                let isExcluded = try isExcluded(name, node.kind, in: parent, transaction)
+                node.linkCount += 1
+                node.changeTime = clock.now()
+                try transaction.update(node)
+                let entry = try transaction.insertEntry(
+                    in: parent, named: name, node: id, identifier: nil, isExcluded: isExcluded)
+                try touch(folder, transaction)
+                try markPending(entry, transaction)
+                try transaction.record(.created, node: id, parent: parent, name: name)
+                return node
+            }
+            guard let linked else { return nil }
+            engine.notePending()
+            return remember(linked)
+        }
+    }
+
+    package func linkTarget(of id: NodeID) throws(Failure) -> [UInt8] {
+        guard let node = try known(id) else { throw Failure(.stale, "the link is gone") }
+        guard let target = node.target else { throw Failure(.invalid, "node \(id) is not a symbolic link") }
+        return target
+    }
+}

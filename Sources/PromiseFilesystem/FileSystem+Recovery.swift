@@ -1,0 +1,117 @@
+import Logging
+import PromiseContent
+package import PromiseCore
+import PromiseIndex
+import PromiseSync
+import PromiseSystem
+
+// What a daemon that died left behind, put right before the next mount.
+
+extension FileSystem {
+    /// Before the mount. `hasPowerFailed`: the machine was started anew since the index was last closed in order, so content
+    /// that was never synchronized may not have reached the disk.
+    package func recover(hasPowerFailed: Bool) throws(Failure) {
+        let (written, nameless): ([Node], [Node]) = try index.read { transaction throws(Failure) in
+            (try transaction.nodesOpenForWriting(), try transaction.orphans())
+        }
+        for node in nameless { try deleteNameless(node) }
+        for node in written where node.linkCount > 0 { try takeStock(of: node) }
+        if hasPowerFailed { try dropDoubtfulContent() }
+        let now = clock.now()
+        try index.write { transaction throws(Failure) in try transaction.rebuildPending(now: now) }
+        if !written.isEmpty || !nameless.isEmpty {
+            logger.notice(
+                "recovered from an unclean end",
+                metadata: ["written": "\(written.count)", "nameless": "\(nameless.count)", "power": "\(hasPowerFailed)"])
+        }
+    }
+
+    /// Unlinked while open; nobody has it open any more.
+    private func deleteNameless(_ node: Node) throws(Failure) {
+        try index.write { transaction throws(Failure) in try transaction.delete(node.id) }
+        if node.content != .absent { try content.remove(node.id, node.generation) }
+    }
+
+    /// The kernel may have written without the index being told: the content file says so.
+    private func takeStock(of node: Node) throws(Failure) {
+        let status = try content.status(node.id, node.generation)
+        try index.write { transaction throws(Failure) in
+            guard var current = try transaction.node(node.id) else { return }
+            current.isOpenForWriting = false
+            if let status, current.content != .absent {
+                if status.size != current.size || status.modificationTime != current.modificationTime || current.version == nil {
+                    current.take(status)
+                    try markPending(namesOf: current.id, transaction)
+                }
+            } else if current.content != .absent {
+                logger.error("the content of a file that was being written is missing", metadata: ["node": "\(node.id)"])
+                if current.version != nil { current.content = .absent }
+            }
+            try transaction.update(current)
+        }
+    }
+
+    /// The provider has it, so it is fetched again rather than trusted.
+    private func dropDoubtfulContent() throws(Failure) {
+        let doubtful = try index.read { transaction throws(Failure) in try transaction.undurableCleanNodes() }
+        for node in doubtful {
+            try index.write { transaction throws(Failure) in
+                guard var current = try transaction.node(node.id) else { return }
+                try transaction.setRanges(of: current.id, to: ByteRangeSet())
+                current.content = .absent
+                current.generation = current.generation.next
+                current.localBytes = 0
+                try transaction.update(current)
+            }
+            try content.remove(node.id, node.generation)
+        }
+    }
+
+    /// Content files that no row names: what a crash left between making a file and committing its row, or between
+    /// committing a removal and removing. Takes long for a large store; may run while the mount serves.
+    package func removeRubbish() throws(Failure) -> Int {
+        var removed = 0
+        try content.forEachFile { id, generation throws(Failure) in
+            // The index is asked after the file was seen: whoever made it holds the index until its row is there.
+            let isNamed = try index.read { transaction throws(Failure) in
+                guard let node = try transaction.node(id) else { return false }
+                return node.generation == generation && node.content != .absent
+            }
+            if !isNamed && !opens.isOpen(id) {
+                try content.remove(id, generation)
+                removed += 1
+            }
+        }
+        return removed
+    }
+
+    /// Compares the index with the content store; a sentence for each violation, and for each repair.
+    package func verifyContent(repair: Bool) throws(Failure) -> (problems: [String], repaired: [String]) {
+        var problems: [String] = []
+        var repaired: [String] = []
+        let nodes: [Node] = try index.read { transaction throws(Failure) in
+            try transaction.nodesWithContent(in: .whole) + transaction.nodesWithContent(in: .partial)
+        }
+        for node in nodes where !opens.isOpen(node.id) {
+            let status = try content.status(node.id, node.generation)
+            let problem: String?
+            if let status {
+                problem = status.size == node.size ? nil : "the content of node \(node.id) has \(status.size) bytes instead of \(node.size)"
+            } else {
+                problem = "the content of node \(node.id) is missing"
+            }
+            // Asked again: a file that is removed or written while we look is no violation.
+            guard let problem, try known(node.id) == node, !opens.isOpen(node.id) else { continue }
+            guard repair, case .evicted? = try repairContent(of: node) else {
+                problems.append(problem)
+                continue
+            }
+            repaired.append(problem + "; it will be fetched again")
+        }
+        return (problems, repaired)
+    }
+
+    private func repairContent(of node: Node) throws(Failure) -> SyncEngine.EvictionOutcome? {
+        try engine.evict(node.id, evenPinned: true)
+    }
+}

@@ -1,0 +1,120 @@
+import Logging
+import PromiseContent
+package import PromiseCore
+import PromiseIndex
+import PromiseSync
+import PromiseSystem
+import Synchronization
+
+// Removing and renaming names.
+
+extension FileSystem {
+    /// What is left to do after a transaction that took a node's last name.
+    struct Removed {
+        var node: Node
+        /// No program has it open: its row is gone already.
+        var isDeleted: Bool
+    }
+
+    package func unlink(_ name: FileName, in parent: NodeID, caller: Caller, reply: @escaping Reply<Void>) -> ParkedRequest? {
+        withListing(of: parent, reply: reply) { [self] () throws(Failure) in
+            var removed: Removed?
+            let isListed: Bool = try index.write { transaction throws(Failure) in
+                let folder = try folder(parent, transaction)
+                guard folder.isPopulated else { return false }
+                guard let entry = try transaction.entry(in: parent, named: name), let node = try transaction.node(entry.node) else {
+                    throw Failure(.notFound, "there is no such name")
+                }
+                if node.kind == .folder { throw Failure(.isFolder, "it is a folder") }
+                removed = try remove(entry, node, transaction)
+                try touch(folder, transaction)
+                return true
+            }
+            guard isListed else { return nil }
+            finish(removed)
+            engine.notePending()
+            return ()
+        }
+    }
+
+    package func removeFolder(
+        _ name: FileName, in parent: NodeID, caller: Caller, reply: @escaping Reply<Void>
+    ) -> ParkedRequest? {
+        // Whether a folder is empty is known only when it is listed, so two folders may have to be.
+        let target = Chosen(parent)
+        return withListing(of: { target.folder }, reply: reply) { [self] () throws(Failure) in
+            var removed: Removed?
+            let isDone: Bool = try index.write { transaction throws(Failure) in
+                let folder = try folder(parent, transaction)
+                guard folder.isPopulated else { return false }
+                guard let entry = try transaction.entry(in: parent, named: name), let node = try transaction.node(entry.node) else {
+                    throw Failure(.notFound, "there is no such name")
+                }
+                if node.kind != .folder { throw Failure(.notFolder, "it is not a folder") }
+                guard node.isPopulated else {
+                    target.folder = node.id
+                    return false
+                }
+                if try transaction.hasChildren(node.id) { throw Failure(.notEmpty, "the folder is not empty") }
+                removed = try remove(entry, node, transaction)
+                try touch(folder, transaction)
+                return true
+            }
+            guard isDone else { return nil }
+            finish(removed)
+            engine.notePending()
+            return ()
+        }
+    }
+
+    /// Takes one name from a node within a transaction.
+    func remove(_ entry: Entry, _ node: Node, _ transaction: borrowing Transaction) throws(Failure) -> Removed? {
+        try transaction.delete(entry.id)
+        if let identifier = entry.identifier, try transaction.synced(identifier) != nil {
+            try markPending(.deletion(identifier), transaction)
+        }
+        try transaction.record(.deleted, node: node.id, parent: entry.parent, name: entry.name)
+        return try release(node, transaction)
+    }
+
+    /// A node has one name less. Nil while it has others.
+    func release(_ node: Node, _ transaction: borrowing Transaction) throws(Failure) -> Removed? {
+        var node = node
+        node.changeTime = clock.now()
+        if node.kind != .folder && node.linkCount > 1 {
+            node.linkCount -= 1
+            try transaction.update(node)
+            return nil
+        }
+        node.linkCount = 0
+        if opens.isOpen(node.id) {
+            try transaction.update(node)
+            return Removed(node: node, isDeleted: false)
+        }
+        try transaction.delete(node.id)
+        return Removed(node: node, isDeleted: true)
+    }
+
+    /// After the commit: content goes, and the kernel's references to the node are answered from memory.
+    func finish(_ removed: Removed?) {
+        guard let removed, removed.isDeleted else { return }
+        let node = removed.node
+        references.withLock { references in
+            if references.lookups[node.id] != nil { references.ghosts[node.id] = node }
+        }
+        guard node.kind == .file, node.content != .absent else { return }
+        engine.hydrator.discard(node.id, because: Failure(.stale, "the file was removed"))
+        removeContent(node.id, node.generation)
+    }
+
+    /// In the background: unlinking a large file takes long, and a crash before it leaves only rubbish.
+    func removeContent(_ node: NodeID, _ generation: Generation) {
+        workers.submit { [content, logger] in
+            do throws(Failure) {
+                try content.remove(node, generation)
+            } catch {
+                logger.warning("a content file could not be removed", metadata: ["node": "\(node)", "reason": "\(error.message)"])
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+package import PromiseCore
+import PromiseIndex
+import PromiseSync
+package import PromiseSystem
+import Synchronization
+
+// rename(2) in all its forms.
+
+extension FileSystem {
+    private struct Renaming {
+        var source: Entry
+        var sourceNode: Node
+        var target: Entry?
+        var targetNode: Node?
+        var newParent: Node
+        var newName: FileName
+    }
+
+    package func rename(
+        _ name: FileName, in parent: NodeID, to newName: FileName, in newParent: NodeID, flags: RenameFlags, caller: Caller,
+        reply: @escaping Reply<Void>
+    ) -> ParkedRequest? {
+        let missing = Chosen(parent)
+        return withListing(of: { missing.folder }, reply: reply) { [self] () throws(Failure) in
+            var removed: Removed?
+            let isDone: Bool = try index.write { transaction throws(Failure) in
+                for folder in [try folder(parent, transaction), try folder(newParent, transaction)] where !folder.isPopulated {
+                    missing.folder = folder.id
+                    return false
+                }
+                let renaming = try find(name, in: parent, newName, in: newParent, flags, transaction)
+                if let targetNode = renaming.targetNode, targetNode.kind == .folder, !targetNode.isPopulated, !flags.contains(.exchange) {
+                    missing.folder = targetNode.id
+                    return false
+                }
+                if flags.contains(.exchange) {
+                    try exchange(renaming, transaction)
+                } else {
+                    removed = try replace(renaming, transaction)
+                }
+                try touch(try folder(parent, transaction), transaction)
+                if newParent != parent { try touch(try folder(newParent, transaction), transaction) }
+                return true
+            }
+            guard isDone else { return nil }
+            finish(removed)
+            engine.notePending()
+            return ()
+        }
+    }
+
+    private func find(
+        _ name: FileName, in parent: NodeID, _ newName: FileName, in newParent: NodeID, _ flags: RenameFlags,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) -> Renaming {
+        guard let source = try transaction.entry(in: parent, named: name), let sourceNode = try transaction.node(source.node) else {
+            throw Failure(.notFound, "there is no such name")
+        }
+        let target = try transaction.entry(in: newParent, named: newName)
+        if flags.contains(.noReplace) && target != nil { throw Failure(.exists, "the new name is taken") }
+        if flags.contains(.exchange) && target == nil { throw Failure(.notFound, "there is nothing to exchange with") }
+        let newFolder = try folder(newParent, transaction)
+        if newFolder.linkCount == 0 { throw Failure(.notFound, "the folder was removed") }
+        let targetNode = try target.flatMap { target throws(Failure) in try transaction.node(target.node) }
+        return Renaming(
+            source: source, sourceNode: sourceNode, target: target, targetNode: targetNode, newParent: newFolder, newName: newName)
+    }
+
+    private func replace(_ renaming: Renaming, _ transaction: borrowing Transaction) throws(Failure) -> Removed? {
+        guard let target = renaming.target, let targetNode = renaming.targetNode else {
+            try move(renaming, transaction)
+            return nil
+        }
+        // Two names of one file: rename(2) does nothing.
+        if target.node == renaming.source.node { return nil }
+        if targetNode.kind == .folder {
+            if renaming.sourceNode.kind != .folder { throw Failure(.isFolder, "the new name is a folder") }
+            if try transaction.hasChildren(targetNode.id) { throw Failure(.notEmpty, "the folder at the new name is not empty") }
+        } else if renaming.sourceNode.kind == .folder {
+            throw Failure(.notFolder, "the new name is not a folder")
+        }
+        if try isSafeSave(renaming, target, targetNode, transaction) {
+            return try putUnder(target, targetNode, renaming, transaction)
+        }
+        let removed = try remove(target, targetNode, transaction)
+        try move(renaming, transaction)
+        return removed
+    }
+
+    // MARK: Saving by a temporary file
+
+    /// A file that the provider has never seen is renamed over one it knows: the usual way to save a document.
+    private func isSafeSave(
+        _ renaming: Renaming, _ target: Entry, _ targetNode: Node, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard renaming.sourceNode.kind == targetNode.kind, targetNode.kind != .folder, !target.isExcluded else { return false }
+        return renaming.source.identifier == nil && target.identifier != nil && renaming.sourceNode.kind.isStorable
+    }
+
+    /// The document keeps its entry, with its identifier; what is under it is the new file's node.
+    private func putUnder(
+        _ target: Entry, _ targetNode: Node, _ renaming: Renaming, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Removed? {
+        try transaction.delete(renaming.source.id)
+        var document = target
+        document.node = renaming.sourceNode.id
+        try transaction.update(document)
+        var node = renaming.sourceNode
+        node.changeTime = clock.now()
+        node.pin = targetNode.pin
+        let agreed = try target.identifier.flatMap { identifier throws(Failure) in try transaction.synced(identifier) }
+        // Counted as an edit of the document, whatever the new node counted before.
+        node.edits = max(node.edits, agreed?.edits ?? 0) + 1
+        try transaction.update(node)
+        try markPending(namesOf: node.id, transaction)
+        try transaction.record(.deleted, node: node.id, parent: renaming.source.parent, name: renaming.source.name)
+        try transaction.record(.modified, node: node.id, parent: document.parent, name: document.name)
+        return try release(targetNode, transaction)
+    }
+
+    // MARK: Moving
+
+    private func move(_ renaming: Renaming, _ transaction: borrowing Transaction) throws(Failure) {
+        var entry = renaming.source
+        var node = renaming.sourceNode
+        entry.parent = renaming.newParent.id
+        entry.name = renaming.newName
+        node.changeTime = clock.now()
+        try classify(&entry, &node, was: renaming.source, transaction)
+        try transaction.update(entry)
+        try transaction.update(node)
+        try markPending(entry, transaction)
+        try transaction.record(.moved, node: node.id, parent: entry.parent, name: entry.name)
+    }
+
+    /// Under its new name an entry may stay on this machine, or may be a document that had this name before.
+    private func classify(
+        _ entry: inout Entry, _ node: inout Node, was source: Entry, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        let isExcluded = try self.isExcluded(entry.name, node.kind, in: entry.parent, transaction)
+        if isExcluded, !entry.isExcluded {
+            // Content that is only at the provider, and folders with items, cannot stay on this machine alone.
+            guard entry.identifier == nil || node.kind != .folder && (node.kind != .file || node.content == .whole) else { return }
+            if let identifier = entry.identifier { try markPending(.deletion(identifier), transaction) }
+            try transaction.deletePending(.entry(entry.id))
+            entry.identifier = nil
+            entry.isExcluded = true
+        } else if !isExcluded, entry.isExcluded {
+            entry.isExcluded = false
+        }
+        if node.kind == .folder && entry.isExcluded != source.isExcluded {
+            try spreadExclusion(entry.isExcluded, below: node.id, transaction)
+        }
+        guard !entry.isExcluded, entry.identifier == nil,
+            let adopted = try adoptable(entry.name, node.kind, in: entry.parent, transaction)
+        else { return }
+        entry.identifier = adopted.item.identifier
+        node.edits = max(node.edits, adopted.edits) + 1
+        try transaction.deletePending(.deletion(adopted.item.identifier))
+    }
+
+    private func spreadExclusion(
+        _ isExcluded: Bool, below folder: NodeID, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        for var child in try transaction.children(of: folder) where child.identifier == nil {
+            guard let node = try transaction.node(child.node) else { continue }
+            child.isExcluded = isExcluded || !node.kind.isStorable || configuration.exclusions.excludes(child.name)
+            try transaction.update(child)
+            try markPending(child, transaction)
+            if node.kind == .folder { try spreadExclusion(child.isExcluded, below: node.id, transaction) }
+        }
+    }
+
+    // MARK: Exchanging
+
+    /// Two files exchange their contents under their names: each name stays the document it was.
+    private func exchange(_ renaming: Renaming, _ transaction: borrowing Transaction) throws(Failure) {
+        guard var second = renaming.target, var secondNode = renaming.targetNode else { return }
+        var first = renaming.source
+        var firstNode = renaming.sourceNode
+        if first.node == second.node { return }
+        guard firstNode.kind == .file, secondNode.kind == .file, firstNode.content == .whole, secondNode.content == .whole else {
+            throw Failure(.invalid, "only files whose content is local can be exchanged")
+        }
+        (first.node, second.node) = (second.node, first.node)
+        try transaction.update(first)
+        try transaction.update(second)
+        let now = clock.now()
+        let edits = max(firstNode.edits, secondNode.edits) + 1
+        (firstNode.edits, secondNode.edits) = (edits, edits)
+        (firstNode.changeTime, secondNode.changeTime) = (now, now)
+        try transaction.update(firstNode)
+        try transaction.update(secondNode)
+        for entry in [first, second] {
+            try markPending(entry, transaction)
+            try transaction.record(.modified, node: entry.node, parent: entry.parent, name: entry.name)
+        }
+    }
+}

@@ -1,0 +1,205 @@
+package import Logging
+package import PromiseContent
+package import PromiseCore
+package import PromiseIndex
+package import PromiseSync
+package import PromiseSystem
+import Synchronization
+
+/// POSIX meaning by node: what each operation on the mount does to the index and to content, and what it answers.
+///
+/// Thread-safe. A change of the tree is one index transaction, committed before the answer. Nothing here waits for the
+/// provider: what needs it is parked and answered by the engine's threads.
+package final class FileSystem: FileSystemOperations {
+    package struct Configuration: Sendable {
+        /// How long a request may wait for the provider.
+        package var requestDeadline: Duration
+        package var exclusions = ExclusionRules()
+        package var domainName: String
+
+        package init(requestDeadline: Duration, domainName: String) {
+            self.requestDeadline = requestDeadline
+            self.domainName = domainName
+        }
+    }
+
+    /// Memory of what the kernel holds.
+    struct References {
+        var lookups: [NodeID: UInt64] = [:]
+        /// Removed nodes that the kernel still names: they answer `stat` until it forgets them.
+        var ghosts: [NodeID: Node] = [:]
+    }
+
+    /// This daemon is the only writer and invalidates what it changes itself, so the kernel may remember for long.
+    static let lifetimeSeconds = 3600.0
+    /// A mapping's writes move the modification time without the kernel telling us.
+    static let writingLifetimeSeconds = 1.0
+
+    let index: Index
+    let content: ContentStore
+    let engine: SyncEngine
+    let clock: any TimeSource
+    let logger: Logger
+    let configuration: Configuration
+    let opens = OpenTable()
+    let folders = FolderHandles()
+    package let parking: Parking
+    let references = Mutex(References())
+    let connection = Mutex<MountConnection?>(nil)
+    /// For fsync, removal of content files, and other calls that wait for the disk.
+    let workers = BlockingPool(name: "filesystem", threads: 4)
+    /// What the provider has room for, when it says so.
+    let quota = Mutex<(total: UInt64, available: UInt64)?>(nil)
+
+    package init(
+        index: Index, content: ContentStore, engine: SyncEngine, clock: any TimeSource, configuration: Configuration, logger: Logger
+    ) {
+        self.index = index
+        self.content = content
+        self.engine = engine
+        self.clock = clock
+        self.configuration = configuration
+        self.logger = logger
+        parking = Parking(clock: clock, limit: configuration.requestDeadline)
+    }
+
+    // MARK: Life
+
+    package func mounted(_ connection: MountConnection) { self.connection.withLock { $0 = connection } }
+
+    package func ended() {
+        parking.end()
+        for node in opens.nodesWithWriters { noteWrites(of: node, isClosing: true) }
+        connection.withLock { $0 = nil }
+        workers.stop()
+    }
+
+    package func interrupt(_ request: ParkedRequest) { parking.interrupt(request) }
+
+    package var openCount: Int { opens.handleCount }
+    package var hasPassthrough: Bool { backings != nil }
+    package var passthroughProblem: String? { connection.withLock { $0?.passthroughProblem } }
+    package func setQuota(total: UInt64, available: UInt64) { quota.withLock { $0 = (total, available) } }
+
+    package var knownQuota: (total: UInt64, available: UInt64)? { quota.withLock { $0 } }
+
+    var backings: (any BackingRegistrar)? { connection.withLock { $0?.backings } }
+    var notifier: (any KernelNotifier)? { connection.withLock { $0?.notifier } }
+
+    // MARK: Waiting for a listing
+
+    func withListing<Value: Sendable>(
+        of folder: NodeID, reply: @escaping Reply<Value>, _ body: @escaping @Sendable () throws(Failure) -> Value?
+    ) -> ParkedRequest? {
+        withListing(of: { folder }, reply: reply, body)
+    }
+
+    /// Answers with what `body` returns; when it returns nil, lists `folder` at the provider first and asks it again. An
+    /// operation on two folders may need both, one after the other.
+    func withListing<Value: Sendable>(
+        of folder: @escaping @Sendable () -> NodeID, reply: @escaping Reply<Value>,
+        _ body: @escaping @Sendable () throws(Failure) -> Value?
+    ) -> ParkedRequest? {
+        do throws(Failure) {
+            if let value = try body() {
+                reply(.success(value))
+                return nil
+            }
+        } catch {
+            reply(.failure(error))
+            return nil
+        }
+        let request = parking.enter { reply(.failure($0)) }
+        listAndRetry(request, of: folder, rounds: 3, reply: reply, body)
+        return request
+    }
+
+    private func listAndRetry<Value: Sendable>(
+        _ request: ParkedRequest, of folder: @escaping @Sendable () -> NodeID, rounds: Int, reply: @escaping Reply<Value>,
+        _ body: @escaping @Sendable () throws(Failure) -> Value?
+    ) {
+        engine.list(folder()) { [self] result in
+            // Claimed before the body runs: a request that was given up changes nothing.
+            guard let parked = parking.take(request) else { return }
+            do throws(Failure) {
+                try result.get()
+                if let value = try body() {
+                    reply(.success(value))
+                } else if rounds > 1 {
+                    parking.putBack(request, parked)
+                    listAndRetry(request, of: folder, rounds: rounds - 1, reply: reply, body)
+                } else {
+                    throw Failure(.stale, "the folder changes too quickly to be listed")
+                }
+            } catch {
+                reply(.failure(error))
+            }
+        }
+    }
+
+    // MARK: What every change of the tree does
+
+    /// Puts an entry in line for the provider.
+    func markPending(_ entry: Entry, _ transaction: borrowing Transaction) throws(Failure) {
+        guard !entry.isExcluded else { return }
+        try markPending(.entry(entry.id), transaction)
+    }
+
+    func markPending(_ subject: Pending.Subject, _ transaction: borrowing Transaction) throws(Failure) {
+        let due = engine.uploadDue
+        var row = try transaction.pending(subject) ?? Pending(subject: subject, since: clock.now(), due: due)
+        row.due = due
+        row.attempts = 0
+        row.error = nil
+        row.message = nil
+        try transaction.setPending(row)
+    }
+
+    /// Every name of a node whose content or metadata changed.
+    func markPending(namesOf node: NodeID, _ transaction: borrowing Transaction) throws(Failure) {
+        for entry in try transaction.entries(of: node) { try markPending(entry, transaction) }
+    }
+
+    /// A folder's times after a name in it came or went.
+    func touch(_ folder: Node, _ transaction: borrowing Transaction) throws(Failure) {
+        var folder = folder
+        folder.modificationTime = clock.now()
+        folder.changeTime = folder.modificationTime
+        try transaction.update(folder)
+    }
+
+    /// The folder that a name is looked for, made or removed in.
+    func folder(_ id: NodeID, _ transaction: borrowing Transaction) throws(Failure) -> Node {
+        guard let folder = try transaction.node(id) else { throw Failure(.notFound, "the folder was removed") }
+        guard folder.kind == .folder else { throw Failure(.notFolder, "node \(id) is not a folder") }
+        return folder
+    }
+
+    /// Whether a name stays on this machine: by its own name, by its folder, or as a companion of a database beside it.
+    func isExcluded(
+        _ name: FileName, _ kind: NodeKind, in parent: NodeID, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        if !kind.isStorable || configuration.exclusions.excludes(name) { return true }
+        if let database = ExclusionRules.databaseName(ofCompanion: name),
+            try transaction.entry(in: parent, named: database) != nil
+        {
+            return true
+        }
+        guard parent != .root, let folder = try transaction.entries(of: parent).first else { return false }
+        return folder.isExcluded
+    }
+
+    func identifier(of folder: NodeID, _ transaction: borrowing Transaction) throws(Failure) -> ItemIdentifier? {
+        try engine.identifier(of: folder, transaction)
+    }
+}
+
+/// A folder that an operation chooses on its way: which one must be listed next.
+final class Chosen: Sendable {
+    private let state: Mutex<NodeID>
+    init(_ folder: NodeID) { state = Mutex(folder) }
+    var folder: NodeID {
+        get { state.withLock { $0 } }
+        set { state.withLock { $0 = newValue } }
+    }
+}

@@ -1,0 +1,448 @@
+package import PromiseCore
+package import PromiseSystem
+
+// What the mount asks of the file system and what it offers in return: one method an operation, in terms of nodes, names
+// and values. Nothing of FUSE is seen here; the mount knows nothing of the index, of content or of providers.
+//
+// Threads. Any method may be called on any serving thread, several at once; none may wait for the network, a task or an
+// actor. A method with a `reply` calls it exactly once, from any thread, holding no lock: before it returns (then it
+// returns nil), or later (then it returns a `ParkedRequest`). Calling it twice traps. A method that throws answers at once.
+//
+// Lookup counts. The kernel holds one reference more on a node for every `EntryReply` it was sent (lookup, the creating
+// operations and link) and for every `FolderEntry` with an entry that `readFolder`'s `add` took. `forget` gives them back.
+
+/// Who made a request. The kernel has checked the permissions already (`default_permissions`).
+package struct Caller: Sendable, Hashable {
+    package var user: UInt32
+    package var group: UInt32
+    /// 0 when the kernel itself asks, and for a process outside the mount's pid namespace.
+    package var process: Int32
+    /// Bits that a new node's mode loses, unless its folder has a default ACL; 0 in operations that create nothing.
+    package var umask: UInt32
+    /// The kernel's number of the request; a request that is sent again keeps its number.
+    package var request: UInt64
+
+    package init(user: UInt32, group: UInt32, process: Int32, umask: UInt32 = 0, request: UInt64 = 0) {
+        self.user = user
+        self.group = group
+        self.process = process
+        self.umask = umask
+        self.request = request
+    }
+}
+
+/// The file system's name of an open file or folder; it chooses the number and gets it back until the release.
+package struct HandleID: RawRepresentable, Hashable, Sendable {
+    package let rawValue: UInt64
+    package init(rawValue: UInt64) { self.rawValue = rawValue }
+    package init(_ rawValue: UInt64) { self.rawValue = rawValue }
+}
+
+/// The file system's name of a request that it has not answered yet. Numbers are not reused while the mount lives.
+package struct ParkedRequest: RawRepresentable, Hashable, Sendable {
+    package let rawValue: UInt64
+    package init(rawValue: UInt64) { self.rawValue = rawValue }
+    package init(_ rawValue: UInt64) { self.rawValue = rawValue }
+}
+
+/// Everything `stat` shows of a node.
+package struct NodeAttributes: Sendable, Hashable {
+    package var node: NodeID
+    package var kind: NodeKind
+    /// 0 to 0o7777.
+    package var permissions: UInt32
+    package var links: UInt32
+    package var owner: UInt32
+    package var group: UInt32
+    /// In bytes.
+    package var size: UInt64
+    /// Of 512 bytes.
+    package var blocks: UInt64
+    /// `st_rdev` of a device, else 0.
+    package var deviceNumber: UInt64
+    package var accessTime: Timestamp
+    package var modificationTime: Timestamp
+    package var changeTime: Timestamp
+
+    package init(
+        node: NodeID, kind: NodeKind, permissions: UInt32, links: UInt32, owner: UInt32, group: UInt32, size: UInt64,
+        blocks: UInt64, deviceNumber: UInt64 = 0, accessTime: Timestamp, modificationTime: Timestamp, changeTime: Timestamp
+    ) {
+        self.node = node
+        self.kind = kind
+        self.permissions = permissions
+        self.links = links
+        self.owner = owner
+        self.group = group
+        self.size = size
+        self.blocks = blocks
+        self.deviceNumber = deviceNumber
+        self.accessTime = accessTime
+        self.modificationTime = modificationTime
+        self.changeTime = changeTime
+    }
+}
+
+/// Attributes, and how long the kernel may use them without asking again.
+package struct AttributesReply: Sendable, Hashable {
+    package var attributes: NodeAttributes
+    package var attributeLifetimeSeconds: Double
+
+    package init(_ attributes: NodeAttributes, attributeLifetimeSeconds: Double) {
+        self.attributes = attributes
+        self.attributeLifetimeSeconds = attributeLifetimeSeconds
+    }
+}
+
+/// A name's node. Counts as one lookup. There is no generation: node numbers are never reused.
+package struct EntryReply: Sendable, Hashable {
+    package var attributes: NodeAttributes
+    package var entryLifetimeSeconds: Double
+    package var attributeLifetimeSeconds: Double
+
+    package init(_ attributes: NodeAttributes, entryLifetimeSeconds: Double, attributeLifetimeSeconds: Double) {
+        self.attributes = attributes
+        self.entryLifetimeSeconds = entryLifetimeSeconds
+        self.attributeLifetimeSeconds = attributeLifetimeSeconds
+    }
+}
+
+package enum LookupReply: Sendable, Hashable {
+    case found(EntryReply)
+    /// There is no such name, and the kernel may rely on it for that long. (`Failure(.notFound)` is not remembered.)
+    case absent(lifetimeSeconds: Double)
+}
+
+/// How a file is opened.
+package struct OpenRequest: Sendable, Hashable {
+    package enum Access: Sendable, Hashable { case read, write, readWrite }
+
+    /// As open(2) has them. O_CREAT and O_EXCL are never set in `open`.
+    package var flags: Int32
+    /// With O_TRUNC: the caller's truncation clears set-user-ID and, on an executable, set-group-ID (HANDLE_KILLPRIV_V2).
+    package var clearsSetID: Bool
+
+    package init(flags: Int32, clearsSetID: Bool = false) {
+        self.flags = flags
+        self.clearsSetID = clearsSetID
+    }
+
+    package var access: Access {
+        switch flags & 3 {
+        case 0: .read
+        case 1: .write
+        default: .readWrite
+        }
+    }
+    package var isWritable: Bool { access != .read }
+    /// O_TRUNC: the size becomes 0 in the same operation.
+    package var truncates: Bool { flags & 0o1000 != 0 }
+    package var appends: Bool { flags & 0o2000 != 0 }
+    /// O_NONBLOCK.
+    package var isNonblocking: Bool { flags & 0o4000 != 0 }
+}
+
+/// An open file. With `backing` the kernel reads and writes the registered file itself and `read` and `write` are not
+/// called for this handle; all opens of one node share one mode (see `OpenMode`).
+///
+/// The kernel clears no set-ID bits on a passthrough write: a file that has them is opened for writing without `backing`.
+package struct OpenReply: Sendable, Hashable {
+    package var handle: HandleID
+    package var backing: BackingID?
+    /// Pages the kernel has of the node stay valid. Has no meaning with `backing`.
+    package var keepsCache: Bool
+    /// The kernel keeps no pages. Has no meaning with `backing`.
+    package var isDirect: Bool
+
+    package init(handle: HandleID, backing: BackingID? = nil, keepsCache: Bool = false, isDirect: Bool = false) {
+        self.handle = handle
+        self.backing = backing
+        self.keepsCache = keepsCache
+        self.isDirect = isDirect
+    }
+}
+
+package struct CreateReply: Sendable, Hashable {
+    package var entry: EntryReply
+    package var opened: OpenReply
+
+    package init(entry: EntryReply, opened: OpenReply) {
+        self.entry = entry
+        self.opened = opened
+    }
+}
+
+package struct OpenFolderReply: Sendable, Hashable {
+    package var handle: HandleID
+    /// The kernel may keep the listing and answer later readers from it.
+    package var cachesListing: Bool
+    /// A listing that the kernel has kept is still right.
+    package var keepsCache: Bool
+
+    package init(handle: HandleID, cachesListing: Bool, keepsCache: Bool) {
+        self.handle = handle
+        self.cachesListing = cachesListing
+        self.keepsCache = keepsCache
+    }
+}
+
+/// One line of a listing.
+package struct FolderEntry: Sendable, Hashable {
+    /// May be `.` or `..`, which the file system lists itself; they never carry an `entry`.
+    package var name: [UInt8]
+    package var node: NodeID
+    package var kind: NodeKind
+    /// Where a reader that has seen this line goes on. Not 0.
+    package var nextCookie: UInt64
+    /// Only when attributes were asked for, and only where they are at hand; counts as one lookup when `add` takes it.
+    package var entry: EntryReply?
+
+    package init(name: [UInt8], node: NodeID, kind: NodeKind, nextCookie: UInt64, entry: EntryReply? = nil) {
+        self.name = name
+        self.node = node
+        self.kind = kind
+        self.nextCookie = nextCookie
+        self.entry = entry
+    }
+}
+
+/// The answer to `read`. Fewer bytes than were asked for mean the end of the file.
+package enum ReadReply: Sendable {
+    /// From an open file; the descriptor stays valid until the call of `reply` returns. Stops at the file's end.
+    case descriptor(Int32, range: ByteRange)
+    case bytes([UInt8])
+}
+
+/// What `setattr` changes; nil leaves as it is.
+package struct AttributeChanges: Sendable, Hashable {
+    package enum Time: Sendable, Hashable {
+        /// The time of the request, as the file system's clock has it.
+        case now
+        case at(Timestamp)
+    }
+
+    /// 0 to 0o7777.
+    package var permissions: UInt32?
+    package var owner: UInt32?
+    package var group: UInt32?
+    package var size: UInt64?
+    package var accessTime: Time?
+    package var modificationTime: Time?
+    package var changeTime: Timestamp?
+    /// Clear set-user-ID and, on an executable, set-group-ID: asked for with a change of size (HANDLE_KILLPRIV_V2).
+    /// A change of owner or group clears them on a file always, whether this is set or not.
+    package var clearsSetID: Bool
+
+    package init(
+        permissions: UInt32? = nil, owner: UInt32? = nil, group: UInt32? = nil, size: UInt64? = nil, accessTime: Time? = nil,
+        modificationTime: Time? = nil, changeTime: Timestamp? = nil, clearsSetID: Bool = false
+    ) {
+        self.permissions = permissions
+        self.owner = owner
+        self.group = group
+        self.size = size
+        self.accessTime = accessTime
+        self.modificationTime = modificationTime
+        self.changeTime = changeTime
+        self.clearsSetID = clearsSetID
+    }
+}
+
+/// setxattr(2)'s flags.
+package enum AttributeWriteMode: Sendable, Hashable {
+    case any
+    /// Fails with `.exists` when the attribute is there.
+    case createOnly
+    /// Fails with `.noAttribute` when it is not.
+    case replaceOnly
+}
+
+/// lseek(2)'s SEEK_DATA and SEEK_HOLE; the other kinds the kernel answers itself.
+package enum SeekTarget: Sendable, Hashable { case data, hole }
+
+/// statvfs(3).
+package struct FileSystemSpace: Sendable, Hashable {
+    /// In bytes; also the unit of the three counts below.
+    package var blockSize: UInt32
+    package var blocks: UInt64
+    package var blocksFree: UInt64
+    /// Free to ordinary users.
+    package var blocksAvailable: UInt64
+    package var nodes: UInt64
+    package var nodesFree: UInt64
+
+    package init(
+        blockSize: UInt32, blocks: UInt64, blocksFree: UInt64, blocksAvailable: UInt64, nodes: UInt64, nodesFree: UInt64
+    ) {
+        self.blockSize = blockSize
+        self.blocks = blocks
+        self.blocksFree = blocksFree
+        self.blocksAvailable = blocksAvailable
+        self.nodes = nodes
+        self.nodesFree = nodesFree
+    }
+}
+
+/// Where a range starts in an open file.
+package struct FilePosition: Sendable, Hashable {
+    package var node: NodeID
+    package var handle: HandleID
+    package var offset: UInt64
+
+    package init(node: NodeID, handle: HandleID, offset: UInt64) {
+        self.node = node
+        self.handle = handle
+        self.offset = offset
+    }
+}
+
+/// What the mount has to offer, known before the first operation.
+package struct MountConnection: Sendable {
+    package var notifier: any KernelNotifier
+    /// Nil when files cannot be registered: everything is served in cached mode.
+    package var backings: (any BackingRegistrar)?
+    /// Why `backings` is nil: a sentence for people.
+    package var passthroughProblem: String?
+    /// The kernel's FUSE protocol, e.g. 7.45.
+    package var protocolMajor: UInt32
+    package var protocolMinor: UInt32
+
+    package init(
+        notifier: any KernelNotifier, backings: (any BackingRegistrar)?, passthroughProblem: String?, protocolMajor: UInt32,
+        protocolMinor: UInt32
+    ) {
+        self.notifier = notifier
+        self.backings = backings
+        self.passthroughProblem = passthroughProblem
+        self.protocolMajor = protocolMajor
+        self.protocolMinor = protocolMinor
+    }
+}
+
+/// Tells the kernel that what it keeps is no longer right. Calls return at once and are delivered in order by a thread of
+/// their own, as the kernel may make it wait for requests that are being served. What the kernel does not know is no error.
+package protocol KernelNotifier: Sendable {
+    /// Forgets a name, or that it was absent; the next use looks it up again.
+    func invalidateEntry(_ name: FileName, in parent: NodeID)
+    /// The name is gone: like `invalidateEntry`, but also for names in use, which show as deleted.
+    func deleteEntry(_ name: FileName, of node: NodeID, in parent: NodeID)
+    /// Forgets attributes, link target and ACLs; keeps content and listing.
+    func invalidateAttributes(of node: NodeID)
+    /// Forgets attributes and the pages of a range (nil: all pages, of a folder: the listing).
+    func invalidateContent(of node: NodeID, range: ByteRange?)
+    /// Calls `body` on the notifying thread when everything that was asked before has been delivered. Not after the end.
+    func whenDelivered(_ body: @escaping @Sendable () -> Void)
+}
+
+/// Registers content files with the kernel for passthrough.
+package protocol BackingRegistrar: Sendable {
+    /// Nil when the kernel refuses this file (a stacked file system below, say): the open is served in cached mode.
+    /// The kernel keeps the file itself; the descriptor may be closed afterwards. One system call.
+    func register(descriptor: Int32) -> BackingID?
+    /// Open handles keep their file. Only once for each id.
+    func release(_ backing: BackingID)
+}
+
+/// The meaning of the tree. Implemented by the file system, called by the mount.
+package protocol FileSystemOperations: AnyObject, Sendable {
+    typealias Reply<Value> = @Sendable (Result<Value, Failure>) -> Void
+
+    // MARK: Life
+
+    /// Once, before any other operation.
+    func mounted(_ connection: MountConnection)
+    /// Once, after the last operation, when every parked request has been answered (or given up). The kernel has
+    /// forgotten every node and closed every handle without saying so; notifier and registrar do nothing any more.
+    func ended()
+    /// The caller of a parked request does not wait any more: answer it soon, with `.interrupted` as a rule. May come
+    /// after the request was answered; then it does nothing.
+    func interrupt(_ request: ParkedRequest)
+
+    // MARK: Names
+
+    func lookup(_ name: FileName, in parent: NodeID, caller: Caller, reply: @escaping Reply<LookupReply>) -> ParkedRequest?
+    /// `lookups` references are given back; at 0 the kernel knows the node no more.
+    func forget(_ node: NodeID, lookups: UInt64)
+    /// `permissions` are 0 to 0o7777, before the caller's umask.
+    func create(
+        _ name: FileName, in parent: NodeID, permissions: UInt32, opening: OpenRequest, caller: Caller,
+        reply: @escaping Reply<CreateReply>
+    ) -> ParkedRequest?
+    func makeFolder(
+        _ name: FileName, in parent: NodeID, permissions: UInt32, caller: Caller, reply: @escaping Reply<EntryReply>
+    ) -> ParkedRequest?
+    /// mknod(2): a file, fifo, socket or device.
+    func makeNode(
+        _ name: FileName, in parent: NodeID, kind: NodeKind, permissions: UInt32, deviceNumber: UInt64, caller: Caller,
+        reply: @escaping Reply<EntryReply>
+    ) -> ParkedRequest?
+    func makeLink(
+        _ name: FileName, in parent: NodeID, target: [UInt8], caller: Caller, reply: @escaping Reply<EntryReply>
+    ) -> ParkedRequest?
+    /// A hard link: one more name of a node.
+    func addName(
+        _ name: FileName, in parent: NodeID, to node: NodeID, caller: Caller, reply: @escaping Reply<EntryReply>
+    ) -> ParkedRequest?
+    func unlink(_ name: FileName, in parent: NodeID, caller: Caller, reply: @escaping Reply<Void>) -> ParkedRequest?
+    func removeFolder(_ name: FileName, in parent: NodeID, caller: Caller, reply: @escaping Reply<Void>) -> ParkedRequest?
+    func rename(
+        _ name: FileName, in parent: NodeID, to newName: FileName, in newParent: NodeID, flags: RenameFlags, caller: Caller,
+        reply: @escaping Reply<Void>
+    ) -> ParkedRequest?
+    func linkTarget(of node: NodeID) throws(Failure) -> [UInt8]
+
+    // MARK: Attributes
+
+    func attributes(of node: NodeID, handle: HandleID?) throws(Failure) -> AttributesReply
+    func setAttributes(
+        of node: NodeID, handle: HandleID?, _ changes: AttributeChanges, caller: Caller, reply: @escaping Reply<AttributesReply>
+    ) -> ParkedRequest?
+    /// Throws `.noAttribute`. Names carry their prefix (`user.`, `system.posix_acl_access`).
+    func extendedAttribute(_ name: [UInt8], of node: NodeID, caller: Caller) throws(Failure) -> [UInt8]
+    func extendedAttributeNames(of node: NodeID) throws(Failure) -> [[UInt8]]
+    /// Setting `system.posix_acl_access` changes the permission bits as well; the kernel leaves that to us.
+    func setExtendedAttribute(
+        _ name: [UInt8], of node: NodeID, to value: [UInt8], mode: AttributeWriteMode, caller: Caller
+    ) throws(Failure)
+    func removeExtendedAttribute(_ name: [UInt8], of node: NodeID, caller: Caller) throws(Failure)
+    func space() throws(Failure) -> FileSystemSpace
+
+    // MARK: Folders
+
+    /// Waits until the listing is known.
+    func openFolder(_ node: NodeID, caller: Caller, reply: @escaping Reply<OpenFolderReply>) -> ParkedRequest?
+    /// Calls `add` with the lines after `cookie` (0: from the start) until it returns false, which leaves that line for
+    /// the next call. With `withAttributes` the lines carry entries.
+    func readFolder(
+        _ node: NodeID, handle: HandleID, after cookie: UInt64, withAttributes: Bool, add: (FolderEntry) -> Bool
+    ) throws(Failure)
+    func synchronizeFolder(_ node: NodeID, handle: HandleID, reply: @escaping Reply<Void>) -> ParkedRequest?
+    func releaseFolder(_ node: NodeID, handle: HandleID)
+
+    // MARK: Files
+
+    func open(_ node: NodeID, _ request: OpenRequest, caller: Caller, reply: @escaping Reply<OpenReply>) -> ParkedRequest?
+    func read(
+        _ position: FilePosition, count: Int, caller: Caller, reply: @escaping Reply<ReadReply>
+    ) -> ParkedRequest?
+    /// `bytes` are valid until this call returns: an implementation that parks copies them. Answers with the number of
+    /// bytes written. `clearsSetID` as in `AttributeChanges`. Also brings pages that a shared mapping made dirty, which
+    /// then have no caller of their own (`isPageWrite`).
+    func write(
+        _ position: FilePosition, _ bytes: UnsafeRawBufferPointer, clearsSetID: Bool, isPageWrite: Bool, caller: Caller,
+        reply: @escaping Reply<Int>
+    ) -> ParkedRequest?
+    func synchronize(_ node: NodeID, handle: HandleID, dataOnly: Bool, reply: @escaping Reply<Void>) -> ParkedRequest?
+    /// `mode` as in fallocate(2).
+    func allocate(
+        _ position: FilePosition, count: UInt64, mode: Int32, caller: Caller, reply: @escaping Reply<Void>
+    ) -> ParkedRequest?
+    /// Throws `.outOfRange` when there is no such place after the offset.
+    func seek(_ position: FilePosition, to target: SeekTarget) throws(Failure) -> UInt64
+    /// Answers with the number of bytes copied.
+    func copyRange(
+        from source: FilePosition, to target: FilePosition, count: Int, caller: Caller, reply: @escaping Reply<Int>
+    ) -> ParkedRequest?
+    /// The last descriptor of this open is closed. Comes some time after close(2) has returned; there is no flush.
+    func release(_ node: NodeID, handle: HandleID)
+}

@@ -1,0 +1,140 @@
+import PromiseCore
+import PromiseSync
+import PromiseSystem
+import Synchronization
+
+/// What is open, and how the kernel has it.
+///
+/// The lock is a leaf: taken after the index's, held over no call but the registration of a backing file.
+final class OpenTable: Sendable {
+    struct Handle {
+        var node: NodeID
+        var isWritable: Bool
+        /// Nil for a read-only passthrough open: the kernel needs nothing more from us.
+        var file: SharedDescriptor?
+    }
+
+    struct OpenNode {
+        var mode = OpenMode()
+        var handles = 0
+        /// Opens announced and not yet granted or given up.
+        var announced = 0
+        var writers = 0
+        /// The content file while somebody writes, for its size and times.
+        var writeFile: SharedDescriptor?
+        /// When the present run of writers began.
+        var writingSince: Timestamp?
+
+        var isUnused: Bool { handles == 0 && announced == 0 }
+    }
+
+    private struct State {
+        var nodes: [NodeID: OpenNode] = [:]
+        var handles: [HandleID: Handle] = [:]
+        var nextHandle: UInt64 = 1
+        var recentUses: [NodeID: Timestamp] = [:]
+    }
+
+    private let state = Mutex(State())
+
+    // MARK: Opening
+
+    /// From here on the engine sees the node as open. Ends with `grant` or `withdraw`.
+    func announce(_ node: NodeID) { state.withLock { $0.nodes[node, default: OpenNode()].announced += 1 } }
+
+    func withdraw(_ node: NodeID) {
+        state.withLock { state in
+            state.nodes[node]?.announced -= 1
+            if state.nodes[node]?.isUnused == true { state.nodes[node] = nil }
+        }
+    }
+
+    /// Whether a content file will have to be registered or served, so that it must be opened before `grant`.
+    func mode(of node: NodeID) -> OpenMode { state.withLock { $0.nodes[node]?.mode ?? OpenMode() } }
+
+    /// Turns an announced open into a handle, in the mode that the node's other opens have.
+    func grant(
+        _ node: NodeID, isWritable: Bool, file: SharedDescriptor, backings: (any BackingRegistrar)?, now: Timestamp
+    ) -> (handle: HandleID, backing: BackingID?) {
+        state.withLock { state in
+            var open = state.nodes[node, default: OpenNode()]
+            var grant = open.mode.open(passthroughPossible: backings != nil)
+            if grant == .register { grant = open.mode.opened(with: backings?.register(descriptor: file.number)) }
+            open.announced -= 1
+            open.handles += 1
+            if isWritable {
+                open.writers += 1
+                if open.writeFile == nil {
+                    open.writeFile = file
+                    open.writingSince = now
+                }
+            }
+            state.nodes[node] = open
+            let id = HandleID(state.nextHandle)
+            state.nextHandle += 1
+            var backing: BackingID?
+            if case .passthrough(let registered) = grant { backing = registered }
+            let keepsFile = isWritable || backing == nil
+            state.handles[id] = Handle(node: node, isWritable: isWritable, file: keepsFile ? file : nil)
+            return (id, backing)
+        }
+    }
+
+    // MARK: Closing
+
+    struct Closed {
+        var handle: Handle
+        var releasedBacking: BackingID?
+        var isLastWriter: Bool
+        var isLast: Bool
+    }
+
+    func close(_ id: HandleID, now: Timestamp) -> Closed? {
+        state.withLock { state in
+            guard let handle = state.handles.removeValue(forKey: id), var open = state.nodes[handle.node] else { return nil }
+            state.recentUses[handle.node] = now
+            var released: BackingID?
+            if case .lastClose(let backing) = open.mode.close() { released = backing }
+            open.handles -= 1
+            var isLastWriter = false
+            if handle.isWritable {
+                open.writers -= 1
+                isLastWriter = open.writers == 0
+            }
+            state.nodes[handle.node] = open
+            return Closed(handle: handle, releasedBacking: released, isLastWriter: isLastWriter, isLast: open.handles == 0)
+        }
+    }
+
+    /// Nobody writes any more: the content file is not asked for size and times from here on.
+    func endWriting(_ node: NodeID) {
+        state.withLock { state in
+            guard state.nodes[node]?.writers == 0 else { return }
+            state.nodes[node]?.writeFile = nil
+            state.nodes[node]?.writingSince = nil
+        }
+    }
+
+    func forgetIfUnused(_ node: NodeID) {
+        state.withLock { if $0.nodes[node]?.isUnused == true { $0.nodes[node] = nil } }
+    }
+
+    // MARK: Questions
+
+    func handle(_ id: HandleID) -> Handle? { state.withLock { $0.handles[id] } }
+    func isOpen(_ node: NodeID) -> Bool { state.withLock { $0.nodes[node].map { !$0.isUnused } ?? false } }
+    func hasHandles(_ node: NodeID) -> Bool { state.withLock { ($0.nodes[node]?.handles ?? 0) > 0 } }
+    func hasWriters(_ node: NodeID) -> Bool { state.withLock { ($0.nodes[node]?.writers ?? 0) > 0 } }
+    func writeFile(of node: NodeID) -> SharedDescriptor? { state.withLock { $0.nodes[node]?.writeFile } }
+    func writingSince(_ node: NodeID) -> Timestamp? { state.withLock { $0.nodes[node]?.writingSince } }
+    var nodesWithWriters: [NodeID] { state.withLock { $0.nodes.filter { $0.value.writers > 0 }.map(\.key) } }
+    var handleCount: Int { state.withLock { $0.handles.count } }
+
+    /// When nodes were last used, since the last call.
+    func takeRecentUses() -> [NodeID: Timestamp] {
+        state.withLock { state in
+            defer { state.recentUses = [:] }
+            return state.recentUses
+        }
+    }
+}

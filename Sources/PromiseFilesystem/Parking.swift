@@ -1,0 +1,109 @@
+import PromiseCore
+package import PromiseSystem
+import Synchronization
+
+/// Requests that wait for the provider: each is answered once, by whoever comes first of its outcome, its deadline and
+/// its caller's interrupt. So the number of serving threads never limits the number of slow files.
+package final class Parking: Sendable {
+    struct Parked {
+        var deadline: Duration
+        var fail: @Sendable (Failure) -> Void
+        /// Tells whoever works for the request that nobody waits any more.
+        var abandon: (@Sendable () -> Void)?
+    }
+
+    private struct State {
+        var parked: [UInt64: Parked] = [:]
+        var next: UInt64 = 1
+        var isEnded = false
+    }
+
+    private let state = Monitor(State())
+    private let clock: any TimeSource
+    private let limit: Duration
+    private let thread = Mutex<OwnedThread?>(nil)
+
+    /// `limit`: how long a request may be parked.
+    package init(clock: any TimeSource, limit: Duration) {
+        self.clock = clock
+        self.limit = limit
+        thread.withLock { $0 = OwnedThread(name: "deadlines") { [self] in watchDeadlines() } }
+    }
+
+    /// Enters a request; `fail` answers it when it is not claimed in time.
+    func enter(fail: @escaping @Sendable (Failure) -> Void) -> ParkedRequest {
+        let deadline = clock.uptime() + limit
+        return ParkedRequest(
+            state.update { state in
+                defer { state.next += 1 }
+                state.parked[state.next] = Parked(deadline: deadline, fail: fail, abandon: nil)
+                return state.next
+            })
+    }
+
+    /// Sets what to do when the request is given up; done at once when it was given up already.
+    func onAbandon(_ request: ParkedRequest, _ body: @escaping @Sendable () -> Void) {
+        state.withLock { $0.parked[request.rawValue]?.abandon = body }
+    }
+
+    /// True for the one who may answer.
+    func claim(_ request: ParkedRequest) -> Bool { take(request) != nil }
+
+    func interrupt(_ request: ParkedRequest) {
+        guard let parked = take(request) else { return }
+        parked.abandon?()
+        parked.fail(Failure(.interrupted, "the caller was interrupted"))
+    }
+
+    package var count: Int { state.withLock { $0.parked.count } }
+
+    /// Answers everything that is parked and ends the thread.
+    func end() {
+        let rest = state.update { state in
+            state.isEnded = true
+            defer { state.parked = [:] }
+            return Array(state.parked.values)
+        }
+        for parked in rest {
+            parked.abandon?()
+            parked.fail(Failure(.interrupted, "the file system was unmounted"))
+        }
+        thread.withLock { thread in
+            defer { thread = nil }
+            return thread
+        }?.join()
+    }
+
+    /// Like `claim`, for somebody who may have to put it back.
+    func take(_ request: ParkedRequest) -> Parked? {
+        state.withLock { $0.parked.removeValue(forKey: request.rawValue) }
+    }
+
+    /// Parks a request again, with the deadline it had.
+    func putBack(_ request: ParkedRequest, _ parked: Parked) {
+        state.update { $0.parked[request.rawValue] = parked }
+    }
+
+    private func watchDeadlines() {
+        while true {
+            // Sleeps until the earliest deadline, or until something is parked.
+            let earliest = state.withLock { state in state.parked.values.map(\.deadline).min() }
+            let timeout = earliest.map { max($0 - clock.uptime(), .milliseconds(1)) }
+            let known = state.withLock { $0.next }
+            let isEnded: Bool? = state.wait(timeout: timeout) { state in
+                state.isEnded ? true : timeout == nil && state.next != known ? false : nil
+            }
+            if isEnded == true { return }
+            let now = clock.uptime()
+            let late = state.withLock { state in
+                let late = state.parked.filter { $0.value.deadline <= now }
+                late.keys.forEach { state.parked[$0] = nil }
+                return Array(late.values)
+            }
+            for parked in late {
+                parked.abandon?()
+                parked.fail(Failure(.timedOut, "the provider did not answer in time"))
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+package import PromiseCore
+package import PromiseIndex
+import PromiseSync
+
+/// `user.promisefs.*`: readable on every node, never listed (CLI.md, "Virtual attributes").
+enum VirtualAttribute: String, CaseIterable {
+    case state, identifier, version, pin, progress, error, domain
+
+    private static let prefix = Array("user.promisefs.".utf8)
+
+    init?(_ name: [UInt8]) {
+        guard name.starts(with: VirtualAttribute.prefix),
+            let text = String(validating: name.dropFirst(VirtualAttribute.prefix.count), as: UTF8.self),
+            let attribute = VirtualAttribute(rawValue: text)
+        else { return nil }
+        self = attribute
+    }
+}
+
+extension FileSystem {
+    /// A value that an item does not have (an error, say) is `.noAttribute`.
+    func value(of attribute: VirtualAttribute, _ id: NodeID) throws(Failure) -> String {
+        let facts = try facts(of: id)
+        let value: String? =
+            switch attribute {
+            case .state: facts.state.rawValue
+            case .identifier: facts.identifier?.rawValue
+            case .version: facts.node.version?.rawValue
+            case .pin: facts.node.pin.name
+            case .progress: facts.progress.map { String(Int($0 * 100)) }
+            case .error: facts.error
+            case .domain: configuration.domainName
+            }
+        guard let value else { throw Failure(.noAttribute, "the item has no \(attribute.rawValue)") }
+        return value
+    }
+
+    func set(_ attribute: VirtualAttribute, of id: NodeID, to value: [UInt8]) throws(Failure) {
+        let text = String(decoding: value.last == 0x0A ? value.dropLast() : value[...], as: UTF8.self)
+        switch attribute {
+        case .pin:
+            guard let pin = Pin(name: text) else { throw Failure(.invalid, "a pin is pinned, online-only or automatic") }
+            try setPin(pin, of: id)
+        case .state where text == ItemState.current.rawValue:
+            engine.hydrator.hydrateInBackground(id)
+        case .state where text == ItemState.placeholder.rawValue:
+            if case .kept(let reason) = try engine.evict(id) { throw Failure(.busy, "the content stays: \(reason)") }
+        case .state:
+            throw Failure(.invalid, "a state is set to placeholder or current")
+        default:
+            throw Failure(.notPermitted, "\(attribute.rawValue) cannot be set")
+        }
+    }
+
+    /// Pins one node; what follows from it (fetching, evicting) starts at once.
+    package func setPin(_ pin: Pin, of id: NodeID) throws(Failure) {
+        try index.write { transaction throws(Failure) in
+            guard var node = try transaction.node(id) else { throw Failure(.stale, "the file is gone") }
+            node.pin = pin
+            try transaction.update(node)
+        }
+        switch pin {
+        case .pinned: engine.hydrator.hydrateInBackground(id)
+        case .onlineOnly: _ = try engine.evict(id)
+        case .automatic: break
+        }
+    }
+
+    /// What is known of an item without its content.
+    package struct ItemFacts: Sendable {
+        package var node: Node
+        package var entry: Entry?
+        package var identifier: ItemIdentifier?
+        package var state: ItemState
+        /// 0 to 1 while content is on its way.
+        package var progress: Double?
+        package var error: String?
+    }
+
+    package func facts(of id: NodeID) throws(Failure) -> ItemFacts {
+        let (node, entry, pending, identifier): (Node?, Entry?, Pending?, ItemIdentifier?) = try index.read { transaction throws(Failure) in
+            let entry = try transaction.entries(of: id).first
+            let pending = try entry.flatMap { entry throws(Failure) in try transaction.pending(.entry(entry.id)) }
+            return (try transaction.node(id), entry, pending, try engine.identifier(of: id, transaction))
+        }
+        guard let node else { throw Failure(.stale, "the item is gone") }
+        var progress: Double?
+        if let (present, size) = engine.hydrator.progress(of: id), size > 0, node.content != .whole {
+            progress = Double(present) / Double(size)
+        }
+        return ItemFacts(
+            node: node, entry: entry, identifier: identifier, state: state(of: node, entry, pending), progress: progress,
+            error: pending?.message)
+    }
+
+    private func state(of node: Node, _ entry: Entry?, _ pending: Pending?) -> ItemState {
+        if entry?.isExcluded == true { return .excluded }
+        if entry?.conflictsWith != nil { return .conflicted }
+        if engine.isUploading(node.id) { return .uploading }
+        if pending?.error != nil { return .error }
+        if pending != nil || node.isOpenForWriting { return .modified }
+        if node.kind == .folder { return node.isPopulated ? .current : .placeholder }
+        if node.kind != .file { return .current }
+        switch node.content {
+        case .whole: return .current
+        case .partial: return .partial
+        case .absent: return .placeholder
+        }
+    }
+}

@@ -1,0 +1,185 @@
+import Glibc
+import PromiseCore
+import PromiseProvider
+import PromiseSystem
+import Synchronization
+
+// What makes an item of the folder the same item. A file is known by the file system's own stable name for it (its handle),
+// which renames do not change. Replacing content makes a new file, so the new one carries the old identifier in an attribute,
+// the mark, together with its own handle: a copy made by `cp -a` takes the mark along but has another handle, and is not
+// mistaken for the original.
+
+/// Who a file, folder or link is.
+struct FolderIdentity: Equatable, Sendable {
+    /// This very file: its handle in hexadecimal, with the file system's identity where that is not the root's.
+    var own: String
+    /// What a valid mark says, else `own`.
+    var base: String
+    /// The file has more than one name. Each name is an item of its own.
+    var hasSeveralNames: Bool
+
+    func identifier(parent: String, name: [UInt8]) -> ItemIdentifier {
+        guard hasSeveralNames else { return ItemIdentifier(base) }
+        var hash = FowlerNollVoHash()
+        hash.add(parent.utf8)
+        hash.add([0])
+        hash.add(name)
+        return ItemIdentifier("\(base).\(hash.text)")
+    }
+}
+
+enum IdentityMark {
+    static let attribute: StaticString = "user.promisefs.identifier"
+
+    static func value(identifier: ItemIdentifier, own: String) -> [UInt8] { Array("\(identifier.rawValue) \(own)".utf8) }
+
+    /// The identifier in a mark, or nil when the mark was written for another file.
+    static func identifier(in value: [UInt8], own: String) -> String? {
+        guard let space = value.lastIndex(of: 0x20), space > 0, value[(space + 1)...].elementsEqual(own.utf8) else { return nil }
+        return String(validating: value[..<space], as: UTF8.self)
+    }
+}
+
+/// FNV-1a, 64 bits (RFC 9923): short names for long things; not against an adversary.
+struct FowlerNollVoHash {
+    private var state: UInt64 = 0xCBF2_9CE4_8422_2325
+
+    mutating func add(_ bytes: some Sequence<UInt8>) {
+        for byte in bytes { state = (state ^ UInt64(byte)) &* 0x100_0000_01B3 }
+    }
+
+    var text: String {
+        let text = String(state, radix: 16)
+        return String(repeating: "0", count: 16 - text.utf8.count) + text
+    }
+}
+
+/// Lower-case hexadecimal digits, two a byte.
+func hexadecimalText(_ bytes: [UInt8]) -> String {
+    func digit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 + value : 0x57 + value }
+    return String(unsafeUninitializedCapacity: bytes.count * 2) { buffer in
+        for (index, byte) in bytes.enumerated() {
+            buffer[2 * index] = digit(byte >> 4)
+            buffer[2 * index + 1] = digit(byte & 15)
+        }
+        return bytes.count * 2
+    }
+}
+
+func bytes(hexadecimal text: some StringProtocol) -> [UInt8]? {
+    let digits = Array(text.utf8)
+    guard digits.count % 2 == 0 else { return nil }
+    var result: [UInt8] = []
+    for index in stride(from: 0, to: digits.count, by: 2) {
+        guard let high = Character(Unicode.Scalar(digits[index])).hexDigitValue,
+            let low = Character(Unicode.Scalar(digits[index + 1])).hexDigitValue
+        else { return nil }
+        result.append(UInt8(high << 4 | low))
+    }
+    return result
+}
+
+/// One entry of a folder as it was found.
+struct FolderEntry: Sendable {
+    var name: [UInt8]
+    var status: FileStatus
+    var identity: FolderIdentity
+    var identifier: ItemIdentifier
+    /// Of a link.
+    var target: [UInt8]?
+
+    var version: ContentVersion { FolderEntry.version(status, own: identity.own, target: target) }
+
+    /// Changes with the content, not with mode, owner or name. The handle tells apart two files of one size and time.
+    static func version(_ status: FileStatus, own: String, target: [UInt8]?) -> ContentVersion {
+        switch status.kind {
+        case .folder: return ContentVersion("folder")
+        case .link:
+            var hash = FowlerNollVoHash()
+            hash.add(target ?? [])
+            return ContentVersion("\(hash.text)-\(status.modificationTime.rawValue)-\(own)")
+        default: return ContentVersion("\(status.size)-\(status.modificationTime.rawValue)-\(own)")
+        }
+    }
+
+    func item(parent: ItemIdentifier?) -> Item {
+        Item(
+            identifier: identifier, parent: parent, name: FileName(trusted: name), kind: status.kind,
+            size: status.kind == .folder ? 0 : target.map { UInt64($0.count) } ?? status.size,
+            metadata: status.metadata, version: version, target: target)
+    }
+}
+
+extension FileStatus {
+    var metadata: Metadata {
+        Metadata(mode: permissions, owner: owner, group: group, modificationTime: modificationTime)
+    }
+}
+
+extension FolderProvider {
+    /// The handle of an entry, or of an open file when `name` is empty.
+    func ownIdentity(_ name: [UInt8], in folder: CInt, status: FileStatus) throws(SystemError) -> String {
+        let own: String
+        if let handle = fileHandleText(of: name, in: folder) {
+            own = handle
+        } else {
+            // No handles here: an inode number is given to another file later, but not with the same time of birth.
+            own = String(status.inode, radix: 16) + "-" + String(status.birthTime.rawValue, radix: 16)
+        }
+        let rootDevice = shared.withLock { $0.root?.device }
+        guard let rootDevice, rootDevice != status.device else { return own }
+        return try own + "@" + deviceText(status.device, name: name, in: folder)
+    }
+
+    /// Tells file systems mounted inside the folder apart; device numbers change from boot to boot.
+    private func deviceText(_ device: UInt64, name: [UInt8], in folder: CInt) throws(SystemError) -> String {
+        if let known = shared.withLock({ $0.deviceTexts[device] }) { return known }
+        let facts: FileSystemFacts
+        if name.isEmpty {
+            facts = try FileSystemFacts.of(descriptor: folder, label: "folder.device.facts")
+        } else {
+            let entry = try Descriptor.open(name, in: folder, flags: openPathOnly | O_NOFOLLOW, label: "folder.device.open")
+            facts = try FileSystemFacts.of(descriptor: entry.number, label: "folder.device.facts")
+        }
+        let text = String(facts.identity == 0 ? device : facts.identity, radix: 16)
+        shared.withLock { $0.deviceTexts[device] = text }
+        return text
+    }
+
+    /// Looks at one entry; nil when there is none or it is nothing a provider holds (fifo, socket, device).
+    /// `.` asks for the folder itself.
+    func entry(_ name: [UInt8], in folder: CInt, folderOwn: String, readsMarks: Bool) throws(SystemError) -> FolderEntry? {
+        // Three calls on one name may see two files when it is replaced between them; then they start again.
+        for _ in 0..<16 {
+            do throws(SystemError) {
+                let status = try FileStatus.of(name, in: folder, label: "folder.entry.status")
+                guard status.kind.isStorable else { return nil }
+                let own = try ownIdentity(name, in: folder, status: status)
+                var base = own
+                if readsMarks, status.kind == .file,
+                    let mark = try attribute(IdentityMark.attribute, of: name, in: folder, label: "folder.entry.mark")
+                {
+                    if let marked = IdentityMark.identifier(in: mark, own: own) {
+                        base = marked
+                    } else if try ownIdentity(name, in: folder, status: status) != own {
+                        continue
+                    }
+                }
+                let target = status.kind == .link ? try readLink(name, in: folder, label: "folder.entry.link") : nil
+                let identity = FolderIdentity(
+                    own: own, base: base, hasSeveralNames: status.kind != .folder && status.links > 1)
+                return FolderEntry(
+                    name: name, status: status, identity: identity,
+                    identifier: identity.identifier(parent: folderOwn, name: name), target: target)
+            } catch {
+                switch error.errno {
+                case ENOENT: return nil
+                // readlinkat on what is no link any more.
+                case EINVAL: continue
+                default: throw error
+                }
+            }
+        }
+        throw SystemError(errno: EAGAIN, label: "folder.entry.status")
+    }
+}

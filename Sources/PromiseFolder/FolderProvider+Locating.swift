@@ -1,0 +1,225 @@
+import Glibc
+import Logging
+import PromiseCore
+import PromiseProvider
+import PromiseSystem
+import Synchronization
+
+/// An item where it was found: the folder held open, the entry in it, and how it was reached.
+struct LocatedItem: Sendable {
+    var folder: OpenFolder
+    /// The handle of `folder`.
+    var folderOwn: String
+    /// Nil for the root, whose name is `.` in itself.
+    var parent: ItemIdentifier?
+    var entry: FolderEntry
+    var path: [FileName]
+
+    var item: Item { entry.item(parent: parent) }
+}
+
+/// A folder that something is put into or looked for in.
+struct LocatedFolder: Sendable {
+    var folder: OpenFolder
+    var own: String
+    var device: UInt64
+    var identifier: ItemIdentifier
+    var path: [FileName]
+
+    var isRoot: Bool { path.isEmpty }
+}
+
+extension FolderProvider {
+    var displayPath: String { escapedForDisplay(path) }
+
+    func display(_ path: [FileName]) -> String { path.isEmpty ? "/" : path.map(\.display).joined(separator: "/") }
+
+    /// The root, opened anew for every call so that its disk can be unmounted. `.permanent` when it never was there,
+    /// `.offline` when it was and now is not: an unmounted disk leaves an empty folder, which must not be taken for a
+    /// cloud whose items were all deleted.
+    func openRoot() throws(ProviderError) -> OpenFolder {
+        let known = shared.withLock { $0.root }
+        let folder: OpenFolder
+        do throws(SystemError) {
+            folder = OpenFolder(try Descriptor.open(path, flags: openPathOnly | O_DIRECTORY, label: "folder.root.open"))
+        } catch {
+            guard known == nil else {
+                throw ProviderError(.offline, "the folder '\(displayPath)' is not there now: \(error.reason)")
+            }
+            throw firstOpenError(error)
+        }
+        do throws(SystemError) {
+            if let known {
+                if try isRoot(folder, as: known) { return folder }
+            } else {
+                try learnRoot(folder)
+                return folder
+            }
+        } catch {
+            throw ProviderError(error, "the folder '\(displayPath)' cannot be used")
+        }
+        throw ProviderError(.offline, "another folder is at '\(displayPath)' now: is its disk mounted?")
+    }
+
+    private func isRoot(_ folder: OpenFolder, as known: Root) throws(SystemError) -> Bool {
+        let status = try FileStatus.of(descriptor: folder.number, label: "folder.root.status")
+        if status.device == known.device { return try ownIdentity([], in: folder.number, status: status) == known.own }
+        // A disk that was taken out and put back may have another number; the root of every ext4 has the same handle.
+        let facts = try FileSystemFacts.of(descriptor: folder.number, label: "folder.root.facts")
+        guard facts.identity != 0, facts.identity == known.fileSystem else { return false }
+        shared.withLock { shared in
+            shared.root?.device = status.device
+            shared.deviceTexts = [:]
+        }
+        return try ownIdentity([], in: folder.number, status: status) == known.own
+    }
+
+    private func firstOpenError(_ error: SystemError) -> ProviderError {
+        switch error.errno {
+        case ENOENT: ProviderError(.permanent, "the folder '\(displayPath)' does not exist: create it or name another")
+        case ENOTDIR: ProviderError(.permanent, "'\(displayPath)' is not a folder: name another")
+        case EACCES, EPERM:
+            ProviderError(.permanent, "the folder '\(displayPath)' may not be entered: change its permissions or name another")
+        case ELOOP: ProviderError(.permanent, "'\(displayPath)' is a link that leads to itself: name another")
+        default: ProviderError(error, "the folder '\(displayPath)' cannot be opened")
+        }
+    }
+
+    private func learnRoot(_ folder: OpenFolder) throws(SystemError) {
+        let status = try FileStatus.of(descriptor: folder.number, label: "folder.root.status")
+        let own = try ownIdentity([], in: folder.number, status: status)
+        let facts = try FileSystemFacts.of(descriptor: folder.number, label: "folder.root.facts")
+        var hasAttributes = true
+        do throws(SystemError) {
+            _ = try attribute(IdentityMark.attribute, of: [0x2E], in: folder.number, label: "folder.root.attribute")
+        } catch {
+            hasAttributes = false
+            logger.notice(
+                "the folder has no extended attributes: identifiers change when content is replaced",
+                metadata: ["provider": "\(name)", "errno": "\(error.errno)"])
+        }
+        watcher.begin(root: ItemIdentifier(own), isShared: facts.isShared)
+        let root = Root(own: own, device: status.device, fileSystem: facts.identity, hasAttributes: hasAttributes)
+        shared.withLock { if $0.root == nil { $0.root = root } }
+    }
+
+    /// Known once `openRoot` has returned.
+    var rootFacts: Root {
+        guard let root = shared.withLock({ $0.root }) else { preconditionFailure("the root is opened before it is asked about") }
+        return root
+    }
+
+    func locatedRoot() throws(ProviderError) -> LocatedItem {
+        let root = try openRoot()
+        let facts = rootFacts
+        let found = try mapped("the folder '\(displayPath)' cannot be read") { () throws(SystemError) in
+            try entry([0x2E], in: root.number, folderOwn: facts.own, readsMarks: false)
+        }
+        guard let found else { throw ProviderError(.offline, "the folder '\(displayPath)' is not there now") }
+        return LocatedItem(folder: root, folderOwn: facts.own, parent: nil, entry: found, path: [])
+    }
+
+    /// Where the item is now. The path is only where it is looked for first; what is returned has the identifier asked for.
+    func locate(_ reference: ItemReference) throws(ProviderError) -> LocatedItem {
+        let root = try openRoot()
+        let facts = rootFacts
+        if reference.identifier == facts.identifier { return try locatedRoot() }
+        if let found = try item(at: reference.path, root: root), found.entry.identifier == reference.identifier { return found }
+        let remembered = shared.withLock { $0.places.path(of: reference.identifier, root: facts.identifier) }
+        if let remembered, remembered != reference.path, let found = try item(at: remembered, root: root),
+            found.entry.identifier == reference.identifier
+        {
+            return found
+        }
+        // Renamed behind our back inside its folder: its folder is looked through.
+        for folderPath in [reference.path.dropLast(), remembered?.dropLast()].compactMap({ $0.map(Array.init) }) {
+            if let found = try search(for: reference.identifier, in: folderPath, root: root) { return found }
+        }
+        shared.withLock { $0.places.forget(reference.identifier) }
+        throw ProviderError(.notFound, "'\(display(reference.path))' is not in the folder any more")
+    }
+
+    /// The folder a reference names, opened. `.notFound` when something else has its place.
+    func locateFolder(_ reference: ItemReference) throws(ProviderError) -> LocatedFolder {
+        let located = try locate(reference)
+        guard located.entry.status.kind == .folder else {
+            throw ProviderError(.notFound, "'\(display(located.path))' is no folder any more")
+        }
+        return try mapped("the folder '\(display(located.path))' cannot be opened") { () throws(SystemError) in
+            let folder = located.parent == nil ? located.folder : try located.folder.open(located.entry.name)
+            let status = try FileStatus.of(descriptor: folder.number, label: "folder.locate.status")
+            // Replaced by another folder since it was looked at.
+            guard try ownIdentity([], in: folder.number, status: status) == located.entry.identity.own else {
+                throw SystemError(errno: ENOENT, label: "folder.locate.status")
+            }
+            return LocatedFolder(
+                folder: folder, own: located.entry.identity.own, device: status.device,
+                identifier: located.entry.identifier, path: located.path)
+        }
+    }
+
+    /// What is at a path, whoever it is; nil when nothing is. Steps over no link and into nothing hidden.
+    private func item(at path: [FileName], root: OpenFolder) throws(ProviderError) -> LocatedItem? {
+        guard let last = path.last, path.first?.bytes != ReservedName.folder else { return nil }
+        guard !ReservedName.contains(last.bytes, inRoot: path.count == 1) else { return nil }
+        let marks = readsMarks(root)
+        do throws(SystemError) {
+            let folder = try walk(path.dropLast(), from: root)
+            let own = try ownIdentity(ofFolder: folder)
+            guard let found = try entry(last.bytes, in: folder.number, folderOwn: own, readsMarks: marks) else { return nil }
+            let parent = ItemIdentifier(own)
+            shared.withLock { $0.places.learn(found.identifier, parent: parent, name: last) }
+            return LocatedItem(folder: folder, folderOwn: own, parent: parent, entry: found, path: path)
+        } catch {
+            if [ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG].contains(error.errno) { return nil }
+            throw ProviderError(error, "'\(display(path))' cannot be looked at")
+        }
+    }
+
+    private func search(for identifier: ItemIdentifier, in path: [FileName], root: OpenFolder) throws(ProviderError)
+        -> LocatedItem?
+    {
+        let marks = readsMarks(root)
+        do throws(SystemError) {
+            let folder = try walk(path[...], from: root)
+            let own = try ownIdentity(ofFolder: folder)
+            for (name, _) in try listFolder(try folder.openForReading(), label: "folder.search.list") {
+                guard !ReservedName.contains(name, inRoot: path.isEmpty) else { continue }
+                guard let found = try entry(name, in: folder.number, folderOwn: own, readsMarks: marks) else { continue }
+                guard found.identifier == identifier else { continue }
+                let place = FileName(trusted: name)
+                shared.withLock { $0.places.learn(identifier, parent: ItemIdentifier(own), name: place) }
+                return LocatedItem(
+                    folder: folder, folderOwn: own, parent: ItemIdentifier(own), entry: found, path: path + [place])
+            }
+            return nil
+        } catch {
+            if [ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG, EACCES].contains(error.errno) { return nil }
+            throw ProviderError(error, "'\(display(path))' cannot be looked through")
+        }
+    }
+
+    private func walk(_ path: ArraySlice<FileName>, from root: OpenFolder) throws(SystemError) -> OpenFolder {
+        var folder = root
+        for step in path { folder = try folder.open(step.bytes) }
+        return folder
+    }
+
+    private func ownIdentity(ofFolder folder: OpenFolder) throws(SystemError) -> String {
+        let status = try FileStatus.of(descriptor: folder.number, label: "folder.own.status")
+        return try ownIdentity([], in: folder.number, status: status)
+    }
+
+    /// Only a store that something was uploaded to has marks; asking each file for one costs a call.
+    func readsMarks(_ root: OpenFolder) -> Bool {
+        let (hasAttributes, hasStore) = shared.withLock { ($0.root?.hasAttributes ?? false, $0.hasStore) }
+        guard hasAttributes else { return false }
+        if hasStore { return true }
+        // A missing folder is the ordinary answer here and any error comes again at the files themselves.
+        guard (try? FileStatus.of(ReservedName.folder, in: root.number, label: "folder.store.status")) != nil else {
+            return false
+        }
+        shared.withLock { $0.hasStore = true }
+        return true
+    }
+}

@@ -1,0 +1,298 @@
+import Glibc
+package import PromiseCore
+package import PromiseProvider
+import PromiseSystem
+import Synchronization
+
+// Making, changing and removing items. Every step that takes effect is one rename, and what it took away is looked at
+// afterwards: if somebody else changed it in between, it is put back and the caller told.
+
+extension FolderProvider {
+    package func create(
+        _ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?
+    ) async throws(ProviderError) -> Item {
+        try await onUploadPool { flag throws(ProviderError) in
+            try self.make(item, in: try self.locateFolder(folder), contents: contents, flag: flag)
+        }
+    }
+
+    package func modify(
+        _ reference: ItemReference, changes: ItemChanges, contents: (any ContentSource)?, baseVersion: ContentVersion?
+    ) async throws(ProviderError) -> Item {
+        try await onUploadPool { flag throws(ProviderError) in
+            try self.change(reference, changes, contents: contents, baseVersion: baseVersion, flag: flag)
+        }
+    }
+
+    package func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
+        try await onUploadPool { _ throws(ProviderError) in
+            do throws(ProviderError) {
+                try self.remove(try self.locate(reference), baseVersion: baseVersion)
+            } catch {
+                // Gone already is done.
+                guard case .notFound = error.code else { throw error }
+            }
+        }
+    }
+
+    private func onUploadPool<Value: Sendable>(
+        _ body: @escaping @Sendable (CancellationFlag) throws(ProviderError) -> Value
+    ) async throws(ProviderError) -> Value {
+        let flag = CancellationFlag()
+        let outcome: Result<Value, ProviderError> = await withTaskCancellationHandler {
+            do throws(ProviderError) {
+                return .success(
+                    try await uploadPool.run { () throws(ProviderError) in
+                        try flag.check()
+                        return try body(flag)
+                    })
+            } catch {
+                return .failure(error)
+            }
+        } onCancel: {
+            flag.set()
+        }
+        return try outcome.get()
+    }
+
+    // MARK: Create
+
+    private func make(
+        _ item: NewItem, in folder: LocatedFolder, contents: (any ContentSource)?, flag: CancellationFlag
+    ) throws(ProviderError) -> Item {
+        try checkName(item.name, in: folder)
+        // The answer to most conflicts, before anything is copied.
+        try checkFree(item.name, in: folder)
+        var made: FolderEntry
+        switch item.kind {
+        case .folder: made = try makeFolder(item, in: folder)
+        case .file:
+            guard let contents else { throw ProviderError(.refused, "'\(item.name.display)' is a file without content") }
+            let place = try temporaryPlace(for: folder.folder, device: folder.device)
+            let file = try writeTemporaryFile(
+                contents, metadata: item.metadata, keepsTime: true, identifier: nil, for: folder.folder, place: place, flag: flag)
+            made = try put(file, as: item.name, in: folder, validating: contents, flag: flag)
+        case .link:
+            let place = try temporaryPlace(for: folder.folder, device: folder.device)
+            let link = try makeTemporaryLink(item.target ?? [], metadata: item.metadata, for: folder.folder, place: place)
+            made = try put(link, as: item.name, in: folder, validating: nil, flag: flag)
+        default: throw ProviderError(.refused, "'\(item.name.display)' is neither file, folder nor link")
+        }
+        try synchronize(folder.folder)
+        made.name = item.name.bytes
+        shared.withLock { $0.places.learn(made.identifier, parent: folder.identifier, name: item.name) }
+        return made.item(parent: folder.identifier)
+    }
+
+    /// Gives a temporary entry its name, if nobody has it.
+    private func put(
+        _ temporary: TemporaryEntry, as name: FileName, in folder: LocatedFolder, validating contents: (any ContentSource)?,
+        flag: CancellationFlag
+    ) throws(ProviderError) -> FolderEntry {
+        do throws(ProviderError) {
+            try flag.check()
+            try contents?.validate()
+            beforeTakingEffect?()
+            try mapped("'\(name.display)' cannot be made") { () throws(SystemError) in
+                try moveWithoutReplacing(temporary.name, in: temporary.folder.number, to: name.bytes, in: folder.folder.number)
+            }
+            return temporary.entry
+        } catch {
+            remove(temporary.name, in: temporary.folder)
+            throw error
+        }
+    }
+
+    private func makeFolder(_ item: NewItem, in folder: LocatedFolder) throws(ProviderError) -> FolderEntry {
+        try mapped("the folder '\(item.name.display)' cannot be made") { () throws(SystemError) in
+            try PromiseSystem.makeFolder(item.name.bytes, in: folder.folder.number, label: "folder.create.folder")
+            let made = try folder.folder.open(item.name.bytes)
+            try setMetadata(item.metadata, of: made.number, current: nil)
+            let status = try FileStatus.of(descriptor: made.number, label: "folder.create.status")
+            let own = try ownIdentity([], in: made.number, status: status)
+            let identity = FolderIdentity(own: own, base: own, hasSeveralNames: false)
+            return FolderEntry(
+                name: item.name.bytes, status: status, identity: identity, identifier: ItemIdentifier(own), target: nil)
+        }
+    }
+
+    private func checkName(_ name: FileName, in folder: LocatedFolder) throws(ProviderError) {
+        guard !ReservedName.contains(name.bytes, inRoot: folder.isRoot) else {
+            throw ProviderError(.refused, "the name '\(name.display)' is reserved in the folder: choose another")
+        }
+    }
+
+    private func checkFree(_ name: FileName, in folder: LocatedFolder) throws(ProviderError) {
+        do throws(SystemError) {
+            _ = try FileStatus.of(name.bytes, in: folder.folder.number, label: "folder.free.status")
+        } catch {
+            if error.errno == ENOENT { return }
+            throw ProviderError(error, "'\(name.display)' cannot be looked at")
+        }
+        throw ProviderError(.conflict, "'\(name.display)' is taken in the folder")
+    }
+
+    // MARK: Modify
+
+    private func change(
+        _ reference: ItemReference, _ changes: ItemChanges, contents: (any ContentSource)?, baseVersion: ContentVersion?,
+        flag: CancellationFlag
+    ) throws(ProviderError) -> Item {
+        var located = try locate(reference)
+        if let baseVersion, located.entry.status.kind != .folder, located.entry.version != baseVersion {
+            throw changed(located)
+        }
+        var destination: (folder: LocatedFolder, name: FileName)?
+        if let place = changes.place {
+            let folder = try locateFolder(place.parent)
+            if folder.own != located.folderOwn || place.name.bytes != located.entry.name {
+                try checkName(place.name, in: folder)
+                try checkFree(place.name, in: folder)
+                destination = (folder, place.name)
+            }
+        }
+        if contents != nil || changes.target != nil {
+            guard located.parent != nil, baseVersion != nil else {
+                throw ProviderError(.conflict, "content is replaced only with the version it replaces")
+            }
+            located = try replace(located, changes, contents: contents, flag: flag)
+        } else if let metadata = changes.metadata {
+            located = try applyMetadata(metadata, to: located)
+        }
+        if let destination {
+            guard located.parent != nil else { throw ProviderError(.refused, "the root of the folder cannot be moved") }
+            located = try move(located, to: destination.folder, name: destination.name)
+        }
+        if let parent = located.parent {
+            shared.withLock { [located] shared in
+                shared.places.learn(located.entry.identifier, parent: parent, name: FileName(trusted: located.entry.name))
+            }
+        }
+        return located.item
+    }
+
+    /// Puts new content or a new target in the place of the old one.
+    private func replace(
+        _ located: LocatedItem, _ changes: ItemChanges, contents: (any ContentSource)?, flag: CancellationFlag
+    ) throws(ProviderError) -> LocatedItem {
+        let status = located.entry.status
+        guard status.kind == (contents == nil ? .link : .file) else { throw changed(located) }
+        let place = try temporaryPlace(for: located.folder, device: status.device)
+        let temporary: TemporaryEntry
+        if let contents {
+            temporary = try writeTemporaryFile(
+                contents, metadata: changes.metadata ?? status.metadata, keepsTime: changes.metadata != nil,
+                identifier: located.entry.identifier, for: located.folder, place: place, flag: flag)
+        } else {
+            temporary = try makeTemporaryLink(changes.target ?? [], metadata: changes.metadata, for: located.folder, place: place)
+        }
+        var replaced = try exchange(temporary, with: located, validating: contents, flag: flag)
+        try synchronize(located.folder)
+        replaced.name = located.entry.name
+        var result = located
+        result.entry = replaced
+        return result
+    }
+
+    private func applyMetadata(_ metadata: Metadata, to located: LocatedItem) throws(ProviderError) -> LocatedItem {
+        let status = located.entry.status
+        let name = located.entry.name
+        return try mapped("'\(display(located.path))' cannot be changed") { () throws(SystemError) in
+            let flags = openPathOnly | O_NOFOLLOW
+            let file = try Descriptor.open(name, in: located.folder.number, flags: flags, label: "folder.metadata.open")
+            let now = try FileStatus.of(descriptor: file.number, label: "folder.metadata.status")
+            guard try ownIdentity([], in: file.number, status: now) == located.entry.identity.own else {
+                throw SystemError(errno: EEXIST, label: "folder.metadata.open")
+            }
+            if status.kind == .link {
+                try setOwner(metadata, of: [], in: file.number)
+                try setTimes(
+                    of: name, in: located.folder.number, access: nil, modification: metadata.modificationTime,
+                    label: "folder.metadata.times")
+            } else {
+                try setMetadata(metadata, of: file.number, current: now)
+            }
+            var result = located
+            result.entry.status = try FileStatus.of(descriptor: file.number, label: "folder.metadata.status")
+            return result
+        }
+    }
+
+    /// Of a file or folder held by an O_PATH descriptor. What is as it shall be is not touched, so that no event is raised.
+    private func setMetadata(_ metadata: Metadata, of file: CInt, current: FileStatus?) throws(SystemError) {
+        if current?.owner != metadata.owner || current?.group != metadata.group {
+            try setOwner(metadata, of: [], in: file)
+        }
+        try withCPath(descriptorPath(file)) { path throws(SystemError) in
+            // The owner may have taken set-id bits with it, so an unchanged mode is set again for root.
+            if current?.permissions != metadata.mode || geteuid() == 0 {
+                try ignoringRefusal { () throws(SystemError) in
+                    _ = try call("folder.metadata.mode") { chmod(path, metadata.mode & 0o7777) }
+                }
+            }
+            guard current?.modificationTime != metadata.modificationTime else { return }
+            let omitted = timespec(tv_sec: 0, tv_nsec: (1 << 30) - 2)
+            let time = metadata.modificationTime
+            let times = [omitted, timespec(tv_sec: time.seconds, tv_nsec: time.nanosecondPart)]
+            _ = try call("folder.metadata.times") { utimensat(AT_FDCWD, path, times, 0) }
+        }
+    }
+
+    private func move(_ located: LocatedItem, to folder: LocatedFolder, name: FileName) throws(ProviderError) -> LocatedItem {
+        let old = located.entry.name
+        beforeTakingEffect?()
+        return try mapped("'\(display(located.path))' cannot be moved") { () throws(SystemError) in
+            do throws(SystemError) {
+                try moveWithoutReplacing(old, in: located.folder.number, to: name.bytes, in: folder.folder.number)
+            } catch {
+                // A folder does not go into itself; that is for the planner to see, not a refusal of the store.
+                guard error.errno == EINVAL else { throw error }
+                throw SystemError(errno: EEXIST, label: error.label)
+            }
+            let found = try entry(
+                name.bytes, in: folder.folder.number, folderOwn: folder.own, readsMarks: shared.withLock { $0.hasStore })
+            guard let found, found.identity.base == located.entry.identity.base else {
+                // Another item had taken the name meanwhile and was moved instead of ours.
+                try moveWithoutReplacing(name.bytes, in: folder.folder.number, to: old, in: located.folder.number)
+                throw SystemError(errno: EEXIST, label: "folder.move.check")
+            }
+            return LocatedItem(
+                folder: folder.folder, folderOwn: folder.own, parent: folder.identifier, entry: found, path: folder.path + [name])
+        }
+    }
+
+    /// renameat2(2) with RENAME_NOREPLACE; where the file system does not know it, a check and a rename.
+    func moveWithoutReplacing(_ from: [UInt8], in fromFolder: CInt, to: [UInt8], in toFolder: CInt) throws(SystemError) {
+        do throws(SystemError) {
+            try rename(from, in: fromFolder, to: to, in: toFolder, flags: .noReplace, label: "folder.move.rename")
+            return
+        } catch {
+            guard [EINVAL, ENOSYS, EOPNOTSUPP].contains(error.errno) else { throw error }
+        }
+        do throws(SystemError) {
+            _ = try FileStatus.of(to, in: toFolder, label: "folder.move.status")
+        } catch {
+            guard error.errno == ENOENT else { throw error }
+            return try rename(from, in: fromFolder, to: to, in: toFolder, label: "folder.move.rename")
+        }
+        throw SystemError(errno: EEXIST, label: "folder.move.rename")
+    }
+
+    /// Makes a rename in a folder last over a power cut.
+    private func synchronize(_ folder: OpenFolder) throws(ProviderError) {
+        guard isDurable else { return }
+        try mapped("a change of the folder cannot be made durable") { () throws(SystemError) in
+            do throws(SystemError) {
+                let descriptor = try folder.openForReading()
+                try PromiseSystem.synchronize(descriptor.number, dataOnly: false, label: "folder.sync")
+            } catch {
+                // A folder that may not be read, and file systems that cannot do this for folders.
+                guard [EACCES, EINVAL, EOPNOTSUPP, ENOSYS].contains(error.errno) else { throw error }
+            }
+        }
+    }
+
+    func changed(_ located: LocatedItem) -> ProviderError {
+        ProviderError(.conflict, "'\(display(located.path))' was changed in the folder")
+    }
+}

@@ -1,0 +1,37 @@
+package import PromiseCore
+
+// For tests only.
+
+extension Index {
+    /// Makes the database refuse to grow beyond its present size, or lifts that; for tests of a full disk.
+    package func setFull(_ isFull: Bool) throws(Failure) {
+        try queue.withStore { store throws(Failure) in
+            if isFull {
+                _ = try store.connection.first("PRAGMA max_page_count = 1") { $0.integer(0) }
+            } else {
+                _ = try store.connection.first("PRAGMA max_page_count = 1073741823") { $0.integer(0) }
+            }
+        }
+    }
+
+    /// How many transactions were committed since the index was opened.
+    package func commitCount() throws(Failure) -> Int {
+        try queue.withStore { store throws(Failure) in store.commitCount }
+    }
+
+    /// Runs a statement as another program would, through a connection that knows nothing of this index.
+    package static func runAside(_ sql: StaticString, path: [UInt8]) throws(Failure) {
+        let connection = try Connection(path: path)
+        defer { connection.close() }
+        try connection.run(sql)
+    }
+
+    /// Runs `body` while another connection holds the write lock, as another process could.
+    package static func whileLocked(path: [UInt8], _ body: () throws -> Void) throws {
+        let connection = try Connection(path: path)
+        defer { connection.close() }
+        try connection.run("BEGIN IMMEDIATE")
+        try body()
+        try connection.run("ROLLBACK")
+    }
+}

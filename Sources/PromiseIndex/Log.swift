@@ -1,0 +1,95 @@
+import PromiseCore
+import PromiseSystem
+
+import Glibc
+
+/// The second connection, for checkpoints, and the write-ahead log's own descriptor, for fsync: neither ever holds up
+/// the connection that mutations use.
+final class Log: Sendable {
+    private let path: [UInt8]
+    private let connection: Monitor<Connection?>
+    private let files: Monitor<Files>
+
+    private struct Files {
+        /// Closed by `close`. The log is one file for as long as the hot connection is open.
+        var log: CInt?
+        var isFolderDurable = false
+    }
+
+    /// A log larger than this is copied out even if mutations must wait for a moment.
+    private static let byteCountMax: UInt64 = 256 << 20
+
+    init(path: [UInt8]) throws(Failure) {
+        self.path = path
+        let second = try Connection(path: path)
+        try second.run("PRAGMA wal_autocheckpoint = 0")
+        try second.run("PRAGMA synchronous = NORMAL")
+        connection = Monitor(second)
+        files = Monitor(Files())
+    }
+
+    deinit { close() }
+
+    private var logPath: [UInt8] { path + Array("-wal".utf8) }
+    private var folderPath: [UInt8] {
+        guard let slash = path.lastIndex(of: 0x2F) else { return Array(".".utf8) }
+        return slash == 0 ? [0x2F] : Array(path[..<slash])
+    }
+
+    /// fdatasync(2) of the log, and the first time fsync(2) of the folder that holds it.
+    ///
+    /// The log may be opened and closed by hand: SQLite holds no POSIX lock on it. The database file may not, as closing
+    /// any descriptor of it would drop SQLite's locks (sqlite.org/howtocorrupt.html, 2.2).
+    func synchronize() throws(Failure) {
+        let opened: Result<(log: CInt?, isFolderDurable: Bool), Failure> = files.withLock { files in
+            do throws(SystemError) {
+                if files.log == nil {
+                    files.log = try Descriptor.open(logPath, flags: O_RDWR, label: "index.log.open").release()
+                }
+                return .success((files.log, files.isFolderDurable))
+            } catch {
+                if error.errno == ENOENT { return .success((nil, files.isFolderDurable)) }
+                return .failure(Failure(error))
+            }
+        }
+        let state = try opened.get()
+        do throws(SystemError) {
+            if let log = state.log { try PromiseSystem.synchronize(log, dataOnly: true, label: "index.log.fsync") }
+            if !state.isFolderDurable {
+                let folder = try Descriptor.open(folderPath, flags: O_RDONLY | O_DIRECTORY, label: "index.folder.open")
+                try PromiseSystem.synchronize(folder.number, dataOnly: false, label: "index.folder.fsync")
+                files.withLock { $0.isFolderDurable = true }
+            }
+        } catch {
+            throw Failure(error)
+        }
+        // Without a log everything is in the database file, and a checkpoint is how SQLite is asked to sync that.
+        if state.log == nil { _ = try copy() }
+    }
+
+    /// Copies the log into the database file. `whileAlone` runs its argument while no mutation runs.
+    func checkpoint(whileAlone: (() throws(Failure) -> Void) throws(Failure) -> Void) throws(Failure) {
+        // Each pass leaves only what was committed during the one before.
+        for _ in 0..<3 where try copy() { return }
+        guard let size = try? FileStatus.of(logPath, label: "index.log.size").size, size > Log.byteCountMax else { return }
+        try whileAlone { () throws(Failure) in _ = try copy() }
+    }
+
+    private func copy() throws(Failure) -> Bool {
+        try connection.withLock { connection throws(Failure) in
+            guard let connection else { throw Failure(.inputOutput, "the index is closed") }
+            return try connection.checkpoint(truncating: false)
+        }
+    }
+
+    func close() {
+        connection.withLock { connection in
+            connection?.close()
+            connection = nil
+        }
+        files.withLock { files in
+            if let log = files.log { _ = Glibc.close(log) }
+            files.log = nil
+        }
+    }
+}

@@ -1,0 +1,182 @@
+import PromiseCore
+import PromiseSystem
+
+import GRDB
+
+/// Makes and migrates the tables. A published migration is never changed; a new one is added below it.
+///
+/// Columns are read by position (`SELECT *`), so a later migration only adds columns at the end of a table. Names and
+/// link targets are blobs, identifiers and versions text, times nanoseconds, 64-bit counts the same bits as a signed number.
+enum Schema {
+    /// Opens or creates the database in WAL mode and brings it to the newest schema.
+    static func migrate(path: [UInt8]) throws(Failure) {
+        do {
+            var configuration = Configuration()
+            configuration.journalMode = .wal
+            configuration.busyMode = .timeout(2)
+            configuration.foreignKeysEnabled = false
+            configuration.label = "index.migration"
+            let database = try DatabaseQueue(path: filename(path), configuration: configuration)
+            let migrator = self.migrator
+            if try database.read({ try migrator.hasBeenSuperseded($0) }) {
+                throw Failure(
+                    .invalid, "the index \(escapedForDisplay(path)) was made by a newer version of this program; use that version")
+            }
+            try migrator.migrate(database)
+            try database.close()
+        } catch let failure as Failure {
+            throw failure
+        } catch let error as DatabaseError {
+            throw Failure(
+                Connection.meaning(of: error.resultCode.rawValue),
+                "the index \(escapedForDisplay(path)) cannot be opened: \(error.message ?? "\(error.resultCode)")")
+        } catch {
+            throw Failure(.inputOutput, "the index \(escapedForDisplay(path)) cannot be opened: \(error)")
+        }
+    }
+
+    /// GRDB takes a path as `String`. One that is no UTF-8 goes through SQLite's URI form, which escapes bytes
+    /// (sqlite.org/uri.html); it needs SQLITE_USE_URI, which distributions build in.
+    private static func filename(_ path: [UInt8]) -> String {
+        if let text = String(validating: path, as: UTF8.self) { return text }
+        return "file:" + path.map { $0 == 0x2F ? "/" : "%" + hexadecimal($0) }.joined()
+    }
+
+    private static var migrator: DatabaseMigrator {
+        var migrator = DatabaseMigrator()
+        migrator.registerMigration("1 tree") { database in
+            try database.execute(literal: SQL(sql: treeTables))
+            try database.execute(literal: SQL(sql: providerTables))
+            try database.execute(literal: SQL(sql: bookkeepingTables))
+        }
+        return migrator
+    }
+
+    /// Every table and index, for `verify`.
+    static let objectNames = [
+        "node", "node_local", "node_populated", "node_unlinked", "entry", "entry_place", "entry_node", "entry_identifier",
+        "attribute", "local_range", "synced", "synced_place", "remote", "remote_place", "pending", "pending_identifier",
+        "pending_due", "pending_failing", "change", "setting", "name_search",
+    ]
+
+    /// Each index costs a page in every commit that touches it, so one partial index (`node_local`) serves every
+    /// question about content: it is read in order of last use and carries what the questions filter by.
+    private static let treeTables = """
+        CREATE TABLE node (
+            id INTEGER PRIMARY KEY,
+            kind INTEGER NOT NULL,
+            content INTEGER NOT NULL,
+            pin INTEGER NOT NULL,
+            is_open_for_writing INTEGER NOT NULL,
+            is_populated INTEGER NOT NULL,
+            is_durable INTEGER NOT NULL,
+            mode INTEGER NOT NULL,
+            owner INTEGER NOT NULL,
+            owner_group INTEGER NOT NULL,
+            size INTEGER NOT NULL,
+            local_bytes INTEGER NOT NULL,
+            access_time INTEGER NOT NULL,
+            modification_time INTEGER NOT NULL,
+            change_time INTEGER NOT NULL,
+            birth_time INTEGER NOT NULL,
+            last_use INTEGER NOT NULL,
+            link_count INTEGER NOT NULL,
+            device INTEGER NOT NULL,
+            generation INTEGER NOT NULL,
+            edits INTEGER NOT NULL,
+            version TEXT,
+            target BLOB
+        );
+        CREATE INDEX node_local ON node (last_use, id, content, pin, is_open_for_writing, is_durable)
+            WHERE kind = 0 AND (content <> 0 OR is_open_for_writing = 1);
+        CREATE INDEX node_populated ON node (id) WHERE is_populated = 1;
+        CREATE INDEX node_unlinked ON node (id) WHERE link_count = 0;
+        CREATE TABLE entry (
+            id INTEGER PRIMARY KEY,
+            parent INTEGER NOT NULL,
+            name BLOB NOT NULL,
+            node INTEGER NOT NULL,
+            identifier TEXT,
+            is_excluded INTEGER NOT NULL,
+            conflicts_with TEXT
+        );
+        CREATE UNIQUE INDEX entry_place ON entry (parent, name);
+        CREATE INDEX entry_node ON entry (node);
+        CREATE UNIQUE INDEX entry_identifier ON entry (identifier) WHERE identifier IS NOT NULL;
+        CREATE TABLE attribute (
+            node INTEGER NOT NULL,
+            name BLOB NOT NULL,
+            value BLOB NOT NULL,
+            PRIMARY KEY (node, name)
+        ) WITHOUT ROWID;
+        CREATE TABLE local_range (
+            node INTEGER NOT NULL,
+            lower INTEGER NOT NULL,
+            upper INTEGER NOT NULL,
+            PRIMARY KEY (node, lower)
+        ) WITHOUT ROWID;
+        """
+
+    private static let providerTables = """
+        CREATE TABLE synced (
+            identifier TEXT NOT NULL PRIMARY KEY,
+            parent TEXT,
+            name BLOB NOT NULL,
+            kind INTEGER NOT NULL,
+            size INTEGER NOT NULL,
+            mode INTEGER NOT NULL,
+            owner INTEGER NOT NULL,
+            owner_group INTEGER NOT NULL,
+            modification_time INTEGER NOT NULL,
+            version TEXT NOT NULL,
+            target BLOB,
+            edits INTEGER NOT NULL
+        ) WITHOUT ROWID;
+        CREATE INDEX synced_place ON synced (parent, name);
+        CREATE TABLE remote (
+            sequence INTEGER PRIMARY KEY,
+            is_deleted INTEGER NOT NULL,
+            identifier TEXT NOT NULL UNIQUE,
+            parent TEXT,
+            name BLOB,
+            kind INTEGER,
+            size INTEGER,
+            mode INTEGER,
+            owner INTEGER,
+            owner_group INTEGER,
+            modification_time INTEGER,
+            version TEXT,
+            target BLOB
+        );
+        CREATE INDEX remote_place ON remote (parent, name) WHERE parent IS NOT NULL;
+        """
+
+    /// `pending.id` is the entry's id, or a negative number for a deletion: so a change of an entry touches no index
+    /// but the one of due times.
+    private static let bookkeepingTables = """
+        CREATE TABLE pending (
+            id INTEGER PRIMARY KEY,
+            identifier TEXT,
+            since INTEGER NOT NULL,
+            due INTEGER NOT NULL,
+            attempts INTEGER NOT NULL,
+            error TEXT,
+            message TEXT
+        );
+        CREATE UNIQUE INDEX pending_identifier ON pending (identifier) WHERE identifier IS NOT NULL;
+        CREATE INDEX pending_due ON pending (due);
+        CREATE INDEX pending_failing ON pending (id) WHERE error IS NOT NULL;
+        CREATE TABLE change (
+            sequence INTEGER PRIMARY KEY,
+            kind INTEGER NOT NULL,
+            node INTEGER NOT NULL,
+            parent INTEGER NOT NULL,
+            name BLOB
+        );
+        CREATE TABLE setting (
+            key TEXT NOT NULL PRIMARY KEY,
+            value TEXT NOT NULL
+        ) WITHOUT ROWID;
+        CREATE VIRTUAL TABLE name_search USING fts5 (names, tokenize = 'trigram');
+        """
+}

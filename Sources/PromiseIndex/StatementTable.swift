@@ -1,0 +1,37 @@
+/// Finds a prepared statement by the address of its text. Open addressing; a hit costs a multiplication and a compare,
+/// where a dictionary would hash the pointer as if it came from an enemy.
+struct StatementTable {
+    private typealias Slot = (text: UnsafePointer<UInt8>, statement: OpaquePointer)
+    /// There are far fewer literals in this module; `insert` traps long before the table is slow.
+    private static let slotCount = 1024
+    private var slots = ContiguousArray<Slot?>(repeating: nil, count: slotCount)
+    private var count = 0
+
+    func find(_ text: UnsafePointer<UInt8>) -> OpaquePointer? {
+        var position = StatementTable.start(text)
+        while let slot = slots[position] {
+            if slot.text == text { return slot.statement }
+            position = (position + 1) % StatementTable.slotCount
+        }
+        return nil
+    }
+
+    mutating func insert(_ text: UnsafePointer<UInt8>, _ statement: OpaquePointer) {
+        precondition(count < StatementTable.slotCount / 2, "statements are prepared from a limited number of literals")
+        var position = StatementTable.start(text)
+        while slots[position] != nil { position = (position + 1) % StatementTable.slotCount }
+        slots[position] = (text, statement)
+        count += 1
+    }
+
+    mutating func removeAll(_ finish: (OpaquePointer) -> Void) {
+        for slot in slots { if let slot { finish(slot.statement) } }
+        slots = ContiguousArray(repeating: nil, count: StatementTable.slotCount)
+        count = 0
+    }
+
+    /// Fibonacci hashing: the upper ten bits of the address times 2^64 / φ.
+    private static func start(_ text: UnsafePointer<UInt8>) -> Int {
+        Int((UInt64(UInt(bitPattern: text)) &* 0x9E37_79B9_7F4A_7C15) >> 54)
+    }
+}

@@ -1,0 +1,41 @@
+package import PromiseCore
+
+// The change feed: what queries, other mounts and presenters follow, and what the search of names is caught up from.
+
+extension Transaction {
+    /// Every change of a name must be recorded, or `search` does not find it.
+    package func record(_ kind: Change.Kind, node: NodeID, parent: NodeID, name: FileName?) throws(Failure) {
+        try store.change(
+            "INSERT INTO change VALUES (?1, ?2, ?3, ?4, ?5)", .integer(store.takeChange()), .count(kind.rawValue), .id(node),
+            .id(parent), .optional(name?.bytes))
+    }
+
+    /// After `sequence`, in order. A reader that was away for longer than the feed reaches back (`firstChange`) has missed
+    /// some and looks at everything again.
+    package func changes(since sequence: Int64, limit: Int) throws(Failure) -> [Change] {
+        try connection.all(
+            "SELECT * FROM change WHERE sequence > ?1 ORDER BY sequence LIMIT ?2", .integer(sequence), .count(limit)
+        ) { Change($0) }
+    }
+
+    /// 0 before the first change.
+    package func lastChange() throws(Failure) -> Int64 {
+        try connection.first("SELECT max(sequence) FROM change") { $0.integer(0) } ?? 0
+    }
+
+    /// The oldest change that is still in the feed; 0 before the first change.
+    package func firstChange() throws(Failure) -> Int64 {
+        try connection.first("SELECT min(sequence) FROM change") { $0.integer(0) } ?? 0
+    }
+
+    /// Removes some of the rows beyond the newest `count`; false when there are none.
+    func pruneChanges(keeping count: Int) throws(Failure) -> Bool {
+        let first = try firstChange()
+        let last = try lastChange() - Int64(count)
+        guard first > 0, first <= last else { return false }
+        let end = min(last, first + 5_000)
+        try store.change("DELETE FROM change WHERE sequence <= ?1", .integer(end))
+        try setSetting("change.pruned", "\(end)")
+        return true
+    }
+}

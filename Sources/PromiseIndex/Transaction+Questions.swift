@@ -1,0 +1,67 @@
+package import PromiseCore
+
+// Questions of the daemon. Those about content read the partial index `node_local`, which is as long as there are files
+// with local content.
+
+extension Transaction {
+    package func populatedFolders() throws(Failure) -> [NodeID] {
+        try connection.all("SELECT id FROM node INDEXED BY node_populated WHERE is_populated = 1") { $0.node(0) }
+    }
+
+    package func nodesOpenForWriting() throws(Failure) -> [Node] {
+        try connection.all("SELECT * FROM node INDEXED BY node_local WHERE kind = 0 AND is_open_for_writing = 1") { Node($0) }
+    }
+
+    /// Nodes without a name: unlinked while open, and left by a crash. Whoever removes a node's last name and keeps the
+    /// node sets its link count to 0, a folder's too; `verify` names those where that was forgotten.
+    package func orphans() throws(Failure) -> [Node] {
+        try connection.all(
+            """
+            SELECT * FROM node INDEXED BY node_unlinked
+            WHERE link_count = 0 AND id <> 1 AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.node = node.id)
+            """
+        ) { Node($0) }
+    }
+
+    /// Files with local content, least recently used first, not pinned, not open for writing, after `after` in that order.
+    /// Modified content is among them: the caller knows what the provider has.
+    package func evictionCandidates(limit: Int, after: Node? = nil) throws(Failure) -> [Node] {
+        try connection.all(
+            """
+            SELECT * FROM node INDEXED BY node_local
+            WHERE kind = 0 AND content <> 0 AND pin <> 1 AND is_open_for_writing = 0 AND (last_use, id) > (?1, ?2)
+            ORDER BY last_use, id LIMIT ?3
+            """, .integer(after?.lastUse.rawValue ?? .min), .unsigned(after?.id.rawValue ?? 0), .count(limit)
+        ) { Node($0) }
+    }
+
+    /// Files whose content is in this state. For `.absent` every node is looked at.
+    package func nodesWithContent(in state: ContentState) throws(Failure) -> [Node] {
+        if state == .absent { return try connection.all("SELECT * FROM node WHERE kind = 0 AND content = 0") { Node($0) } }
+        return try connection.all(
+            "SELECT * FROM node INDEXED BY node_local WHERE kind = 0 AND content <> 0 AND content = ?1", .count(state.rawValue)
+        ) { Node($0) }
+    }
+
+    /// Files whose content may not have reached the disk and that the provider can give again.
+    package func undurableCleanNodes() throws(Failure) -> [Node] {
+        try connection.all(
+            """
+            SELECT * FROM node INDEXED BY node_local
+            WHERE kind = 0 AND content <> 0 AND is_durable = 0 AND version IS NOT NULL AND EXISTS (
+                SELECT 1 FROM entry JOIN synced ON synced.identifier = entry.identifier
+                WHERE entry.node = node.id AND synced.edits = node.edits)
+            """
+        ) { Node($0) }
+    }
+
+    /// The totals of nodes are kept in memory; pending rows are counted.
+    package func counts() throws(Failure) -> IndexCounts {
+        let pending = try connection.first("SELECT count(*) FROM pending") { Int($0.integer(0)) }
+        let failing = try connection.first("SELECT count(*) FROM pending WHERE error IS NOT NULL") { Int($0.integer(0)) }
+        let totals = store.memory.totals
+        return IndexCounts(
+            nodes: totals.nodes, placeholders: totals.placeholders, pending: pending ?? 0, failing: failing ?? 0,
+            localBytes: totals.localBytes)
+    }
+}

@@ -1,0 +1,95 @@
+package import PromiseCore
+
+// The search of names. The trigram index is kept out of the mutation path: `checkpoint` catches it up from the change
+// feed, and a search looks through the names that it has not reached yet one by one, so an answer is never stale.
+//
+// A row of `name_search` has the node's id and all its names, separated by `/`, which no name contains. The setting
+// `search.change` is the last change that the index has seen. While the index is built anew, because the feed was pruned
+// beyond that, the setting `search.rebuild` says which node is done.
+
+extension Transaction {
+    /// Entries whose name contains `text`, by the full-text index of names when it has three characters or more; a shorter
+    /// one looks through every name. Without regard to case.
+    package func search(names text: String, limit: Int) throws(Failure) -> [Entry] {
+        // No name contains these, and `/` separates the names of the index.
+        if text.isEmpty || limit <= 0 || text.utf8.contains(0x2F) || text.utf8.contains(0) { return [] }
+        let matcher = NameMatcher(text)
+        let position = try searchPosition()
+        guard matcher.isIndexable, !position.isRebuilding else { return try searchEveryName(matcher, limit) }
+
+        var seen: Set<EntryID> = []
+        var result: [Entry] = []
+        func take(_ entry: Entry) {
+            // A node's other names, and names it no longer has, do not match.
+            if result.count < limit, matcher.matches(entry.name), seen.insert(entry.id).inserted { result.append(entry) }
+        }
+        let phrase = "\"" + text.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"") + "\""
+        try connection.forEach(
+            "SELECT entry.* FROM name_search JOIN entry ON entry.node = name_search.rowid WHERE name_search MATCH ?1", [.text(phrase)]
+        ) { row in
+            take(Entry(row))
+            return result.count < limit
+        }
+        try connection.forEach(
+            """
+            SELECT * FROM entry WHERE node IN (SELECT node FROM change WHERE sequence > ?1) ORDER BY id
+            """, [.integer(position.change)]
+        ) { row in
+            guard result.count < limit else { return false }
+            if row.withBytes(2, { matcher.matches($0) }) { take(Entry(row)) }
+            return true
+        }
+        return result
+    }
+
+    private func searchEveryName(_ matcher: NameMatcher, _ limit: Int) throws(Failure) -> [Entry] {
+        var result: [Entry] = []
+        try connection.forEach("SELECT * FROM entry") { row in
+            if row.withBytes(2, { matcher.matches($0) }) { result.append(Entry(row)) }
+            return result.count < limit
+        }
+        return result
+    }
+
+    private func searchPosition() throws(Failure) -> (change: Int64, isRebuilding: Bool) {
+        let change = try setting("search.change").flatMap { Int64($0) } ?? 0
+        let pruned = try setting("change.pruned").flatMap { Int64($0) } ?? 0
+        let isHalfBuilt = try setting("search.rebuild") != nil
+        return (change, pruned > change || isHalfBuilt)
+    }
+
+    /// Brings the trigram index a step further; false when it is up to date.
+    func indexSomeNames() throws(Failure) -> Bool {
+        let position = try searchPosition()
+        if position.isRebuilding { return try rebuildSomeNames(position.change) }
+        let changes = try connection.all(
+            "SELECT sequence, node FROM change WHERE sequence > ?1 ORDER BY sequence LIMIT 500", .integer(position.change)
+        ) { (sequence: $0.integer(0), node: $0.node(1)) }
+        guard let last = changes.last else { return false }
+        for node in Set(changes.map(\.node)) { try indexNames(of: node) }
+        try setSetting("search.change", "\(last.sequence)")
+        return true
+    }
+
+    /// Goes through all nodes by their ids. What changes meanwhile is in the feed and indexed again afterwards.
+    private func rebuildSomeNames(_ change: Int64) throws(Failure) -> Bool {
+        let pruned = try setting("change.pruned").flatMap { Int64($0) } ?? 0
+        guard pruned <= change, let done = try setting("search.rebuild").flatMap({ UInt64($0) }) else {
+            try store.change("DELETE FROM name_search")
+            try setSetting("search.change", "\(try lastChange())")
+            try setSetting("search.rebuild", "0")
+            return true
+        }
+        let nodes = try connection.all("SELECT id FROM node WHERE id > ?1 ORDER BY id LIMIT 500", .unsigned(done)) { $0.node(0) }
+        for node in nodes { try indexNames(of: node) }
+        try setSetting("search.rebuild", nodes.last.map { "\($0)" })
+        return true
+    }
+
+    private func indexNames(of node: NodeID) throws(Failure) {
+        try store.change("DELETE FROM name_search WHERE rowid = ?1", .id(node))
+        let names = try entries(of: node).map { $0.name.display }
+        if names.isEmpty { return }
+        try store.change("INSERT INTO name_search (rowid, names) VALUES (?1, ?2)", .id(node), .text(names.joined(separator: "/")))
+    }
+}

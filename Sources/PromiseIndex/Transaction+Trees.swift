@@ -1,0 +1,118 @@
+package import PromiseCore
+
+// The synced tree, and the remote tree: stored only where it differs from the synced one.
+
+extension Transaction {
+    package func synced(_ identifier: ItemIdentifier) throws(Failure) -> SyncedItem? {
+        try connection.first("SELECT * FROM synced WHERE identifier = ?1", .identifier(identifier)) { SyncedItem($0) }
+    }
+
+    package func setSynced(_ item: SyncedItem) throws(Failure) {
+        try store.change(
+            """
+            INSERT INTO synced VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+            ON CONFLICT DO UPDATE SET parent = ?2, name = ?3, kind = ?4, size = ?5, mode = ?6, owner = ?7, owner_group = ?8,
+                modification_time = ?9, version = ?10, target = ?11, edits = ?12
+            """
+        ) { binder in
+            item.item.bindAll(to: &binder)
+            binder.unsigned(item.edits)
+        }
+    }
+
+    /// Nothing happens when there is none.
+    package func deleteSynced(_ identifier: ItemIdentifier) throws(Failure) {
+        try store.change("DELETE FROM synced WHERE identifier = ?1", .identifier(identifier))
+    }
+
+    /// A synced item at this place that no entry stands for (its name was removed or reused here).
+    package func unboundSynced(in parent: ItemIdentifier, named name: FileName) throws(Failure) -> SyncedItem? {
+        try connection.first(
+            """
+            SELECT * FROM synced WHERE parent = ?1 AND name = ?2
+                AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.identifier = synced.identifier)
+            LIMIT 1
+            """, .identifier(parent), .name(name)
+        ) { SyncedItem($0) }
+    }
+
+    /// Ordered by name bytes.
+    package func syncedChildren(of parent: ItemIdentifier) throws(Failure) -> [SyncedItem] {
+        try connection.all("SELECT * FROM synced WHERE parent = ?1 ORDER BY name", .identifier(parent)) { SyncedItem($0) }
+    }
+
+    /// nil means "as synced".
+    package func remote(_ identifier: ItemIdentifier) throws(Failure) -> RemoteState? {
+        try connection.first("SELECT * FROM remote WHERE identifier = ?1", .identifier(identifier)) { RemoteState($0) }
+    }
+
+    /// nil means "as synced". An item keeps its place among the `divergences` when its state changes again.
+    package func setRemote(_ identifier: ItemIdentifier, _ state: RemoteState?) throws(Failure) {
+        switch state {
+        case nil:
+            try store.change("DELETE FROM remote WHERE identifier = ?1", .identifier(identifier))
+        case .deleted:
+            try store.change(
+                """
+                INSERT INTO remote (is_deleted, identifier) VALUES (1, ?1)
+                ON CONFLICT (identifier) DO UPDATE SET is_deleted = 1, parent = NULL, name = NULL, kind = NULL, size = NULL,
+                    mode = NULL, owner = NULL, owner_group = NULL, modification_time = NULL, version = NULL, target = NULL
+                """, .identifier(identifier))
+        case .present(let item):
+            precondition(item.identifier == identifier, "the item \(item.identifier) is not stored under \(identifier)")
+            try store.change(
+                """
+                INSERT INTO remote VALUES (NULL, 0, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+                ON CONFLICT (identifier) DO UPDATE SET is_deleted = 0, parent = ?2, name = ?3, kind = ?4, size = ?5, mode = ?6,
+                    owner = ?7, owner_group = ?8, modification_time = ?9, version = ?10, target = ?11
+                """
+            ) { item.bindAll(to: &$0) }
+        }
+    }
+
+    /// What the provider has in a folder, by all that is known: the synced tree with the differences applied. Ordered by
+    /// name bytes.
+    package func remoteChildren(of parent: ItemIdentifier) throws(Failure) -> [Item] {
+        try connection.all(
+            """
+            SELECT identifier, parent, name, kind, size, mode, owner, owner_group, modification_time, version, target
+            FROM synced WHERE parent = ?1 AND NOT EXISTS (SELECT 1 FROM remote WHERE remote.identifier = synced.identifier)
+            UNION ALL
+            SELECT identifier, parent, name, kind, size, mode, owner, owner_group, modification_time, version, target
+            FROM remote WHERE parent = ?1 AND is_deleted = 0
+            ORDER BY name
+            """, .identifier(parent)
+        ) { Item($0, from: 0) }
+    }
+
+    /// Items whose remote state differs from the synced one, oldest first.
+    package func divergences(limit: Int) throws(Failure) -> [(identifier: ItemIdentifier, state: RemoteState)] {
+        try connection.all("SELECT * FROM remote ORDER BY sequence LIMIT ?1", .count(limit)) { row in
+            (ItemIdentifier(row.text(2)), RemoteState(row))
+        }
+    }
+
+    /// The provider's path of an item: names from the root by the remote tree; nil when the item or a folder above it is
+    /// unknown or deleted there. Empty for the root, which the setting `root.identifier` names.
+    package func remotePath(of identifier: ItemIdentifier) throws(Failure) -> [FileName]? {
+        let root = try rootIdentifier()
+        var names: [FileName] = []
+        var current = identifier
+        // A provider's feed may show a circle for a moment; no real path is this deep.
+        for _ in 0..<4096 {
+            if current == root { return names.reversed() }
+            let item: Item
+            switch try remote(current) {
+            case .present(let present): item = present
+            case .deleted: return nil
+            case nil:
+                guard let synced = try synced(current) else { return nil }
+                item = synced.item
+            }
+            guard let parent = item.parent else { return names.reversed() }
+            names.append(item.name)
+            current = parent
+        }
+        return nil
+    }
+}

@@ -1,0 +1,35 @@
+package import PromiseCore
+
+/// What can be read and changed at one moment. Valid only inside the closure that was given it.
+///
+/// Besides what is said at a method, every one throws `.storeFull`, `.inputOutput`, `.corrupted` or `.busy` when the
+/// database below fails; then the whole body is undone. Its methods are in the files `Transaction+….swift`.
+package struct Transaction: ~Copyable {
+    let store: Store
+
+    var connection: Connection { store.connection }
+}
+
+// Small facts about the domain (root identifier, anchor, boot id, …).
+
+extension Transaction {
+    package func setting(_ key: String) throws(Failure) -> String? {
+        try connection.first("SELECT value FROM setting WHERE key = ?1", .text(key)) { $0.text(0) }
+    }
+
+    /// nil removes it.
+    package func setSetting(_ key: String, _ value: String?) throws(Failure) {
+        precondition(!key.hasPrefix("reserved."), "the numbers reserved by the index are its own: \(key)")
+        if let value {
+            try store.change(
+                "INSERT INTO setting VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = excluded.value", .text(key), .text(value))
+        } else {
+            try store.change("DELETE FROM setting WHERE key = ?1", .text(key))
+        }
+    }
+
+    /// The identifier of the provider's root folder; nil before the first contact.
+    func rootIdentifier() throws(Failure) -> ItemIdentifier? {
+        try setting("root.identifier").map { ItemIdentifier($0) }
+    }
+}

@@ -1,0 +1,163 @@
+import PromiseCore
+
+/// The checks of `Index.verify`: what SQLite knows of its own file, and what must hold between the tables.
+struct Verification {
+    static let problemCountMax = 1_000
+
+    let connection: Connection
+    private var problems: [String] = []
+
+    init(connection: Connection) { self.connection = connection }
+
+    /// Reads one snapshot. Stops at `problemCountMax` violations.
+    mutating func run() throws(Failure) -> [String] {
+        try connection.run("BEGIN")
+        try checkFile()
+        // Without its tables the rest cannot even be asked.
+        if problems.isEmpty {
+            try checkRoot()
+            try checkEntries()
+            try checkNames()
+            try checkCircles()
+            try checkProvider()
+            try checkContent()
+        }
+        try connection.run("COMMIT")
+        return problems
+    }
+
+    /// Adds one sentence for each row.
+    private mutating func check(_ sql: StaticString, _ sentence: (Row) -> String) throws(Failure) {
+        var found: [String] = []
+        let room = Verification.problemCountMax - problems.count
+        guard room > 0 else { return }
+        try connection.forEach(sql) { row in
+            found.append(sentence(row))
+            return found.count < room
+        }
+        problems += found
+    }
+
+    private mutating func checkFile() throws(Failure) {
+        try check("PRAGMA integrity_check(100)") { "SQLite finds: \($0.text(0))" }
+        problems.removeAll { $0 == "SQLite finds: ok" }
+        let present = Set(try connection.all("SELECT name FROM sqlite_master") { $0.text(0) })
+        for name in Schema.objectNames where !present.contains(name) { problems.append("the table or index \(name) is missing") }
+    }
+
+    private mutating func checkRoot() throws(Failure) {
+        if try !connection.exists("SELECT 1 FROM node WHERE id = 1 AND kind = 1") { problems.append("node 1 is not the root folder") }
+        try check("SELECT id FROM entry WHERE node = 1") { "entry \($0.integer(0)) names the root folder, which has no name" }
+    }
+
+    private mutating func checkEntries() throws(Failure) {
+        try check("SELECT id, node FROM entry WHERE node NOT IN (SELECT id FROM node)") {
+            "entry \($0.integer(0)) names node \($0.integer(1)), which does not exist"
+        }
+        try check("SELECT id, parent FROM entry WHERE parent NOT IN (SELECT id FROM node WHERE kind = 1)") {
+            "entry \($0.integer(0)) is in node \($0.integer(1)), which is no folder or does not exist"
+        }
+        try check("SELECT id, length(name) FROM entry WHERE typeof(name) <> 'blob' OR length(name) NOT BETWEEN 1 AND 255") {
+            "entry \($0.integer(0)) has a name of \($0.integer(1)) bytes"
+        }
+        try check("SELECT node FROM attribute WHERE node NOT IN (SELECT id FROM node) GROUP BY node") {
+            "there are extended attributes of node \($0.integer(0)), which does not exist"
+        }
+    }
+
+    private mutating func checkNames() throws(Failure) {
+        try check(
+            """
+            SELECT id, link_count FROM node
+            WHERE id <> 1 AND link_count <> 0 AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.node = node.id)
+            """
+        ) { "node \($0.integer(0)) has the link count \($0.integer(1)) but no entry" }
+        try check(
+            """
+            SELECT node.id, node.link_count, count(*) FROM node JOIN entry ON entry.node = node.id
+            WHERE node.kind <> 1 GROUP BY node.id HAVING count(*) <> node.link_count
+            """
+        ) { "node \($0.integer(0)) has the link count \($0.integer(1)) but \($0.integer(2)) entries" }
+        try check(
+            """
+            SELECT node.id, count(*) FROM node JOIN entry ON entry.node = node.id
+            WHERE node.kind = 1 GROUP BY node.id HAVING count(*) > 1
+            """
+        ) { "folder \($0.integer(0)) has \($0.integer(1)) entries" }
+    }
+
+    private mutating func checkCircles() throws(Failure) {
+        try check(
+            """
+            WITH RECURSIVE reachable (id) AS (
+                SELECT 1
+                UNION SELECT entry.node FROM reachable JOIN entry ON entry.parent = reachable.id
+                    JOIN node ON node.id = entry.node WHERE node.kind = 1)
+            SELECT id, parent FROM entry
+            WHERE parent IN (SELECT id FROM node WHERE kind = 1) AND parent NOT IN (SELECT id FROM reachable)
+            """
+        ) { "entry \($0.integer(0)) is in folder \($0.integer(1)), which cannot be reached from the root" }
+    }
+
+    private mutating func checkProvider() throws(Failure) {
+        try check(
+            """
+            SELECT id, identifier FROM entry WHERE identifier IS NOT NULL
+                AND identifier NOT IN (SELECT identifier FROM synced) AND identifier NOT IN (SELECT identifier FROM remote)
+            """
+        ) { "entry \($0.integer(0)) stands for the item \($0.text(1)), which is neither synced nor remote" }
+        try check("SELECT id FROM pending WHERE id > 0 AND id NOT IN (SELECT id FROM entry)") {
+            "there is a pending row of entry \($0.integer(0)), which does not exist"
+        }
+        try check("SELECT identifier FROM pending WHERE id <= 0 AND identifier NOT IN (SELECT identifier FROM synced)") {
+            "there is a pending deletion of the item \($0.text(0)), which is not synced"
+        }
+        try check("SELECT id FROM pending WHERE (id > 0) <> (identifier IS NULL)") {
+            "pending row \($0.integer(0)) is neither of an entry nor of a deletion"
+        }
+    }
+
+    private mutating func checkContent() throws(Failure) {
+        try check(
+            """
+            SELECT local_range.node, lower, upper FROM local_range LEFT JOIN node ON node.id = local_range.node
+            WHERE node.id IS NULL OR node.content <> 1 GROUP BY local_range.node
+            """
+        ) { "node \($0.integer(0)) has local ranges but no partial content" }
+        try check(
+            """
+            SELECT node.id, lower, upper, size FROM local_range JOIN node ON node.id = local_range.node
+            WHERE lower < 0 OR upper <= lower OR upper > size
+            """
+        ) { "node \($0.integer(0)) of \($0.integer(3)) bytes has the local range \($0.integer(1))..<\($0.integer(2))" }
+        try check(
+            """
+            SELECT node, lower, before FROM (
+                SELECT node, lower, lag(upper) OVER (PARTITION BY node ORDER BY lower) AS before FROM local_range)
+            WHERE before >= lower
+            """
+        ) { "node \($0.integer(0)) has a local range from \($0.integer(1)) on that touches one up to \($0.integer(2))" }
+    }
+}
+
+extension Store {
+    /// Whether the caches and totals say what the tables say.
+    func verifyMemory() throws(Failure) -> [String] {
+        var problems: [String] = []
+        let totals = try Totals(from: connection)
+        if totals != memory.totals { problems.append("the totals in memory are \(memory.totals), those of the table \(totals)") }
+        for id in Array(nodes.keys) {
+            let row = try connection.first("SELECT * FROM node WHERE id = ?1", .id(id)) { Node($0) }
+            if row != nodes.value(for: id) { problems.append("node \(id) is cached in a state that the table does not have") }
+        }
+        for place in Array(places.keys) {
+            let row = try connection.first(
+                "SELECT * FROM entry WHERE parent = ?1 AND name = ?2", .id(place.parent), .name(place.name)
+            ) { Entry($0) }
+            if places.value(for: place) != .some(row) {
+                problems.append("\(place.name) in folder \(place.parent) is cached in a state that the table does not have")
+            }
+        }
+        return problems
+    }
+}

@@ -1,0 +1,264 @@
+import AsyncHTTPClient
+import Glibc
+import NIOCore
+import NIOHTTP1
+public import PromiseWire
+
+/// Talks to the daemon of one domain over its control socket.
+///
+/// Safe to use from any number of tasks. Cancelling a task ends its request; a fetch or a wait then stops in the daemon too.
+public final class PromiseClient: Sendable {
+    public let socketPath: String
+    /// For messages.
+    public let domain: String
+
+    /// One for the process and never shut down, so that its connections close with the process.
+    private static let http: HTTPClient = {
+        var configuration = HTTPClient.Configuration()
+        configuration.timeout.connect = .seconds(5)
+        configuration.redirectConfiguration = .disallow
+        // A socket that nobody listens at will not be listened at in a moment: fail at once.
+        configuration.connectionPool.retryConnectionEstablishment = false
+        return HTTPClient(eventLoopGroup: HTTPClient.defaultEventLoopGroup, configuration: configuration)
+    }()
+
+    public init(socketPath: String, domain: String) {
+        self.socketPath = socketPath
+        self.domain = domain
+    }
+
+    /// For the daemon of a mount: looks for its socket where daemons put it.
+    public convenience init(mount: MountEntry) throws(PromiseError) {
+        let runtimeFolder = getenv("XDG_RUNTIME_DIR").map { String(cString: $0) }
+        let paths = ControlSocket.candidates(
+            domain: mount.domain, mountUser: mount.user, user: geteuid(), runtimeFolder: runtimeFolder)
+        guard let path = paths.first(where: { isSocket($0, of: mount.user) }) else {
+            throw PromiseClient.notAnswering(mount.domain)
+        }
+        self.init(socketPath: path, domain: mount.domain)
+    }
+
+    // MARK: - Questions
+
+    public func status() async throws(PromiseError) -> StatusDocument {
+        try await reply("GET", "status", deadline: .seconds(10))
+    }
+
+    /// `path` is bytes from the root of the domain.
+    public func information(path: [UInt8]) async throws(PromiseError) -> ItemDocument {
+        try await reply("GET", "items?path=/" + PercentCoding.encode(path), deadline: .minutes(2))
+    }
+
+    public func information(node: UInt64) async throws(PromiseError) -> ItemDocument {
+        try await reply("GET", "items?node=\(node)", deadline: .minutes(2))
+    }
+
+    /// Work queued or running below a path; nil: in the whole domain.
+    public func pending(path: [UInt8]? = nil) async throws(PromiseError) -> PendingDocument {
+        let query = path.map { "?path=/" + PercentCoding.encode($0) } ?? ""
+        return try await reply("GET", "pending" + query, deadline: .minutes(2))
+    }
+
+    // MARK: - Actions
+
+    /// Brings content here. `progress` is called now and then, from any thread. Items that failed are in the result.
+    public func fetch(
+        _ paths: [[UInt8]], progress: @Sendable (ProgressDocument) -> Void = { _ in }
+    ) async throws(PromiseError) -> ProgressDocument {
+        var sum = ProgressDocument(filesDone: 0, filesTotal: 0, bytesDone: 0, bytesTotal: 0, failures: [])
+        for part in pieces(of: paths) {
+            let before = sum
+            let last: ProgressDocument = try await events("items/fetch", ItemsRequest(paths: part)) { event in
+                guard event.name == "progress" else { return }
+                if let now = WireCoding.decode(ProgressDocument.self, from: Array(event.data.utf8)) { progress(before + now) }
+            }
+            sum = before + last
+        }
+        return sum
+    }
+
+    public func evict(_ paths: [[UInt8]]) async throws(PromiseError) -> EvictionDocument {
+        var sum = EvictionDocument(evicted: 0, bytesFreed: 0, kept: [], failures: [])
+        for part in pieces(of: paths) {
+            let reply: EvictionDocument = try await reply("POST", "items/evict", ItemsRequest(paths: part), deadline: .hours(24))
+            sum.evicted += reply.evicted
+            sum.bytesFreed += reply.bytesFreed
+            sum.kept += reply.kept
+            sum.failures += reply.failures
+        }
+        return sum
+    }
+
+    /// `pin` is `pinned`, `online-only` or `automatic`.
+    public func setPin(_ pin: String, of paths: [[UInt8]]) async throws(PromiseError) -> PinDocument {
+        var sum = PinDocument(pin: pin, items: 0, failures: [])
+        for part in pieces(of: paths) {
+            let reply: PinDocument = try await reply(
+                "POST", "items/pin", ItemsRequest(paths: part, pin: pin), deadline: .hours(24))
+            sum.items += reply.items
+            sum.failures += reply.failures
+        }
+        return sum
+    }
+
+    /// Has the daemon look at the provider now; with `wait`, returns when nothing is pending below `path`.
+    public func synchronize(
+        path: [UInt8]? = nil, wait: Bool = false, timeout: Duration? = nil
+    ) async throws(PromiseError) -> SyncDocument {
+        let request = SyncRequest(
+            path: path.map { "/" + PercentCoding.encode($0) }, wait: wait, timeoutSeconds: timeout?.inSeconds)
+        if wait { return try await events("sync", request) { _ in } }
+        return try await reply("POST", "sync", request, deadline: .hours(1))
+    }
+
+    public func verify(repair: Bool) async throws(PromiseError) -> VerifyDocument {
+        try await reply("POST", "verify", VerifyRequest(repair: repair), deadline: .hours(24))
+    }
+
+    /// Unmounts; the daemon ends afterwards. Says how many items are left for the next mount.
+    public func unmount(wait: Bool = false, timeout: Duration? = nil, lazy: Bool = false) async throws(PromiseError)
+        -> UnmountDocument
+    {
+        let request = UnmountRequest(wait: wait, timeoutSeconds: timeout?.inSeconds, lazy: lazy)
+        return try await reply("POST", "unmount", request, deadline: wait ? .hours(24 * 365) : .minutes(5))
+    }
+
+    // MARK: - Requests
+
+    /// A request takes so many paths and so many bytes, so large lists are sent in pieces.
+    private func pieces(of paths: [[UInt8]]) -> [[String]] {
+        var result: [[String]] = []
+        var current: [String] = []
+        var byteCount = 0
+        for path in paths {
+            let text = "/" + PercentCoding.encode(path)
+            if current.count == RequestLimit.pathCountMax || byteCount + text.utf8.count > RequestLimit.bodyByteCountMax / 2 {
+                result.append(current)
+                current = []
+                byteCount = 0
+            }
+            current.append(text)
+            byteCount += text.utf8.count + 3
+        }
+        return current.isEmpty ? result : result + [current]
+    }
+
+    private func reply<Document: Decodable>(
+        _ method: String, _ path: String, _ body: (any Encodable & Sendable)? = nil, deadline: TimeAmount
+    ) async throws(PromiseError) -> Document {
+        let response = try await send(method, path, body, deadline: deadline)
+        let bytes = try await mapped { Array(try await response.body.collect(upTo: 1 << 30).readableBytesView) }
+        guard let document = WireCoding.decode(Document.self, from: bytes) else {
+            throw PromiseError(.brokenReply, "the daemon of '\(domain)' gave a reply that is no \(Document.self)", exitStatus: 1)
+        }
+        return document
+    }
+
+    /// Reads events up to `done`, whose data is returned, or `problem`, which is thrown.
+    private func events<Document: Decodable>(
+        _ path: String, _ body: any Encodable & Sendable, each: @Sendable (ServerEvent) -> Void
+    ) async throws(PromiseError) -> Document {
+        let response = try await send("POST", path, body, deadline: .hours(24 * 365))
+        let last: ServerEvent? = try await mapped {
+            var parser = ServerEventParser()
+            for try await buffer in response.body {
+                for event in try parser.feed(buffer.readableBytesView) {
+                    if event.name == "done" || event.name == "problem" { return event }
+                    each(event)
+                }
+            }
+            return nil
+        }
+        guard let last else {
+            throw PromiseError(.brokenReply, "the daemon of '\(domain)' ended before it was done; look at its log", exitStatus: 1)
+        }
+        let data = Array(last.data.utf8)
+        if last.name == "problem", let problem = WireCoding.decode(ProblemDocument.self, from: data) {
+            throw PromiseError(problem)
+        }
+        guard let document = WireCoding.decode(Document.self, from: data) else {
+            throw PromiseError(.brokenReply, "the daemon of '\(domain)' gave an event that is no \(Document.self)", exitStatus: 1)
+        }
+        return document
+    }
+
+    private func send(
+        _ method: String, _ path: String, _ body: (any Encodable & Sendable)?, deadline: TimeAmount
+    ) async throws(PromiseError) -> HTTPClientResponse {
+        let host = PercentCoding.encode(Array(socketPath.utf8)).replacingSlashes()
+        var request = HTTPClientRequest(url: "http+unix://\(host)/\(WireCoding.version)/\(path)")
+        request.method = .init(rawValue: method)
+        // The host of the address is the socket's path, which is no host name.
+        request.headers.add(name: "host", value: "promisefs")
+        if let body {
+            request.headers.add(name: "content-type", value: "application/json")
+            request.body = .bytes(ByteBuffer(bytes: WireCoding.bytes(body)))
+        }
+        let ready = request
+        let response = try await mapped { try await PromiseClient.http.execute(ready, deadline: .now() + deadline) }
+        guard response.status.code >= 300 else { return response }
+        let bytes = try await mapped { Array(try await response.body.collect(upTo: 1 << 20).readableBytesView) }
+        if let problem = WireCoding.decode(ProblemDocument.self, from: bytes) { throw PromiseError(problem) }
+        throw PromiseError(
+            .brokenReply, "the daemon of '\(domain)' replied \(response.status.code) without saying why", exitStatus: 1)
+    }
+
+    private func mapped<Value: Sendable>(_ body: @Sendable () async throws -> Value) async throws(PromiseError) -> Value {
+        do {
+            return try await body()
+        } catch is CancellationError {
+            throw PromiseError(.cancelled, "the request was cancelled", exitStatus: 1)
+        } catch let error as HTTPClientError where error == .deadlineExceeded || error == .readTimeout {
+            throw PromiseError(.notAnswering, "the daemon of '\(domain)' did not answer in time", exitStatus: 4)
+        } catch let error as HTTPClientError where error == .remoteConnectionClosed {
+            throw PromiseError(.brokenReply, "the daemon of '\(domain)' closed the connection; look at its log", exitStatus: 4)
+        } catch is ServerEventParser.Overflow {
+            throw PromiseError(.brokenReply, "the daemon of '\(domain)' sent an event that never ends", exitStatus: 1)
+        } catch  where PromiseClient.isRefusal(error) {
+            throw PromiseClient.notAnswering(domain)
+        } catch {
+            throw PromiseError(
+                .brokenReply, "the connection to the daemon of '\(domain)' broke: \(error); look at its log", exitStatus: 4)
+        }
+    }
+
+    /// Nobody listens at the socket, or it is gone.
+    private static func isRefusal(_ error: any Error) -> Bool {
+        guard let error = error as? IOError else { return false }
+        return [ECONNREFUSED, ENOENT, ENOTSOCK, EACCES, EPERM].contains(error.errnoCode)
+    }
+
+    private static func notAnswering(_ domain: String) -> PromiseError {
+        PromiseError(
+            .notAnswering,
+            "no daemon answers for the domain '\(domain)'; if it has died, 'promisefs unmount --lazy MOUNTPOINT' and mount again",
+            exitStatus: 4)
+    }
+}
+
+/// A socket that the mount's user or root made: a stranger may have put one below /tmp.
+private func isSocket(_ path: String, of user: UInt32) -> Bool {
+    var status = stat()
+    guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return false }
+    return status.st_uid == user || status.st_uid == 0
+}
+
+extension ProgressDocument {
+    fileprivate static func + (left: ProgressDocument, right: ProgressDocument) -> ProgressDocument {
+        ProgressDocument(
+            filesDone: left.filesDone + right.filesDone, filesTotal: left.filesTotal + right.filesTotal,
+            bytesDone: left.bytesDone + right.bytesDone, bytesTotal: left.bytesTotal + right.bytesTotal,
+            failures: left.failures + right.failures)
+    }
+}
+
+extension String {
+    /// A host has no slash.
+    fileprivate func replacingSlashes() -> String {
+        split(separator: "/", omittingEmptySubsequences: false).joined(separator: "%2F")
+    }
+}
+
+extension Duration {
+    fileprivate var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
+}

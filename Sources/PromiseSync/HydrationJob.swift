@@ -1,0 +1,215 @@
+import PromiseContent
+package import PromiseCore
+import PromiseProvider
+package import PromiseSystem
+import Synchronization
+
+package typealias HydrationReply = @Sendable (Result<Void, Failure>) -> Void
+
+/// One node whose content is on its way: the plan, who waits for which bytes, and the file they go to.
+///
+/// Thread-safe. The lock (rank: after the hydrator's table, before the index) is held over local writes into the content
+/// file, so that fetched bytes never land on bytes written here, and never over a reply or a provider call.
+final class HydrationJob: Sendable {
+    struct Waiter {
+        var id: UInt64
+        /// nil: the whole file, stored as such in the index.
+        var range: ByteRange?
+        var reply: HydrationReply
+    }
+
+    private struct State {
+        var plan: HydrationPlan
+        var waiters: [Waiter] = []
+        var tasks: [ByteRange: Task<Void, Never>] = [:]
+        var isEnded = false
+    }
+
+    let node: NodeID
+    let generation: Generation
+    let version: ContentVersion
+    let file: SharedDescriptor
+    private let state: Mutex<State>
+
+    init(node: NodeID, generation: Generation, version: ContentVersion, file: SharedDescriptor, plan: HydrationPlan) {
+        self.node = node
+        self.generation = generation
+        self.version = version
+        self.file = file
+        state = Mutex(State(plan: plan))
+    }
+
+    // MARK: Readers
+
+    /// True when the bytes are here; else the reply comes later, unless the job has ended (nil: ask again).
+    func wait(for range: ByteRange?, id: UInt64, isRead: Bool, reply: @escaping HydrationReply) -> Bool? {
+        state.withLock { state in
+            if state.isEnded { return nil }
+            if let range {
+                if isRead { state.plan.read(range) }
+                if state.plan.isPresent(range) { return true }
+            } else {
+                state.plan.wantsWhole = true
+            }
+            state.waiters.append(Waiter(id: id, range: range, reply: reply))
+            return false
+        }
+    }
+
+    /// Takes a waiter out without a reply. When nobody is left, fetches that serve nobody are cancelled.
+    func detach(_ id: UInt64) {
+        let abandoned: [Task<Void, Never>] = state.withLock { state in
+            state.waiters.removeAll { $0.id == id }
+            guard state.waiters.isEmpty else { return [] }
+            state.plan.wantsWhole = false
+            defer { state.tasks = [:] }
+            return Array(state.tasks.values)
+        }
+        abandoned.forEach { $0.cancel() }
+    }
+
+    func wantWhole() { state.withLock { $0.plan.wantsWhole = true } }
+
+    var isWanted: Bool { state.withLock { !$0.waiters.isEmpty || $0.plan.wantsWhole } }
+    var progress: (present: UInt64, size: UInt64) { state.withLock { ($0.plan.presentByteCount, $0.plan.size) } }
+    var ranges: ByteRangeSet { state.withLock { $0.plan.present } }
+    var isComplete: Bool { state.withLock { $0.plan.isComplete } }
+
+    // MARK: Fetching
+
+    /// The fetches to start; `start` is called under the lock and must only make the task.
+    func startFetches(_ start: (ByteRange) -> Task<Void, Never>) {
+        state.withLock { state in
+            guard !state.isEnded else { return }
+            for range in state.plan.next(waiting: state.waiters.compactMap(\.range)) { state.tasks[range] = start(range) }
+        }
+    }
+
+    /// Puts fetched bytes where nothing is yet, by calling `store` for each gap, and answers who waited for them.
+    func arrived(_ range: ByteRange, store: (ByteRange) throws(ProviderError) -> UInt64) throws(ProviderError) -> UInt64 {
+        let outcome: Result<(UInt64, [Waiter]), ProviderError> = state.withLock { state in
+            // Late bytes of a job that has ended must not reach a file that another job may have now.
+            if state.isEnded { return .failure(ProviderError(.cancelled, "the content is not wanted any more")) }
+            var stored: UInt64 = 0
+            for gap in state.plan.present.missing(in: range.clamped(to: state.plan.size)) {
+                do throws(ProviderError) {
+                    let count = try store(gap)
+                    state.plan.arrived(ByteRange(offset: gap.lower, count: count))
+                    stored += count
+                    if count < gap.count { break }
+                } catch {
+                    return .failure(error)
+                }
+            }
+            let served = state.waiters.filter { waiter in waiter.range.map { state.plan.isPresent($0) } ?? false }
+            if !served.isEmpty {
+                let ids = Set(served.map(\.id))
+                state.waiters.removeAll { ids.contains($0.id) }
+            }
+            return .success((stored, served))
+        }
+        let (stored, served) = try outcome.get()
+        served.forEach { $0.reply(.success(())) }
+        return stored
+    }
+
+    func fetchEnded(_ range: ByteRange) {
+        state.withLock { state in
+            state.plan.ended(range)
+            state.tasks[range] = nil
+        }
+    }
+
+    // MARK: Local edits
+
+    /// Claims a range for bytes a program writes now: fetched bytes will not land on it.
+    func claim(_ range: ByteRange) -> ByteRangeSet {
+        state.withLock { state in
+            if range.upper > state.plan.size { state.plan.resize(to: range.upper) }
+            state.plan.arrived(range)
+            return state.plan.present
+        }
+    }
+
+    func resize(to size: UInt64) -> ByteRangeSet {
+        state.withLock { state in
+            state.plan.resize(to: size)
+            return state.plan.present
+        }
+    }
+
+    /// Ends the job if nobody waits and nothing is on its way; false when somebody has come.
+    func endIfUnwanted() -> Bool {
+        state.withLock { state in
+            guard state.waiters.isEmpty, !state.plan.wantsWhole, state.plan.inFlight.isEmpty else { return false }
+            state.isEnded = true
+            return true
+        }
+    }
+
+    /// No more waiters and fetches; those there are get `result`.
+    func end(_ result: Result<Void, Failure>) {
+        let (waiters, tasks) = state.withLock { state in
+            state.isEnded = true
+            defer {
+                state.waiters = []
+                state.tasks = [:]
+            }
+            return (state.waiters, Array(state.tasks.values))
+        }
+        tasks.forEach { $0.cancel() }
+        waiters.forEach { $0.reply(result) }
+    }
+}
+
+/// A descriptor that several owners use; closed when the last lets go.
+package final class SharedDescriptor: Sendable {
+    private let descriptor: Descriptor
+    package init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
+    package var number: Int32 { descriptor.number }
+}
+
+/// Takes the bytes of one fetch.
+struct HydrationSink: ContentSink {
+    let job: HydrationJob
+    let counted: @Sendable (UInt64) -> Void
+
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(ProviderError) {
+        let range = ByteRange(offset: offset, count: UInt64(bytes.count))
+        let stored = try job.arrived(range) { gap throws(ProviderError) in
+            let piece = UnsafeRawBufferPointer(rebasing: bytes[Int(gap.lower - offset)..<Int(gap.upper - offset)])
+            do throws(SystemError) {
+                try writeFully(job.file.number, piece, at: gap.lower, label: "content.hydrate")
+            } catch {
+                throw ProviderError(hydration: error)
+            }
+            return gap.count
+        }
+        counted(stored)
+    }
+
+    func copy(
+        from descriptor: Int32, at sourceOffset: UInt64, to offset: UInt64, count: UInt64
+    ) throws(ProviderError) -> UInt64 {
+        let stored = try job.arrived(ByteRange(offset: offset, count: count)) { gap throws(ProviderError) in
+            do throws(SystemError) {
+                return try copyBytes(
+                    from: descriptor, at: sourceOffset + (gap.lower - offset), to: job.file.number, at: gap.lower,
+                    count: gap.count, label: "content.hydrate")
+            } catch {
+                throw ProviderError(hydration: error)
+            }
+        }
+        counted(stored)
+        // Bytes that were here already count as taken: a source that ended early shows in the missing rest.
+        return job.ranges.contains(ByteRange(offset: offset, count: count)) ? count : stored
+    }
+}
+
+extension ProviderError {
+    /// The local file could not take the bytes.
+    fileprivate init(hydration error: SystemError) {
+        let failure = Failure(error)
+        self.init(failure.code == .storeFull ? .localDiskFull : .permanent, failure.message)
+    }
+}

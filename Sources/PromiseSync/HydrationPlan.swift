@@ -1,0 +1,95 @@
+package import PromiseCore
+import PromiseProvider
+
+/// Which bytes of one file to fetch next. Pure: it is given what is here, on its way and wanted, and knows no provider.
+package struct HydrationPlan: Sendable {
+    /// Up to this size a file is fetched whole, whatever part of it is read.
+    package static let smallFileMax: UInt64 = 1 << 20
+    /// Fetches begin and end at multiples of this.
+    static let block: UInt64 = 128 << 10
+    /// One fetch takes at most this much, so that ranges are stored often and a cancelled reader wastes little.
+    static let pieceMax: UInt64 = 4 << 20
+    static let readAheadMin: UInt64 = 1 << 20
+    static let readAheadMax: UInt64 = 16 << 20
+    static let fetchesMax = 4
+
+    package private(set) var size: UInt64
+    package private(set) var present: ByteRangeSet
+    package private(set) var inFlight: [ByteRange] = []
+    /// Everything is wanted, not only what is read.
+    package var wantsWhole = false
+
+    /// Where the reader that reads in order would read next, and how much it has read in order so far.
+    private var expectedOffset: UInt64 = 0
+    private var sequentialByteCount: UInt64 = 0
+    private var readAhead: ByteRange?
+
+    package init(size: UInt64, present: ByteRangeSet) {
+        self.size = size
+        self.present = present
+    }
+
+    package var isComplete: Bool { present.contains(ByteRange(0, size)) }
+    package var presentByteCount: UInt64 { present.byteCount }
+
+    package func isPresent(_ range: ByteRange) -> Bool { present.contains(range.clamped(to: size)) }
+
+    /// A program reads `range`. Reading on where the last read ended widens what is fetched ahead.
+    package mutating func read(_ range: ByteRange) {
+        if range.lower == expectedOffset, range.lower > 0 || sequentialByteCount == 0 {
+            sequentialByteCount += range.count
+        } else {
+            sequentialByteCount = range.count
+        }
+        expectedOffset = range.upper
+        let ahead = min(max(sequentialByteCount * 2, HydrationPlan.readAheadMin), HydrationPlan.readAheadMax)
+        readAhead = ByteRange(offset: range.lower, count: ahead).clamped(to: size)
+    }
+
+    /// The fetches to start now, most wanted first. They count as in flight from here on.
+    package mutating func next(waiting: [ByteRange]) -> [ByteRange] {
+        var result: [ByteRange] = []
+        if size <= HydrationPlan.smallFileMax {
+            guard inFlight.isEmpty, !isComplete, wantsWhole || !waiting.isEmpty else { return [] }
+            inFlight = [ByteRange(0, size)]
+            return inFlight
+        }
+        var wanted = waiting.map { $0.aligned(to: HydrationPlan.block).clamped(to: size) }
+        if let readAhead { wanted.append(readAhead) }
+        if wantsWhole { wanted.append(ByteRange(0, size)) }
+        var covered = present
+        for range in inFlight { covered.insert(range) }
+        for range in wanted {
+            for gap in covered.missing(in: range) {
+                var position = gap.lower
+                while position < gap.upper {
+                    guard inFlight.count < HydrationPlan.fetchesMax else { return result }
+                    let piece = ByteRange(position, min(position + HydrationPlan.pieceMax, gap.upper))
+                    inFlight.append(piece)
+                    covered.insert(piece)
+                    result.append(piece)
+                    position = piece.upper
+                }
+            }
+        }
+        return result
+    }
+
+    /// The file was cut or grown here. What it grew by reads as zero and is not fetched.
+    package mutating func resize(to newSize: UInt64) {
+        if newSize < size {
+            present.remove(ByteRange(newSize, size))
+        } else {
+            present.insert(ByteRange(size, newSize))
+        }
+        readAhead = readAhead?.clamped(to: newSize)
+        size = newSize
+    }
+
+    package mutating func arrived(_ range: ByteRange) { present.insert(range.clamped(to: size)) }
+
+    /// A fetch ended, well or not; what arrived of it was told by `arrived`.
+    package mutating func ended(_ range: ByteRange) {
+        if let index = inFlight.firstIndex(of: range) { inFlight.remove(at: index) }
+    }
+}

@@ -1,0 +1,321 @@
+package import Logging
+package import PromiseContent
+package import PromiseCore
+package import PromiseIndex
+package import PromiseProvider
+package import PromiseSystem
+import Synchronization
+
+/// Brings content here: one job a node, shared by everybody who waits for it.
+///
+/// Thread-safe. Called by threads that serve the mount: nothing here waits for the provider.
+package final class Hydrator: Sendable {
+    private struct State {
+        var jobs: [NodeID: HydrationJob] = [:]
+        var nextWaiter: UInt64 = 1
+    }
+
+    private let index: Index
+    private let content: ContentStore
+    private let provider: any Provider
+    private let clock: any TimeSource
+    private let logger: Logger
+    private let backoff: Backoff
+    /// Told of every provider error of a fetch: the engine judges the connection and looks at the item again.
+    private let onTrouble: @Sendable (NodeID, ProviderError) -> Void
+    /// Told when a node's content has become whole.
+    private let onCompletion: @Sendable (NodeID) -> Void
+    private let fetchedByteCount = Atomic<UInt64>(0)
+    private let state = Mutex(State())
+
+    package init(
+        index: Index, content: ContentStore, provider: any Provider, clock: any TimeSource, logger: Logger,
+        backoff: Backoff = Backoff(first: .milliseconds(200), longest: .seconds(5)),
+        onTrouble: @escaping @Sendable (NodeID, ProviderError) -> Void, onCompletion: @escaping @Sendable (NodeID) -> Void
+    ) {
+        self.index = index
+        self.content = content
+        self.provider = provider
+        self.clock = clock
+        self.logger = logger
+        self.backoff = backoff
+        self.onTrouble = onTrouble
+        self.onCompletion = onCompletion
+    }
+
+    /// Bytes that came from the provider since the start.
+    package var bytesFetched: UInt64 { fetchedByteCount.load(ordering: .relaxed) }
+    package var runningCount: Int { state.withLock { $0.jobs.values.filter(\.isWanted).count } }
+    package var runningNodes: [NodeID] { state.withLock { $0.jobs.filter { $0.value.isWanted }.map(\.key) } }
+
+    package func progress(of node: NodeID) -> (present: UInt64, size: UInt64)? {
+        state.withLock { $0.jobs[node] }?.progress
+    }
+
+    // MARK: Waiting for content
+
+    /// Replies when the whole content is here and the index says so. The id detaches the waiter; nil: replied already.
+    package func hydrate(_ node: NodeID, reply: @escaping HydrationReply) -> UInt64? {
+        request(node, range: nil, isRead: false, reply: reply)
+    }
+
+    /// Replies when `range` is here. The id detaches the waiter; nil: replied already.
+    package func read(_ node: NodeID, _ range: ByteRange, reply: @escaping HydrationReply) -> UInt64? {
+        request(node, range: range, isRead: true, reply: reply)
+    }
+
+    /// Starts bringing everything without anybody waiting.
+    package func hydrateInBackground(_ node: NodeID) {
+        do throws(Failure) {
+            guard let job = try job(for: node) else { return }
+            job.wantWhole()
+            pump(job)
+        } catch {
+            logger.warning("background hydration could not start", metadata: ["node": "\(node)", "reason": "\(error.message)"])
+        }
+    }
+
+    package func detach(_ waiter: UInt64, from node: NodeID) {
+        guard let job = state.withLock({ $0.jobs[node] }) else { return }
+        job.detach(waiter)
+    }
+
+    /// Replies at once with nil, or later with an id.
+    private func request(_ node: NodeID, range: ByteRange?, isRead: Bool, reply: @escaping HydrationReply) -> UInt64? {
+        do throws(Failure) {
+            // A job may end between being found and being joined; then the index knows more than it did.
+            for _ in 0..<8 {
+                guard let job = try job(for: node) else {
+                    reply(.success(()))
+                    return nil
+                }
+                let id = state.withLock { state in
+                    defer { state.nextWaiter += 1 }
+                    return state.nextWaiter
+                }
+                guard let isHere = job.wait(for: range, id: id, isRead: isRead, reply: reply) else { continue }
+                pump(job)
+                if isHere {
+                    reply(.success(()))
+                    return nil
+                }
+                return id
+            }
+            reply(.failure(Failure(.busy, "the content of node \(node) keeps changing")))
+        } catch {
+            reply(.failure(error))
+        }
+        return nil
+    }
+
+    /// The job of a node, made when there is none; nil when the content is whole already.
+    private func job(for id: NodeID) throws(Failure) -> HydrationJob? {
+        if let job = state.withLock({ $0.jobs[id] }) { return job }
+        let job: HydrationJob? = try index.write { transaction throws(Failure) in
+            guard var node = try transaction.node(id) else { throw Failure(.stale, "node \(id) is gone") }
+            guard node.content != .whole else { return nil }
+            guard let version = node.version else {
+                throw Failure(.corrupted, "node \(id) has neither content nor a version: run 'promisefs verify'")
+            }
+            let file: SharedDescriptor
+            if node.content == .absent {
+                file = SharedDescriptor(try content.create(id, node.generation, size: node.size))
+                node.content = .partial
+                try transaction.setRanges(of: id, to: ByteRangeSet())
+                node.lastUse = clock.now()
+                try transaction.update(node)
+            } else {
+                file = SharedDescriptor(try content.open(id, node.generation))
+            }
+            let plan = HydrationPlan(size: node.size, present: try transaction.ranges(of: id))
+            return HydrationJob(node: id, generation: node.generation, version: version, file: file, plan: plan)
+        }
+        guard let job else { return nil }
+        let chosen = state.withLock { state in
+            if let other = state.jobs[id] { return other }
+            state.jobs[id] = job
+            return job
+        }
+        // An empty file has nothing to fetch and is whole at once.
+        if chosen === job, job.isComplete { complete(job) }
+        return chosen
+    }
+
+    // MARK: Fetching
+
+    private func pump(_ job: HydrationJob) {
+        job.startFetches { range in Task { await self.fetch(range, of: job) } }
+    }
+
+    private func fetch(_ range: ByteRange, of job: HydrationJob) async {
+        var attempts = 0
+        while true {
+            let problem = await attempt(range, of: job)
+            if Task.isCancelled {
+                job.fetchEnded(range)
+                retire(job)
+                return
+            }
+            guard let problem else { break }
+            onTrouble(job.node, problem)
+            attempts += 1
+            guard let delay = delay(after: problem, attempts: attempts), job.isWanted else {
+                job.fetchEnded(range)
+                fail(job, problem)
+                return
+            }
+            try? await Task.sleep(for: delay)
+        }
+        job.fetchEnded(range)
+        if job.isComplete {
+            complete(job)
+        } else {
+            store(job)
+            pump(job)
+        }
+    }
+
+    private func attempt(_ range: ByteRange, of job: HydrationJob) async -> ProviderError? {
+        do throws(ProviderError) {
+            let sink = HydrationSink(job: job) { count in
+                self.fetchedByteCount.wrappingAdd(count, ordering: .relaxed)
+            }
+            let whole = range == ByteRange(0, job.progress.size) || !provider.capabilities.contains(.ranges)
+            try await provider.fetchContents(
+                of: reference(to: job.node), version: job.version, range: whole ? nil : range, into: sink)
+            guard job.ranges.contains(range.clamped(to: job.progress.size)) else {
+                return ProviderError(.corrupted, "the provider sent fewer bytes than the item has")
+            }
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    /// nil: not to be tried again.
+    private func delay(after problem: ProviderError, attempts: Int) -> Duration? {
+        switch problem.code {
+        case .retry: backoff.delay(after: attempts)
+        case .retryAfter(let delay): delay
+        default: nil
+        }
+    }
+
+    private func reference(to id: NodeID) throws(ProviderError) -> ItemReference {
+        do throws(Failure) {
+            let reference: ItemReference? = try index.read { transaction throws(Failure) in
+                for entry in try transaction.entries(of: id) {
+                    guard let identifier = entry.identifier else { continue }
+                    if let path = try transaction.remotePath(of: identifier) {
+                        return ItemReference(identifier: identifier, path: path)
+                    }
+                }
+                return nil
+            }
+            guard let reference else { throw Failure(.stale, "node \(id) has no item at the provider any more") }
+            return reference
+        } catch {
+            throw ProviderError(error.code == .stale ? .notFound : .permanent, error.message)
+        }
+    }
+
+    // MARK: What the index is told
+
+    /// Stores how far a partial file has come.
+    private func store(_ job: HydrationJob) {
+        update(job) { node, transaction throws(Failure) in
+            try transaction.setRanges(of: job.node, to: job.ranges)
+            node.localBytes = (try content.status(job.node, job.generation)?.blocks ?? 0) * 512
+        }
+    }
+
+    private func complete(_ job: HydrationJob) {
+        let done = update(job) { node, transaction throws(Failure) in
+            node.content = .whole
+            node.isDurable = false
+            node.localBytes = (try content.status(job.node, job.generation)?.blocks ?? 0) * 512
+            try transaction.setRanges(of: job.node, to: ByteRangeSet())
+            if let entry = try transaction.entries(of: job.node).first {
+                try transaction.record(.content, node: job.node, parent: entry.parent, name: entry.name)
+            }
+        }
+        remove(job)
+        job.end(done)
+        if case .success = done { onCompletion(job.node) }
+    }
+
+    private func fail(_ job: HydrationJob, _ problem: ProviderError) {
+        store(job)
+        remove(job)
+        logger.debug("hydration failed", metadata: ["node": "\(job.node)", "reason": "\(problem.message)"])
+        job.end(.failure(problem.failure))
+    }
+
+    private func remove(_ job: HydrationJob) {
+        state.withLock { state in
+            if state.jobs[job.node] === job { state.jobs[job.node] = nil }
+        }
+    }
+
+    /// Changes the node's row unless its content was replaced meanwhile.
+    @discardableResult
+    private func update(
+        _ job: HydrationJob, _ body: (inout Node, borrowing Transaction) throws(Failure) -> Void
+    ) -> Result<Void, Failure> {
+        do throws(Failure) {
+            try index.write { transaction throws(Failure) in
+                guard var node = try transaction.node(job.node), node.generation == job.generation, node.content == .partial
+                else { throw Failure(.stale, "the content of node \(job.node) was replaced while it was fetched") }
+                try body(&node, transaction)
+                try transaction.update(node)
+            }
+            return .success(())
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    // MARK: Local edits of partial content
+
+    /// A program is about to write `range` of a node whose content is partial. Returns the ranges to store with it.
+    package func claim(_ range: ByteRange, of node: NodeID) throws(Failure) -> ByteRangeSet? {
+        try job(for: node)?.claim(range)
+    }
+
+    package func resize(_ node: NodeID, to size: UInt64) throws(Failure) -> ByteRangeSet? {
+        try job(for: node)?.resize(to: size)
+    }
+
+    /// The descriptor that partial content is read from and written to; nil when it is whole.
+    package func file(of node: NodeID) throws(Failure) -> SharedDescriptor? { try job(for: node)?.file }
+
+    /// The content was replaced, removed or evicted: whoever waits is told.
+    package func discard(_ node: NodeID, because failure: Failure) {
+        guard let job = state.withLock({ $0.jobs.removeValue(forKey: node) }) else { return }
+        job.end(.failure(failure))
+    }
+
+    /// Forgets a job nobody needs, after the last close of a partial file.
+    package func release(_ node: NodeID) {
+        guard let job = state.withLock({ $0.jobs[node] }) else { return }
+        retire(job)
+    }
+
+    /// What arrived is stored first, so that the next job starts from it.
+    private func retire(_ job: HydrationJob) {
+        store(job)
+        if job.endIfUnwanted() { remove(job) }
+    }
+
+    /// Everybody who waits gets the failure, e.g. because the provider cannot be reached.
+    package func failAll(_ failure: Failure) {
+        let jobs = state.withLock { state in
+            defer { state.jobs = [:] }
+            return Array(state.jobs.values)
+        }
+        for job in jobs {
+            store(job)
+            job.end(.failure(failure))
+        }
+    }
+}

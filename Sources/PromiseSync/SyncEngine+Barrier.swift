@@ -1,0 +1,76 @@
+import Logging
+package import PromiseCore
+import PromiseIndex
+import PromiseSystem
+import Synchronization
+
+// Looking at the provider now, and waiting until it has everything.
+
+extension SyncEngine {
+    package struct Remainder: Sendable, Equatable {
+        package var pending: Int
+        package var failing: Int
+        package var isLooking: Bool
+        /// What stands in the way, of the oldest pending work that has a message.
+        package var message: String?
+
+        package var isDone: Bool { pending == 0 && !isLooking }
+    }
+
+    /// Lists known folders again and makes pending work due. Called from any thread.
+    package func lookNow() {
+        published.withLock { $0.isLooking = true }
+        mailbox.post { engine in
+            engine.probeNow()
+            engine.rescanEverything()
+            engine.makeEverythingDue()
+        }
+    }
+
+    /// While draining, files that are open for writing are sent as they are and quiet times are cut short.
+    package func setDraining(_ isDraining: Bool) {
+        mailbox.post { engine in
+            engine.state.isDraining = isDraining
+            engine.makeEverythingDue()
+        }
+    }
+
+    /// Makes pending work due now, including what open files hold.
+    package func makeEverythingDueNow() { mailbox.post { $0.makeEverythingDue() } }
+
+    private func makeEverythingDue() {
+        observer.noteOpenWrites()
+        do throws(Failure) {
+            let now = clock.now()
+            try index.write { transaction throws(Failure) in try transaction.makeAllPendingDue(at: now) }
+        } catch {
+            logger.error("pending work could not be made due", metadata: ["reason": "\(error.message)"])
+        }
+    }
+
+    /// What the provider has not been told yet.
+    package func remainder() throws(Failure) -> Remainder {
+        let isLooking = published.withLock { $0.isLooking }
+        return try index.read { transaction throws(Failure) in
+            let counts = try transaction.counts()
+            let message = try transaction.allPending(limit: 100).compactMap(\.message).first
+            return Remainder(pending: counts.pending, failing: counts.failing, isLooking: isLooking, message: message)
+        }
+    }
+
+    func hydrationCompleted(_ node: NodeID) {
+        // Edited partial content waits for its missing bytes before it can be sent.
+        do throws(Failure) {
+            let due = clock.now()
+            try index.write { transaction throws(Failure) in
+                for entry in try transaction.entries(of: node) {
+                    guard var row = try transaction.pending(.entry(entry.id)) else { continue }
+                    row.due = due
+                    try transaction.setPending(row)
+                }
+            }
+        } catch {
+            logger.warning("work for fetched content could not be resumed", metadata: ["reason": "\(error.message)"])
+        }
+    }
+}

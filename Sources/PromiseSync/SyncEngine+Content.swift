@@ -1,0 +1,145 @@
+import Logging
+import PromiseContent
+import PromiseCore
+import PromiseIndex
+import PromiseSystem
+
+// Steps that take content away or put other content in its place.
+
+extension SyncEngine {
+    /// The provider has a new version and nothing was edited here: what is shown becomes a placeholder of it.
+    ///
+    /// A node that a program has open, or that has other names, stays as it is; the name gets a new node.
+    func replaceContent(
+        of entry: Entry, with item: Item, _ notices: inout Notices, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard let node = try transaction.node(entry.node) else { return }
+        if node.kind == .link {
+            var link = node
+            link.target = item.target
+            link.size = item.size
+            link.version = item.version
+            link.take(item.metadata)
+            try transaction.update(link)
+            notices.entries.append((entry.parent, entry.name))
+        } else if node.linkCount > 1 || node.isOpenForWriting || observer.isOpen(node.id) {
+            try giveNewNode(to: entry, for: item, &notices, transaction)
+        } else {
+            var replaced = node
+            if node.content != .absent {
+                notices.removedContent.append((node.id, node.generation))
+                notices.discarded.append(node.id)
+                try transaction.setRanges(of: node.id, to: ByteRangeSet())
+            }
+            replaced.generation = node.generation.next
+            replaced.content = .absent
+            replaced.localBytes = 0
+            replaced.size = item.size
+            replaced.version = item.version
+            replaced.take(item.metadata)
+            replaced.changeTime = clock.now()
+            try transaction.update(replaced)
+            notices.nodes.append((node.id, true))
+            if node.pin == .pinned { notices.hydrate.append(node.id) }
+        }
+        // Whatever node the name stands for now has exactly the provider's content.
+        let edits = try transaction.entry(entry.id).flatMap { entry throws(Failure) in try transaction.node(entry.node)?.edits } ?? 0
+        try settle(item, edits: edits, transaction)
+        try transaction.record(.modified, node: entry.node, parent: entry.parent, name: entry.name)
+    }
+
+    /// The old node keeps its content for whoever has it open or linked.
+    func giveNewNode(
+        to entry: Entry, for item: Item, _ notices: inout Notices, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard let old = try transaction.node(entry.node) else { return }
+        var fresh = Node(placeholderFor: item)
+        fresh.pin = old.pin
+        fresh = try transaction.insert(fresh)
+        var changed = entry
+        changed.node = fresh.id
+        try transaction.update(changed)
+        try release(old, &notices, transaction)
+        notices.entries.append((entry.parent, entry.name))
+        if fresh.pin == .pinned { notices.hydrate.append(fresh.id) }
+    }
+
+    /// A node loses one name. Without names it lives on only while it is open: the filesystem deletes it at the last close.
+    func release(_ node: Node, _ notices: inout Notices, _ transaction: borrowing Transaction) throws(Failure) {
+        var node = node
+        if node.kind == .folder || node.linkCount <= 1 {
+            if node.kind != .folder && observer.isOpen(node.id) {
+                node.linkCount = 0
+                try transaction.update(node)
+                return
+            }
+            if node.content != .absent { notices.removedContent.append((node.id, node.generation)) }
+            notices.discarded.append(node.id)
+            try transaction.delete(node.id)
+        } else {
+            node.linkCount -= 1
+            node.changeTime = clock.now()
+            try transaction.update(node)
+        }
+    }
+
+    /// Removes a name that the provider no longer has, with everything below it that was not edited here; false when
+    /// something was, and stays.
+    @discardableResult
+    func removeLocal(_ entry: Entry, _ notices: inout Notices, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
+        guard let node = try transaction.node(entry.node) else { return true }
+        var isEmpty = true
+        if node.kind == .folder {
+            for child in try transaction.children(of: node.id) where try !removeLocal(child, &notices, transaction) { isEmpty = false }
+        }
+        let observation = try observation(of: entry.identifier, entry, transaction)
+        let isNewHere = observation.synced == nil && !entry.isExcluded
+        if !isEmpty || isNewHere || observation.local?.isEdited == true || entry.isExcluded && node.kind == .file && node.size > 0 {
+            try keepAsNew(entry, transaction)
+            return false
+        }
+        try transaction.delete(entry.id)
+        try release(node, &notices, transaction)
+        if let identifier = entry.identifier {
+            try transaction.deleteSynced(identifier)
+            try transaction.setRemote(identifier, nil)
+        }
+        try transaction.record(.deleted, node: node.id, parent: entry.parent, name: entry.name)
+        notices.entries.append((entry.parent, entry.name))
+        return true
+    }
+
+    private func keepAsNew(_ entry: Entry, _ transaction: borrowing Transaction) throws(Failure) {
+        guard !entry.isExcluded else { return }
+        if let identifier = entry.identifier {
+            var entry = entry
+            entry.identifier = nil
+            try transaction.update(entry)
+            try transaction.deleteSynced(identifier)
+            try transaction.setRemote(identifier, nil)
+        }
+        try remind(.entry(entry.id), transaction)
+    }
+
+    /// Edited on both sides: the provider's version keeps the name and the identifier, ours gets a name beside it and
+    /// becomes a new item. Programs that have ours open keep it.
+    func keepBoth(_ entry: Entry, _ item: Item, _ notices: inout Notices, _ transaction: borrowing Transaction) throws(Failure) {
+        let name = try freeConflictName(for: entry.name, in: entry.parent, transaction)
+        var fresh = Node(placeholderFor: item)
+        if let old = try transaction.node(entry.node) { fresh.pin = old.pin }
+        fresh = try transaction.insert(fresh)
+        var theirs = entry
+        theirs.node = fresh.id
+        try transaction.update(theirs)
+        let ours = try transaction.insertEntry(
+            in: entry.parent, named: name, node: entry.node, identifier: nil, conflictsWith: item.identifier)
+        try settle(item, edits: 0, transaction)
+        try transaction.deletePending(.entry(entry.id))
+        try remind(.entry(ours.id), transaction)
+        try transaction.record(.created, node: entry.node, parent: entry.parent, name: name)
+        try transaction.record(.modified, node: fresh.id, parent: entry.parent, name: entry.name)
+        notices.entries.append((entry.parent, entry.name))
+        notices.entries.append((entry.parent, name))
+        logger.notice("kept both versions of a file edited on both sides", metadata: ["item": "\(item.identifier)"])
+    }
+}

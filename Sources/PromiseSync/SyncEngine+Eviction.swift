@@ -1,0 +1,104 @@
+import Logging
+import PromiseContent
+package import PromiseCore
+import PromiseIndex
+import PromiseSystem
+
+// Giving back disk that content takes, of content the provider has.
+
+extension SyncEngine {
+    private static let checkInterval = Duration.seconds(5)
+    /// Content goes when the disk has less than this share left, limit or none.
+    private static let freeShareMin = 0.03
+    private static let nodesPerCheck = 512
+
+    /// nil when there is neither a limit nor content that was fetched, so that an idle daemon sleeps.
+    var nextEvictionCheck: Duration? {
+        configuration.cacheLimit == nil ? nil : SyncEngine.checkInterval
+    }
+
+    package enum EvictionOutcome: Sendable {
+        case evicted(UInt64)
+        /// Nothing was local.
+        case nothing
+        case kept(String)
+    }
+
+    /// Drops the local copy of one file if the provider can give it again. Called from any thread but those serving the mount.
+    package func evict(_ id: NodeID, evenPinned: Bool = false) throws(Failure) -> EvictionOutcome {
+        var notices = Notices()
+        let outcome = try index.write { transaction throws(Failure) in
+            try evict(id, evenPinned: evenPinned, &notices, transaction)
+        }
+        send(notices)
+        return outcome
+    }
+
+    private func evict(
+        _ id: NodeID, evenPinned: Bool, _ notices: inout Notices, _ transaction: borrowing Transaction
+    ) throws(Failure) -> EvictionOutcome {
+        guard var node = try transaction.node(id), node.kind == .file, node.content != .absent else { return .nothing }
+        if node.isOpenForWriting || observer.isOpen(id) { return .kept("it is open") }
+        if node.pin == .pinned && !evenPinned { return .kept("it is pinned") }
+        guard let entry = try transaction.entries(of: id).first else { return .kept("it has no name any more") }
+        if entry.isExcluded { return .kept("it is kept on this machine only") }
+        guard let identifier = entry.identifier, let synced = try transaction.synced(identifier),
+            synced.edits == node.edits, node.version == synced.item.version
+        else { return .kept("the provider does not have it yet") }
+        let freed = node.localBytes
+        notices.removedContent.append((id, node.generation))
+        notices.discarded.append(id)
+        notices.nodes.append((id, true))
+        try transaction.setRanges(of: id, to: ByteRangeSet())
+        node.generation = node.generation.next
+        node.content = .absent
+        node.localBytes = 0
+        node.isDurable = false
+        try transaction.update(node)
+        try transaction.record(.content, node: id, parent: entry.parent, name: entry.name)
+        return .evicted(freed)
+    }
+
+    /// Keeps the store under its limit and the disk from filling up, least recently used first.
+    func evictIfNeeded() {
+        let now = clock.uptime()
+        guard now - state.lastEvictionCheck >= SyncEngine.checkInterval else { return }
+        state.lastEvictionCheck = now
+        do throws(Failure) {
+            var excess = try excessBytes()
+            guard excess > 0 else { return }
+            try storeRecentUses()
+            let candidates = try index.read { transaction throws(Failure) in
+                try transaction.evictionCandidates(limit: SyncEngine.nodesPerCheck)
+            }
+            for node in candidates where excess > 0 {
+                if case .evicted(let freed) = try evict(node.id) { excess -= min(excess, freed) }
+            }
+        } catch {
+            logger.error("content could not be evicted", metadata: ["reason": "\(error.message)"])
+        }
+    }
+
+    /// Uses are kept in memory until they matter: an open costs no write.
+    private func storeRecentUses() throws(Failure) {
+        let uses = observer.takeRecentUses()
+        guard !uses.isEmpty else { return }
+        try index.write { transaction throws(Failure) in
+            for (id, time) in uses {
+                guard var node = try transaction.node(id), node.lastUse < time else { continue }
+                node.lastUse = time
+                try transaction.update(node)
+            }
+        }
+    }
+
+    private func excessBytes() throws(Failure) -> UInt64 {
+        let used = try index.read { transaction throws(Failure) in try transaction.counts() }.localBytes
+        var excess: UInt64 = 0
+        if let limit = configuration.cacheLimit, used > limit { excess = used - limit + limit / 10 }
+        let space = content.space()
+        let reserve = UInt64(Double(space.total) * SyncEngine.freeShareMin)
+        if space.free < reserve { excess = max(excess, min(used, reserve - space.free)) }
+        return excess
+    }
+}

@@ -1,0 +1,365 @@
+import Logging
+package import PromiseCore
+import PromiseIndex
+import PromiseProvider
+import PromiseSystem
+
+// Learning what a folder holds, first when a program opens it and again when something may have changed.
+
+extension SyncEngine {
+    /// One listing under way.
+    struct Listing {
+        var identifier: ItemIdentifier
+        var isFirst: Bool
+        /// Our operations finished after this count are newer than the listing.
+        var operationCount: Int
+        var started: Duration
+        var waiters: [HydrationReply] = []
+        var task: Task<Void, Never>?
+    }
+
+    /// Makes a folder's children known; replies when the index has them. Called from any thread.
+    package func list(_ folder: NodeID, reply: @escaping HydrationReply) {
+        if let failure = connectionFailure {
+            reply(.failure(failure))
+            return
+        }
+        mailbox.post { $0.startFirstListing(of: folder, reply: reply) }
+    }
+
+    private func startFirstListing(of folder: NodeID, reply: @escaping HydrationReply) {
+        if state.listings[folder] != nil {
+            state.listings[folder]?.waiters.append(reply)
+            return
+        }
+        do throws(Failure) {
+            let (node, identifier): (Node?, ItemIdentifier?) = try index.read { transaction throws(Failure) in
+                let node = try transaction.node(folder)
+                return (node, try self.identifier(of: folder, transaction))
+            }
+            guard let node else { throw Failure(.stale, "the folder is gone") }
+            guard let identifier, !node.isPopulated else {
+                reply(.success(()))
+                return
+            }
+            startListing(of: folder, identifier, isFirst: true, waiters: [reply])
+        } catch {
+            reply(.failure(error))
+        }
+    }
+
+    /// Lists every known folder again.
+    func rescanEverything() {
+        do throws(Failure) {
+            let now = clock.uptime()
+            let identifiers: [ItemIdentifier] = try index.read { transaction throws(Failure) in
+                var result: [ItemIdentifier] = []
+                for folder in try transaction.populatedFolders() {
+                    if let identifier = try identifier(of: folder, transaction) { result.append(identifier) }
+                }
+                return result
+            }
+            for identifier in identifiers { state.folderDue[identifier] = now }
+        } catch {
+            logger.error("folders could not be looked at again", metadata: ["reason": "\(error.message)"])
+        }
+    }
+
+    /// Something may have changed in this folder. Events come in bursts, so a moment passes first.
+    func rescan(_ folder: ItemIdentifier, after delay: Duration = .milliseconds(50)) {
+        let due = clock.uptime() + delay
+        if let known = state.folderDue[folder], known <= due { return }
+        state.folderDue[folder] = due
+    }
+
+    func startListings() {
+        let now = clock.uptime()
+        for (identifier, due) in state.folderDue.sorted(by: { $0.value < $1.value }) where due <= now {
+            guard state.listings.count < configuration.listingsMax else { return }
+            let folder: NodeID?
+            do throws(Failure) {
+                folder = try index.read { transaction throws(Failure) in
+                    guard let node = try node(for: identifier, transaction), let row = try transaction.node(node) else { return nil }
+                    return row.isPopulated ? node : nil
+                }
+            } catch {
+                logger.error("a folder could not be listed", metadata: ["reason": "\(error.message)"])
+                return
+            }
+            if let folder {
+                if state.listings[folder] != nil { continue }
+                startListing(of: folder, identifier, isFirst: false, waiters: [])
+            }
+            state.folderDue[identifier] = nil
+        }
+    }
+
+    private func startListing(of folder: NodeID, _ identifier: ItemIdentifier, isFirst: Bool, waiters: [HydrationReply]) {
+        var listing = Listing(
+            identifier: identifier, isFirst: isFirst, operationCount: state.operationCount, started: clock.uptime(),
+            waiters: waiters)
+        listing.task = Task { [provider, mailbox, index] in
+            do throws(ProviderError) {
+                let reference: ItemReference? = try catchingFailure { () throws(Failure) in
+                    try index.read { transaction throws(Failure) in
+                        try transaction.remotePath(of: identifier).map { ItemReference(identifier: identifier, path: $0) }
+                    }
+                }
+                guard let reference else { throw ProviderError(.notFound, "the folder is not known at the provider") }
+                var items: [Item] = []
+                var page: PageToken?
+                repeat {
+                    let result = try await provider.enumerateItems(in: reference, page: page)
+                    items += result.items
+                    page = result.next
+                } while page != nil
+                mailbox.post { [items] engine in engine.listed(folder, .success(items)) }
+            } catch {
+                mailbox.post { $0.listed(folder, .failure(error)) }
+            }
+        }
+        state.listings[folder] = listing
+    }
+
+    private func listed(_ folder: NodeID, _ result: Result<[Item], ProviderError>) {
+        guard let listing = state.listings.removeValue(forKey: folder) else { return }
+        var outcome: Result<Void, Failure> = .success(())
+        switch result {
+        case .success(let items):
+            do throws(Failure) {
+                try store(items, of: folder, listing)
+            } catch {
+                logger.error("a listing could not be stored", metadata: ["reason": "\(error.message)"])
+                outcome = .failure(error)
+            }
+        case .failure(let problem):
+            judge(problem)
+            outcome = .failure(problem.failure)
+            switch problem.code {
+            case .notFound: state.missing.insert(listing.identifier)
+            case .offline, .authenticate, .cancelled: break
+            default: if !listing.isFirst { rescan(listing.identifier, after: .seconds(5)) }
+            }
+        }
+        listing.waiters.forEach { $0(outcome) }
+        if state.listings.isEmpty && state.running.isEmpty {
+            state.touchedItems = [:]
+            state.touchedPlaces = [:]
+        }
+    }
+
+    func failListings(_ failure: Failure) {
+        for (folder, listing) in state.listings {
+            listing.task?.cancel()
+            listing.waiters.forEach { $0(.failure(failure)) }
+            state.listings[folder] = nil
+            if !listing.isFirst { state.folderDue[listing.identifier] = clock.uptime() }
+        }
+    }
+
+    // MARK: Storing what was listed
+
+    private static let itemsPerWrite = 2000
+
+    private func store(_ items: [Item], of folder: NodeID, _ listing: Listing) throws(Failure) {
+        var appeared: [FileName] = []
+        var position = 0
+        while position < items.count {
+            let slice = items[position..<min(position + SyncEngine.itemsPerWrite, items.count)]
+            appeared += try index.write { transaction throws(Failure) in
+                var names: [FileName] = []
+                for item in slice where try observe(item, in: folder, listing, transaction) { names.append(item.name) }
+                return names
+            }
+            position = slice.endIndex
+        }
+        let listed = Set(items.map(\.identifier))
+        try index.write { transaction throws(Failure) in
+            if !listing.isFirst {
+                for item in try transaction.remoteChildren(of: listing.identifier)
+                where !listed.contains(item.identifier) && !isNewer(item, than: listing) {
+                    state.missing.insert(item.identifier)
+                }
+            }
+            guard var node = try transaction.node(folder), !node.isPopulated else { return }
+            node.isPopulated = true
+            try transaction.update(node)
+        }
+        if !listing.isFirst {
+            // A large folder is not listed again and again while somebody works in it.
+            let cost = clock.uptime() - listing.started
+            if cost > .milliseconds(20), let due = state.folderDue[listing.identifier] {
+                state.folderDue[listing.identifier] = max(due, clock.uptime() + min(cost * 10, .seconds(30)))
+            }
+            for name in appeared { observer.entryChanged(in: folder, named: name) }
+        }
+    }
+
+    /// Our own operation on the item, or in its place, is under way or finished after the listing began.
+    private func isNewer(_ item: Item, than listing: Listing) -> Bool {
+        let place = Place(parent: listing.identifier, name: item.name)
+        if state.running.values.contains(where: { $0.identifier == item.identifier || $0.places.contains(place) }) { return true }
+        return state.touchedItems[item.identifier, default: -1] >= listing.operationCount
+            || state.touchedPlaces[place, default: -1] >= listing.operationCount
+    }
+
+    /// Stores one listed item; true when a placeholder was made for it.
+    private func observe(
+        _ item: Item, in folder: NodeID, _ listing: Listing, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        if !listing.isFirst && isNewer(item, than: listing) {
+            rescan(listing.identifier, after: .milliseconds(500))
+            return false
+        }
+        let synced = try transaction.synced(item.identifier)
+        if synced == nil, try transaction.entry(for: item.identifier) == nil,
+            try transaction.entry(in: folder, named: item.name) == nil
+        {
+            try insertPlaceholder(item, in: folder, transaction)
+            return true
+        }
+        try observe(item, synced: synced, transaction)
+        return false
+    }
+
+    /// Stores what the provider says of a known item.
+    func observe(_ item: Item, synced: SyncedItem?, _ transaction: borrowing Transaction) throws(Failure) {
+        if let synced, isSame(item, synced.item) {
+            if try transaction.remote(item.identifier) != nil { try transaction.setRemote(item.identifier, nil) }
+        } else {
+            try transaction.setRemote(item.identifier, .present(item))
+            state.hasDivergences = true
+        }
+    }
+
+    func isSame(_ left: Item, _ right: Item) -> Bool {
+        left.parent == right.parent && left.name == right.name && left.version == right.version && left.kind == right.kind
+            && !differs(left.metadata, right.metadata, kind: left.kind)
+    }
+
+    // MARK: Asking for single items
+
+    /// Looks at one item again, e.g. because a fetch found another version.
+    package func lookAgain(at node: NodeID) { mailbox.post { $0.refresh(node) } }
+
+    func refresh(_ node: NodeID) {
+        do throws(Failure) {
+            let identifier: ItemIdentifier? = try index.read { transaction throws(Failure) in
+                try self.identifier(of: node, transaction)
+            }
+            if let identifier { state.missing.insert(identifier) }
+        } catch {
+            logger.warning("an item could not be looked at", metadata: ["reason": "\(error.message)"])
+        }
+    }
+
+    /// Items that listings no longer show may have moved: the provider is asked before anything is believed deleted.
+    func verifyMissing() {
+        guard !state.missing.isEmpty, state.listings.isEmpty else { return }
+        let identifiers = state.missing.subtracting(state.verifying)
+        state.missing = []
+        for identifier in identifiers {
+            let reference: ItemReference?
+            do throws(Failure) {
+                reference = try index.read { transaction throws(Failure) in try self.reference(to: identifier, transaction) }
+            } catch {
+                continue
+            }
+            guard let reference else { continue }
+            state.verifying.insert(identifier)
+            let count = state.operationCount
+            Task { [provider, mailbox] in
+                do throws(ProviderError) {
+                    let item = try await provider.item(for: reference)
+                    mailbox.post { $0.verified(identifier, .success(item), count) }
+                } catch {
+                    mailbox.post { $0.verified(identifier, .failure(error), count) }
+                }
+            }
+        }
+    }
+
+    private func verified(_ identifier: ItemIdentifier, _ result: Result<Item, ProviderError>, _ count: Int) {
+        state.verifying.remove(identifier)
+        if state.running.values.contains(where: { $0.identifier == identifier }) || state.touchedItems[identifier, default: -1] >= count {
+            return
+        }
+        do throws(Failure) {
+            switch result {
+            case .success(let item):
+                try index.write { transaction throws(Failure) in
+                    try observe(item, synced: try transaction.synced(identifier), transaction)
+                }
+            case .failure(let problem) where problem.code == .notFound:
+                try index.write { transaction throws(Failure) in try transaction.setRemote(identifier, .deleted) }
+                state.hasDivergences = true
+            case .failure(let problem):
+                judge(problem)
+            }
+        } catch {
+            logger.error("an item could not be stored", metadata: ["reason": "\(error.message)"])
+        }
+    }
+
+    // MARK: The change feed
+
+    func startFeed() {
+        state.feed?.cancel()
+        state.feed = Task { [provider, mailbox, configuration] in
+            var anchor: Anchor?
+            var attempts = 0
+            while !Task.isCancelled {
+                do throws(ProviderError) {
+                    if let known = anchor {
+                        if provider.capabilities.contains(.changePush) {
+                            try await provider.waitForChanges(since: known)
+                        } else {
+                            try? await Task.sleep(for: configuration.pollInterval)
+                        }
+                        let page = try await provider.changes(since: known)
+                        anchor = page.anchor
+                        mailbox.post { $0.changed(page) }
+                    } else {
+                        anchor = try await provider.currentAnchor()
+                        mailbox.post { $0.rescanEverything() }
+                    }
+                    attempts = 0
+                } catch {
+                    if Task.isCancelled || error.code == .cancelled { return }
+                    if error.code == .anchorExpired {
+                        anchor = nil
+                        continue
+                    }
+                    attempts += 1
+                    mailbox.post { [error] in $0.judge(error) }
+                    if error.code == .offline || error.code == .authenticate { return }
+                    try? await Task.sleep(for: configuration.backoff.delay(after: attempts))
+                }
+            }
+        }
+    }
+
+    private func changed(_ page: ChangePage) {
+        do throws(Failure) {
+            try index.write { transaction throws(Failure) in
+                for item in page.updated { try observe(item, synced: try transaction.synced(item.identifier), transaction) }
+                for identifier in page.deleted where try transaction.synced(identifier) != nil {
+                    try transaction.setRemote(identifier, .deleted)
+                    state.hasDivergences = true
+                }
+            }
+        } catch {
+            logger.error("changes could not be stored", metadata: ["reason": "\(error.message)"])
+        }
+        for folder in page.foldersToList { rescan(folder) }
+    }
+}
+
+/// Runs index work inside a provider task.
+func catchingFailure<Value>(_ body: () throws(Failure) -> Value) throws(ProviderError) -> Value {
+    do throws(Failure) {
+        return try body()
+    } catch {
+        throw ProviderError(.permanent, error.message)
+    }
+}

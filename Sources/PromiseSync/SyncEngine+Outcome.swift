@@ -1,0 +1,198 @@
+import Logging
+import PromiseCore
+import PromiseIndex
+import PromiseProvider
+import PromiseSystem
+import Synchronization
+
+// Storing what became of an operation.
+
+extension SyncEngine {
+    func finished(_ operation: Operation, _ result: Result<Operation.Outcome, ProviderError>) {
+        state.running[operation.subject] = nil
+        state.operationCount += 1
+        for place in operation.places { state.touchedPlaces[place] = state.operationCount }
+        if let identifier = operation.identifier { state.touchedItems[identifier] = state.operationCount }
+        var notices = Notices()
+        do throws(Failure) {
+            switch result {
+            case .success(let outcome):
+                try index.write { transaction throws(Failure) in try store(outcome, of: operation, &notices, transaction) }
+                if case .success(.item) = result { published.withLock { $0.bytesUploaded += operation.byteCount } }
+            case .failure(let problem):
+                judge(problem)
+                try index.write { transaction throws(Failure) in
+                    if try revive(operation, problem, &notices, transaction) { return }
+                    try postpone(operation, problem, transaction)
+                }
+            }
+            send(notices)
+        } catch {
+            logger.error("an outcome could not be stored", metadata: ["reason": "\(error.message)"])
+        }
+        // A change seen while the operation ran was not believed; it is looked at now.
+        state.hasDivergences = true
+    }
+
+    private func store(
+        _ outcome: Operation.Outcome, of operation: Operation, _ notices: inout Notices, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        switch outcome {
+        case .deleted:
+            try storeDeletion(operation, transaction)
+        case .item(let item):
+            try storeItem(item, of: operation, transaction)
+        case .equal:
+            guard case .present(let item)? = try operation.identifier.flatMap({ id throws(Failure) in try transaction.remote(id) }),
+                case .compare(_, let version, _) = operation.work, item.version == version
+            else { break }
+            try settle(item, edits: operation.edits, transaction)
+            try setVersion(item.version, of: operation, transaction)
+        case .different:
+            guard case .entry(let id) = operation.subject, let entry = try transaction.entry(id),
+                let identifier = entry.identifier, case .present(let item)? = try transaction.remote(identifier)
+            else { break }
+            try keepBoth(entry, item, &notices, transaction)
+            return
+        }
+        try planAgain(operation.subject, transaction)
+    }
+
+    private func storeDeletion(_ operation: Operation, _ transaction: borrowing Transaction) throws(Failure) {
+        guard let identifier = operation.identifier else { return }
+        let parent = try transaction.synced(identifier)?.item.parent
+        try transaction.deleteSynced(identifier)
+        try transaction.setRemote(identifier, nil)
+        // A folder waits until the last thing in it is gone.
+        if let parent, var waiting = try transaction.pending(.deletion(parent)), try !transaction.hasSyncedChildren(of: parent) {
+            waiting.due = clock.now()
+            try transaction.setPending(waiting)
+        }
+    }
+
+    private func storeItem(_ item: Item, of operation: Operation, _ transaction: borrowing Transaction) throws(Failure) {
+        state.touchedItems[item.identifier] = state.operationCount
+        guard case .entry(let id) = operation.subject else { return }
+        guard var entry = try transaction.entry(id), !entry.isExcluded else {
+            // The name was removed here while the provider was told of it: now the provider is told of that.
+            try transaction.setSynced(SyncedItem(item: item, edits: operation.edits))
+            try transaction.setRemote(item.identifier, nil)
+            try remind(.deletion(item.identifier), transaction)
+            return
+        }
+        if let old = operation.identifier, old != item.identifier {
+            try transaction.deleteSynced(old)
+            try transaction.setRemote(old, nil)
+        }
+        if entry.identifier != item.identifier {
+            entry.identifier = item.identifier
+            try transaction.update(entry)
+        }
+        var agreed = item
+        if let sent = operation.sentMetadata { agreed.metadata = sent }
+        try transaction.setSynced(SyncedItem(item: agreed, edits: operation.edits))
+        try transaction.setRemote(item.identifier, nil)
+        try setVersion(item.version, of: operation, transaction)
+        if let node = operation.node { try unblock(node, transaction) }
+    }
+
+    private func setVersion(
+        _ version: ContentVersion, of operation: Operation, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard let id = operation.node, var node = try transaction.node(id), node.version != version else { return }
+        node.version = version
+        try transaction.update(node)
+    }
+
+    /// Whatever waited for this folder to exist at the provider may go on.
+    private func unblock(_ folder: NodeID, _ transaction: borrowing Transaction) throws(Failure) {
+        guard let subjects = state.blocked.removeValue(forKey: folder) else { return }
+        let now = clock.now()
+        for subject in subjects {
+            guard var row = try transaction.pending(subject) else { continue }
+            row.due = now
+            try transaction.setPending(row)
+        }
+    }
+
+    /// What was done here while the operation ran is planned after the usual quiet time; otherwise nothing is pending.
+    private func planAgain(_ subject: Pending.Subject, _ transaction: borrowing Transaction) throws(Failure) {
+        var isDone = true
+        if case .entry(let id) = subject, let entry = try transaction.entry(id), !entry.isExcluded {
+            isDone = plan(try observation(of: entry.identifier, entry, transaction)) == .nothing
+        }
+        guard !isDone, var row = try transaction.pending(subject) else {
+            try transaction.deletePending(subject)
+            return
+        }
+        row.attempts = 0
+        row.error = nil
+        row.message = nil
+        row.due = max(row.due, clock.now())
+        try transaction.setPending(row)
+    }
+
+    // MARK: Trouble
+
+    /// A folder deleted here that will not go at the provider holds something that was never known here: it comes back.
+    private func revive(
+        _ operation: Operation, _ problem: ProviderError, _ notices: inout Notices, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard problem.code == .conflict, case .deletion(let identifier) = operation.subject,
+            let synced = try transaction.synced(identifier), synced.item.kind == .folder, let parent = synced.item.parent,
+            let pending = try transaction.pending(operation.subject), pending.attempts >= 2,
+            let folder = try node(for: parent, transaction), try transaction.entry(in: folder, named: synced.item.name) == nil
+        else { return false }
+        try transaction.deletePending(operation.subject)
+        try insertPlaceholder(synced.item, in: folder, transaction)
+        notices.entries.append((folder, synced.item.name))
+        logger.notice("a folder deleted here came back: it holds something new at the provider")
+        return true
+    }
+
+    private func postpone(_ operation: Operation, _ problem: ProviderError, _ transaction: borrowing Transaction) throws(Failure) {
+        guard var row = try transaction.pending(operation.subject) else { return }
+        let now = clock.now()
+        row.attempts += 1
+        let backoff = configuration.backoff.delay(after: row.attempts)
+        switch problem.code {
+        case .sourceChanged:
+            row.attempts = 0
+            row.due = now.advanced(by: configuration.uploadDelay)
+        case .cancelled, .offline:
+            row.attempts -= 1
+            row.due = now.advanced(by: .seconds(1))
+        case .conflict, .notFound, .stale:
+            // The provider is not as we believed: look, then plan again.
+            lookAround(operation)
+            row.due = now.advanced(by: row.attempts < 5 ? .milliseconds(300) : backoff)
+        case .retryAfter(let delay):
+            row.due = now.advanced(by: max(delay, .milliseconds(100)))
+        case .retry:
+            row.due = now.advanced(by: backoff)
+        default:
+            row.due = now.advanced(by: max(backoff, .seconds(30)))
+        }
+        let isTrouble = row.attempts >= 3 || problem.code == .permanent || problem.code == .refused || problem.code == .outOfSpace
+        row.error = isTrouble ? problem.failure.code : nil
+        row.message = problem.message
+        try transaction.setPending(row)
+        logger.debug("the provider could not be told", metadata: ["kind": "\(operation.kind)", "reason": "\(problem.message)"])
+    }
+
+    private func lookAround(_ operation: Operation) {
+        if let identifier = operation.identifier { state.missing.insert(identifier) }
+        for place in operation.places { rescan(place.parent, after: .zero) }
+    }
+}
+
+extension Operation {
+    /// What the provider was asked to keep.
+    var sentMetadata: Metadata? {
+        switch work {
+        case .create(let item, _, _): item.metadata
+        case .modify(_, let changes, _, _): changes.metadata
+        case .delete, .compare: nil
+        }
+    }
+}

@@ -1,0 +1,211 @@
+import PromiseContent
+import PromiseCore
+import PromiseIndex
+import PromiseProvider
+import PromiseSystem
+
+// Telling the provider of what was done here.
+
+extension SyncEngine {
+    /// What pending work amounts to, once planned.
+    private enum Prepared {
+        case start(Operation)
+        /// The trees agree already.
+        case done
+        /// Something else has to happen first.
+        case later(Duration)
+    }
+
+    /// A file that stays open for writing is sent when it has been quiet for this long.
+    static let quietPeriod = Duration.seconds(10)
+    /// Work that waits for other work is looked at again at the latest after this long.
+    private static let blockedDelay = Duration.milliseconds(250)
+
+    func startOperations() throws(Failure) {
+        let free = configuration.operationsMax - state.running.count
+        guard free > 0 else { return }
+        let now = clock.now()
+        let due = try index.read { transaction throws(Failure) in
+            try transaction.duePending(at: now, limit: configuration.operationsMax * 8)
+        }
+        var notices = Notices()
+        for pending in due where state.running.count < configuration.operationsMax && state.running[pending.subject] == nil {
+            let prepared = try index.write { transaction throws(Failure) in
+                let prepared = try prepare(pending, &notices, transaction)
+                switch prepared {
+                case .done:
+                    try transaction.deletePending(pending.subject)
+                case .later(let delay):
+                    guard var row = try transaction.pending(pending.subject) else { break }
+                    row.due = clock.now().advanced(by: delay)
+                    try transaction.setPending(row)
+                case .start:
+                    break
+                }
+                return prepared
+            }
+            if case .start(let operation) = prepared { start(operation) }
+        }
+        send(notices)
+    }
+
+    private func start(_ operation: Operation) {
+        var running = operation
+        running.task = Task { [provider, mailbox] in
+            let result = await operation.run(provider)
+            mailbox.post { $0.finished(operation, result) }
+        }
+        state.running[operation.subject] = running
+    }
+
+    private func prepare(
+        _ pending: Pending, _ notices: inout Notices, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Prepared {
+        switch pending.subject {
+        case .deletion(let identifier): try prepareDeletion(identifier, &notices, transaction)
+        case .entry(let id): try prepareEntry(id, pending, &notices, transaction)
+        }
+    }
+
+    // MARK: Deletions
+
+    private func prepareDeletion(
+        _ identifier: ItemIdentifier, _ notices: inout Notices, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Prepared {
+        if try transaction.entry(for: identifier) != nil { return .done }
+        guard case .deleteRemote(let base) = plan(try observation(of: identifier, nil, transaction)) else {
+            // The provider has news of the item: those are followed first.
+            _ = try follow(identifier, depth: 0, &notices, transaction)
+            return .done
+        }
+        if base.kind == .folder, try transaction.hasSyncedChildren(of: identifier) { return .later(SyncEngine.blockedDelay * 4) }
+        guard let reference = try self.reference(to: identifier, transaction) else { return .done }
+        let place = base.parent.map { Place(parent: $0, name: base.name) }
+        return .start(
+            Operation(
+                subject: .deletion(identifier), work: .delete(reference, base: base.kind == .folder ? nil : base.version),
+                kind: .delete, identifier: identifier, node: nil, edits: 0, places: place.map { [$0] } ?? [], byteCount: 0))
+    }
+
+    // MARK: Entries
+
+    private func prepareEntry(
+        _ id: EntryID, _ pending: Pending, _ notices: inout Notices, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Prepared {
+        guard let entry = try transaction.entry(id), !entry.isExcluded, let node = try transaction.node(entry.node),
+            node.kind.isStorable
+        else { return .done }
+        if let identifier = entry.identifier, try transaction.remote(identifier) != nil {
+            guard try follow(identifier, depth: 0, &notices, transaction) else { return .later(SyncEngine.blockedDelay) }
+            guard let current = try transaction.entry(id) else { return .done }
+            return try prepareKnown(current, pending, &notices, transaction)
+        }
+        return try prepareKnown(entry, pending, &notices, transaction)
+    }
+
+    private func prepareKnown(
+        _ entry: Entry, _ pending: Pending, _ notices: inout Notices, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Prepared {
+        guard let node = try transaction.node(entry.node) else { return .done }
+        let observation = try observation(of: entry.identifier, entry, transaction)
+        switch plan(observation) {
+        case .keepBoth(let item):
+            return try prepareConflict(entry, node, item, &notices, transaction)
+        case .create:
+            return try prepareCreation(entry, node, pending, transaction)
+        case .push(let content, let place, let metadata):
+            guard let synced = observation.synced else { return .done }
+            return try prepareChange(entry, node, synced, content: content, place: place, metadata: metadata, pending, transaction)
+        default:
+            return .done
+        }
+    }
+
+    private func prepareCreation(
+        _ entry: Entry, _ node: Node, _ pending: Pending, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Prepared {
+        guard let parent = try identifier(of: entry.parent, transaction) else {
+            state.blocked[entry.parent, default: []].insert(pending.subject)
+            return .later(.seconds(5))
+        }
+        if try transaction.unboundSynced(in: parent, named: entry.name) != nil { return .later(SyncEngine.blockedDelay) }
+        guard let folder = try reference(to: parent, transaction) else { return .later(.seconds(1)) }
+        var source: UploadSource?
+        if node.kind == .file {
+            if let delay = try waitForContent(node, pending) { return .later(delay) }
+            source = try UploadSource(content, node: node.id, generation: node.generation)
+        }
+        let item = NewItem(name: entry.name, kind: node.kind, metadata: Metadata(node), target: node.target)
+        return .start(
+            Operation(
+                subject: pending.subject, work: .create(item, in: folder, source), kind: .create, identifier: nil, node: node.id,
+                edits: node.edits, places: [Place(parent: parent, name: entry.name)], byteCount: source?.size ?? 0))
+    }
+
+    private func prepareChange(
+        _ entry: Entry, _ node: Node, _ synced: Item, content hasContent: Bool, place: Bool, metadata: Bool, _ pending: Pending,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) -> Prepared {
+        guard let reference = try self.reference(to: synced.identifier, transaction) else { return .later(.seconds(1)) }
+        var changes = ItemChanges()
+        var places: [Place] = synced.parent.map { [Place(parent: $0, name: synced.name)] } ?? []
+        if place {
+            guard let parent = try identifier(of: entry.parent, transaction) else {
+                state.blocked[entry.parent, default: []].insert(pending.subject)
+                return .later(.seconds(5))
+            }
+            if try transaction.unboundSynced(in: parent, named: entry.name) != nil { return .later(SyncEngine.blockedDelay) }
+            guard let folder = try self.reference(to: parent, transaction) else { return .later(.seconds(1)) }
+            changes.place = (folder, entry.name)
+            places.append(Place(parent: parent, name: entry.name))
+        }
+        if metadata || hasContent { changes.metadata = Metadata(node) }
+        var source: UploadSource?
+        if hasContent && node.kind == .link {
+            changes.target = node.target
+        } else if hasContent {
+            if let delay = try waitForContent(node, pending) {
+                // A move need not wait for the content.
+                guard place else { return .later(delay) }
+                changes.metadata = nil
+            } else {
+                source = try UploadSource(content, node: node.id, generation: node.generation)
+            }
+        }
+        let edits = source == nil && node.kind == .file ? try transaction.synced(synced.identifier)?.edits ?? node.edits : node.edits
+        return .start(
+            Operation(
+                subject: pending.subject, work: .modify(reference, changes, source, base: synced.version),
+                kind: hasContent ? .upload : place ? .move : .metadata, identifier: synced.identifier, node: node.id, edits: edits,
+                places: places, byteCount: source?.size ?? 0))
+    }
+
+    /// nil when the content may be sent now.
+    private func waitForContent(_ node: Node, _ pending: Pending) throws(Failure) -> Duration? {
+        if node.content != .whole {
+            hydrator.hydrateInBackground(node.id)
+            return .seconds(1)
+        }
+        guard node.isOpenForWriting, !state.isDraining else { return nil }
+        guard let status = try content.status(node.id, node.generation) else { return nil }
+        let quiet = Duration.nanoseconds(clock.now().rawValue - status.modificationTime.rawValue)
+        return quiet >= SyncEngine.quietPeriod ? nil : SyncEngine.quietPeriod - quiet
+    }
+
+    private func prepareConflict(
+        _ entry: Entry, _ node: Node, _ item: Item, _ notices: inout Notices, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Prepared {
+        // After a crash our own upload may be what looks like somebody else's edit, so equal contents are no conflict.
+        if node.kind == .file, node.content == .whole, let reference = try self.reference(to: item.identifier, transaction) {
+            let source = try UploadSource(content, node: node.id, generation: node.generation)
+            if source.size == item.size {
+                return .start(
+                    Operation(
+                        subject: .entry(entry.id), work: .compare(reference, item.version, source), kind: .compare,
+                        identifier: item.identifier, node: node.id, edits: node.edits, places: [], byteCount: source.size))
+            }
+        }
+        try keepBoth(entry, item, &notices, transaction)
+        return .done
+    }
+}

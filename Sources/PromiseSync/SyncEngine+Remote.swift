@@ -1,0 +1,357 @@
+import Glibc
+import Logging
+import PromiseContent
+package import PromiseCore
+package import PromiseIndex
+import PromiseProvider
+import PromiseSystem
+
+// Making the local tree follow what the provider says.
+
+/// What programs must be told after a transaction is committed.
+struct Notices {
+    var entries: [(parent: NodeID, name: FileName)] = []
+    var nodes: [(node: NodeID, content: Bool)] = []
+    var removedContent: [(node: NodeID, generation: Generation)] = []
+    var hydrate: [NodeID] = []
+    var discarded: [NodeID] = []
+}
+
+extension SyncEngine {
+    private static let divergencesPerTurn = 256
+
+    /// Works off the differences between the provider and what was last agreed on.
+    func applyDivergences() throws(Failure) {
+        guard state.hasDivergences else { return }
+        let batch = try index.read { transaction throws(Failure) in
+            try transaction.divergences(limit: SyncEngine.divergencesPerTurn)
+        }
+        var progressed = false
+        for (identifier, _) in batch {
+            if state.running.values.contains(where: { $0.identifier == identifier }) { continue }
+            if try apply(identifier) { progressed = true }
+        }
+        state.hasDivergences = progressed && !batch.isEmpty
+        if state.hasDivergences { mailbox.wake() }
+    }
+
+    /// One item; true when its difference is gone or has become pending work.
+    private func apply(_ identifier: ItemIdentifier) throws(Failure) -> Bool {
+        var notices = Notices()
+        // A file that a program has open while its content is replaced: the table of open files is asked inside.
+        let done = try index.write { transaction throws(Failure) in try follow(identifier, depth: 0, &notices, transaction) }
+        send(notices)
+        return done
+    }
+
+    func send(_ notices: Notices) {
+        for node in notices.discarded { hydrator.discard(node, because: Failure(.stale, "the provider has another version now")) }
+        for (node, generation) in notices.removedContent {
+            do throws(Failure) {
+                try content.remove(node, generation)
+            } catch {
+                logger.warning("a content file could not be removed", metadata: ["node": "\(node)", "reason": "\(error.message)"])
+            }
+        }
+        for (parent, name) in notices.entries { observer.entryChanged(in: parent, named: name) }
+        for (node, content) in notices.nodes { observer.nodeChanged(node, content: content) }
+        notices.hydrate.forEach(hydrator.hydrateInBackground)
+    }
+
+    /// Plans and carries out local steps until none is left; true unless the item must wait.
+    func follow(
+        _ identifier: ItemIdentifier, depth: Int, _ notices: inout Notices, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard depth < 64 else { return false }
+        for _ in 0..<16 {
+            let entry = try transaction.entry(for: identifier)
+            let observation = try observation(of: identifier, entry, transaction)
+            switch plan(observation) {
+            case .nothing:
+                return true
+            case .settle(let item):
+                try settle(item, edits: nil, transaction)
+            case .forget:
+                try transaction.deleteSynced(identifier)
+                try transaction.setRemote(identifier, nil)
+                try transaction.deletePending(.deletion(identifier))
+            case .insertLocal(let item):
+                return try insertLocal(item, depth: depth, &notices, transaction)
+            case .removeLocal:
+                guard let entry else { return false }
+                try removeLocal(entry, &notices, transaction)
+            case .moveLocal(let item):
+                guard let entry, try moveLocal(entry, to: item, depth: depth, &notices, transaction) else { return false }
+            case .replaceContent(let item):
+                guard let entry else { return false }
+                try replaceContent(of: entry, with: item, &notices, transaction)
+            case .updateMetadata(let item):
+                guard let entry else { return false }
+                try updateMetadata(of: entry, from: item, &notices, transaction)
+            case .detach:
+                guard let entry else { return false }
+                try detach(entry, transaction)
+                return true
+            case .keepBoth, .create, .push:
+                guard let entry else { return false }
+                try remind(.entry(entry.id), transaction)
+                return true
+            case .deleteRemote:
+                try remind(.deletion(identifier), transaction)
+                return true
+            }
+        }
+        return false
+    }
+
+    func observation(
+        of identifier: ItemIdentifier?, _ entry: Entry?, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Observation {
+        let synced = try identifier.flatMap { identifier throws(Failure) in try transaction.synced(identifier) }
+        let remote = try identifier.flatMap { identifier throws(Failure) in try transaction.remote(identifier) }
+        guard let entry, let node = try transaction.node(entry.node) else {
+            return Observation(local: nil, synced: synced?.item, remote: remote)
+        }
+        let isEdited =
+            switch node.kind {
+            case .file: synced.map { $0.edits != node.edits } ?? true
+            case .link: synced.map { $0.item.target != node.target } ?? true
+            default: false
+            }
+        let local = Observation.Local(
+            parent: try self.identifier(of: entry.parent, transaction), name: entry.name, kind: node.kind, isEdited: isEdited,
+            metadata: Metadata(node))
+        return Observation(local: local, synced: synced?.item, remote: remote)
+    }
+
+    /// Both sides agree on `item` now. `edits`: the node's edits that the provider has; nil: as before.
+    func settle(_ item: Item, edits: UInt64?, _ transaction: borrowing Transaction) throws(Failure) {
+        let before = try transaction.synced(item.identifier)?.edits ?? 0
+        try transaction.setSynced(SyncedItem(item: item, edits: edits ?? before))
+        try transaction.setRemote(item.identifier, nil)
+    }
+
+    /// Makes sure that pending work is planned again soon.
+    func remind(_ subject: Pending.Subject, _ transaction: borrowing Transaction) throws(Failure) {
+        if try transaction.pending(subject) == nil {
+            try transaction.setPending(Pending(subject: subject, since: clock.now(), due: clock.now()))
+        }
+    }
+
+    // MARK: Steps
+
+    @discardableResult
+    func insertPlaceholder(_ item: Item, in folder: NodeID, _ transaction: borrowing Transaction) throws(Failure) -> Entry {
+        var node = Node(placeholderFor: item)
+        if let parent = try transaction.node(folder), parent.pin != .automatic { node.pin = parent.pin }
+        node = try transaction.insert(node)
+        let entry = try transaction.insertEntry(in: folder, named: item.name, node: node.id, identifier: item.identifier)
+        try transaction.setSynced(SyncedItem(item: item, edits: 0))
+        if try transaction.remote(item.identifier) != nil { try transaction.setRemote(item.identifier, nil) }
+        try transaction.record(.created, node: node.id, parent: folder, name: item.name)
+        return entry
+    }
+
+    private func insertLocal(
+        _ item: Item, depth: Int, _ notices: inout Notices, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard let parent = item.parent else { return false }
+        if try transaction.remote(parent) != nil { _ = try follow(parent, depth: depth + 1, &notices, transaction) }
+        guard let folder = try node(for: parent, transaction), try transaction.node(folder)?.isPopulated == true else {
+            // Its folder is not known here: the item will be met when the folder is listed.
+            try transaction.deleteSynced(item.identifier)
+            try transaction.setRemote(item.identifier, nil)
+            try transaction.deletePending(.deletion(item.identifier))
+            return true
+        }
+        if let taken = try transaction.entry(in: folder, named: item.name) {
+            if try takeOver(taken, by: item, &notices, transaction) { return try follow(item.identifier, depth: depth + 1, &notices, transaction) }
+            guard try clear(taken, depth: depth, &notices, transaction) else { return false }
+        }
+        try transaction.deletePending(.deletion(item.identifier))
+        let entry = try insertPlaceholder(item, in: folder, transaction)
+        notices.entries.append((folder, item.name))
+        if try transaction.node(entry.node)?.pin == .pinned { notices.hydrate.append(entry.node) }
+        return true
+    }
+
+    /// A name here meets a new item of the same name there. True when they are one and the same document from now on.
+    private func takeOver(
+        _ entry: Entry, by item: Item, _ notices: inout Notices, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard var node = try transaction.node(entry.node), node.kind == item.kind, !entry.isExcluded else { return false }
+        var entry = entry
+        if let old = entry.identifier {
+            // Another program replaced the file by renaming a new one over it: the same document, edited.
+            guard node.kind == .file, case .deleted? = try transaction.remote(old) else { return false }
+            let synced = try transaction.synced(old)
+            try transaction.deleteSynced(old)
+            try transaction.setRemote(old, nil)
+            entry.identifier = item.identifier
+            try transaction.update(entry)
+            if let synced {
+                var base = item
+                base.version = synced.item.version
+                base.metadata = synced.item.metadata
+                try transaction.setSynced(SyncedItem(item: base, edits: synced.edits))
+                try transaction.setRemote(item.identifier, .present(item))
+            }
+            return true
+        }
+        // Made on both sides. What the common base was is unknown, so that differing contents are a conflict.
+        entry.identifier = item.identifier
+        try transaction.update(entry)
+        var base = item
+        if node.kind == .file {
+            base.version = ContentVersion("")
+            node.edits += 1
+            try transaction.update(node)
+        } else if node.kind == .link, node.target != item.target {
+            base.version = ContentVersion("")
+            base.target = nil
+        }
+        try transaction.setSynced(SyncedItem(item: base, edits: 0))
+        try transaction.setRemote(item.identifier, .present(item))
+        if node.kind == .folder { rescan(item.identifier) }
+        return true
+    }
+
+    /// Makes a name free for an item of the provider; false when that must wait.
+    private func clear(
+        _ taken: Entry, depth: Int, _ notices: inout Notices, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        if let identifier = taken.identifier, try transaction.remote(identifier) != nil {
+            // It is on its way elsewhere at the provider, too.
+            _ = try follow(identifier, depth: depth + 1, &notices, transaction)
+            if try transaction.entry(in: taken.parent, named: taken.name) == nil { return true }
+        }
+        guard let entry = try transaction.entry(in: taken.parent, named: taken.name) else { return true }
+        try moveAside(entry, conflictsWith: nil, &notices, transaction)
+        return true
+    }
+
+    /// Gives an entry a conflict name in its folder.
+    func moveAside(
+        _ entry: Entry, conflictsWith: ItemIdentifier?, _ notices: inout Notices, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        var moved = entry
+        moved.name = try freeConflictName(for: entry.name, in: entry.parent, transaction)
+        moved.conflictsWith = conflictsWith
+        try transaction.update(moved)
+        try transaction.record(.moved, node: entry.node, parent: entry.parent, name: moved.name)
+        if !moved.isExcluded { try remind(.entry(moved.id), transaction) }
+        notices.entries.append((entry.parent, entry.name))
+        notices.entries.append((entry.parent, moved.name))
+    }
+
+    func freeConflictName(
+        for name: FileName, in parent: NodeID, _ transaction: borrowing Transaction
+    ) throws(Failure) -> FileName {
+        let date = dateText(clock.now())
+        var attempt = 1
+        while true {
+            let candidate = conflictName(of: name, host: configuration.hostName, date: date, attempt: attempt)
+            if try transaction.entry(in: parent, named: candidate) == nil { return candidate }
+            attempt += 1
+        }
+    }
+
+    private func moveLocal(
+        _ entry: Entry, to item: Item, depth: Int, _ notices: inout Notices, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard let parent = item.parent else { return false }
+        if try transaction.remote(parent) != nil { _ = try follow(parent, depth: depth + 1, &notices, transaction) }
+        guard let folder = try node(for: parent, transaction), try transaction.node(folder)?.isPopulated == true else {
+            // Moved to where nothing is known yet. Content that exists only here must not go with it.
+            if try removeLocal(entry, &notices, transaction) {
+                try transaction.deleteSynced(item.identifier)
+                try transaction.setRemote(item.identifier, nil)
+            }
+            return true
+        }
+        // A folder that moved below itself by two moves on two sides: the provider's tree has no cycle, so ours waits.
+        if try isInside(folder, entry.node, transaction) { return false }
+        if let taken = try transaction.entry(in: folder, named: item.name), taken.id != entry.id {
+            guard try clear(taken, depth: depth, &notices, transaction) else { return false }
+        }
+        var moved = entry
+        moved.parent = folder
+        moved.name = item.name
+        try transaction.update(moved)
+        try transaction.record(.moved, node: entry.node, parent: folder, name: item.name)
+        notices.entries.append((entry.parent, entry.name))
+        notices.entries.append((folder, item.name))
+        if var synced = try transaction.synced(item.identifier) {
+            synced.item.parent = item.parent
+            synced.item.name = item.name
+            try transaction.setSynced(synced)
+        }
+        return true
+    }
+
+    private func isInside(_ folder: NodeID, _ node: NodeID, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
+        var current = folder
+        for _ in 0..<4096 {
+            if current == node { return true }
+            guard current != .root, let parent = try transaction.entries(of: current).first?.parent else { return false }
+            current = parent
+        }
+        return true
+    }
+
+    private func updateMetadata(
+        of entry: Entry, from item: Item, _ notices: inout Notices, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard var node = try transaction.node(entry.node) else { return }
+        node.take(item.metadata)
+        node.changeTime = clock.now()
+        try transaction.update(node)
+        try settle(item, edits: nil, transaction)
+        try transaction.record(.modified, node: node.id, parent: entry.parent, name: entry.name)
+        notices.nodes.append((node.id, false))
+    }
+
+    /// Deleted there, edited here: it goes on as a new item.
+    private func detach(_ entry: Entry, _ transaction: borrowing Transaction) throws(Failure) {
+        guard let identifier = entry.identifier else { return }
+        var entry = entry
+        entry.identifier = nil
+        try transaction.update(entry)
+        try transaction.deleteSynced(identifier)
+        try transaction.setRemote(identifier, nil)
+        try remind(.entry(entry.id), transaction)
+    }
+}
+
+extension Metadata {
+    package init(_ node: Node) {
+        self.init(mode: node.mode, owner: node.owner, group: node.group, modificationTime: node.modificationTime)
+    }
+}
+
+extension Node {
+    /// A node for an item whose content is not local. The id is assigned by the index.
+    init(placeholderFor item: Item) {
+        self.init(
+            id: .root, kind: item.kind, mode: item.metadata.mode, owner: item.metadata.owner, group: item.metadata.group,
+            size: item.size, time: item.metadata.modificationTime, content: .absent, version: item.version)
+        target = item.target
+        lastUse = item.metadata.modificationTime
+    }
+
+    mutating func take(_ metadata: Metadata) {
+        mode = metadata.mode
+        owner = metadata.owner
+        group = metadata.group
+        modificationTime = metadata.modificationTime
+    }
+}
+
+/// `2026-11-21`, in local time, for the names of conflict versions.
+private func dateText(_ time: Timestamp) -> String {
+    var seconds = time_t(time.seconds)
+    var parts = tm()
+    localtime_r(&seconds, &parts)
+    func padded(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
+    return "\(parts.tm_year + 1900)-\(padded(parts.tm_mon + 1))-\(padded(parts.tm_mday))"
+}

@@ -1,0 +1,236 @@
+package import Logging
+package import PromiseContent
+package import PromiseCore
+package import PromiseIndex
+package import PromiseProvider
+package import PromiseSystem
+import Synchronization
+
+/// Brings the local tree and the provider together: lists folders, follows changes, tells the provider of local edits,
+/// keeps both versions of a conflict, evicts.
+///
+/// All decisions are made on one thread, from what the index says; provider calls are tasks whose outcomes come back as
+/// messages. Nothing but observations is stored, so the engine may die at any point.
+package final class SyncEngine: Sendable {
+    package struct Configuration: Sendable {
+        package var uploadDelay: Duration
+        package var pollInterval: Duration
+        package var cacheLimit: UInt64?
+        /// In the names of conflict versions.
+        package var hostName: String
+        package var operationsMax = 8
+        package var listingsMax = 4
+        package var backoff = Backoff()
+
+        package init(uploadDelay: Duration, pollInterval: Duration, cacheLimit: UInt64?, hostName: String) {
+            self.uploadDelay = uploadDelay
+            self.pollInterval = pollInterval
+            self.cacheLimit = cacheLimit
+            self.hostName = hostName
+        }
+    }
+
+    package enum Connection: Hashable, Sendable {
+        case online
+        case offline(String)
+        /// Reachable, but it refuses us: credentials or permissions.
+        case failing(String)
+    }
+
+    /// What other threads may look at.
+    struct Published {
+        var connection = Connection.online
+        var uploading: Set<NodeID> = []
+        var runningSubjects: Set<Pending.Subject> = []
+        var bytesUploaded: UInt64 = 0
+        /// Folder listings, rescans and verifications not finished yet.
+        var isLooking = false
+    }
+
+    /// Owned by the engine's thread.
+    struct State {
+        var running: [Pending.Subject: Operation] = [:]
+        var listings: [NodeID: Listing] = [:]
+        /// Folders to list again, and when at the earliest (uptime).
+        var folderDue: [ItemIdentifier: Duration] = [:]
+        /// Items that a listing no longer showed, to be asked for one by one.
+        var missing: Set<ItemIdentifier> = []
+        var verifying: Set<ItemIdentifier> = []
+        /// What our own operations changed, and when: listings older than that are not believed about it.
+        var touchedItems: [ItemIdentifier: Int] = [:]
+        var touchedPlaces: [Place: Int] = [:]
+        var operationCount = 0
+        /// Subjects that wait for a folder to be made at the provider.
+        var blocked: [NodeID: Set<Pending.Subject>] = [:]
+        var hasDivergences = true
+        var probeAttempts = 0
+        var isProbing = false
+        var feed: Task<Void, Never>?
+        var lastEvictionCheck: Duration = .zero
+        /// Somebody waits for the provider to have everything: quiet times are cut short.
+        var isDraining = false
+    }
+
+    struct Place: Hashable {
+        var parent: ItemIdentifier
+        var name: FileName
+    }
+
+    let index: Index
+    let content: ContentStore
+    let provider: any Provider
+    let clock: any TimeSource
+    let logger: Logger
+    let configuration: Configuration
+    let rootIdentifier: ItemIdentifier
+    let mailbox = Mailbox()
+    let published = Mutex(Published())
+    package let hydrator: Hydrator
+
+    // Unsafe because only the engine's thread touches it, from `run()` on; a thread is not an isolation domain to Swift.
+    nonisolated(unsafe) var state = State()
+    // Unsafe because it is set once, in `start`, before the engine's thread exists.
+    nonisolated(unsafe) var observer: (any LocalTreeObserver)!
+    private let thread = Mutex<OwnedThread?>(nil)
+    /// Uptime, in nanoseconds, when the engine looks for work again by itself.
+    private let nextLook = Atomic<Int64>(0)
+
+    /// The index must know the root item (setting `root.identifier`).
+    package init(
+        index: Index, content: ContentStore, provider: any Provider, clock: any TimeSource, rootIdentifier: ItemIdentifier,
+        configuration: Configuration, logger: Logger
+    ) {
+        self.index = index
+        self.content = content
+        self.provider = provider
+        self.clock = clock
+        self.rootIdentifier = rootIdentifier
+        self.configuration = configuration
+        self.logger = logger
+        hydrator = Hydrator(
+            index: index, content: content, provider: provider, clock: clock, logger: logger,
+            onTrouble: { [mailbox] node, problem in mailbox.post { $0.fetchTroubled(node, problem) } },
+            onCompletion: { [mailbox] node in mailbox.post { $0.hydrationCompleted(node) } })
+    }
+
+    // MARK: Life
+
+    /// `isConnected`: the provider answered just now.
+    package func start(observer: any LocalTreeObserver, isConnected: Bool) {
+        self.observer = observer
+        if !isConnected { mailbox.post { $0.lostConnection("the provider could not be reached at the start") } }
+        mailbox.post { engine in
+            engine.rescanEverything()
+            engine.startFeed()
+        }
+        thread.withLock { $0 = OwnedThread(name: "sync-engine") { [self] in run() } }
+    }
+
+    /// Ends the engine's thread; operations under way are cancelled, what they would have told stays pending.
+    package func stop() {
+        mailbox.post { engine in
+            engine.state.feed?.cancel()
+            engine.state.running.values.forEach { $0.task?.cancel() }
+            engine.state.listings.values.forEach { $0.task?.cancel() }
+        }
+        mailbox.close()
+        let thread = thread.withLock { thread in
+            defer { thread = nil }
+            return thread
+        }
+        thread?.join()
+        hydrator.failAll(Failure(.interrupted, "the file system is being unmounted"))
+    }
+
+    private func run() {
+        var timeout: Duration? = .zero
+        while let messages = mailbox.take(timeout: timeout) {
+            messages.forEach { $0(self) }
+            // Until the look is over nobody can rely on it to see what is being added.
+            nextLook.store(.max, ordering: .sequentiallyConsistent)
+            timeout = lookForWork()
+            nextLook.store(timeout.map { (clock.uptime() + $0).nanoseconds } ?? .max, ordering: .sequentiallyConsistent)
+        }
+    }
+
+    /// Does what is due and says when to look again; nil: when somebody calls.
+    private func lookForWork() -> Duration? {
+        do throws(Failure) {
+            evictIfNeeded()
+            try applyDivergences()
+            guard isOnline else {
+                publishActivity()
+                return nextEvictionCheck
+            }
+            startListings()
+            verifyMissing()
+            try startOperations()
+            publishActivity()
+            return try nextDue()
+        } catch {
+            logger.error("sync could not go on", metadata: ["reason": "\(error.message)"])
+            return .seconds(5)
+        }
+    }
+
+    private func nextDue() throws(Failure) -> Duration? {
+        var candidates: [Duration] = []
+        if let next = nextEvictionCheck { candidates.append(next) }
+        if state.running.count < configuration.operationsMax,
+            let due = try index.read({ transaction throws(Failure) in try transaction.nextPendingDue() })
+        {
+            // Work that is due but runs already must not make the engine spin.
+            candidates.append(max(.nanoseconds(due.rawValue - clock.now().rawValue), .milliseconds(state.running.isEmpty ? 5 : 50)))
+        }
+        if state.listings.count < configuration.listingsMax, let due = state.folderDue.values.min() {
+            candidates.append(max(due - clock.uptime(), .milliseconds(1)))
+        }
+        return candidates.min()
+    }
+
+    private func publishActivity() {
+        let subjects = Set(state.running.keys)
+        let uploading = Set(state.running.values.compactMap(\.node))
+        let isLooking = !state.listings.isEmpty || !state.folderDue.isEmpty || !state.verifying.isEmpty || !state.missing.isEmpty
+        published.withLock { published in
+            published.runningSubjects = subjects
+            published.uploading = uploading
+            published.isLooking = isLooking
+        }
+    }
+
+    // MARK: What others ask
+
+    package var connection: Connection { published.withLock { $0.connection } }
+    package var bytesUploaded: UInt64 { published.withLock { $0.bytesUploaded } }
+    package var uploadingCount: Int { published.withLock { $0.runningSubjects.count } }
+    package func isUploading(_ node: NodeID) -> Bool { published.withLock { $0.uploading.contains(node) } }
+    package func isRunning(_ subject: Pending.Subject) -> Bool { published.withLock { $0.runningSubjects.contains(subject) } }
+
+    /// The index has new pending work, due at `uploadDue`. Wakes the engine only if it would sleep longer than that.
+    package func notePending() {
+        let due = (clock.uptime() + configuration.uploadDelay).nanoseconds
+        if nextLook.load(ordering: .relaxed) > due { mailbox.wake() }
+    }
+
+    /// When a change made now is to be told to the provider.
+    package var uploadDue: Timestamp { clock.now().advanced(by: configuration.uploadDelay) }
+
+    // MARK: Identifiers and nodes
+
+    func node(for identifier: ItemIdentifier, _ transaction: borrowing Transaction) throws(Failure) -> NodeID? {
+        if identifier == rootIdentifier { return .root }
+        return try transaction.entry(for: identifier)?.node
+    }
+
+    /// The provider's name of a folder or of a node's first name; nil while the provider has none. Within a transaction.
+    package func identifier(of node: NodeID, _ transaction: borrowing Transaction) throws(Failure) -> ItemIdentifier? {
+        if node == .root { return rootIdentifier }
+        return try transaction.entries(of: node).first?.identifier
+    }
+
+    func reference(to identifier: ItemIdentifier, _ transaction: borrowing Transaction) throws(Failure) -> ItemReference? {
+        guard let path = try transaction.remotePath(of: identifier) else { return nil }
+        return ItemReference(identifier: identifier, path: path)
+    }
+}

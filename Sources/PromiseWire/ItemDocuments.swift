@@ -1,0 +1,149 @@
+/// `GET /v1/status`: one domain.
+public struct StatusDocument: Codable, Sendable, Equatable {
+    public var name: String
+    /// As given to `mount`: `folder:/path`.
+    public var provider: String
+    public var capabilities: [String]
+    /// For people: what is not UTF-8 is escaped.
+    public var mountPoint: String
+    /// Percent-encoded bytes.
+    public var mountPointBytes: String
+    public var stateFolder: String
+    public var stateFolderBytes: String
+    public var processID: Int32
+    /// `online`, `offline`, `connecting` or `failing`.
+    public var connection: String
+    /// Why it is not online.
+    public var connectionMessage: String?
+    /// `device` or `io_uring`.
+    public var transport: String
+    public var hasPassthrough: Bool
+    /// Why there is no passthrough.
+    public var passthroughMessage: String?
+    public var isReadOnly: Bool
+    public var nodes: Int
+    public var placeholders: Int
+    /// Items whose changes the provider has not seen.
+    public var pending: Int
+    public var failing: Int
+    public var uploading: Int
+    public var downloading: Int
+    /// Since this daemon started, as `bytesUploaded`.
+    public var bytesFetched: UInt64
+    public var bytesUploaded: UInt64
+    /// Bytes of content kept here.
+    public var cacheBytes: UInt64
+    public var cacheLimit: UInt64?
+    /// Bytes, where the provider says so.
+    public var quotaTotal: UInt64?
+    public var quotaAvailable: UInt64?
+    public var openFiles: Int
+
+    public init(
+        name: String, provider: String, capabilities: [String], mountPoint: String, mountPointBytes: String,
+        stateFolder: String, stateFolderBytes: String, processID: Int32, connection: String,
+        connectionMessage: String? = nil, transport: String, hasPassthrough: Bool, passthroughMessage: String? = nil,
+        isReadOnly: Bool, nodes: Int, placeholders: Int, pending: Int, failing: Int, uploading: Int, downloading: Int,
+        bytesFetched: UInt64, bytesUploaded: UInt64, cacheBytes: UInt64, cacheLimit: UInt64? = nil,
+        quotaTotal: UInt64? = nil, quotaAvailable: UInt64? = nil, openFiles: Int
+    ) {
+        self.name = name
+        self.provider = provider
+        self.capabilities = capabilities
+        self.mountPoint = mountPoint
+        self.mountPointBytes = mountPointBytes
+        self.stateFolder = stateFolder
+        self.stateFolderBytes = stateFolderBytes
+        self.processID = processID
+        self.connection = connection
+        self.connectionMessage = connectionMessage
+        self.transport = transport
+        self.hasPassthrough = hasPassthrough
+        self.passthroughMessage = passthroughMessage
+        self.isReadOnly = isReadOnly
+        self.nodes = nodes
+        self.placeholders = placeholders
+        self.pending = pending
+        self.failing = failing
+        self.uploading = uploading
+        self.downloading = downloading
+        self.bytesFetched = bytesFetched
+        self.bytesUploaded = bytesUploaded
+        self.cacheBytes = cacheBytes
+        self.cacheLimit = cacheLimit
+        self.quotaTotal = quotaTotal
+        self.quotaAvailable = quotaAvailable
+        self.openFiles = openFiles
+    }
+}
+
+/// `GET /v1/items`: every promised value of an item that needs no content.
+public struct ItemDocument: Codable, Sendable, Equatable {
+    /// The inode number in the mount.
+    public var node: UInt64
+    /// From the root of the mount, for people: what is not UTF-8 is escaped.
+    public var path: String
+    /// The same path as percent-encoded bytes; requests take this form.
+    public var pathBytes: String
+    /// `file`, `folder`, `link`, `fifo`, `socket`, `characterDevice` or `blockDevice`.
+    public var kind: String
+    /// Bytes.
+    public var size: UInt64
+    /// Bytes of the content that are here.
+    public var localBytes: UInt64
+    /// Permission, set-id and sticky bits.
+    public var mode: UInt32
+    public var owner: UInt32
+    public var group: UInt32
+    /// RFC 3339 in UTC with nanoseconds, as all times.
+    public var accessTime: String
+    public var modificationTime: String
+    public var changeTime: String
+    public var birthTime: String
+    public var links: UInt32
+    /// The provider's name for the item; nil before the provider has it.
+    public var identifier: String?
+    public var version: String?
+    /// `placeholder`, `partial`, `current`, `modified`, `uploading`, `conflicted`, `excluded` or `error`.
+    public var state: String
+    /// `pinned`, `online-only` or `automatic`.
+    public var pin: String
+    /// 0 to 1 while content is on its way in or out.
+    public var progress: Double?
+    public var error: String?
+    public var isConflict: Bool
+    public var linkTarget: String?
+    public var linkTargetBytes: String?
+
+    public init(
+        node: UInt64, path: String, pathBytes: String, kind: String, size: UInt64, localBytes: UInt64, mode: UInt32,
+        owner: UInt32, group: UInt32, accessTime: String, modificationTime: String, changeTime: String, birthTime: String,
+        links: UInt32, identifier: String? = nil, version: String? = nil, state: String, pin: String,
+        progress: Double? = nil, error: String? = nil, isConflict: Bool, linkTarget: String? = nil,
+        linkTargetBytes: String? = nil
+    ) {
+        self.node = node
+        self.path = path
+        self.pathBytes = pathBytes
+        self.kind = kind
+        self.size = size
+        self.localBytes = localBytes
+        self.mode = mode
+        self.owner = owner
+        self.group = group
+        self.accessTime = accessTime
+        self.modificationTime = modificationTime
+        self.changeTime = changeTime
+        self.birthTime = birthTime
+        self.links = links
+        self.identifier = identifier
+        self.version = version
+        self.state = state
+        self.pin = pin
+        self.progress = progress
+        self.error = error
+        self.isConflict = isConflict
+        self.linkTarget = linkTarget
+        self.linkTargetBytes = linkTargetBytes
+    }
+}

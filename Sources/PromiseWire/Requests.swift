@@ -1,0 +1,51 @@
+/// The limits of a request.
+public enum RequestLimit {
+    public static let bodyByteCountMax = 1 << 20
+    public static let pathCountMax = 10_000
+}
+
+/// `POST /v1/items/fetch`, `/evict` and `/pin`. Paths are percent-encoded bytes from the root of the mount; `/` is the root.
+public struct ItemsRequest: Codable, Sendable, Equatable {
+    public var paths: [String]
+    /// `pinned`, `online-only` or `automatic`; for `/pin` only.
+    public var pin: String?
+
+    public init(paths: [String], pin: String? = nil) {
+        self.paths = paths
+        self.pin = pin
+    }
+}
+
+/// `POST /v1/sync`.
+public struct SyncRequest: Codable, Sendable, Equatable {
+    /// Percent-encoded bytes; missing: the whole domain.
+    public var path: String?
+    public var wait: Bool?
+    public var timeoutSeconds: Double?
+
+    public init(path: String? = nil, wait: Bool? = nil, timeoutSeconds: Double? = nil) {
+        self.path = path
+        self.wait = wait
+        self.timeoutSeconds = timeoutSeconds
+    }
+}
+
+/// `POST /v1/verify`.
+public struct VerifyRequest: Codable, Sendable, Equatable {
+    public var repair: Bool?
+
+    public init(repair: Bool? = nil) { self.repair = repair }
+}
+
+/// `POST /v1/unmount`.
+public struct UnmountRequest: Codable, Sendable, Equatable {
+    public var wait: Bool?
+    public var timeoutSeconds: Double?
+    public var lazy: Bool?
+
+    public init(wait: Bool? = nil, timeoutSeconds: Double? = nil, lazy: Bool? = nil) {
+        self.wait = wait
+        self.timeoutSeconds = timeoutSeconds
+        self.lazy = lazy
+    }
+}

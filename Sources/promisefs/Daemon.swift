@@ -1,0 +1,133 @@
+import Dispatch
+import Glibc
+import Logging
+import PromiseControl
+import PromiseCore
+import PromiseDomain
+import PromiseSystem
+import Synchronization
+
+/// The process that serves a mount: from start to the end of the mount.
+enum Daemon {
+    /// Returns when the mount has ended. `ready` is told once, of success or of why not.
+    static func run(
+        _ configuration: DomainConfiguration, plan: MountPlan, level: Logger.Level, ready: ReadyChannel?
+    ) async throws(CommandFailure) {
+        settle(level)
+        let logger = Logger(label: "promisefs")
+        do throws(CommandFailure) {
+            try await serve(configuration, socketPath: plan.socketPath, logger, ready)
+        } catch {
+            logger.error("the domain could not be served", metadata: ["reason": "\(error.message ?? "")"])
+            if let ready {
+                _ = ready.send(ReadyMessage(ready: false, error: error.message, exitStatus: error.exitStatus))
+                throw CommandFailure(nil, exitStatus: error.exitStatus)
+            }
+            throw error
+        }
+    }
+
+    /// What must be so before any thread of the daemon starts.
+    private static func settle(_ level: Logger.Level) {
+        FaultInjection.arm(from: environment("PROMISEFS_FAULT"))
+        signal(SIGPIPE, SIG_IGN)
+        // Every open file of the mount is a descriptor here.
+        var limit = rlimit()
+        let descriptors = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+        if getrlimit(descriptors, &limit) == 0 {
+            limit.rlim_cur = limit.rlim_max
+            setrlimit(descriptors, &limit)
+        }
+        // Modes are set as the callers of the mount say.
+        umask(0)
+        // Nothing below the working directory should be kept from being unmounted.
+        chdir("/")
+        LoggingSystem.bootstrap { _ in DaemonLog(logLevel: level) }
+    }
+
+    private static func serve(
+        _ configuration: DomainConfiguration, socketPath: String, _ logger: Logger, _ ready: ReadyChannel?
+    ) async throws(CommandFailure) {
+        do throws(ControlServer.StartFailure) {
+            try await Blocking.run { () throws(ControlServer.StartFailure) in try ControlServer.prepare(socketPath: socketPath) }
+        } catch {
+            throw CommandFailure(error.message, exitStatus: error.exitStatus)
+        }
+        let domain: Domain
+        do throws(Domain.StartFailure) {
+            domain = try await Domain.start(configuration, logger: logger)
+        } catch {
+            throw CommandFailure(error.message, exitStatus: error.exitStatus)
+        }
+        let place = escapedForDisplay(configuration.mountPoint)
+        let signals = TerminationSignals(domain: domain, logger: logger)
+        let server = ControlServer(service: domain, socketPath: socketPath, logger: logger)
+        let serving = Task { () async -> CommandFailure? in
+            do throws(ControlServer.StartFailure) {
+                try await server.run {
+                    logger.notice("mounted", metadata: ["domain": "\(configuration.name)", "on": "\(place)"])
+                    guard let ready, !ready.send(ReadyMessage(ready: true)) else { return }
+                    // Who asked for the mount has gone before it was there, so nobody knows of it.
+                    logger.notice("the process that asked for the mount has gone; unmounting")
+                    signals.request()
+                }
+                return nil
+            } catch {
+                signals.request()
+                return CommandFailure(error.message, exitStatus: error.exitStatus)
+            }
+        }
+        await domain.waitUntilUnmounted()
+        await server.stop()
+        let failure = await serving.value
+        signals.stop()
+        logger.notice("unmounted", metadata: ["domain": "\(configuration.name)", "from": "\(place)"])
+        if let failure { throw failure }
+    }
+}
+
+/// SIGTERM, SIGINT and SIGHUP unmount in order; the second one detaches the mount whatever is open.
+///
+/// Dispatch reads the signals on a queue of its own: nothing of Swift runs in a handler.
+private final class TerminationSignals: Sendable {
+    private let count = Mutex(0)
+    // Safe because the array is set once, and dispatch objects may be used from any thread.
+    nonisolated(unsafe) private let sources: [any DispatchSourceSignal]
+    private let domain: Domain
+    private let logger: Logger
+
+    init(domain: Domain, logger: Logger) {
+        self.domain = domain
+        self.logger = logger
+        let queue = DispatchQueue(label: "promisefs.signals")
+        let numbers = [SIGTERM, SIGINT, SIGHUP]
+        sources = numbers.map { DispatchSource.makeSignalSource(signal: $0, queue: queue) }
+        for (number, source) in zip(numbers, sources) {
+            signal(number, SIG_IGN)
+            source.setEventHandler { [weak self] in
+                guard let self else { return }
+                self.logger.notice("unmounting on a signal", metadata: ["signal": "\(number)"])
+                self.request()
+            }
+            source.activate()
+        }
+    }
+
+    func request() {
+        let isLazy = count.withLock { count in
+            count += 1
+            return count > 1
+        }
+        Task { [domain, logger] in
+            do throws(Failure) {
+                let pending = try await domain.unmount(wait: false, timeout: nil, lazy: isLazy)
+                if pending > 0 { logger.notice("work is kept for the next mount", metadata: ["pending": "\(pending)"]) }
+            } catch {
+                let hint = isLazy ? "" : "; a second signal detaches it"
+                logger.warning("the mount cannot be unmounted\(hint)", metadata: ["reason": "\(error.message)"])
+            }
+        }
+    }
+
+    func stop() { for source in sources { source.cancel() } }
+}

@@ -1,0 +1,107 @@
+import Glibc
+import PromiseCore
+import PromiseSystem
+import PromiseWire
+import Synchronization
+
+/// What the daemon says once to the process that started it, as one line of JSON.
+struct ReadyMessage: Codable, Sendable, Equatable {
+    var ready: Bool
+    var error: String?
+    var exitStatus: Int32?
+}
+
+/// The daemon's end of the pipe. Only the first message is sent: the number may name another file afterwards.
+final class ReadyChannel: Sendable {
+    private let descriptor: Mutex<CInt?>
+
+    init(descriptor: CInt) {
+        // What the daemon starts must not hold the pipe open.
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        self.descriptor = Mutex(descriptor)
+    }
+
+    /// Says it and closes. False when nobody listens any more. Blocking, for an instant.
+    func send(_ message: ReadyMessage) -> Bool {
+        let taken = descriptor.withLock { descriptor in
+            defer { descriptor = nil }
+            return descriptor
+        }
+        guard let taken else { return true }
+        let line = Array((WireCoding.text(message) + "\n").utf8)
+        let count = line.withUnsafeBytes { write(taken, $0.baseAddress!, $0.count) }
+        close(taken)
+        return count == line.count
+    }
+}
+
+/// Starts the daemon in a session of its own and waits until it is ready. Blocking.
+enum DaemonLauncher {
+    private static let logByteCountMax: UInt64 = 10 << 20
+    private static let readyNumber: CInt = 3
+
+    /// Returns the daemon's process identifier.
+    static func start(_ plan: MountPlan, forwarded: [String]) throws(CommandFailure) -> Int32 {
+        let log = try openLog(plan)
+        let null: Descriptor
+        do throws(SystemError) {
+            null = try Descriptor.open(Array("/dev/null".utf8), flags: O_RDONLY, label: "mount.null")
+        } catch {
+            throw CommandFailure("/dev/null cannot be opened: \(error.reason)")
+        }
+        var ends: [CInt] = [-1, -1]
+        guard pipe(&ends) == 0 else { throw CommandFailure("no pipe can be made: \(String(cString: strerror(errno)))") }
+        let reading = Descriptor(adopting: ends[0])
+        // The child gets the writing end under a number that no descriptor it copies has.
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        var writing: Descriptor? = Descriptor(adopting: ends[1])
+
+        let options = ["--foreground", "--ready-descriptor", "\(readyNumber)", "--domain", plan.name]
+        let arguments =
+            ["promisefs", "mount"].map { Array($0.utf8) } + options.map { Array($0.utf8) } + [
+                Array("--state-dir".utf8), plan.stateFolder,
+            ]
+            + forwarded.map { Array($0.utf8) } + [Array("--".utf8), Array(plan.provider.text.utf8), plan.mountPoint]
+        let descriptors = [
+            (from: null.number, to: STDIN_FILENO), (from: log.number, to: STDOUT_FILENO), (from: log.number, to: STDERR_FILENO),
+            (from: ends[1], to: readyNumber),
+        ]
+        let process = Spawn.start(Array("/proc/self/exe".utf8), arguments: arguments, descriptors: descriptors, newSession: true)
+        writing = nil
+        _ = consume writing
+        guard let process else { throw CommandFailure("the daemon cannot be started: \(String(cString: strerror(errno)))") }
+        try wait(for: process, at: reading, plan)
+        return process
+    }
+
+    private static func wait(for process: pid_t, at reading: borrowing Descriptor, _ plan: MountPlan) throws(CommandFailure) {
+        var line: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        while !line.contains(0x0A) {
+            let count = read(reading.number, &buffer, buffer.count)
+            if count < 0 && errno == EINTR { continue }
+            guard count > 0 else { break }
+            line += buffer[..<count]
+        }
+        if let message = WireCoding.decode(ReadyMessage.self, from: line.prefix { $0 != 0x0A }) {
+            if message.ready { return }
+            _ = Spawn.wait(process)
+            throw CommandFailure(
+                message.error ?? "the daemon could not start", exitStatus: message.exitStatus ?? ExitStatus.failed)
+        }
+        let status = Spawn.wait(process)
+        throw CommandFailure("the daemon ended without saying why (status \(status)); see \(escapedForDisplay(plan.logFile))")
+    }
+
+    /// Appends; a log that has grown is put aside first.
+    private static func openLog(_ plan: MountPlan) throws(CommandFailure) -> Descriptor {
+        do throws(SystemError) {
+            if let status = try? FileStatus.of(plan.logFile, label: "mount.logStatus"), status.size > logByteCountMax {
+                try rename(plan.logFile, to: plan.logFile + Array(".1".utf8), label: "mount.logRotate")
+            }
+            return try Descriptor.open(plan.logFile, flags: O_WRONLY | O_APPEND | O_CREAT, label: "mount.log")
+        } catch {
+            throw CommandFailure("the log \(escapedForDisplay(plan.logFile)) cannot be written: \(error.reason)")
+        }
+    }
+}

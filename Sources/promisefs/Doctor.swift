@@ -1,0 +1,187 @@
+import Glibc
+import PromiseCore
+import PromiseSystem
+import PromiseWire
+
+/// The checks of `doctor`. Each looks at one thing and changes nothing that stays. Blocking.
+enum Doctor {
+    /// FUSE passthrough came with this kernel; FUSE over io_uring with the other.
+    private static let passthroughKernel = KernelVersion(major: 6, minor: 9)
+    private static let ringKernel = KernelVersion(major: 6, minor: 14)
+    private static let watchesWanted = 65536
+    private static let freeBytesWanted: UInt64 = 1 << 30
+
+    static func examine() throws(CommandFailure) -> [Finding] {
+        let kernel = KernelVersion.current()
+        let capabilities = effectiveCapabilities(status: SystemMounts.smallFile("/proc/self/status") ?? "")
+        var findings = [device(), unmounter()]
+        findings.append(passthrough(kernel, capabilities: capabilities))
+        findings.append(rings(kernel, setting: SystemMounts.smallFile("/sys/module/fuse/parameters/enable_uring")))
+        findings.append(otherUsers())
+        findings += state(try stateBase())
+        findings.append(runtimeFolder())
+        findings.append(watches(SystemMounts.smallFile("/proc/sys/fs/inotify/max_user_watches")))
+        return findings
+    }
+
+    // MARK: - FUSE
+
+    private static func device() -> Finding {
+        do throws(SystemError) {
+            _ = try Descriptor.open(Array("/dev/fuse".utf8), flags: O_RDWR, label: "doctor.device")
+            return .ok("/dev/fuse", "can be opened")
+        } catch {
+            if error.errno == EACCES || error.errno == EPERM {
+                return .problem(
+                    "/dev/fuse", "may not be opened by this user", "join the group that owns it, or have root 'chmod 666' it")
+            }
+            return .problem("/dev/fuse", "cannot be opened: \(error.reason)", "'modprobe fuse', and 'apt install fuse3'")
+        }
+    }
+
+    private static func unmounter() -> Finding {
+        if let program = SystemMounts.program("fusermount3") { return .ok("fusermount3", program) }
+        guard geteuid() == 0 else {
+            return .problem("fusermount3", "is missing, and ordinary users mount with it", "'apt install fuse3'")
+        }
+        return .warning("fusermount3", "is missing; root mounts without it, ordinary users cannot", "'apt install fuse3'")
+    }
+
+    static func passthrough(_ kernel: KernelVersion, capabilities: UInt64) -> Finding {
+        guard kernel >= passthroughKernel else {
+            return .warning(
+                "passthrough", "kernel \(kernel) has none, so content is served by the daemon",
+                "run Linux \(passthroughKernel) or newer")
+        }
+        // CAP_SYS_ADMIN is capability 21 (capabilities(7)).
+        guard capabilities & (1 << 21) != 0 else {
+            return .warning(
+                "passthrough", "needs CAP_SYS_ADMIN, so content is served by the daemon", "mount as root for full speed")
+        }
+        return .ok("passthrough", "kernel \(kernel) and CAP_SYS_ADMIN are there")
+    }
+
+    static func rings(_ kernel: KernelVersion, setting: String?) -> Finding {
+        guard let setting else {
+            let hint = kernel < ringKernel ? "run Linux \(ringKernel) or newer" : "use a kernel with CONFIG_FUSE_IO_URING"
+            return .warning("io_uring", "kernel \(kernel) does not offer FUSE over io_uring", hint)
+        }
+        guard setting.hasPrefix("Y") || setting.hasPrefix("1") else {
+            return .warning(
+                "io_uring", "FUSE over io_uring is switched off",
+                "'echo 1 > /sys/module/fuse/parameters/enable_uring', or for good 'options fuse enable_uring=1' in "
+                    + "/etc/modprobe.d/promisefs.conf")
+        }
+        return .ok("io_uring", "FUSE over io_uring is switched on")
+    }
+
+    private static func otherUsers() -> Finding {
+        if geteuid() == 0 { return .ok("allow_other", "root may use it") }
+        if SystemMounts.allowsOthers() { return .ok("allow_other", "user_allow_other is set in /etc/fuse.conf") }
+        return .warning("allow_other", "ordinary users may not use it", "add a line 'user_allow_other' to /etc/fuse.conf")
+    }
+
+    static func effectiveCapabilities(status: String) -> UInt64 {
+        let line = status.split(separator: "\n").first { $0.hasPrefix("CapEff:") }
+        return line.flatMap { UInt64($0.dropFirst(7).trimmed, radix: 16) } ?? 0
+    }
+
+    // MARK: - Folders
+
+    /// The folder that domains' state folders are made in.
+    private static func stateBase() throws(CommandFailure) -> [UInt8] {
+        let folder = try BaseFolders.state(domain: "x")
+        return Array(folder.dropLast(2))
+    }
+
+    /// Looks at the folder, or at what is there of the folders above it: a first mount makes the rest.
+    private static func state(_ folder: [UInt8]) -> [Finding] {
+        var existing = folder
+        while existing.count > 1, !SystemMounts.isAccessible(existing, F_OK) {
+            existing = Array(existing[..<(existing.lastIndex(of: 0x2F) ?? 0)])
+            if existing.isEmpty { existing = [0x2F] }
+        }
+        let shown = escapedForDisplay(folder)
+        guard SystemMounts.isAccessible(existing, W_OK | X_OK) else {
+            return [
+                .problem("state folder", "\(shown) cannot be written", "give another with PROMISEFS_STATE_DIR or --state-dir")
+            ]
+        }
+        var findings = [Finding.ok("state folder", "\(shown) can be written")]
+        var space = statvfs()
+        if withCPath(existing, { statvfs($0, &space) }) == 0 {
+            let free = UInt64(space.f_bavail) * UInt64(space.f_frsize)
+            let text = "\(ByteSize.text(free)) free for content"
+            findings.append(
+                free >= freeBytesWanted
+                    ? .ok("disk", text) : .warning("disk", text, "free some, or bound the content with --cache-limit"))
+        }
+        findings.append(attributes(existing))
+        return findings
+    }
+
+    /// Tries `user.` attributes on a file of its own that is gone at once.
+    private static func attributes(_ folder: [UInt8]) -> Finding {
+        let path = folder + Array("/.promisefs-doctor-\(getpid())".utf8)
+        do throws(SystemError) {
+            let file = try Descriptor.open(path, flags: O_RDWR | O_CREAT | O_EXCL, label: "doctor.attributeFile")
+            defer { _ = withCPath(path) { Glibc.unlink($0) } }
+            try setAttribute("user.promisefs.doctor", to: [1], of: file.number, label: "doctor.attribute")
+            return .ok("attributes", "the state folder's disk keeps extended attributes")
+        } catch {
+            return .warning(
+                "attributes", "the state folder's disk keeps no extended attributes: \(error.reason)",
+                "put it on ext4, xfs or btrfs")
+        }
+    }
+
+    private static func runtimeFolder() -> Finding {
+        let user = geteuid()
+        let folder = ControlSocket.folder(user: user, runtimeFolder: environment("XDG_RUNTIME_DIR"))
+        let parent = String(folder[..<(folder.lastIndex(of: "/") ?? folder.startIndex)])
+        let isThere = SystemMounts.isAccessible(Array(folder.utf8), W_OK | X_OK)
+        guard isThere || SystemMounts.isAccessible(Array(parent.utf8), W_OK | X_OK) else {
+            return .problem("sockets", "\(folder) cannot be made", "set XDG_RUNTIME_DIR to a folder of your own")
+        }
+        return .ok("sockets", "control sockets go to \(folder)")
+    }
+
+    static func watches(_ text: String?) -> Finding {
+        guard let number = text.flatMap({ Int($0.trimmed) }) else {
+            return .warning("inotify", "is not available, so folders are polled", "use a kernel with CONFIG_INOTIFY_USER")
+        }
+        guard number >= watchesWanted else {
+            return .warning(
+                "inotify", "\(number) watches are few for large folders",
+                "'sysctl fs.inotify.max_user_watches=\(watchesWanted * 8)'")
+        }
+        return .ok("inotify", "\(number) watches")
+    }
+}
+
+/// The first two numbers of a kernel's release.
+struct KernelVersion: Comparable, CustomStringConvertible, Sendable {
+    var major: Int
+    var minor: Int
+
+    init(major: Int, minor: Int) {
+        self.major = major
+        self.minor = minor
+    }
+
+    /// `6.18.44-generic`; 0.0 when it does not begin with two numbers.
+    init(release: String) {
+        let numbers = release.split(whereSeparator: { !$0.isASCII || !$0.isNumber }).prefix(2).map { Int($0) ?? 0 }
+        self.init(major: numbers.first ?? 0, minor: numbers.count > 1 ? numbers[1] : 0)
+    }
+
+    static func current() -> KernelVersion {
+        KernelVersion(release: SystemMounts.smallFile("/proc/sys/kernel/osrelease") ?? "")
+    }
+
+    static func < (left: KernelVersion, right: KernelVersion) -> Bool {
+        (left.major, left.minor) < (right.major, right.minor)
+    }
+
+    var description: String { "\(major).\(minor)" }
+}

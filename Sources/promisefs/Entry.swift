@@ -1,0 +1,89 @@
+import ArgumentParser
+import Glibc
+
+/// Where the process begins. Not on the main actor: commands and the daemon run on the concurrent pool and on threads of
+/// their own.
+@main
+enum Entry {
+    static func main() async {
+        let status = await PromiseFS.execute(Array(RawArguments.ofProcess().dropFirst()))
+        exit(status)
+    }
+}
+
+/// The root of the command line.
+struct PromiseFS: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "promisefs",
+        abstract: "Mount a provider's storage as an ordinary folder whose files arrive when they are opened.",
+        discussion: """
+            Exit status: 0 done, 1 failed, 2 usage, 3 not a PromiseFS path, 4 offline or timed out, 5 refused, 6 conflict, \
+            7 nothing was lost but work is pending.
+
+            Example:
+              promisefs mount folder:/srv/documents /mnt
+              promisefs status /mnt
+            """,
+        version: "promisefs 0.1.0",
+        subcommands: [
+            MountCommand.self, UnmountCommand.self, StatusCommand.self, InfoCommand.self, FetchCommand.self, EvictCommand.self,
+            PinCommand.self, UnpinCommand.self, PendingCommand.self, SyncCommand.self, VerifyCommand.self, DoctorCommand.self,
+            ProviderCommand.self,
+        ])
+
+    /// Parses and runs; says what went wrong on stderr in one sentence and returns the exit status.
+    static func execute(_ arguments: [String]) async -> Int32 {
+        do {
+            var command = try parseAsRoot(separated(arguments))
+            if var command = command as? any AsyncParsableCommand {
+                try await command.run()
+            } else {
+                try command.run()
+            }
+            return 0
+        } catch {
+            return report(error, arguments: arguments)
+        }
+    }
+
+    /// `-oOPT=VALUE` in one word, as mount(8) takes it, is two words to the parser.
+    static func separated(_ arguments: [String]) -> [String] {
+        guard arguments.first == "mount" else { return arguments }
+        let end = arguments.firstIndex(of: "--") ?? arguments.endIndex
+        let options = arguments[..<end].flatMap { $0.hasPrefix("-o") && $0.count > 2 ? ["-o", String($0.dropFirst(2))] : [$0] }
+        return options + arguments[end...]
+    }
+
+    /// Prints an error where it belongs. Help and the version are no errors.
+    static func report(_ error: any Error, arguments: [String]) -> Int32 {
+        if let failure = CommandFailure(known: error) {
+            if let message = failure.message { Output.problem(message) }
+            return failure.exitStatus
+        }
+        if exitCode(for: error) == .success {
+            Output.line(fullMessage(for: error))
+            return 0
+        }
+        Output.problem(usageSentence(for: error, arguments: arguments))
+        return ExitStatus.usage
+    }
+
+    /// ArgumentParser's message without what it adds on further lines, and where to look.
+    private static func usageSentence(for error: any Error, arguments: [String]) -> String {
+        let lines = message(for: error).split(separator: "\n").map { $0.trimmed }
+        let text = lines.prefix { !$0.hasPrefix("Usage:") && !$0.hasPrefix("See ") }.joined(separator: " ")
+        let known = configuration.subcommands.compactMap { $0.configuration.commandName }
+        let command = arguments.first { known.contains($0) }.map { " \($0)" } ?? ""
+        let sentence = text.isEmpty ? "the command line is not understood" : text
+        return "\(sentence.hasSuffix(".") ? String(sentence.dropLast()) : sentence); see 'promisefs\(command) --help'"
+    }
+}
+
+extension StringProtocol {
+    var trimmed: String {
+        var rest = self[...]
+        while rest.first?.isWhitespace ?? false { rest = rest.dropFirst() }
+        while rest.last?.isWhitespace ?? false { rest = rest.dropLast() }
+        return String(rest)
+    }
+}

@@ -1,0 +1,71 @@
+import ArgumentParser
+import PromiseCore
+import PromiseKit
+import PromiseWire
+
+struct InfoCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "info",
+        abstract: "Show every promised value of items: what is known without their content.",
+        discussion: """
+            Nothing is hydrated. With --json it is one object for one path, an array for several.
+
+            Example:
+              promisefs info /mnt/report.pdf
+            """)
+
+    @Argument(help: "Paths on a mount. Links are shown themselves.")
+    var paths: [PathArgument]
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+        var failures = FailureCollector()
+        var documents: [(item: ItemDocument, mount: MountEntry)] = []
+        for path in paths {
+            do throws(PromiseError) {
+                let location = try await Targets.location(of: path)
+                let client = try PromiseClient(mount: location.mount)
+                documents.append((try await client.information(path: location.path), location.mount))
+            } catch {
+                // The daemon's sentence may speak of "the item"; here there may be several.
+                let isAboutItem = if case .refused = error.kind { true } else { false }
+                let subject = isAboutItem ? "\(escapedForDisplay(path.bytes)): " : ""
+                failures.note(CommandFailure(subject + error.message, exitStatus: error.exitStatus))
+            }
+        }
+        if !output.json {
+            Output.text(documents.map { InfoCommand.text($0.item, on: $0.mount) }.joined(separator: "\n"))
+        } else if paths.count > 1 {
+            Output.json(documents.map(\.item))
+        } else if let document = documents.first {
+            Output.json(document.item)
+        }
+        try failures.finish()
+    }
+
+    static func text(_ item: ItemDocument, on mount: MountEntry) -> String {
+        let octal = String(item.mode, radix: 8)
+        var rows = [
+            ["  domain", mount.domain],
+            ["  kind", item.kind],
+            ["  state", item.state + (item.isConflict ? " (one of two versions of a conflict)" : "")],
+            ["  pin", item.pin],
+            ["  size", "\(ByteSize.text(item.size)) (\(item.size) bytes)"],
+            ["  local", "\(ByteSize.text(item.localBytes)) (\(item.localBytes) bytes)"],
+            ["  mode", String(repeating: "0", count: max(4 - octal.count, 0)) + octal],
+            ["  owner", "\(item.owner):\(item.group)"],
+            ["  modified", item.modificationTime],
+            ["  changed", item.changeTime],
+            ["  accessed", item.accessTime],
+            ["  created", item.birthTime],
+            ["  links", "\(item.links)"],
+            ["  node", "\(item.node)"],
+            ["  identifier", item.identifier ?? "none yet"],
+            ["  version", item.version ?? "none"],
+        ]
+        if let target = item.linkTarget { rows.append(["  target", target]) }
+        if let progress = item.progress { rows.append(["  progress", "\(decimal(progress * 100)) %"]) }
+        if let error = item.error { rows.append(["  error", Terminal.styled(error, .red)]) }
+        return shownPath(item.path, on: mount) + "\n" + table(rows)
+    }
+}

@@ -1,0 +1,84 @@
+import ArgumentParser
+import PromiseCore
+import PromiseDomain
+import PromiseKit
+import PromiseWire
+
+struct MountCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "mount",
+        abstract: "Mount a provider.",
+        usage: "promisefs mount [<options>] [<provider>] <mountpoint>",
+        discussion: """
+            Returns once the mount serves requests; with --foreground it stays until unmounted. Without PROVIDER it mounts the \
+            embedded folder provider under $XDG_DATA_HOME/promisefs/cloud.
+
+            Example:
+              promisefs mount folder:/srv/documents /mnt
+              promisefs mount --foreground --cache-limit 10G folder:/srv/documents /mnt
+            """)
+
+    @Argument(help: ArgumentHelp("PROVIDER, which may be left out, and MOUNTPOINT.", valueName: "provider-mountpoint"))
+    var operands: [String]
+    @OptionGroup var options: DomainOptions
+    @Flag(name: .long, help: "Stay and log to stderr.")
+    var foreground = false
+    @OptionGroup var output: OutputOptions
+    /// For the process that `mount` itself starts: where to say that it is ready, or why not.
+    @Option(name: .long, help: .hidden)
+    var readyDescriptor: Int32?
+
+    func validate() throws {
+        guard operands.count <= 2 else { throw ValidationError("give PROVIDER and MOUNTPOINT, and nothing else") }
+        if let domain = options.domain, !DomainName.isValid(domain) {
+            throw ValidationError(
+                "'\(domain)' cannot name a domain; use up to \(DomainName.byteCountMax) of A-Z a-z 0-9 . _ -, with no dot first"
+            )
+        }
+    }
+
+    func run() async throws {
+        let level = try DaemonLog.level(environment("PROMISEFS_LOG"))
+        let plan = try await Blocking.run { [self] () throws(CommandFailure) in
+            try MountPlan(operands: operands, domain: options.domain, stateFolder: options.stateDir?.bytes)
+        }
+        let isStartedByMount = readyDescriptor != nil
+        let notice = try await Blocking.run { [options] () throws(CommandFailure) in
+            // The process that started this one has looked at everything.
+            try isStartedByMount ? nil : plan.prepare(mountOptions: options.splitMountOptions)
+        }
+        if let notice, !output.json { Output.line(notice) }
+        if foreground || isStartedByMount {
+            var configuration = plan.configuration
+            options.apply(to: &configuration)
+            let ready = readyDescriptor.map { ReadyChannel(descriptor: $0) }
+            return try await Daemon.run(configuration, plan: plan, level: level, ready: ready)
+        }
+        let arguments = options.forwarded
+        let process = try await Blocking.run { () throws(CommandFailure) in
+            try DaemonLauncher.start(plan, forwarded: arguments)
+        }
+        report(plan, process)
+    }
+
+    private struct Document: Encodable {
+        var domain: String
+        var provider: String
+        var mountPoint: String
+        var mountPointBytes: String
+        var processID: Int32
+        var log: String
+    }
+
+    private func report(_ plan: MountPlan, _ process: Int32) {
+        let place = escapedForDisplay(plan.mountPoint)
+        if output.json {
+            return Output.json(
+                Document(
+                    domain: plan.name, provider: plan.provider.text, mountPoint: place,
+                    mountPointBytes: PercentCoding.encode(plan.mountPoint), processID: process,
+                    log: escapedForDisplay(plan.logFile)))
+        }
+        Output.line("mounted \(plan.name) on \(place) (\(plan.provider.text)); try: ls \(place)")
+    }
+}

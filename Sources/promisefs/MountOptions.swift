@@ -1,0 +1,64 @@
+import ArgumentParser
+import PromiseCore
+import PromiseDomain
+
+/// The options of `mount` that say how the domain works.
+struct DomainOptions: ParsableArguments {
+    @Option(name: .long, help: ArgumentHelp("Name of the domain. (default: derived from PROVIDER, stable)", valueName: "name"))
+    var domain: String?
+    @Option(
+        name: .long,
+        help: ArgumentHelp("Folder for the index and the content. (default: below $XDG_STATE_HOME/promisefs)", valueName: "dir"))
+    var stateDir: PathArgument?
+    @Option(name: .long, help: ArgumentHelp("Keep at most so much content, e.g. 10G.", valueName: "size"))
+    var cacheLimit: ByteSize?
+    @Option(name: .long, help: ArgumentHelp("Quiet time before a change is uploaded, e.g. 500ms.", valueName: "duration"))
+    var uploadDelay: TimeSpan?
+    @Option(
+        name: .long, help: ArgumentHelp("Time between two looks at a provider that pushes no changes.", valueName: "duration"))
+    var pollInterval: TimeSpan?
+    @Option(name: .long, help: ArgumentHelp("How long a request on the mount waits for the provider.", valueName: "duration"))
+    var requestDeadline: TimeSpan?
+    @Flag(name: .long, help: "Refuse changes on the mount.")
+    var readOnly = false
+    @Flag(name: .long, help: "Do not let the kernel read and write content files itself.")
+    var noPassthrough = false
+    @Flag(name: .long, help: "Do not use FUSE over io_uring.")
+    var noIoUring = false
+    @Option(
+        name: .customShort("o"),
+        help: ArgumentHelp("As mount(8): allow_other, default_permissions, uid=, gid=, …", valueName: "opt[,opt…]"))
+    var mountOptions: [String] = []
+
+    /// `-o` split at commas; `ro` and `rw` are ours.
+    var splitMountOptions: [String] {
+        mountOptions.flatMap { $0.split(separator: ",") }.map(String.init).filter { $0 != "ro" && $0 != "rw" }
+    }
+
+    var isReadOnly: Bool { readOnly || mountOptions.contains { $0.split(separator: ",").contains("ro") } }
+
+    func apply(to configuration: inout DomainConfiguration) {
+        configuration.cacheLimit = cacheLimit?.bytes
+        if let uploadDelay { configuration.uploadDelay = uploadDelay.duration }
+        if let pollInterval { configuration.pollInterval = pollInterval.duration }
+        if let requestDeadline { configuration.requestDeadline = requestDeadline.duration }
+        configuration.isReadOnly = isReadOnly
+        configuration.allowsPassthrough = !noPassthrough
+        configuration.allowsRings = !noIoUring
+        configuration.mountOptions = splitMountOptions
+    }
+
+    /// The same options for another process; the name and the folder are given resolved, by the caller.
+    var forwarded: [String] {
+        var result: [String] = []
+        if let cacheLimit { result += ["--cache-limit", "\(cacheLimit.bytes)"] }
+        if let uploadDelay { result += ["--upload-delay", TimeSpan.argument(uploadDelay.duration)] }
+        if let pollInterval { result += ["--poll-interval", TimeSpan.argument(pollInterval.duration)] }
+        if let requestDeadline { result += ["--request-deadline", TimeSpan.argument(requestDeadline.duration)] }
+        if isReadOnly { result.append("--read-only") }
+        if noPassthrough { result.append("--no-passthrough") }
+        if noIoUring { result.append("--no-io-uring") }
+        for option in splitMountOptions { result += ["-o", option] }
+        return result
+    }
+}

@@ -1,0 +1,193 @@
+import Glibc
+import PromiseCore
+import PromiseDomain
+import PromiseKit
+import PromiseSystem
+import PromiseWire
+
+/// What is to be mounted where, with every path absolute. Making one changes nothing; `prepare` does.
+struct MountPlan: Sendable {
+    var name: String
+    var provider: ProviderName
+    var mountPoint: [UInt8]
+    var stateFolder: [UInt8]
+    /// The provider's folder is ours and is made when it is missing.
+    var isEmbedded: Bool
+
+    var logFolder: [UInt8] { stateFolder + Array("/log".utf8) }
+    var logFile: [UInt8] { logFolder + Array("/daemon.log".utf8) }
+
+    var socketPath: String { ControlSocket.path(domain: name, user: geteuid(), runtimeFolder: environment("XDG_RUNTIME_DIR")) }
+
+    var configuration: DomainConfiguration {
+        DomainConfiguration(name: name, provider: provider.text, stateFolder: stateFolder, mountPoint: mountPoint)
+    }
+
+    /// Blocking: resolves links. `operands` are PROVIDER, which may be missing, and MOUNTPOINT.
+    init(operands: [String], domain: String?, stateFolder: [UInt8]?) throws(CommandFailure) {
+        isEmbedded = operands.count == 1
+        if isEmbedded {
+            provider = try ProviderName(folder: try BaseFolders.data() + Array("/promisefs/cloud".utf8))
+        } else {
+            provider = try ProviderName(parsing: operands[0])
+        }
+        name = domain ?? (isEmbedded ? "cloud" : provider.derivedDomain)
+        let state: [UInt8]
+        if let stateFolder { state = stateFolder } else { state = try BaseFolders.state(domain: name) }
+        do throws(PromiseError) {
+            let given = RawArguments.bytes(of: operands.last ?? "")
+            let resolved = try resolveParent(of: given)
+            // A link to a folder may be mounted on; a dead mount cannot be resolved further.
+            mountPoint = realPath(resolved) ?? resolved
+            self.stateFolder = simplified(try absolutePath(state))
+        } catch {
+            throw CommandFailure(error)
+        }
+    }
+
+    // MARK: - Checks
+
+    /// Looks at everything that would keep the mount from working, makes the folders that are missing, and clears away the
+    /// mount of a daemon that has died; says so. Blocking.
+    func prepare(mountOptions: [String]) throws(CommandFailure) -> String? {
+        let notice = try clearMountPoint()
+        try checkMountPoint()
+        try checkOverlap()
+        try prepareProvider()
+        try MountPlan.checkFuse(mountOptions: mountOptions)
+        do throws(SystemError) {
+            try makeFolders(logFolder, label: "mount.stateFolder")
+        } catch {
+            let place = escapedForDisplay(stateFolder)
+            throw CommandFailure(
+                "the state folder cannot be made: \(place): \(error.reason); give another with --state-dir",
+                exitStatus: error.errno == EACCES || error.errno == EPERM ? ExitStatus.refused : ExitStatus.failed)
+        }
+        return notice
+    }
+
+    private var place: String { escapedForDisplay(mountPoint) }
+
+    /// Refuses a living mount of ours and removes a dead one.
+    private func clearMountPoint() throws(CommandFailure) -> String? {
+        let table: MountTable
+        do throws(PromiseError) { table = try MountTable.current() } catch { throw CommandFailure(error) }
+        guard let entry = table.entries.last(where: { $0.mountPoint == mountPoint }), entry.isPromiseFS else {
+            if let other = table.promiseMounts.first(where: { $0.domain == name }), SystemMounts.probe(other.mountPoint) != .dead
+            {
+                throw CommandFailure(
+                    "the domain '\(name)' is mounted already on \(escapedForDisplay(other.mountPoint)); use --domain"
+                )
+            }
+            return nil
+        }
+        switch SystemMounts.probe(mountPoint) {
+        case .alive: throw CommandFailure("\(place) is mounted already: 'promisefs status \(place)' shows it")
+        case .silent:
+            throw CommandFailure("\(place) is mounted and its daemon does not answer; 'promisefs unmount --lazy \(place)'")
+        case .dead:
+            try SystemMounts.detach(mountPoint)
+            return "removed the mount of a daemon that had died from \(place)"
+        }
+    }
+
+    private func checkMountPoint() throws(CommandFailure) {
+        var isEmpty = true
+        do throws(SystemError) {
+            let folder = try Descriptor.open(mountPoint, flags: O_RDONLY | O_DIRECTORY, label: "mount.point")
+            isEmpty = try listFolder(folder, label: "mount.pointList").isEmpty
+        } catch {
+            switch error.errno {
+            case ENOENT: throw CommandFailure("the mount point \(place) does not exist; make it with mkdir")
+            case ENOTDIR: throw CommandFailure("the mount point \(place) is not a folder; give a folder")
+            case EACCES, EPERM: throw CommandFailure("no permission to mount on \(place)", exitStatus: ExitStatus.refused)
+            default: throw CommandFailure("the mount point \(place) cannot be opened: \(error.reason)")
+            }
+        }
+        guard isEmpty else { throw CommandFailure("the mount point \(place) is not empty; give an empty folder") }
+        // fusermount3(1) mounts only where the user may write.
+        guard geteuid() == 0 || SystemMounts.isAccessible(mountPoint, W_OK) else {
+            throw CommandFailure("no permission to mount on \(place); give a folder of your own", exitStatus: ExitStatus.refused)
+        }
+    }
+
+    /// A mount that shows or holds its own storage would wait for itself.
+    private func checkOverlap() throws(CommandFailure) {
+        for (what, folder) in [("the provider's folder", provider.folder), ("the state folder", stateFolder)] {
+            if MountPlan.overlaps(folder, mountPoint) {
+                throw CommandFailure(
+                    "\(place) and \(what) \(escapedForDisplay(folder)) are inside each other; use separate folders")
+            }
+        }
+        if MountPlan.overlaps(stateFolder, provider.folder) {
+            throw CommandFailure(
+                "the state folder \(escapedForDisplay(stateFolder)) and the provider's folder are inside each other; give "
+                    + "another with --state-dir")
+        }
+    }
+
+    static func overlaps(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+        func holds(_ folder: [UInt8], _ path: [UInt8]) -> Bool {
+            folder == path || path.starts(with: folder.last == 0x2F ? folder : folder + [0x2F])
+        }
+        return holds(left, right) || holds(right, left)
+    }
+
+    private func prepareProvider() throws(CommandFailure) {
+        let shown = escapedForDisplay(provider.folder)
+        do throws(SystemError) {
+            if isEmbedded { try makeFolders(provider.folder, label: "mount.embedded") }
+            _ = try Descriptor.open(provider.folder, flags: O_RDONLY | O_DIRECTORY, label: "mount.provider")
+        } catch {
+            switch error.errno {
+            case ENOENT: throw CommandFailure("the provider's folder \(shown) does not exist; make it or give another")
+            case ENOTDIR: throw CommandFailure("the provider's folder \(shown) is not a folder")
+            case EACCES, EPERM:
+                throw CommandFailure("no permission to read the provider's folder \(shown)", exitStatus: ExitStatus.refused)
+            default: throw CommandFailure("the provider's folder \(shown) cannot be opened: \(error.reason)")
+            }
+        }
+    }
+
+    private static func checkFuse(mountOptions: [String]) throws(CommandFailure) {
+        do throws(SystemError) {
+            _ = try Descriptor.open(Array("/dev/fuse".utf8), flags: O_RDWR, label: "mount.device")
+        } catch {
+            guard error.errno != EACCES && error.errno != EPERM else {
+                throw CommandFailure(
+                    "no permission to use /dev/fuse; join the group that owns it", exitStatus: ExitStatus.refused)
+            }
+            throw CommandFailure("there is no usable /dev/fuse (\(error.reason)); load the fuse module or install fuse3")
+        }
+        guard geteuid() != 0 else { return }
+        guard SystemMounts.program("fusermount3") != nil else {
+            throw CommandFailure("mounting as an ordinary user needs fusermount3; install fuse3")
+        }
+        if mountOptions.contains("allow_other"), !SystemMounts.allowsOthers() {
+            throw CommandFailure("allow_other needs a line 'user_allow_other' in /etc/fuse.conf", exitStatus: ExitStatus.refused)
+        }
+    }
+}
+
+/// The folders of the XDG Base Directory Specification, as bytes of absolute paths.
+enum BaseFolders {
+    static func data() throws(CommandFailure) -> [UInt8] { try folder("XDG_DATA_HOME", below: "/.local/share") }
+
+    /// Where a domain keeps its index and content unless told otherwise.
+    static func state(domain: String) throws(CommandFailure) -> [UInt8] {
+        let name = Array("/\(domain)".utf8)
+        if let base = environment("PROMISEFS_STATE_DIR") { return Array(base.utf8) + name }
+        if geteuid() == 0 { return Array("/var/lib/promisefs".utf8) + name }
+        return try folder("XDG_STATE_HOME", below: "/.local/state") + Array("/promisefs".utf8) + name
+    }
+
+    /// The specification has relative values ignored.
+    private static func folder(_ variable: String, below home: String) throws(CommandFailure) -> [UInt8] {
+        if let value = environment(variable), value.hasPrefix("/") { return Array(value.utf8) }
+        if let value = environment("HOME"), value.hasPrefix("/") { return Array((value == "/" ? home : value + home).utf8) }
+        guard let record = getpwuid(geteuid()), let folder = record.pointee.pw_dir else {
+            throw CommandFailure("there is no home folder; set HOME or \(variable)")
+        }
+        return Array((String(cString: folder) + home).utf8)
+    }
+}

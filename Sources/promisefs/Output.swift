@@ -1,0 +1,72 @@
+import Glibc
+import PromiseWire
+
+/// What is printed, and where. Results go to stdout, problems to stderr in one sentence each.
+enum Output {
+    static func line(_ text: String) { write(text + "\n", to: STDOUT_FILENO) }
+    static func text(_ text: String) { write(text, to: STDOUT_FILENO) }
+    static func json(_ document: some Encodable) { line(WireCoding.text(document)) }
+    static func problem(_ sentence: String) { write("promisefs: \(sentence)\n", to: STDERR_FILENO) }
+
+    /// Ends the process quietly when the reader has gone (`| head`): there is nobody left to tell.
+    private static func write(_ text: String, to descriptor: CInt) {
+        var rest = Array(text.utf8)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress!, $0.count) }
+            if count < 0 && errno == EINTR { continue }
+            if count < 0 && descriptor == STDOUT_FILENO && errno == EPIPE { exit(0) }
+            guard count > 0 else { return }
+            rest = rest.dropFirst(count)
+        }
+    }
+}
+
+/// What the terminal can do. Colours and bars only where somebody looks at them.
+enum Terminal {
+    static let isOutput = isatty(STDOUT_FILENO) == 1
+    /// https://no-color.org: any non-empty value turns colours off.
+    static let hasColours = isOutput && environment("NO_COLOR") == nil && environment("TERM") != "dumb"
+
+    enum Style: String {
+        case bold = "1"
+        case red = "31"
+        case green = "32"
+        case yellow = "33"
+    }
+
+    static func styled(_ text: String, _ style: Style) -> String {
+        hasColours ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
+    }
+
+    /// Columns; 80 when it cannot be known.
+    static var width: Int {
+        var size = winsize()
+        guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
+        return Int(size.ws_col)
+    }
+}
+
+/// A variable of the environment; nil when it is not set or empty.
+func environment(_ name: String) -> String? {
+    guard let value = getenv(name), value.pointee != 0 else { return nil }
+    return String(cString: value)
+}
+
+/// Rows with their columns aligned; the last column is not padded.
+func table(_ rows: [[String]]) -> String {
+    var widths: [Int] = []
+    for row in rows {
+        for (column, cell) in row.enumerated() {
+            if column == widths.count { widths.append(0) }
+            widths[column] = max(widths[column], cell.count)
+        }
+    }
+    return rows.map { row in
+        row.enumerated().map { column, cell in
+            column == row.count - 1 ? cell : cell + String(repeating: " ", count: widths[column] - cell.count + 2)
+        }.joined() + "\n"
+    }.joined()
+}
+
+/// `1 item`, `3 items`.
+func counted(_ number: Int, _ noun: String) -> String { number == 1 ? "1 \(noun)" : "\(number) \(noun)s" }

@@ -1,0 +1,121 @@
+import ArgumentParser
+import PromiseCore
+import PromiseKit
+import PromiseWire
+
+struct PendingCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "pending",
+        abstract: "List uploads and downloads that are queued or running, with their last error.",
+        discussion: """
+            Without PATH all mounted domains are asked. With --json it is one object for a PATH, an array without.
+
+            Example:
+              promisefs pending /mnt
+            """)
+
+    @Argument(help: "A path on a mount: only what is below it.")
+    var path: PathArgument?
+    @OptionGroup var output: OutputOptions
+
+    /// A domain's part of `--json`.
+    private struct Document: Encodable {
+        var domain: String
+        var mountPoint: String
+        var items: [PendingItemDocument]
+    }
+
+    func run() async throws {
+        var failures = FailureCollector()
+        var documents: [Document] = []
+        var rows: [[String]] = []
+        for (mount, inner) in try await scope(path) {
+            do throws(PromiseError) {
+                let items = try await PromiseClient(mount: mount).pending(path: inner).items
+                documents.append(Document(domain: mount.domain, mountPoint: escapedForDisplay(mount.mountPoint), items: items))
+                rows += items.map { PendingCommand.row($0, on: mount) }
+            } catch {
+                failures.note(CommandFailure(error))
+            }
+        }
+        if !output.json {
+            Output.text(rows.isEmpty && failures.first == nil ? "nothing is pending\n" : table(rows))
+        } else if path == nil {
+            Output.json(documents)
+        } else if let document = documents.first {
+            Output.json(document)
+        }
+        try failures.finish()
+    }
+
+    static func row(_ item: PendingItemDocument, on mount: MountEntry) -> [String] {
+        let progress = item.progress.map { " \(Int($0 * 100)) %" } ?? ""
+        let state = item.isRunning ? "running\(progress)" : item.error == nil ? "queued" : "failing"
+        let error = item.error.map { "  \(Terminal.styled($0, .red)) (\(counted(item.attempts, "attempt")))" } ?? ""
+        return [item.kind, state, ByteSize.text(item.size), shownPath(item.path, on: mount) + error]
+    }
+}
+
+struct SyncCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sync",
+        abstract: "Look at the provider now.",
+        discussion: """
+            Without PATH all mounted domains are synchronized. Ends with status 7 when the time given is over and work is \
+            pending, with 4 when the provider is offline. With --json it is one object for a PATH, an array without.
+
+            Example:
+              promisefs sync /mnt --wait --timeout 5m
+            """)
+
+    @Argument(help: "A path on a mount: only what is below it is waited for.")
+    var path: PathArgument?
+    @Flag(name: .long, help: "Return when nothing is pending.")
+    var wait = false
+    @Option(name: .long, help: ArgumentHelp("Wait no longer than this; implies --wait.", valueName: "duration"))
+    var timeout: TimeSpan?
+    @OptionGroup var output: OutputOptions
+
+    private struct Document: Encodable {
+        var domain: String
+        var pending: Int
+    }
+
+    func run() async throws {
+        var failures = FailureCollector()
+        var documents: [Document] = []
+        for (mount, inner) in try await scope(path) {
+            do throws(PromiseError) {
+                let result = try await PromiseClient(mount: mount).synchronize(
+                    path: inner, wait: wait || timeout != nil, timeout: timeout?.duration)
+                documents.append(Document(domain: mount.domain, pending: result.pending))
+                if !output.json { Output.line("\(mount.domain): \(SyncCommand.sentence(result.pending))") }
+            } catch {
+                failures.note(CommandFailure(error))
+            }
+        }
+        if !output.json {
+            if documents.isEmpty && failures.first == nil { Output.line("no domain is mounted; try: promisefs mount --help") }
+        } else if path == nil {
+            Output.json(documents)
+        } else if let document = documents.first {
+            Output.json(document)
+        }
+        try failures.finish()
+    }
+
+    static func sentence(_ pending: Int) -> String {
+        switch pending {
+        case 0: "nothing is pending"
+        case 1: "1 item waits"
+        default: "\(pending) items wait"
+        }
+    }
+}
+
+/// The domains a command is about, each with the path below it when one was given.
+func scope(_ path: PathArgument?) async throws(PromiseError) -> [(mount: MountEntry, path: [UInt8]?)] {
+    guard let path else { return try await Targets.table().promiseMounts.map { ($0, nil) } }
+    let location = try await Targets.location(of: path)
+    return [(location.mount, location.path.isEmpty ? nil : location.path)]
+}

@@ -1,0 +1,64 @@
+import Glibc
+import PromiseCore
+import PromiseKit
+import PromiseWire
+
+/// A PROVIDER as given on the command line, resolved: `folder:/srv/documents`.
+struct ProviderName: Sendable, Equatable {
+    static let schemes: [(name: String, form: String, description: String)] = [
+        ("folder", "folder:/PATH", "a folder of this machine, which other programs and machines may change too")
+    ]
+
+    /// With an absolute path, as the domain is told.
+    var text: String
+    /// The folder it speaks for.
+    var folder: [UInt8]
+
+    /// Blocking: resolves links. Nothing is made.
+    init(parsing argument: String) throws(CommandFailure) {
+        let known = ProviderName.schemes.map(\.form).joined(separator: ", ")
+        guard let colon = argument.firstIndex(of: ":"), !argument[..<colon].contains("/") else {
+            let hint = "write folder:\(escapedForDisplay(RawArguments.bytes(of: argument))) for a folder"
+            throw CommandFailure("the provider has no scheme; \(hint)", exitStatus: ExitStatus.usage)
+        }
+        let scheme = argument[..<colon]
+        guard ProviderName.schemes.contains(where: { $0.name == scheme }) else {
+            throw CommandFailure("there is no provider '\(scheme)'; known are: \(known)", exitStatus: ExitStatus.usage)
+        }
+        let path = RawArguments.bytes(of: String(argument[argument.index(after: colon)...]))
+        guard !path.isEmpty else {
+            throw CommandFailure("the provider names no folder; write \(known)", exitStatus: ExitStatus.usage)
+        }
+        try self.init(folder: path)
+    }
+
+    /// The folder provider of a path.
+    init(folder path: [UInt8]) throws(CommandFailure) {
+        let absolute: [UInt8]
+        do throws(PromiseError) { absolute = simplified(try absolutePath(path)) } catch { throw CommandFailure(error) }
+        folder = realPath(absolute) ?? absolute
+        guard let text = String(validating: folder, as: UTF8.self) else {
+            throw CommandFailure(
+                "the path of the provider's folder is not UTF-8: \(escapedForDisplay(folder)); mount it under another name",
+                exitStatus: ExitStatus.usage)
+        }
+        self.text = "folder:" + text
+    }
+
+    /// A name for the domain that stays the same: the last component, and six digits of a hash of the whole.
+    var derivedDomain: String {
+        let component = folder.split(separator: UInt8(ascii: "/")).last ?? []
+        var name = component.map { DomainName.isAllowed($0) ? $0 : UInt8(ascii: "_") }.drop { $0 == UInt8(ascii: ".") }
+        if name.isEmpty { name = Array("folder".utf8)[...] }
+        let digest = String(stableHash(Array(text.utf8)) & 0xFFFFFF, radix: 16)
+        let digits = String(repeating: "0", count: 6 - digest.count) + digest
+        return String(decoding: name.prefix(DomainName.byteCountMax - 7), as: UTF8.self) + "-" + digits
+    }
+}
+
+/// FNV-1a with 64 bits, folded to 32: the same in every process, unlike `Hasher`.
+private func stableHash(_ bytes: [UInt8]) -> UInt64 {
+    var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+    for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+    return (hash >> 32) ^ (hash & 0xFFFF_FFFF)
+}

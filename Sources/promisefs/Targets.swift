@@ -1,0 +1,61 @@
+import ArgumentParser
+import PromiseCore
+import PromiseKit
+import PromiseSystem
+
+/// `--json`, which every command takes.
+struct OutputOptions: ParsableArguments {
+    @Flag(name: .long, help: "Print JSON: one document, or one object a line where a command goes on.")
+    var json = false
+}
+
+/// The threads for system calls that block: the concurrent pool must not wait.
+enum Blocking {
+    private static let pool = BlockingPool(name: "command", threads: 2)
+
+    static func run<Value: Sendable, Problem: Error>(
+        _ body: @escaping @Sendable () throws(Problem) -> Value
+    ) async throws(Problem) -> Value {
+        try await pool.run(body)
+    }
+}
+
+/// Finds what a command is about.
+enum Targets {
+    static func table() async throws(PromiseError) -> MountTable {
+        try await Blocking.run { () throws(PromiseError) in try MountTable.current() }
+    }
+
+    static func location(of path: PathArgument) async throws(PromiseError) -> Location {
+        try await Blocking.run { () throws(PromiseError) in
+            try Location.of(path.bytes, in: try MountTable.current())
+        }
+    }
+
+    /// The paths by domain, in the order in which domains first appear; paths that are on none are noted as failures.
+    static func byDomain(_ paths: [PathArgument], _ failures: inout FailureCollector) async -> [(
+        mount: MountEntry, locations: [Location]
+    )] {
+        var result: [(mount: MountEntry, locations: [Location])] = []
+        for path in paths {
+            do throws(PromiseError) {
+                let location = try await location(of: path)
+                if let index = result.firstIndex(where: { $0.mount.source == location.mount.source }) {
+                    result[index].locations.append(location)
+                } else {
+                    result.append((location.mount, [location]))
+                }
+            } catch {
+                failures.note(CommandFailure(error))
+            }
+        }
+        return result
+    }
+}
+
+/// An item's path as people see it: below the mount point.
+func shownPath(_ path: String, on mount: MountEntry) -> String {
+    let folder = escapedForDisplay(mount.mountPoint)
+    if path == "/" || path.isEmpty { return folder }
+    return (folder == "/" ? "" : folder) + path
+}

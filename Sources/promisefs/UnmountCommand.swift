@@ -1,0 +1,128 @@
+import ArgumentParser
+import Glibc
+import PromiseCore
+import PromiseKit
+import PromiseWire
+
+struct UnmountCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "unmount",
+        abstract: "Unmount a domain. Work that is left is kept for the next mount.",
+        discussion: """
+            Ends with status 7 when work is left pending.
+
+            Example:
+              promisefs unmount --wait --timeout 1m /mnt
+            """)
+
+    @Argument(help: ArgumentHelp("Where the domain is mounted.", valueName: "mountpoint"))
+    var mountPoint: PathArgument
+    @Flag(name: .long, help: "First wait until nothing is pending.")
+    var wait = false
+    @Option(name: .long, help: ArgumentHelp("Wait no longer than this, then unmount; implies --wait.", valueName: "duration"))
+    var timeout: TimeSpan?
+    @Flag(name: .long, help: "Detach the mount although files are open.")
+    var lazy = false
+    @OptionGroup var output: OutputOptions
+
+    private static let goneTimeout: Duration = .seconds(5)
+
+    private struct Document: Encodable {
+        var domain: String
+        var mountPoint: String
+        var unmounted: Bool
+        /// Missing when the daemon could not be asked.
+        var pending: Int?
+    }
+
+    func run() async throws {
+        let location = try await Targets.location(of: mountPoint)
+        let place = escapedForDisplay(location.mount.mountPoint)
+        guard location.isMountPoint else {
+            throw CommandFailure(
+                "nothing is mounted on \(escapedForDisplay(location.absolutePath)); '\(location.domain)' is on \(place)",
+                exitStatus: ExitStatus.notPromiseFS)
+        }
+        var pending: Int?
+        do throws(PromiseError) {
+            pending = try await unmountByDaemon(location.mount)
+        } catch {
+            guard error.kind == .notAnswering || error.kind == .brokenReply else { throw error }
+            try await unmountWithoutDaemon(location.mount, error)
+        }
+        try await waitUntilGone(location.mount)
+        if output.json {
+            Output.json(Document(domain: location.domain, mountPoint: place, unmounted: true, pending: pending))
+        }
+        guard let pending, pending > 0 else { return }
+        let sentence =
+            pending == 1
+            ? "1 item waits to be uploaded; it is kept and goes on"
+            : "\(pending) items wait to be uploaded; they are kept and go on"
+        throw CommandFailure("\(sentence) at the next mount", exitStatus: ExitStatus.pending)
+    }
+
+    private func unmountByDaemon(_ mount: MountEntry) async throws(PromiseError) -> Int {
+        let client = try PromiseClient(mount: mount)
+        let process = try await client.status().processID
+        let reply = try await client.unmount(wait: wait || timeout != nil, timeout: timeout?.duration, lazy: lazy)
+        // The next mount wants the state folder's lock, so the daemon should be gone too; a lazy one may live on.
+        if !lazy { _ = await poll { !UnmountCommand.isRunning(process) } }
+        return reply.pending
+    }
+
+    /// The daemon is dead, or has been stopped, or has lost its socket.
+    private func unmountWithoutDaemon(_ mount: MountEntry, _ error: PromiseError) async throws(CommandFailure) {
+        let path = mount.mountPoint
+        let place = escapedForDisplay(path)
+        let isLazy = lazy
+        let note = try await Blocking.run { () throws(CommandFailure) -> String in
+            // It may have gone while its daemon was answering.
+            guard let table = try? MountTable.current(), table.entries.contains(where: { $0.identifier == mount.identifier })
+            else {
+                return ""
+            }
+            switch SystemMounts.probe(path) {
+            case .dead:
+                try SystemMounts.detach(path)
+                return
+                    "the daemon of '\(mount.domain)' had died; its mount on \(place) is removed; its work goes on at the next"
+            case .silent where !isLazy:
+                throw CommandFailure("\(error.message); --lazy detaches the mount", exitStatus: ExitStatus.offline)
+            case .alive where !isLazy:
+                try SystemMounts.unmount(path)
+                return "unmounted \(place) without its daemon, which does not answer on its socket"
+            case .alive, .silent:
+                try SystemMounts.detach(path)
+                return "detached \(place) without its daemon, which does not answer"
+            }
+        }
+        if !note.isEmpty && !output.json { Output.line(note) }
+    }
+
+    private func waitUntilGone(_ mount: MountEntry) async throws(CommandFailure) {
+        let isGone = await poll {
+            guard let table = try? MountTable.current() else { return false }
+            return !table.entries.contains { $0.identifier == mount.identifier && $0.isPromiseFS }
+        }
+        guard isGone else {
+            let place = escapedForDisplay(mount.mountPoint)
+            throw CommandFailure("\(place) is still mounted; files may be open below it, --lazy detaches it")
+        }
+    }
+
+    private func poll(_ condition: @escaping @Sendable () -> Bool) async -> Bool {
+        let start = ContinuousClock.now
+        while true {
+            if await Blocking.run({ () throws(Never) in condition() }) { return true }
+            guard ContinuousClock.now - start < UnmountCommand.goneTimeout else { return false }
+            try? await Task.sleep(for: .milliseconds(20))
+        }
+    }
+
+    /// A zombie has ended, although nobody has taken note of it.
+    private static func isRunning(_ process: Int32) -> Bool {
+        guard let text = SystemMounts.smallFile("/proc/\(process)/stat"), let end = text.lastIndex(of: ")") else { return false }
+        return !text[text.index(after: end)...].trimmed.hasPrefix("Z")
+    }
+}

@@ -1,0 +1,194 @@
+import ArgumentParser
+import Glibc
+import Logging
+import PromiseCore
+import PromiseKit
+import PromiseWire
+import Testing
+
+@testable import promisefs
+
+@Suite struct ArgumentTests {
+    @Test func argumentsKeepEveryByte() {
+        let all: [[UInt8]] = [
+            Array("plain".utf8), Array("é/e\u{301}".utf8), [0xFF], Array("caf".utf8) + [0xE9], [0xF0, 0x9F, 0x98], [0xC3],
+            (1...255).map { UInt8($0) },
+            Array("\u{10FF80}\u{10FFFF}".utf8), Array("\u{1F600}".utf8) + [0x80],
+        ]
+        for bytes in all { #expect(RawArguments.bytes(of: RawArguments.text(of: bytes)) == bytes) }
+        #expect(RawArguments.text(of: [0xFF]) != RawArguments.text(of: [0xFE]))
+        #expect(RawArguments.text(of: Array("é".utf8)) == "é")
+    }
+
+    @Test(arguments: [
+        ["mount"], ["mount", "a", "b", "c"], ["mount", "--cache-limit", "lots", "/x"], ["mount", "--upload-delay", "soon", "/x"],
+        ["nonsense"],
+        ["mount", "--domain", "a/b", "/x"], ["info"], ["fetch"], ["unmount"], ["status", "--bogus"],
+        ["unmount", "/x", "--timeout", "1y"],
+        ["mount", "webdav:/x", "/tmp"], ["mount", "/srv/x", "/tmp"], ["mount", "folder:", "/tmp"],
+    ])
+    func wrongUsageExitsWithTwo(arguments: [String]) async {
+        #expect(await PromiseFS.execute(arguments) == 2)
+    }
+
+    @Test func helpAndVersionExitWithNought() async {
+        for arguments in [["--help"], ["mount", "--help"], ["--version"], ["help", "status"]] {
+            #expect(await PromiseFS.execute(arguments) == 0)
+        }
+    }
+
+    @Test func everyCommandHasHelpWithAnExample() {
+        func check(_ command: any ParsableCommand.Type) {
+            let help = PromiseFS.helpMessage(for: command, columns: 120)
+            #expect(help.contains("Example:"), "\(command)")
+            #expect(!command.configuration.abstract.isEmpty, "\(command)")
+            for subcommand in command.configuration.subcommands { check(subcommand) }
+        }
+        check(PromiseFS.self)
+        #expect(PromiseFS.configuration.subcommands.count == 13)
+    }
+
+    @Test func everyWorkingCommandTakesJSON() throws {
+        let commands = [
+            ["mount", "/m"], ["unmount", "/m"], ["status"], ["info", "/m"], ["fetch", "/m"], ["evict", "/m"], ["pin", "/m"],
+            ["unpin", "/m"],
+            ["pending"], ["sync"], ["verify"], ["doctor"], ["provider", "list"],
+        ]
+        for command in commands { _ = try PromiseFS.parseAsRoot(command + ["--json"]) }
+    }
+
+    @Test func mountOptionsAreReadAndHandedOn() throws {
+        let arguments = [
+            "mount", "--cache-limit", "1G", "--upload-delay", "500ms", "--no-io-uring", "-o", "ro,allow_other", "-ouid=5", "--",
+            "folder:/x", "/m",
+        ]
+        let command = try #require(try PromiseFS.parseAsRoot(PromiseFS.separated(arguments)) as? MountCommand)
+        #expect(command.operands == ["folder:/x", "/m"])
+        #expect(command.options.isReadOnly)
+        #expect(command.options.splitMountOptions == ["allow_other", "uid=5"])
+        let forwarded = ["mount"] + command.options.forwarded + ["--ready-descriptor", "3", "--foreground", "/m"]
+        let again = try #require(try PromiseFS.parseAsRoot(forwarded) as? MountCommand)
+        #expect(again.options.forwarded == command.options.forwarded)
+        #expect(again.options.cacheLimit == ByteSize(bytes: 1 << 30) && again.options.noIoUring && again.readyDescriptor == 3)
+    }
+
+    @Test func statusOfAPathThatIsNotOursExitsWithThree() async {
+        #expect(await PromiseFS.execute(["status", "/proc"]) == 3)
+        #expect(await PromiseFS.execute(["info", "/no/such/path"]) == 3)
+        #expect(await PromiseFS.execute(["unmount", "/"]) == 3)
+    }
+
+    @Test func failuresKeepTheirExitStatus() {
+        #expect(CommandFailure(known: PromiseError(.notAnswering, "x", exitStatus: 4))?.exitStatus == 4)
+        #expect(CommandFailure(known: CancellationError())?.exitStatus == 1)
+        #expect(CommandFailure(known: ValidationError("x")) == nil)
+        var collector = FailureCollector()
+        collector.note(CommandFailure(nil, exitStatus: 5))
+        collector.note(CommandFailure(nil, exitStatus: 1))
+        #expect(throws: CommandFailure(nil, exitStatus: 5)) { try collector.finish() }
+    }
+}
+
+@Suite struct MountPlanTests {
+    @Test func domainNamesAreDerivedStablyAndLegally() throws {
+        let first = try ProviderName(parsing: "folder:/srv/My Documents")
+        #expect(first.text == "folder:/srv/My Documents")
+        #expect(first.derivedDomain.hasPrefix("My_Documents-"))
+        #expect(try ProviderName(parsing: "folder:/srv//x/../My Documents/").derivedDomain == first.derivedDomain)
+        #expect(try ProviderName(parsing: "folder:/other/My Documents").derivedDomain != first.derivedDomain)
+        for path in ["/", "/.hidden", "/" + String(repeating: "n", count: 200), "/é", "/..."] {
+            let name = try ProviderName(parsing: "folder:" + path).derivedDomain
+            #expect(DomainName.isValid(name), "\(path) gives \(name)")
+        }
+        // The value is on people's disks: it must not change.
+        #expect(try ProviderName(parsing: "folder:/srv/documents").derivedDomain == "documents-22a877")
+    }
+
+    @Test func foldersInsideEachOtherAreNoticed() {
+        func overlaps(_ left: String, _ right: String) -> Bool { MountPlan.overlaps(Array(left.utf8), Array(right.utf8)) }
+        #expect(overlaps("/a", "/a") && overlaps("/a", "/a/b") && overlaps("/a/b", "/a") && overlaps("/", "/x"))
+        #expect(!overlaps("/a", "/ab") && !overlaps("/a/b", "/a/c"))
+    }
+
+    @Test func badMountPointsAreRefusedInOneSentence() async throws {
+        let folder = try makeFolder()
+        defer { clear(folder) }
+        let provider = "folder:\(folder)/cloud"
+        let state = ["--state-dir", folder + "/state"]
+        for name in ["cloud", "full", "full/x"] { mkdir(folder + "/" + name, 0o700) }
+        fclose(fopen(folder + "/file", "w"))
+        for (operand, part) in [
+            ("missing", "does not exist"), ("file", "not a folder"), ("full", "not empty"), ("cloud", "inside each other"),
+        ] {
+            let plan = try MountPlan(
+                operands: [provider, "\(folder)/\(operand)"], domain: "t", stateFolder: Array((folder + "/state").utf8))
+            let failure = #expect(throws: CommandFailure.self) { _ = try plan.prepare(mountOptions: []) }
+            #expect(failure?.message?.contains(part) ?? false, "\(failure?.message ?? "")")
+            #expect(await PromiseFS.execute(["mount"] + state + [provider, "\(folder)/\(operand)"]) == 1)
+        }
+        mkdir(folder + "/m", 0o700)
+        let plan = try MountPlan(
+            operands: ["folder:\(folder)/none", "\(folder)/m"], domain: nil, stateFolder: Array((folder + "/s").utf8))
+        let failure = #expect(throws: CommandFailure.self) { _ = try plan.prepare(mountOptions: []) }
+        #expect(failure?.message?.contains("provider's folder") ?? false)
+        #expect(access(folder + "/s", F_OK) != 0, "nothing is made for a mount that cannot be")
+    }
+
+    private func makeFolder() throws -> String {
+        var template = Array("/tmp/promisefs-plan-XXXXXX".utf8CString)
+        let made = template.withUnsafeMutableBufferPointer { mkdtemp($0.baseAddress!) != nil }
+        try #require(made)
+        return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    private func clear(_ folder: String) {
+        unlink(folder + "/file")
+        for name in ["full/x", "full", "cloud", "m", ""] { rmdir(folder + "/" + name) }
+    }
+}
+
+@Suite struct DisplayTests {
+    @Test func logLinesAreOneLineWithQuotedValues() {
+        let line = DaemonLog.line(
+            time: Timestamp(nanoseconds: 0), level: .notice, message: "two\nlines",
+            metadata: [("b", "x y"), ("a", "1"), ("c", "say \"hi\"")],
+            error: nil)
+        #expect(line == "1970-01-01T00:00:00.000000000Z notice two\\nlines a=1 b=\"x y\" c=\"say \\\"hi\\\"\"\n")
+    }
+
+    @Test func logLevelsAreRead() throws {
+        #expect(try DaemonLog.level(nil) == .notice)
+        #expect(try DaemonLog.level("TRACE") == .trace)
+        #expect(throws: CommandFailure.self) { try DaemonLog.level("loud") }
+    }
+
+    @Test func theProgressBarFitsItsLine() {
+        let progress = ProgressDocument(filesDone: 3, filesTotal: 10, bytesDone: 52, bytesTotal: 100, failures: [])
+        for width in [0, 10, 40, 80, 200] {
+            #expect(ProgressBar.line(progress, elapsed: .seconds(2), width: width).count <= max(width, 0))
+        }
+        let line = ProgressBar.line(progress, elapsed: .seconds(2), width: 100)
+        #expect(line.contains("52 %") && line.contains("3/10 files") && line.contains("26 B/s") && line.hasPrefix("[=="))
+    }
+
+    @Test func pathsAreShownBelowTheirMountPoint() {
+        let mount = MountTable(parsing: "1 1 0:1 / /m rw - fuse.promisefs d rw".utf8).entries[0]
+        #expect(shownPath("/a/b", on: mount) == "/m/a/b")
+        #expect(shownPath("/", on: mount) == "/m")
+    }
+
+    @Test func doctorReadsTheKernelsWords() {
+        #expect(KernelVersion(release: "6.18.44-generic\n") == KernelVersion(major: 6, minor: 18))
+        #expect(KernelVersion(release: "6.9") < KernelVersion(release: "6.14.1"))
+        #expect(KernelVersion(release: "") == KernelVersion(major: 0, minor: 0))
+        #expect(Doctor.effectiveCapabilities(status: "Name:\tx\nCapEff:\t0000000000200000\n") == 1 << 21)
+        let new = KernelVersion(major: 6, minor: 18)
+        #expect(Doctor.passthrough(new, capabilities: 1 << 21).level == .ok)
+        #expect(Doctor.passthrough(new, capabilities: 0).level == .warning)
+        #expect(Doctor.passthrough(KernelVersion(major: 6, minor: 1), capabilities: .max).level == .warning)
+        #expect(Doctor.rings(new, setting: "Y\n").level == .ok)
+        #expect(Doctor.rings(new, setting: "N\n").remedy?.contains("enable_uring") ?? false)
+        #expect(Doctor.rings(new, setting: nil).level == .warning)
+        #expect(Doctor.watches("8192\n").level == .warning && Doctor.watches("1048576\n").level == .ok)
+    }
+}

@@ -1,0 +1,115 @@
+import Testing
+
+extension MountSuites {
+    /// The virtual attributes and the commands that ask and tell the same things.
+    @Suite struct AttributeTests {
+        private var options: MountedDomain.Options {
+            var options = MountedDomain.Options()
+            options.prepare = """
+                mkdir -p "$C/folder"; for n in 1 2 3; do head -c 100000 /dev/urandom > "$C/folder/$n"; done; echo hello > "$C/hello"
+                """
+            return options
+        }
+
+        private static let prelude =
+            "state() { getfattr --absolute-names --only-values -n \"user.promisefs.${2:-state}\" \"$1\"; }\n"
+
+        @Test(.timeLimit(.minutes(2))) func theStateFollowsTheContent() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    Self.prelude + """
+                        [ "$(state "$M/hello")" = placeholder ]; cat "$M/hello" > /dev/null; [ "$(state "$M/hello")" = current ]
+                        setfattr -n user.promisefs.state -v placeholder "$M/hello"; [ "$(state "$M/hello")" = placeholder ]
+                        setfattr -n user.promisefs.state -v current "$M/hello"; within 5 '[ "$(state "$M/hello")" = current ]'
+                        [ "$(state "$M/hello" domain)" = test ]; [ -n "$(state "$M/hello" identifier)" ]
+                        [ -n "$(state "$M/hello" version)" ]; [ "$(state "$M/hello" pin)" = automatic ]
+                        [ -n "$(state "$M/folder" identifier)" ]; [ "$(state "$M" domain)" = test ]
+                        [ -z "$(getfattr --absolute-names -d -m - "$M/hello")" ]
+                        not setfattr -n user.promisefs.state -v nonsense "$M/hello" 2> /dev/null
+                        touch "$M/note.txt~"; [ "$(state "$M/note.txt~")" = excluded ]
+                        """)
+                try domain.setFaults(["offline=true"])
+                try await domain.shell(Self.prelude + "echo more >> \"$M/hello\"; [ \"$(state \"$M/hello\")\" = modified ]")
+                try domain.setFaults([])
+                try await domain.synchronize()
+                try await domain.shell(Self.prelude + "[ \"$(state \"$M/hello\")\" = current ]; [ ! -e \"$C/note.txt~\" ]")
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func aVersionAndAnIdentifierOutliveARenameAndAnEditorsSave() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    Self.prelude + """
+                        cat "$M/hello" > /dev/null; before=$(state "$M/hello" identifier); version=$(state "$M/hello" version)
+                        mv "$M/hello" "$M/folder/renamed"; [ "$(state "$M/folder/renamed" identifier)" = "$before" ]
+                        "$P" sync --wait "$M"; [ "$(state "$M/folder/renamed" identifier)" = "$before" ]
+                        echo changed >> "$M/folder/renamed"; "$P" sync --wait "$M"
+                        [ "$(state "$M/folder/renamed" identifier)" = "$before" ]; [ "$(state "$M/folder/renamed" version)" != "$version" ]
+                        """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func fetchEvictAndPinActOnFolders() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    Self.prelude + """
+                        "$P" fetch "$M/folder" > /dev/null
+                        for n in 1 2 3; do [ "$(state "$M/folder/$n")" = current ]; cmp "$M/folder/$n" "$C/folder/$n"; done
+                        "$P" pin "$M/folder/1"; [ "$(state "$M/folder/1" pin)" = pinned ]
+                        "$P" evict "$M" > /dev/null
+                        [ "$(state "$M/folder/1")" = current ]; [ "$(state "$M/folder/2")" = placeholder ]
+                        "$P" unpin "$M/folder/1"; "$P" evict "$M/folder/1" > /dev/null; [ "$(state "$M/folder/1")" = placeholder ]
+                        setfattr -n user.promisefs.pin -v pinned "$M/folder"; [ "$(state "$M/folder" pin)" = pinned ]
+                        within 10 '[ "$(state "$M/folder/3")" = current ]'
+                        """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func modifiedAndOpenContentIsNotEvicted() async throws {
+            try await MountedDomain.with(options) { domain in
+                try domain.setFaults(["offline=true", "only=modify"])
+                try await domain.shell(
+                    Self.prelude + """
+                        echo edited > "$M/hello"; "$P" evict "$M/hello" > /dev/null || true; [ "$(cat "$M/hello")" = edited ]
+                        exec 3< "$M/folder/1"; "$P" evict "$M/folder/1" > /dev/null || true; cmp "$C/folder/1" - <&3
+                        """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func everyCommandAnswersInJSONToo() async throws {
+            try await MountedDomain.with(options) { domain in
+                for command in ["status", "info", "fetch", "evict", "pin", "unpin", "pending", "sync", "verify"] {
+                    // One document, or one object a line where the answer is a stream.
+                    try await domain.shell(
+                        """
+                        "$P" \(command) --json "$M" > "$T/answer"
+                        python3 - "$T/answer" <<'PYTHON'
+                        import json, sys
+                        text = open(sys.argv[1]).read()
+                        try:
+                            json.loads(text)
+                        except ValueError:
+                            documents = [json.loads(line) for line in text.splitlines()]
+                            assert documents, "no answer"
+                        PYTHON
+                        """)
+                }
+                let help = try await domain.shell(
+                    "for c in mount unmount status info fetch evict pin unpin pending sync doctor; do \"$P\" $c --help; done")
+                #expect(help.output.lowercased().contains("example"))
+                try await domain.shell("\"$P\" doctor; \"$P\" doctor --json | python3 -m json.tool > /dev/null")
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3))) func theCacheLimitIsKept() async throws {
+            var options = MountedDomain.Options()
+            options.arguments = ["--cache-limit", "8M"]
+            options.prepare = "for n in $(seq 20); do head -c 1000000 /dev/urandom > \"$C/$n\"; done"
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell("for n in $(seq 20); do cmp \"$M/$n\" \"$C/$n\"; done; sleep 1")
+                #expect(try await domain.status().cacheBytes <= 9 << 20)
+                try await domain.shell("for n in $(seq 20); do cmp \"$M/$n\" \"$C/$n\"; done")
+            }
+        }
+    }
+}

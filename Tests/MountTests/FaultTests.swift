@@ -1,0 +1,114 @@
+import Testing
+
+extension MountSuites {
+    /// The provider is away, slow or silent: local work goes on, the rest fails in time and with the documented errno.
+    @Suite struct FaultTests {
+        private func options(_ environment: [String: String] = [:]) -> MountedDomain.Options {
+            var options = MountedDomain.Options()
+            options.environment = environment
+            options.prepare = """
+                mkdir -p "$C/known" "$C/unknown/below"
+                for n in 1 2 3 4 5 6; do head -c 50000 /dev/urandom > "$C/known/$n"; done; echo x > "$C/unknown/below/x"
+                """
+            return options
+        }
+
+        @Test(.timeLimit(.minutes(4))) func offlineLocalWorkGoesOnAndTheRestFailsAtOnce() async throws {
+            try await MountedDomain.with(options()) { domain in
+                try await domain.shell("ls -l \"$M\" \"$M/known\" > /dev/null; cat \"$M/known/1\" > /dev/null")
+                try domain.setFaults(["offline=true"])
+                try await domain.shell(
+                    """
+                    ls -l "$M/known" > /dev/null; cmp "$M/known/1" "$C/known/1"
+                    echo local > "$M/new"; mkdir "$M/folder"; mv "$M/known/2" "$M/folder/two"; rm "$M/known/3"
+                    echo edited >> "$M/known/1"; echo overwritten > "$M/known/5"; chmod 600 "$M/known/6"
+                    """, seconds: 10)
+                let refused = try await domain.shell("cat \"$M/known/4\"", status: 1)
+                #expect(refused.error.contains("Network is down") && refused.elapsed < .seconds(2))
+                let unlisted = try await domain.shell("ls \"$M/unknown\"", status: 2)
+                #expect(unlisted.error.contains("Network is down") && unlisted.elapsed < .seconds(2))
+                let fetched = try await domain.shell("\"$P\" fetch \"$M/known/4\"", status: 4)
+                #expect(fetched.error.split(separator: "\n").count == 1)
+                var status = try await domain.status()
+                #expect(status.pending > 0 && status.connection == "offline")
+                try await domain.shell("[ ! -e \"$C/new\" ]; [ -e \"$C/known/2\" ]")
+
+                try domain.setFaults([])
+                try await domain.shell(
+                    "within 60 '[ -e \"$C/new\" ] && [ -e \"$C/folder/two\" ] && [ ! -e \"$C/known/3\" ]'", seconds: 70)
+                try await domain.synchronize()
+                status = try await domain.status()
+                #expect(status.pending == 0 && status.connection == "online")
+                try await domain.expectProviderEqualsMount()
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3))) func aSilentProviderMeansATimeoutWithinTheDeadline() async throws {
+            try await MountedDomain.with(options(["PROMISEFS_REQUEST_DEADLINE": "3s"])) { domain in
+                try await domain.shell("ls -l \"$M\" \"$M/known\" > /dev/null")
+                try domain.setFaults(["hang=true"])
+                let late = try await domain.shell(
+                    """
+                    cat "$M/known/1" 2> "$T/err" & reader=$!
+                    sleep 0.5
+                    timeout 1 ls -l "$M/known" > /dev/null; timeout 1 sh -c 'echo local > "$M/new"'; timeout 1 cat "$M/new"
+                    timeout 1 mv "$M/known/2" "$M/known/two"
+                    not wait $reader; cat "$T/err" >&2
+                    """, seconds: 20)
+                #expect(late.error.contains("Connection timed out"))
+                #expect(late.elapsed > .seconds(2) && late.elapsed < .seconds(8))
+                let listing = try await domain.shell("ls \"$M/unknown\"", seconds: 20, status: 2)
+                #expect(listing.error.contains("Connection timed out"))
+                try domain.setFaults([])
+                try await domain.shell(
+                    "within 30 'cmp -s \"$M/known/1\" \"$C/known/1\"'; cat \"$M/unknown/below/x\"", seconds: 60)
+                try await domain.synchronize()
+                try await domain.expectProviderEqualsMount()
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3))) func anOpenOfASilentProvidersFileCanBeInterrupted() async throws {
+            try await MountedDomain.with(options()) { domain in
+                try await domain.shell("ls -l \"$M/known\" > /dev/null")
+                try domain.setFaults(["hang=true"])
+                let stopped = try await domain.shell("timeout -s INT 1 cat \"$M/known/1\"", status: 124)
+                #expect(stopped.elapsed < .milliseconds(2500))
+                let killed = try await domain.shell("timeout -s KILL 1 cat \"$M/known/1\"", status: 137)
+                #expect(killed.elapsed < .milliseconds(2500))
+                let listing = try await domain.shell("timeout -s INT 1 ls \"$M/unknown\"", status: 124)
+                #expect(listing.elapsed < .milliseconds(2500))
+            }
+        }
+
+        @Test(.timeLimit(.minutes(4))) func aSlowProviderSlowsNobodyWhoDoesNotNeedIt() async throws {
+            let delay = Machine.isFullScale ? 10 : 2
+            try await MountedDomain.with(options()) { domain in
+                try await domain.shell("ls -l \"$M/known\" > /dev/null")
+                try domain.setFaults(["delay=\(delay)s"])
+                let readers = try await domain.shell(
+                    """
+                    for n in 1 2 3 4; do cmp "$M/known/$n" "$C/known/$n" & pids="${pids:-} $!"; done
+                    timeout 1 sh -c 'for n in 1 2 3 4 5 6 7 8; do echo $n > "$M/local $n"; done; ls -l "$M/known" > /dev/null'
+                    for pid in $pids; do wait $pid; done
+                    """, seconds: 60)
+                #expect(readers.elapsed >= .seconds(delay) && readers.elapsed < .seconds(delay * 4), "four files at a time")
+                try domain.setFaults([])
+                try await domain.synchronize()
+                try await domain.expectProviderEqualsMount()
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3))) func failingUploadsAreKeptShownAndRetried() async throws {
+            try await MountedDomain.with(options()) { domain in
+                try domain.setFaults(["offline=true", "only=create"])
+                try await domain.shell("echo a > \"$M/a\"")
+                try await domain.shell("within 20 '\"$P\" pending --json \"$M\" | grep -q \"\\\"error\\\"\"'", seconds: 30)
+                #expect(try await domain.shell("\"$P\" pending \"$M\"").output.contains("a"))
+                try await domain.shell("\"$P\" unmount --wait --timeout 1s \"$M\"", status: nil)
+                if domain.daemonProcesses().isEmpty { try await domain.remount() }
+                try domain.setFaults([])
+                try await domain.shell("within 60 '[ \"$(cat \"$C/a\")\" = a ]'", seconds: 70)
+            }
+        }
+    }
+}

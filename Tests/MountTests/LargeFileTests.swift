@@ -1,0 +1,101 @@
+import Foundation
+import Testing
+
+extension MountSuites {
+    /// A large placeholder arrives by ranges: what is asked for first, once, interruptibly, and what has come stays.
+    @Suite struct LargeFileTests {
+        /// MiB.
+        static let size = Machine.isFullScale ? 2048 : 256
+        /// The provider sends so many bytes a second in these tests.
+        static let bandwidth = Machine.isFullScale ? 128 << 20 : 32 << 20
+
+        private func options(_ files: String...) -> MountedDomain.Options {
+            var options = MountedDomain.Options()
+            options.prepare = files.map { "head -c \(Self.size)M /dev/urandom > \"$C/\($0)\"" }.joined(separator: "\n")
+            return options
+        }
+
+        @Test(.timeLimit(.minutes(3))) func theFirstBytesDoNotWaitForTheRest() async throws {
+            try await MountedDomain.with(options("large")) { domain in
+                try domain.setFaults(["bandwidth=\(Self.bandwidth)"])
+                let first = try await domain.shell("head -c 4096 \"$M/large\" | cmp - <(head -c 4096 \"$C/large\")")
+                #expect(first.elapsed < .seconds(2), "the whole file would take 8 s or more")
+                #expect(try await domain.shell("getfattr --only-values -n user.promisefs.state \"$M/large\"").text == "partial")
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3))) func aRangeInTheMiddleFetchesLittleMore() async throws {
+            try await MountedDomain.with(options("large")) { domain in
+                let offset = Self.size * 3 / 4
+                try await domain.shell(
+                    """
+                    cmp <(dd if="$M/large" bs=1M skip=\(offset) count=1 status=none) \
+                        <(dd if="$C/large" bs=1M skip=\(offset) count=1 status=none)
+                    sleep 1
+                    """)
+                let fetched = try await domain.status().bytesFetched
+                #expect(fetched >= 1 << 20 && fetched < 16 << 20)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3))) func aReaderCanBeInterrupted() async throws {
+            try await MountedDomain.with(options("large")) { domain in
+                try domain.setFaults(["bandwidth=\(1 << 20)"])
+                let stopped = try await domain.shell("timeout -s INT 1 cat \"$M/large\" > /dev/null", status: 124)
+                #expect(stopped.elapsed < .milliseconds(2500))
+                try domain.setFaults(["hang=true"])
+                let waiting = try await domain.shell("timeout -s INT 1 tail -c 1 \"$M/large\" > /dev/null", status: 124)
+                #expect(waiting.elapsed < .milliseconds(2500))
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3))) func twentyReadersShareOneFetch() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = "head -c 64M /dev/urandom > \"$C/large\"; head -c 900000 /dev/urandom > \"$C/small\""
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    for name in large small; do
+                        for n in $(seq 20); do md5sum < "$M/$name" > "$T/sum-$n" & done; wait
+                        [ "$(cat "$T"/sum-* | sort -u)" = "$(md5sum < "$C/$name")" ]
+                    done
+                    """)
+                #expect(try await domain.status().bytesFetched == 64 << 20 + 900_000)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(5))) func aKillHalfWayKeepsTheRangesThatWereHere() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = "head -c 128M /dev/urandom > \"$C/large\""
+            try await MountedDomain.with(options) { domain in
+                let size: UInt64 = 128 << 20
+                try domain.setFaults(["bandwidth=\(24 << 20)"])
+                try await domain.shell("timeout 3 cat \"$M/large\" > /dev/null", status: 124)
+                let before = try await domain.status().bytesFetched
+                #expect(before > size / 8 && before < size, "half-way, that is")
+                try await domain.kill9()
+                try domain.setFaults([])
+                try await domain.remount()
+                try await domain.shell("cmp \"$C/large\" \"$M/large\"")
+                let after = try await domain.status().bytesFetched
+                #expect(after <= size - before / 2, "fetched \(before) before the kill and \(after) of \(size) after it")
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3))) func aPartialFileCanBeWrittenTo() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = "head -c 32M /dev/urandom > \"$C/large\"; cp \"$C/large\" \"$T/model\""
+            try await MountedDomain.with(options) { domain in
+                let edit = "printf EDITED | dd of=\"$F\" bs=1 seek=20000000 conv=notrunc status=none; printf END >> \"$F\""
+                try await domain.shell(
+                    """
+                    head -c 4096 "$M/large" > /dev/null
+                    for F in "$M/large" "$T/model"; do \(edit); done
+                    cmp "$T/model" "$M/large"
+                    """)
+                try await domain.synchronize()
+                try await domain.shell("cmp \"$T/model\" \"$C/large\"")
+            }
+        }
+    }
+}

@@ -1,0 +1,45 @@
+import Foundation
+import Testing
+
+/// Tests of a real mount: the daemon runs in its own process on temporary folders, ordinary programs work in the mount.
+/// One test at a time, as they have deadlines. `PROMISEFS_SCALE=full` runs the long versions.
+@Suite(
+    .serialized,
+    .enabled(if: Machine.canMount, "there is no /dev/fuse that this user may open, so nothing can be mounted"))
+struct MountSuites {}
+
+/// What this machine has.
+enum Machine {
+    static let isRoot = geteuid() == 0
+    static let canMount = access("/dev/fuse", R_OK | W_OK) == 0
+
+    /// The kernel can hand reads and writes to the content file itself, from 6.9 on.
+    static let hasKernelPassthrough: Bool = {
+        var name = utsname()
+        uname(&name)
+        let release = withUnsafeBytes(of: &name.release) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+        let numbers = release.split(whereSeparator: { !$0.isNumber }).prefix(2).compactMap { Int($0) }
+        return isRoot && numbers.count == 2 && (numbers[0], numbers[1]) >= (6, 9)
+    }()
+
+    private static let environment = ProcessInfo.processInfo.environment
+
+    static let isFullScale = environment["PROMISEFS_SCALE"] == "full"
+    static let seed = environment["PROMISEFS_SEED"].flatMap(Int.init)
+    static let kills = environment["PROMISEFS_KILLS"].flatMap(Int.init) ?? (isFullScale ? 200 : 15)
+
+    /// Where the temporary folders are made; a disk, as memory file systems are small.
+    static let folder = environment["PROMISEFS_TEST_DIR"] ?? "/var/tmp"
+
+    static let repository = URL(fileURLWithPath: #filePath)
+        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path
+
+    static let workloads = repository + "/scripts/workloads"
+
+    /// Built with the tests, so it lies beside their bundle.
+    static let executable: String = {
+        if let path = environment["PROMISEFS_EXECUTABLE"] { return path }
+        let bundle = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+        return bundle.deletingLastPathComponent().appendingPathComponent("promisefs").path
+    }()
+}

@@ -1,0 +1,95 @@
+import Testing
+
+extension MountSuites {
+    /// Every kind of name, size, mode and link survives the way to the provider and back to a cold mount.
+    @Suite struct NameTests {
+        @Test(.timeLimit(.minutes(5))) func everyKindOfFileArrivesAtTheProviderAndComesBack() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    python3 "$W/make-tree.py" "$T/tree" --files 400 --seed 23 > /dev/null
+                    cp -a "$T/tree" "$M/tree"
+                    python3 "$W/compare-trees.py" "$T/tree" "$M/tree" --links
+                    """, seconds: 120)
+                try await domain.synchronize()
+                try await domain.expectProviderEqualsMount()
+                // The same folder by a second domain that knows nothing yet.
+                var options = MountedDomain.Options()
+                options.cloud = domain.cloud
+                try await MountedDomain.with(options) { cold in
+                    try await cold.shell(
+                        "python3 \"$W/compare-trees.py\" '\(domain.root)/tmp/tree' \"$M/tree\" --no-folder-times", seconds: 120)
+                }
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3))) func aSparseFileOf100GiBStaysSmall() async throws {
+            var options = MountedDomain.Options()
+            options.prepare =
+                "truncate -s 100G \"$C/remote\"; printf END | dd of=\"$C/remote\" bs=1 seek=60G conv=notrunc status=none"
+            try await MountedDomain.with(options) { domain in
+                let middle = try await domain.shell(
+                    "[ \"$(stat -c %s \"$M/remote\")\" = 107374182400 ]; dd if=\"$M/remote\" bs=3 skip=60G iflag=skip_bytes count=1 status=none"
+                )
+                #expect(middle.output == "END" && middle.elapsed < .seconds(5))
+                try await domain.shell(
+                    """
+                    truncate -s 100G "$M/local"; printf MIDDLE | dd of="$M/local" bs=1 seek=50G conv=notrunc status=none
+                    [ "$(stat -c %s "$M/local")" = 107374182400 ]; [ "$(du -sk "$S" | cut -f1)" -lt 200000 ]
+                    """)
+                try await domain.synchronize(seconds: 90)
+                try await domain.shell(
+                    """
+                    [ "$(stat -c %s "$C/local")" = 107374182400 ]; [ "$(du -k "$C/local" | cut -f1)" -lt 100000 ]
+                    [ "$(dd if="$C/local" bs=6 skip=50G iflag=skip_bytes count=1 status=none)" = MIDDLE ]
+                    """)
+                #expect(try await domain.status().bytesUploaded < 1 << 30)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(5))) func aFolderOfManyEntriesIsListedCompletely() async throws {
+            let count = Machine.isFullScale ? 100_000 : 10_000
+            var options = MountedDomain.Options()
+            options.prepare = "mkdir \"$C/many\"; cd \"$C/many\"; seq -f 'entry %.0f' \(count) | xargs -d '\\n' touch"
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    [ "$(ls -U "$M/many" | sort -u | wc -l)" = \(count) ]; [ "$(ls -lU "$M/many" | wc -l)" = \(count + 1) ]
+                    [ "$(find "$M/many" -name 'entry 77*' | wc -l)" = "$(find "$C/many" -name 'entry 77*' | wc -l)" ]
+                    mkdir "$M/local"; cd "$M/local"; seq -f 'made %.0f' 2000 | xargs -d '\\n' touch
+                    [ "$(ls -U | sort -u | wc -l)" = 2000 ]; cd /; rm -r "$M/local"; [ ! -e "$M/local" ]
+                    """, seconds: 200)
+                #expect(try await domain.status().bytesFetched == 0)
+            }
+        }
+
+        /// readdir(3) promises that what is there throughout is listed once, whatever comes and goes meanwhile.
+        @Test(.timeLimit(.minutes(2))) func aListingIsStableWhileTheFolderChanges() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    python3 - "$M/changing" <<'PYTHON'
+                    import os, sys, threading
+                    top = sys.argv[1]; os.mkdir(top)
+                    stays = {"stays %d" % n for n in range(600)}
+                    for name in stays: open(os.path.join(top, name), "w").close()
+                    stop = False
+                    def churn():
+                        number = 0
+                        while not stop:
+                            path = os.path.join(top, "comes %d" % (number % 50))
+                            open(path, "w").close(); os.rename(path, path + " and goes"); os.unlink(path + " and goes"); number += 1
+                    thread = threading.Thread(target=churn); thread.start()
+                    try:
+                        for _ in range(30):
+                            listed = os.listdir(top)
+                            names = [name for name in listed if name.startswith("stays")]
+                            assert len(names) == len(set(names)) == 600, len(names)
+                    finally:
+                        stop = True; thread.join()
+                    PYTHON
+                    """)
+            }
+        }
+    }
+}

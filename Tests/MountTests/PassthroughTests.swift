@@ -1,0 +1,88 @@
+import Foundation
+import Testing
+
+extension MountSuites {
+    /// What programs do to local files, with the kernel reading and writing the content file itself and without.
+    @Suite struct PassthroughTests {
+        @Test(.timeLimit(.minutes(2)), .enabled(if: Machine.hasKernelPassthrough, "passthrough needs root and Linux 6.9"))
+        func aMountByRootHasPassthroughAndSaysSo() async throws {
+            try await MountedDomain.with { domain in
+                let status = try await domain.status()
+                #expect(status.hasPassthrough)
+                let shown = try await domain.shell("\"$P\" status \"$M\"")
+                #expect(shown.output.localizedCaseInsensitiveContains("passthrough"))
+            }
+        }
+
+        /// The same calls in a folder of the disk below must be answered with the same bytes, sizes and errnos.
+        @Test(.timeLimit(.minutes(3)), arguments: [[], ["--no-passthrough"]])
+        func fileOperationsAreAnsweredAsByTheDiskBelow(arguments: [String]) async throws {
+            var options = MountedDomain.Options()
+            options.arguments = arguments
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    mkdir "$T/beside" "$M/inside"
+                    python3 "$W/file-operations.py" "$T/beside" > "$T/expected"
+                    python3 "$W/file-operations.py" "$M/inside" > "$T/actual"
+                    diff -u "$T/expected" "$T/actual"
+                    python3 "$W/compare-trees.py" "$T/beside" "$M/inside" --no-times --links
+                    """)
+                #expect(try await domain.status().hasPassthrough == (arguments.isEmpty && Machine.hasKernelPassthrough))
+                try await domain.synchronize()
+                // The fifo is local only.
+                try await domain.expectProviderEqualsMount("--ignore fifo")
+            }
+        }
+
+        /// fio checks what it reads against what it wrote; sizes and times come from the content file meanwhile.
+        @Test(.timeLimit(.minutes(3)), arguments: [[], ["--no-passthrough"]])
+        func manyWritersOfOneFileSeeEachOther(arguments: [String]) async throws {
+            var options = MountedDomain.Options()
+            options.arguments = arguments
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    python3 - "$M/shared" <<'PYTHON'
+                    import os, sys
+                    path, block, count = sys.argv[1], 4096, 64
+                    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
+                    children = []
+                    for writer in range(4):
+                        child = os.fork()
+                        if child == 0:
+                            descriptor = os.open(path, os.O_RDWR)
+                            for index in range(count):
+                                os.pwrite(descriptor, bytes([writer + 1]) * block, (index * 4 + writer) * block)
+                            os._exit(0)
+                        children.append(child)
+                    assert all(os.waitpid(child, 0)[1] == 0 for child in children)
+                    data = open(path, "rb").read()
+                    assert len(data) == os.stat(path).st_size == 4 * count * block, len(data)
+                    for index in range(4 * count):
+                        assert data[index * block:(index + 1) * block] == bytes([index % 4 + 1]) * block, index
+                    PYTHON
+                    """)
+                try await domain.synchronize()
+                try await domain.expectProviderEqualsMount()
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func anotherUsersFilesBelongToThatUser() async throws {
+            guard Machine.isRoot else { return }
+            var options = MountedDomain.Options()
+            options.arguments = ["-o", "allow_other"]
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    chmod 755 "$T/.."; chmod 1777 "$M"
+                    setpriv --reuid=65534 --regid=65534 --clear-groups touch "$M/theirs"
+                    [ "$(stat -c %u:%g "$M/theirs")" = 65534:65534 ]
+                    echo secret > "$M/ours"; chmod 600 "$M/ours"
+                    not setpriv --reuid=65534 --regid=65534 --clear-groups cat "$M/ours" 2> "$T/err"
+                    grep -q 'Permission denied' "$T/err"
+                    """)
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+import Foundation
+import Testing
+
+extension MountSuites {
+    /// A tree of files as real ones are, mounted cold: looking costs nothing, reading brings exactly what is there, and
+    /// evicting gives the disk back.
+    @Suite struct PlaceholderTests {
+        @Test(.timeLimit(.minutes(15))) func lookingFetchesNothingReadingFetchesAllAndEvictingFreesTheDisk() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = "python3 \"$W/make-tree.py\" \"$C\" --files \(Machine.isFullScale ? 10_000 : 2_000) --seed 11"
+            try await MountedDomain.with(options) { domain in
+                let empty = try await diskUse(domain)
+                try await domain.shell(
+                    """
+                    find "$M" > /dev/null
+                    ls -lR "$M" > /dev/null
+                    find "$M" -exec stat -- {} + > /dev/null
+                    du -a "$M" > /dev/null
+                    find "$M" -type f -size +1M > /dev/null
+                    """, seconds: 300)
+                var status = try await domain.status()
+                #expect(status.bytesFetched == 0 && status.cacheBytes == 0, "looking must not fetch")
+                try await compare(domain, "--no-content")
+                status = try await domain.status()
+                #expect(status.bytesFetched == 0, "comparing modes, times and links must not fetch")
+
+                try await domain.shell("diff -r --no-dereference --exclude=.promisefs \"$C\" \"$M\"", seconds: 600)
+                try await compare(domain)
+                let size = try #require(UInt64(try await domain.shell(sizeOfFiles).text))
+                #expect(try await domain.status().bytesFetched == size, "each byte is fetched once")
+                let full = try await diskUse(domain)
+                #expect(full > empty + size / 2, "content is here now")
+
+                try await domain.shell("\"$P\" evict \"$M\"", seconds: 120)
+                #expect(try await domain.status().cacheBytes == 0)
+                let evicted = try await diskUse(domain)
+                #expect(
+                    evicted < empty + (full - empty) / 20 + 8 << 20, "evicting gives the disk back: \(empty) \(full) \(evicted)")
+                try await compare(domain)
+            }
+        }
+
+        /// Hard links are one file: their content is fetched, and counted, once.
+        private let sizeOfFiles =
+            "find \"$C\" -path \"$C/.promisefs\" -prune -o -type f -printf '%i %s\\n'"
+            + " | sort -u | awk '{ total += $2 } END { printf \"%d\", total }'"
+
+        private func compare(_ domain: MountedDomain, _ more: String = "") async throws {
+            let owners = Machine.isRoot ? "--owners" : ""
+            try await domain.shell("python3 \"$W/compare-trees.py\" \"$C\" \"$M\" \(owners) \(more)", seconds: 600)
+        }
+
+        private func diskUse(_ domain: MountedDomain) async throws -> UInt64 {
+            try #require(UInt64(try await domain.shell("du -s --block-size=1 \"$S\" | cut -f1").text))
+        }
+
+        @Test(.timeLimit(.minutes(2))) func aPlaceholderIsNeverTakenForAHole() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = "for n in 1 2 3 4; do head -c 3000000 /dev/urandom > \"$C/file $n\"; done"
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell("for f in \"$M\"/*; do [ \"$(stat -c %b -- \"$f\")\" -ge 1 ]; done")
+                #expect(try await domain.status().bytesFetched == 0)
+                try await domain.shell(
+                    """
+                    tar --create --sparse --file="$T/archive" -C "$M" 'file 1'
+                    mkdir "$T/out"; tar --extract --file="$T/archive" -C "$T/out"; cmp "$T/out/file 1" "$C/file 1"
+                    cp --sparse=always "$M/file 2" "$T/copy 2"; cmp "$T/copy 2" "$C/file 2"
+                    cp --sparse=auto "$M/file 3" "$T/copy 3"; cmp "$T/copy 3" "$C/file 3"
+                    rsync --sparse "$M/file 4" "$T/copy 4"; cmp "$T/copy 4" "$C/file 4"
+                    """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func deletingRenamingAndOverwritingFetchNothing() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = "mkdir \"$C/folder\"; for n in 1 2 3 4 5; do head -c 200000 /dev/urandom > \"$C/$n\"; done"
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    rm "$M/1"; mv "$M/2" "$M/folder/two"; echo new > "$M/3"; truncate -s 0 "$M/4"; chmod 600 "$M/5"
+                    touch -d '2001-02-03' "$M/5"
+                    """)
+                try await domain.synchronize()
+                #expect(try await domain.status().bytesFetched == 0)
+                try await domain.expectProviderEqualsMount()
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+import PromiseCore
+import PromiseIndex
+import PromiseTestSupport
+import Testing
+
+@Suite struct FeedAndSearchTests {
+    let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder("index") }
+
+    @Test func changesComeInOrderAndTheSequenceGoesOnAfterPruning() throws {
+        var index = try folder.open()
+        try index.write { transaction throws(Failure) in
+            #expect(try transaction.lastChange() == 0)
+            for number in 0..<20 {
+                try transaction.record(.moved, node: NodeID(7), parent: .root, name: number == 3 ? nil : FileName([0xFF, UInt8(number + 1)]))
+            }
+        }
+        let all = try index.read { transaction throws(Failure) in try transaction.changes(since: 0, limit: 99) }
+        #expect(all.count == 20 && all.map(\.sequence) == all.map(\.sequence).sorted())
+        #expect(all[3].name == nil && all[4].name == FileName([0xFF, 5]) && all[4].kind == .moved && all[4].node == NodeID(7))
+        #expect(try index.read { transaction throws(Failure) in try transaction.changes(since: all[4].sequence, limit: 2) } == Array(all[5...6]))
+        try index.checkpoint(keepingChanges: 5)
+        for _ in 0..<2 {
+            try index.read { transaction throws(Failure) in
+                #expect(try transaction.changes(since: 0, limit: 99) == Array(all[15...]))
+                #expect(try transaction.firstChange() == all[15].sequence)
+                #expect(try transaction.lastChange() == all[19].sequence)
+            }
+            index.close()
+            index = try folder.open()
+        }
+        try index.write { transaction throws(Failure) in
+            try transaction.record(.created, node: NodeID(8), parent: .root, name: nil)
+            #expect(try transaction.lastChange() > all[19].sequence)
+        }
+    }
+
+    private func names(_ index: Index, _ text: String, limit: Int = 99) throws -> Set<String> {
+        Set(try index.read { transaction throws(Failure) in try transaction.search(names: text, limit: limit) }.map(\.name.display))
+    }
+
+    /// The same answers before the trigram index has seen anything, afterwards, and after it was built anew.
+    @Test(arguments: ["never", "caught up", "rebuilt"]) func searchFindsPartsOfNames(_ state: String) throws {
+        let index = try folder.open()
+        try index.write { transaction throws(Failure) in
+            for text in ["Report 2024.txt", "report \"final\".md", "Übersicht", "übermut", "100%_sure", "cafe\u{301}", "caf\u{E9}", "ab"] {
+                try transaction.make(named: name(text))
+            }
+            try transaction.make(named: FileName(Array("raw".utf8) + [0xFF])!)
+            let linked = try transaction.make(named: name("first name"))
+            _ = try transaction.insertEntry(in: .root, named: name("second name"), node: linked.node.id, identifier: nil)
+            var node = linked.node
+            node.linkCount = 2
+            try transaction.update(node)
+        }
+        if state == "caught up" { try index.checkpoint() }
+        if state == "rebuilt" { try index.checkpoint(keepingChanges: 1) }
+        #expect(try names(index, "report") == ["Report 2024.txt", "report \"final\".md"])
+        #expect(try names(index, "\"FINAL\"") == ["report \"final\".md"])
+        #expect(try names(index, "ÜBER") == ["Übersicht", "übermut"])
+        #expect(try names(index, "0%_") == ["100%_sure"])
+        #expect(try names(index, "caf\u{E9}") == ["caf\u{E9}"])
+        #expect(try names(index, "cafe") == ["cafe\u{301}"])
+        #expect(try names(index, "\\xff") == ["raw\\xff"])
+        #expect(try names(index, "second") == ["second name"])
+        #expect(try names(index, "name") == ["first name", "second name"])
+        #expect(try names(index, "ab") == ["ab"])
+        #expect(try names(index, "Ü") == ["Übersicht", "übermut"])
+        #expect(try names(index, "").isEmpty && names(index, "a/b").isEmpty && names(index, "first\u{0}").isEmpty)
+        #expect(try names(index, "name/second").isEmpty)
+        #expect(try names(index, "e", limit: 2).count == 2)
+        #expect(try index.verify() == [])
+    }
+
+    @Test func searchIsNeverStale() throws {
+        let index = try folder.open()
+        let made = try index.write { transaction throws(Failure) in try transaction.make(named: name("before the move")) }
+        try index.checkpoint()
+        var moved = made.entry
+        moved.name = name("after the move")
+        try index.write { [moved] transaction throws(Failure) in
+            try transaction.update(moved)
+            try transaction.record(.moved, node: moved.node, parent: .root, name: moved.name)
+        }
+        for _ in 0..<2 {
+            #expect(try names(index, "before").isEmpty)
+            #expect(try names(index, "after") == ["after the move"])
+            try index.checkpoint()
+        }
+        try index.write { [moved] transaction throws(Failure) in
+            try transaction.delete(moved.id)
+            try transaction.delete(moved.node)
+            try transaction.record(.deleted, node: moved.node, parent: .root, name: moved.name)
+        }
+        for _ in 0..<2 {
+            #expect(try names(index, "after").isEmpty)
+            try index.checkpoint()
+        }
+    }
+}

@@ -1,0 +1,241 @@
+import PromiseCore
+import PromiseIndex
+import PromiseTestSupport
+import Testing
+
+@Suite struct NodeAndEntryTests {
+    let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder("index") }
+
+    @Test func firstOpenMakesTheRootFolder() throws {
+        let index = try folder.open()
+        let root = try #require(try index.read { transaction throws(Failure) in try transaction.node(.root) })
+        #expect(root.kind == .folder && root.mode == 0o755 && root.linkCount == 2 && !root.isPopulated)
+        #expect(try index.verify() == [])
+    }
+
+    @Test func everyFieldOfANodeSurvivesReopening() throws {
+        var node = Node(
+            id: .root, kind: .link, mode: 0o4755, owner: .max, group: 7, size: .max, time: time(-1), content: .partial,
+            version: ContentVersion("vé\u{0}x"))
+        node.accessTime = time(.max)
+        node.modificationTime = time(2)
+        node.changeTime = time(3)
+        node.birthTime = time(4)
+        node.linkCount = 0
+        node.device = 0x8000_0000_0000_0001
+        node.target = [0xFF, 0, 0x2F]
+        node.generation = Generation(9)
+        node.edits = 10
+        node.isOpenForWriting = true
+        node.pin = .onlineOnly
+        node.lastUse = time(11)
+        node.localBytes = 12
+        node.isPopulated = true
+        node.isDurable = true
+        let index = try folder.open()
+        let stored = try index.write { [node] transaction throws(Failure) in try transaction.insert(node) }
+        index.close()
+        node.id = stored.id
+        let again = try folder.open()
+        #expect(try again.read { transaction throws(Failure) in try transaction.node(stored.id) } == node)
+        node.target = []
+        node.version = nil
+        node.isPopulated = false
+        try again.write { [node] transaction throws(Failure) in try transaction.update(node) }
+        again.close()
+        #expect(try folder.open().read { transaction throws(Failure) in try transaction.node(stored.id) } == node)
+    }
+
+    @Test func idsAreNeverReusedAfterReopening() throws {
+        var seen: Set<UInt64> = [1]
+        var entries: Set<Int64> = []
+        for round in 0..<3 {
+            let index = try folder.open()
+            for number in 0..<10 {
+                let made = try index.write { transaction throws(Failure) in
+                    try transaction.make(named: name("\(round) \(number)"))
+                }
+                #expect(seen.insert(made.node.id.rawValue).inserted)
+                #expect(entries.insert(made.entry.id.rawValue).inserted)
+                try index.write { transaction throws(Failure) in
+                    try transaction.delete(made.entry.id)
+                    try transaction.delete(made.node.id)
+                }
+            }
+            index.close()
+        }
+    }
+
+    @Test func idsAreNotReusedWhenTheReservationIsRolledBack() throws {
+        let index = try folder.open()
+        var first = NodeID.root
+        #expect(
+            failure {
+                try index.write { transaction throws(Failure) in
+                    first = try transaction.make(named: name("gone")).node.id
+                    throw Failure(.interrupted, "the body gives up")
+                }
+            } == .interrupted)
+        let second = try index.write { transaction throws(Failure) in try transaction.make(named: name("kept")).node.id }
+        #expect(second > first)
+        index.close()
+        let third = try folder.open().write { transaction throws(Failure) in try transaction.make(named: name("later")).node.id }
+        #expect(third > second)
+    }
+
+    @Test func namesAreComparedBytewise() throws {
+        let names = [
+            FileName([0xFF])!, FileName([0xFE])!, name("e\u{301}"), name("\u{E9}"), FileName([0x0A])!,
+            FileName([UInt8](repeating: 0x61, count: 255))!, name("E"), name("e"),
+        ]
+        let index = try folder.open()
+        try index.write { transaction throws(Failure) in
+            for name in names { try transaction.make(named: name) }
+        }
+        index.close()
+        let again = try folder.open()
+        try again.read { transaction throws(Failure) in
+            let children = try transaction.children(of: .root)
+            #expect(children.map(\.name) == names.sorted())
+            for name in names {
+                let entry = try transaction.entry(in: .root, named: name)
+                #expect(entry?.name == name)
+                #expect(children.filter { $0.node == entry?.node }.count == 1)
+            }
+        }
+    }
+
+    @Test func aTakenNameIsRefusedAndTheBodyMayGoOn() throws {
+        let index = try folder.open()
+        let first = try index.write { transaction throws(Failure) in try transaction.make(named: name("a"), identifier: "i") }
+        let other = try index.write { transaction throws(Failure) in
+            #expect(throws: Failure.self) { _ = try transaction.make(named: name("a")) }
+            let other = try transaction.make(named: name("b"))
+            var moved = other.entry
+            moved.name = name("a")
+            do throws(Failure) { try transaction.update(moved) } catch { #expect(error.code == .exists) }
+            var bound = other.entry
+            bound.name = name("c")
+            bound.identifier = ItemIdentifier("i")
+            do throws(Failure) { try transaction.update(bound) } catch { #expect(error.code == .invalid) }
+            return other
+        }
+        try index.read { transaction throws(Failure) in
+            #expect(try transaction.entry(in: .root, named: name("a")) == first.entry)
+            #expect(try transaction.entry(in: .root, named: name("b")) == other.entry)
+            #expect(try transaction.entry(in: .root, named: name("c")) == nil)
+            #expect(try transaction.entry(for: ItemIdentifier("i")) == first.entry)
+        }
+    }
+
+    @Test func renamingMovesTheCachedEntryToo() throws {
+        let index = try folder.open()
+        try index.write { transaction throws(Failure) in
+            let sub = try transaction.make(.folder, named: name("sub")) { $0.linkCount = 2 }
+            let made = try transaction.make(named: name("a"), identifier: "i")
+            try transaction.setSynced(SyncedItem(item: item("i", in: "root", named: name("a")), edits: 0))
+            #expect(try transaction.entry(in: sub.node.id, named: name("b")) == nil)
+            var moved = made.entry
+            moved.parent = sub.node.id
+            moved.name = name("b")
+            try transaction.update(moved)
+            #expect(try transaction.entry(in: .root, named: name("a")) == nil)
+            #expect(try transaction.entry(in: sub.node.id, named: name("b")) == moved)
+            #expect(try transaction.path(of: made.node.id) == [name("sub"), name("b")])
+            #expect(try transaction.path(of: .root) == [])
+            #expect(try transaction.hasChildren(sub.node.id))
+        }
+        #expect(try index.verify() == [])
+    }
+
+    @Test func exchangeSwapsPlacesAndKeepsIdentities() throws {
+        let index = try folder.open()
+        try index.write { transaction throws(Failure) in
+            let one = try transaction.make(named: name("one"))
+            let other = try transaction.make(named: name("other"))
+            try transaction.exchange(one.entry.id, other.entry.id)
+            #expect(try transaction.entry(in: .root, named: name("one"))?.id == other.entry.id)
+            #expect(try transaction.entry(one.entry.id)?.name == name("other"))
+        }
+        #expect(try index.verify() == [])
+    }
+
+    @Test func hardLinksAreEntriesOfOneNodeAndOrphansHaveNone() throws {
+        let index = try folder.open()
+        let made = try index.write { transaction throws(Failure) in
+            var made = try transaction.make(named: name("a"))
+            _ = try transaction.insertEntry(in: .root, named: name("b"), node: made.node.id, identifier: nil)
+            made.node.linkCount = 2
+            try transaction.update(made.node)
+            #expect(try transaction.entries(of: made.node.id).map(\.name) == [name("a"), name("b")])
+            return made
+        }
+        #expect(try index.verify() == [])
+        try index.write { transaction throws(Failure) in
+            for entry in try transaction.entries(of: made.node.id) { try transaction.delete(entry.id) }
+            var node = made.node
+            node.linkCount = 0
+            try transaction.update(node)
+            #expect(try transaction.orphans() == [node])
+            #expect(try transaction.path(of: node.id) == nil)
+        }
+        #expect(try index.verify() == [])
+        try index.write { transaction throws(Failure) in try transaction.delete(made.node.id) }
+        #expect(try index.read { transaction throws(Failure) in try transaction.orphans().count } == 0)
+    }
+
+    @Test func aLargeFolderIsReadInParts() throws {
+        let index = try folder.open()
+        try index.write { transaction throws(Failure) in
+            for number in 0..<25 { try transaction.make(named: name("\(number)")) }
+            var seen: [FileName] = []
+            while true {
+                let part = try transaction.children(of: .root, after: seen.last, limit: 10)
+                if part.isEmpty { break }
+                seen += part.map(\.name)
+            }
+            #expect(seen == (0..<25).map { name("\($0)") }.sorted())
+        }
+    }
+
+    @Test func deletingANodeTakesItsAttributesAndRanges() throws {
+        let index = try folder.open()
+        try index.write { transaction throws(Failure) in
+            let made = try transaction.make(named: name("a")) { node in
+                node.content = .partial
+                node.size = 100
+            }
+            try transaction.setAttribute(Array("user.x".utf8), of: made.node.id, to: [])
+            try transaction.setAttribute([0xFF], of: made.node.id, to: [1, 2])
+            try transaction.setAttribute([0xFF], of: made.node.id, to: [3])
+            #expect(try transaction.attributeNames(of: made.node.id) == [Array("user.x".utf8), [0xFF]])
+            #expect(try transaction.attribute([0xFF], of: made.node.id) == [3])
+            #expect(try transaction.attribute(Array("user.x".utf8), of: made.node.id) == [])
+            #expect(try transaction.attribute([0xFE], of: made.node.id) == nil)
+            #expect(try transaction.removeAttribute([0xFF], of: made.node.id))
+            #expect(try !transaction.removeAttribute([0xFF], of: made.node.id))
+            let some = ByteRangeSet([ByteRange(0, 10), ByteRange(20, 30)])
+            try transaction.setRanges(of: made.node.id, to: some)
+            #expect(try transaction.ranges(of: made.node.id) == some)
+            let more = ByteRangeSet([ByteRange(5, 25), ByteRange(40, 41)])
+            try transaction.setRanges(of: made.node.id, to: more)
+            #expect(try transaction.ranges(of: made.node.id) == more)
+            try transaction.delete(made.entry.id)
+            try transaction.delete(made.node.id)
+            #expect(try transaction.ranges(of: made.node.id).isEmpty)
+            #expect(try transaction.attributeNames(of: made.node.id).isEmpty)
+        }
+        #expect(try index.verify() == [])
+    }
+
+    @Test func whatIsGoneIsNotFound() throws {
+        let index = try folder.open()
+        let missing = Node(id: NodeID(99), kind: .file, mode: 0, owner: 0, group: 0, time: .zero)
+        #expect(failure { try index.write { transaction throws(Failure) in try transaction.update(missing) } } == .notFound)
+        #expect(failure { try index.write { transaction throws(Failure) in try transaction.delete(NodeID(99)) } } == .notFound)
+        #expect(failure { try index.write { transaction throws(Failure) in try transaction.delete(EntryID(99)) } } == .notFound)
+        #expect(try index.read { transaction throws(Failure) in try transaction.node(NodeID(99)) } == nil)
+    }
+}

@@ -1,0 +1,51 @@
+import PromiseCore
+import PromiseIndex
+import PromiseSystem
+import PromiseTestSupport
+import Testing
+
+typealias Index = PromiseIndex.Index
+
+extension TemporaryFolder {
+    var database: [UInt8] { path("index.sqlite") }
+
+    func open(cacheCountMax: Int = 1_000) throws -> Index { try Index(path: database, cacheCountMax: cacheCountMax) }
+}
+
+func name(_ text: String) -> FileName { FileName(text)! }
+
+func time(_ nanoseconds: Int64) -> Timestamp { Timestamp(nanoseconds: nanoseconds) }
+
+func item(
+    _ identifier: String, in parent: String?, named name: FileName, kind: NodeKind = .file, mode: UInt32 = 0o644, version: String = "1"
+) -> Item {
+    Item(
+        identifier: ItemIdentifier(identifier), parent: parent.map { ItemIdentifier($0) }, name: name, kind: kind, size: 3,
+        metadata: Metadata(mode: mode, owner: 0, group: 0, modificationTime: time(5)), version: ContentVersion(version))
+}
+
+extension Transaction {
+    /// A node with one entry, as `create` and `mkdir` make it.
+    @discardableResult
+    func make(
+        _ kind: NodeKind = .file, in parent: NodeID = .root, named name: FileName, identifier: String? = nil,
+        change: (inout Node) -> Void = { _ in }
+    ) throws(Failure) -> (node: Node, entry: Entry) {
+        var node = Node(id: .root, kind: kind, mode: 0o644, owner: 0, group: 0, time: time(5))
+        change(&node)
+        let stored = try insert(node)
+        let entry = try insertEntry(in: parent, named: name, node: stored.id, identifier: identifier.map { ItemIdentifier($0) })
+        try record(.created, node: stored.id, parent: parent, name: name)
+        return (stored, entry)
+    }
+}
+
+/// The failure that `body` throws; nil when it throws none.
+func failure(_ body: () throws -> Void) -> Failure.Code? {
+    do {
+        try body()
+        return nil
+    } catch {
+        return (error as? Failure)?.code
+    }
+}

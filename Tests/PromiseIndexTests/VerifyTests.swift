@@ -1,0 +1,104 @@
+import PromiseCore
+import PromiseIndex
+import PromiseTestSupport
+import Testing
+
+/// Each invariant, broken alone, is named by `verify`.
+@Suite struct VerifyTests {
+    let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder("index") }
+
+    private func problems(after body: (borrowing Transaction) throws(Failure) -> Void) throws -> [String] {
+        let index = try folder.open()
+        try index.write(body)
+        return try index.verify()
+    }
+
+    @Test func anEntryOfAMissingNode() throws {
+        let found = try problems { transaction throws(Failure) in
+            _ = try transaction.insertEntry(in: .root, named: name("a"), node: NodeID(77), identifier: nil)
+        }
+        #expect(found == ["entry 1 names node 77, which does not exist"])
+    }
+
+    @Test func anEntryInAFile() throws {
+        let found = try problems { transaction throws(Failure) in
+            let file = try transaction.make(named: name("a"))
+            try transaction.make(in: file.node.id, named: name("b"))
+        }
+        #expect(found == ["entry 2 is in node 2, which is no folder or does not exist"])
+    }
+
+    @Test func aNodeWithoutAnEntry() throws {
+        let found = try problems { transaction throws(Failure) in
+            _ = try transaction.insert(Node(id: .root, kind: .file, mode: 0, owner: 0, group: 0, time: .zero))
+        }
+        #expect(found == ["node 2 has the link count 1 but no entry"])
+    }
+
+    @Test func aWrongLinkCount() throws {
+        let found = try problems { transaction throws(Failure) in try transaction.make(named: name("a")) { $0.linkCount = 2 } }
+        #expect(found == ["node 2 has the link count 2 but 1 entries"])
+    }
+
+    @Test func aFolderWithTwoNames() throws {
+        let found = try problems { transaction throws(Failure) in
+            let made = try transaction.make(.folder, named: name("a"))
+            _ = try transaction.insertEntry(in: .root, named: name("b"), node: made.node.id, identifier: nil)
+        }
+        #expect(found == ["folder 2 has 2 entries"])
+    }
+
+    @Test func aCircleOfFolders() throws {
+        let found = try problems { transaction throws(Failure) in
+            let outer = try transaction.make(.folder, named: name("a"))
+            let inner = try transaction.make(.folder, in: outer.node.id, named: name("b"))
+            var entry = outer.entry
+            entry.parent = inner.node.id
+            try transaction.update(entry)
+        }
+        #expect(found.count == 2 && found.allSatisfy { $0.contains("cannot be reached from the root") })
+    }
+
+    @Test func anItemThatNobodyKnows() throws {
+        let found = try problems { transaction throws(Failure) in try transaction.make(named: name("a"), identifier: "i") }
+        #expect(found == ["entry 1 stands for the item i, which is neither synced nor remote"])
+    }
+
+    @Test func pendingRowsOfNothing() throws {
+        let found = try problems { transaction throws(Failure) in
+            try transaction.setPending(Pending(subject: .entry(EntryID(5)), since: .zero, due: .zero))
+            try transaction.setPending(Pending(subject: .deletion(ItemIdentifier("i")), since: .zero, due: .zero))
+        }
+        #expect(found.count == 2)
+    }
+
+    @Test func rangesBeyondTheSizeAndOfWholeContent() throws {
+        let found = try problems { transaction throws(Failure) in
+            let partial = try transaction.make(named: name("a")) { node in
+                node.content = .partial
+                node.size = 5
+            }
+            try transaction.setRanges(of: partial.node.id, to: ByteRangeSet([ByteRange(0, 6)]))
+            let whole = try transaction.make(named: name("b")) { node in
+                node.content = .whole
+                node.size = 5
+            }
+            try transaction.setRanges(of: whole.node.id, to: ByteRangeSet([ByteRange(0, 5)]))
+        }
+        #expect(found == ["node 3 has local ranges but no partial content", "node 2 of 5 bytes has the local range 0..<6"])
+    }
+
+    @Test func attributesOfNothing() throws {
+        let found = try problems { transaction throws(Failure) in try transaction.setAttribute([1], of: NodeID(9), to: []) }
+        #expect(found == ["there are extended attributes of node 9, which does not exist"])
+    }
+
+    @Test func noMoreThanAThousandSentences() throws {
+        let found = try problems { transaction throws(Failure) in
+            for number in 0..<1_500 { try transaction.make(named: name("\(number)"), identifier: "\(number)") }
+        }
+        #expect(found.count == 1_000)
+    }
+}

@@ -1,0 +1,107 @@
+import Foundation
+import Testing
+
+/// Imports point only down, and what is dangerous has one importer. The table is the design's list of layers, from the
+/// bottom up; a new import is a new line here, with its reason in ARCHITECTURE.md.
+@Suite struct ImportTests {
+    /// What any module but PromiseCore may use of the system.
+    static let system: Set<String> = ["Glibc", "Synchronization"]
+
+    static let allowed: [String: Set<String>] = [
+        "PromiseCore": ["Collections", "OrderedCollections", "DequeModule", "HeapModule"],
+        "PromiseSystem": ["CPromiseSystem", "PromiseCore"],
+        "PromiseIndex": ["PromiseCore", "PromiseSystem", "GRDB", "GRDBSQLite"],
+        "PromiseContent": ["PromiseCore", "PromiseSystem", "PromiseIndex"],
+        "PromiseProvider": ["PromiseCore", "PromiseSystem"],
+        "PromiseFolder": ["PromiseCore", "PromiseSystem", "PromiseProvider", "Logging"],
+        "PromiseSync": [
+            "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", "Collections",
+            "OrderedCollections", "DequeModule", "HeapModule", "Logging",
+        ],
+        "PromiseFilesystem": ["PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseSync", "Logging"],
+        "PromiseMount": ["CFuse", "CFuseTransport", "PromiseCore", "PromiseSystem", "PromiseFilesystem", "Logging"],
+        "PromiseDomain": [
+            "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", "PromiseFolder", "PromiseSync",
+            "PromiseFilesystem", "PromiseMount", "Logging",
+        ],
+        "PromiseWire": ["FoundationEssentials"],
+        "PromiseControl": [
+            "PromiseWire", "PromiseCore", "PromiseSystem", "PromiseDomain", "Logging", "Hummingbird", "HummingbirdCore",
+            "HTTPTypes", "NIOCore", "NIOPosix", "ServiceLifecycle", "Foundation", "FoundationEssentials",
+        ],
+        "PromiseKit": [
+            "PromiseWire", "PromiseCore", "AsyncHTTPClient", "NIOCore", "NIOPosix", "NIOHTTP1", "NIOFoundationCompat",
+            "Foundation",
+            "FoundationEssentials",
+        ],
+        "promisefs": [
+            "PromiseCore", "PromiseSystem", "PromiseDomain", "PromiseControl", "PromiseKit", "PromiseWire", "Logging",
+            "ArgumentParser", "Foundation", "FoundationEssentials", "Dispatch",
+        ],
+        "PromiseTestSupport": ["PromiseCore", "PromiseSystem", "PromiseProvider", "Foundation", "FoundationEssentials"],
+    ]
+
+    @Test func importsPointOnlyDown() {
+        var problems: [String] = []
+        for file in SourceTree.swiftFiles where !file.module.hasSuffix("Tests") {
+            guard let allowed = Self.allowed[file.module] else {
+                problems.append("\(file.path): module \(file.module) has no line in the table of allowed imports; add one")
+                continue
+            }
+            let system = file.module == "PromiseCore" ? [] : Self.system
+            for (line, name) in imports(of: file) where !allowed.contains(name) && !system.contains(name) {
+                problems.append(
+                    "\(file.path):\(line): \(file.module) may not import \(name); move the code to a layer that may, "
+                        + "or pass in what it needs from above")
+            }
+        }
+        report(problems)
+    }
+
+    @Test(arguments: [
+        (imported: "GRDB", by: "Sources/PromiseIndex/", tests: "Tests/PromiseIndexTests/"),
+        (imported: "GRDBSQLite", by: "Sources/PromiseIndex/", tests: "Tests/PromiseIndexTests/"),
+        (imported: "CFuse", by: "Mount/", tests: "Tests/PromiseMountTests/"),
+        (imported: "CFuseTransport", by: "Mount/", tests: "Tests/PromiseMountTests/"),
+    ])
+    func onlyOneModuleImports(imported: String, by folder: String, tests: String) {
+        var problems: [String] = []
+        for file in SourceTree.swiftFiles where !file.path.hasPrefix(folder) && !file.path.hasPrefix(tests) {
+            for (line, name) in imports(of: file) where name == imported {
+                problems.append("\(file.path):\(line): only files in \(folder) import \(imported); ask that module instead")
+            }
+        }
+        report(problems)
+    }
+
+    /// Tests see what the modules above them see: a test that needs `@testable` tests an internal.
+    @Test func testsNeedNoTestableImport() {
+        report(
+            SourceTree.swiftFiles.flatMap { file in
+                file.code.enumerated().filter { $0.element.contains("@test" + "able import") }.map {
+                    "\(file.path):\($0.offset + 1): release builds have no testability; give the symbol `package` access"
+                }
+            })
+    }
+
+    private func imports(of file: SourceTree.SwiftFile) -> [(line: Int, name: String)] {
+        let levels: Set<Substring> = ["public", "package", "internal", "fileprivate", "private", "@preconcurrency", "@_exported"]
+        let kinds: Set<Substring> = ["struct", "class", "enum", "protocol", "func", "var", "let", "typealias"]
+        var result: [(line: Int, name: String)] = []
+        for (index, line) in file.code.enumerated() {
+            var words = line.split(whereSeparator: { $0 == " " || $0 == "\t" })[...]
+            while let word = words.first, levels.contains(word) { words = words.dropFirst() }
+            guard words.first == "import" else { continue }
+            words = words.dropFirst()
+            if let word = words.first, kinds.contains(word) { words = words.dropFirst() }
+            if let name = words.first { result.append((index + 1, String(name.prefix { $0 != "." }))) }
+        }
+        return result
+    }
+}
+
+/// One failure that lists every place, so that a run shows all there is to mend.
+func report(_ problems: [String], _ location: SourceLocation = #_sourceLocation) {
+    guard !problems.isEmpty else { return }
+    Issue.record("\(problems.count) place(s):\n\(problems.joined(separator: "\n"))", sourceLocation: location)
+}
