@@ -64,6 +64,40 @@ package struct DomainStatus: Sendable {
     package var quotaTotal: UInt64?
     package var quotaAvailable: UInt64?
     package var openFiles: Int
+
+    package init(
+        name: String, provider: String, capabilities: [String], mountPoint: [UInt8], stateFolder: [UInt8], processID: Int32,
+        connection: Connection, connectionMessage: String?, transport: String, hasPassthrough: Bool,
+        passthroughMessage: String?, isReadOnly: Bool, nodes: Int, placeholders: Int, pending: Int, failing: Int,
+        uploading: Int, downloading: Int, bytesFetched: UInt64, bytesUploaded: UInt64, cacheBytes: UInt64,
+        cacheLimit: UInt64?, quotaTotal: UInt64?, quotaAvailable: UInt64?, openFiles: Int
+    ) {
+        self.name = name
+        self.provider = provider
+        self.capabilities = capabilities
+        self.mountPoint = mountPoint
+        self.stateFolder = stateFolder
+        self.processID = processID
+        self.connection = connection
+        self.connectionMessage = connectionMessage
+        self.transport = transport
+        self.hasPassthrough = hasPassthrough
+        self.passthroughMessage = passthroughMessage
+        self.isReadOnly = isReadOnly
+        self.nodes = nodes
+        self.placeholders = placeholders
+        self.pending = pending
+        self.failing = failing
+        self.uploading = uploading
+        self.downloading = downloading
+        self.bytesFetched = bytesFetched
+        self.bytesUploaded = bytesUploaded
+        self.cacheBytes = cacheBytes
+        self.cacheLimit = cacheLimit
+        self.quotaTotal = quotaTotal
+        self.quotaAvailable = quotaAvailable
+        self.openFiles = openFiles
+    }
 }
 
 /// Every promised value of an item that needs no content.
@@ -91,6 +125,35 @@ package struct ItemInformation: Sendable {
     package var error: String?
     package var isConflict: Bool
     package var linkTarget: [UInt8]?
+
+    package init(
+        node: NodeID, path: [FileName], kind: NodeKind, size: UInt64, localBytes: UInt64, mode: UInt32, owner: UInt32,
+        group: UInt32, accessTime: Timestamp, modificationTime: Timestamp, changeTime: Timestamp, birthTime: Timestamp,
+        links: UInt32, identifier: ItemIdentifier?, version: ContentVersion?, state: ItemState, pin: Pin, progress: Double?,
+        error: String?, isConflict: Bool, linkTarget: [UInt8]?
+    ) {
+        self.node = node
+        self.path = path
+        self.kind = kind
+        self.size = size
+        self.localBytes = localBytes
+        self.mode = mode
+        self.owner = owner
+        self.group = group
+        self.accessTime = accessTime
+        self.modificationTime = modificationTime
+        self.changeTime = changeTime
+        self.birthTime = birthTime
+        self.links = links
+        self.identifier = identifier
+        self.version = version
+        self.state = state
+        self.pin = pin
+        self.progress = progress
+        self.error = error
+        self.isConflict = isConflict
+        self.linkTarget = linkTarget
+    }
 }
 
 package struct PendingWork: Sendable {
@@ -106,6 +169,21 @@ package struct PendingWork: Sendable {
     package var since: Timestamp
     package var attempts: Int
     package var error: String?
+
+    package init(
+        kind: Kind, node: NodeID?, path: [FileName], isRunning: Bool, size: UInt64, progress: Double?, since: Timestamp,
+        attempts: Int, error: String?
+    ) {
+        self.kind = kind
+        self.node = node
+        self.path = path
+        self.isRunning = isRunning
+        self.size = size
+        self.progress = progress
+        self.since = since
+        self.attempts = attempts
+        self.error = error
+    }
 }
 
 package struct FetchProgress: Sendable {
@@ -114,6 +192,17 @@ package struct FetchProgress: Sendable {
     package var bytesDone: UInt64
     package var bytesTotal: UInt64
     package var failures: [(path: [FileName], failure: Failure)]
+
+    package init(
+        filesDone: Int, filesTotal: Int, bytesDone: UInt64, bytesTotal: UInt64,
+        failures: [(path: [FileName], failure: Failure)]
+    ) {
+        self.filesDone = filesDone
+        self.filesTotal = filesTotal
+        self.bytesDone = bytesDone
+        self.bytesTotal = bytesTotal
+        self.failures = failures
+    }
 }
 
 package struct EvictionReport: Sendable {
@@ -121,6 +210,14 @@ package struct EvictionReport: Sendable {
     package var bytesFreed: UInt64
     /// Modified, pinned or open items stay; each with the reason.
     package var kept: [(path: [FileName], reason: String)]
+
+    package init(
+        evicted: Int, bytesFreed: UInt64, kept: [(path: [FileName], reason: String)]
+    ) {
+        self.evicted = evicted
+        self.bytesFreed = bytesFreed
+        self.kept = kept
+    }
 }
 
 package struct VerifyReport: Sendable {
@@ -128,4 +225,12 @@ package struct VerifyReport: Sendable {
     package var problems: [String]
     package var repaired: [String]
     package var nodes: Int
+
+    package init(
+        problems: [String], repaired: [String], nodes: Int
+    ) {
+        self.problems = problems
+        self.repaired = repaired
+        self.nodes = nodes
+    }
 }

@@ -2,14 +2,14 @@ import PromiseCore
 
 /// A POSIX ACL as Linux passes it in `system.posix_acl_access` and `system.posix_acl_default`: a version word (2), then
 /// entries of tag, permissions and id, little-endian (acl(5), linux/posix_acl_xattr.h).
-struct AccessControlList: Hashable, Sendable {
-    static let accessName = Array("system.posix_acl_access".utf8)
-    static let defaultName = Array("system.posix_acl_default".utf8)
+package struct AccessControlList: Hashable, Sendable {
+    package static let accessName = Array("system.posix_acl_access".utf8)
+    package static let defaultName = Array("system.posix_acl_default".utf8)
 
-    struct Line: Hashable, Sendable {
-        var tag: UInt16
-        var permissions: UInt16
-        var id: UInt32
+    package struct Line: Hashable, Sendable {
+        package var tag: UInt16
+        package var permissions: UInt16
+        package var id: UInt32
     }
 
     private enum Tag {
@@ -19,10 +19,10 @@ struct AccessControlList: Hashable, Sendable {
         static let other: UInt16 = 0x20
     }
 
-    var lines: [Line]
+    package var lines: [Line]
 
     /// Nil when the bytes are not an ACL.
-    init?(_ bytes: [UInt8]) {
+    package init?(_ bytes: [UInt8]) {
         guard bytes.count >= 4, (bytes.count - 4) % 8 == 0, AccessControlList.number(bytes[0..<4]) == 2 else { return nil }
         lines = stride(from: 4, to: bytes.count, by: 8).map { start in
             Line(
@@ -33,7 +33,7 @@ struct AccessControlList: Hashable, Sendable {
         for required in [Tag.owner, Tag.group, Tag.other] where !lines.contains(where: { $0.tag == required }) { return nil }
     }
 
-    var bytes: [UInt8] {
+    package var bytes: [UInt8] {
         var result: [UInt8] = [2, 0, 0, 0]
         for line in lines {
             for value in [line.tag, line.permissions] { result += [UInt8(value & 0xFF), UInt8(value >> 8)] }
@@ -43,16 +43,16 @@ struct AccessControlList: Hashable, Sendable {
     }
 
     /// It says no more than the mode does.
-    var isMinimal: Bool { lines.count == 3 }
+    package var isMinimal: Bool { lines.count == 3 }
 
     /// The permission bits that `stat` shows: the group bits are the mask's where there is one.
-    var modeBits: UInt32 {
+    package var modeBits: UInt32 {
         let group = lines.first { $0.tag == Tag.mask } ?? lines.first { $0.tag == Tag.group }
         return bits(lines.first { $0.tag == Tag.owner }) << 6 | bits(group) << 3 | bits(lines.first { $0.tag == Tag.other })
     }
 
     /// What chmod(2) does to it.
-    mutating func setMode(_ mode: UInt32) {
+    package mutating func setMode(_ mode: UInt32) {
         let groupTag = lines.contains { $0.tag == Tag.mask } ? Tag.mask : Tag.group
         for index in lines.indices {
             switch lines[index].tag {
@@ -65,7 +65,7 @@ struct AccessControlList: Hashable, Sendable {
     }
 
     /// What a new file gets from its folder's default ACL: never more than the mode it was created with.
-    mutating func limit(to mode: UInt32) { setMode(modeBits & mode) }
+    package mutating func limit(to mode: UInt32) { setMode(modeBits & mode) }
 
     private func bits(_ line: Line?) -> UInt32 { UInt32(line?.permissions ?? 0) & 7 }
 

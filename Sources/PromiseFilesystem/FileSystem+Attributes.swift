@@ -11,8 +11,16 @@ extension FileSystem {
     // MARK: Reading
 
     package func attributes(of id: NodeID, handle: HandleID?) throws(Failure) -> AttributesReply {
-        guard let node = try known(id) else { throw Failure(.stale, "the file is gone") }
-        return AttributesReply(attributes(of: node), attributeLifetimeSeconds: attributeLifetime(of: node))
+        let reply: AttributesReply? = try index.read { transaction throws(Failure) in
+            try transaction.node(id).map(attributesReply)
+        }
+        if let reply { return reply }
+        guard let ghost = references.withLock({ $0.ghosts[id] }) else { throw Failure(.stale, "the file is gone") }
+        return attributesReply(for: ghost)
+    }
+
+    private func attributesReply(for node: Node) -> AttributesReply {
+        AttributesReply(attributes(of: node), attributeLifetimeSeconds: attributeLifetime(of: node))
     }
 
     /// A node by its number, also one that was removed and that the kernel still names.
@@ -26,6 +34,7 @@ extension FileSystem {
     }
 
     /// While a program writes, size and times are the content file's: the kernel may be writing it without our knowing.
+    /// Within the transaction that read the node (see `remember`).
     func attributes(of node: Node) -> NodeAttributes {
         var size = node.size
         var modification = node.modificationTime
@@ -70,7 +79,7 @@ extension FileSystem {
     ) -> ParkedRequest? {
         do throws(Failure) {
             if let size = changes.size { try resize(id, to: size) }
-            let node = try index.write { transaction throws(Failure) in
+            let answer: AttributesReply = try index.write { transaction throws(Failure) in
                 guard var node = try transaction.node(id) else { throw Failure(.stale, "the file is gone") }
                 let before = Metadata(node)
                 try apply(changes, to: &node, transaction)
@@ -81,11 +90,11 @@ extension FileSystem {
                         try transaction.record(.modified, node: id, parent: entry.parent, name: entry.name)
                     }
                 }
-                return node
+                try stampContent(of: node, changes)
+                return attributesReply(for: node)
             }
             engine.notePending()
-            try stampContent(of: node, changes)
-            reply(.success(AttributesReply(attributes(of: node), attributeLifetimeSeconds: attributeLifetime(of: node))))
+            reply(.success(answer))
         } catch {
             reply(.failure(error))
         }

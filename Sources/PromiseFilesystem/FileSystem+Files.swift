@@ -27,7 +27,7 @@ extension FileSystem {
             }
             reply(.success(try grant(id, request)))
         } catch {
-            opens.withdraw(id)
+            withdraw(id)
             reply(.failure(error))
         }
         return nil
@@ -38,12 +38,12 @@ extension FileSystem {
         _ id: NodeID, _ request: OpenRequest, isRetry: Bool, reply: @escaping Reply<OpenReply>
     ) -> ParkedRequest? {
         if let failure = engine.connectionFailure {
-            opens.withdraw(id)
+            withdraw(id)
             reply(.failure(failure))
             return nil
         }
-        let parked = parking.enter { [opens] failure in
-            opens.withdraw(id)
+        let parked = parking.enter { [self] failure in
+            withdraw(id)
             reply(.failure(failure))
         }
         let waiter = engine.hydrator.hydrate(id) { [self] result in
@@ -52,7 +52,7 @@ extension FileSystem {
                 try result.get()
                 reply(.success(try grant(id, request)))
             } catch {
-                opens.withdraw(id)
+                withdraw(id)
                 reply(.failure(error))
             }
         }
@@ -115,10 +115,18 @@ extension FileSystem {
 
     // MARK: Closing
 
+    /// An announced open came to nothing.
+    private func withdraw(_ id: NodeID) {
+        opens.withdraw(id)
+        if !opens.isOpen(id), opens.writeFile(of: id) != nil { noteWrites(of: id, isClosing: true) }
+        opens.forgetIfUnused(id)
+    }
+
     package func release(_ id: NodeID, handle: HandleID) {
         guard let closed = opens.close(handle, now: clock.now()) else { return }
         if let backing = closed.releasedBacking { backings?.release(backing) }
-        if closed.isLastWriter { noteWrites(of: id, isClosing: true) }
+        // The last close looks again: at the last writer's an open may have been under way.
+        if closed.isLastWriter || closed.isLast && opens.writeFile(of: id) != nil { noteWrites(of: id, isClosing: true) }
         if closed.isLast {
             engine.hydrator.release(id)
             deleteIfNameless(id)
@@ -146,23 +154,24 @@ extension FileSystem {
     ///
     /// A write within the clock's granularity of the time before it cannot be told from none, and counts as one.
     func noteWrites(of id: NodeID, isClosing: Bool) {
-        guard let file = opens.writeFile(of: id) else { return }
-        let since = opens.writingSince(id)
         do throws(Failure) {
-            let status: FileStatus
-            do throws(SystemError) {
-                status = try FileStatus.of(descriptor: file.number, label: "filesystem.note")
-            } catch {
-                throw Failure(error)
-            }
+            // All of it inside the transaction: a change of times must not come between looking and storing.
             try index.write { transaction throws(Failure) in
-                guard var node = try transaction.node(id) else { return }
-                let isStillWritten = !isClosing || opens.hasWriters(id)
+                guard let file = opens.writeFile(of: id), var node = try transaction.node(id) else { return }
+                let since = opens.writingSince(id)
+                let status: FileStatus
+                do throws(SystemError) {
+                    status = try FileStatus.of(descriptor: file.number, label: "filesystem.note")
+                } catch {
+                    throw Failure(error)
+                }
+                let isStillWritten = !isClosing || opens.mayBeWritten(id)
                 let isDoubtful = since.map { $0.rawValue - node.modificationTime.rawValue < 20_000_000 } ?? true
                 let isEdited = status.size != node.size || status.modificationTime != node.modificationTime || isDoubtful && isClosing
                 if isEdited { node.take(status) }
                 node.isOpenForWriting = isStillWritten
                 try transaction.update(node)
+                if !isStillWritten { opens.endWriting(id) }
                 if isEdited && node.linkCount > 0 {
                     try markPending(namesOf: id, transaction)
                     if let entry = try transaction.entries(of: id).first {
@@ -174,7 +183,6 @@ extension FileSystem {
         } catch {
             logger.error("writes could not be noted", metadata: ["node": "\(id)", "reason": "\(error.message)"])
         }
-        if isClosing { opens.endWriting(id) }
     }
 }
 

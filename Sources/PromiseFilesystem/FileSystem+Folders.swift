@@ -61,34 +61,38 @@ extension FileSystem {
         while position - 2 < UInt64(entries.count) {
             let start = Int(position - 2)
             let portion = entries[start..<min(start + 256, entries.count)]
-            let nodes: [Node?] = try index.read { transaction throws(Failure) in
-                var result: [Node?] = []
+            let lines: [FolderEntry?] = try index.read { transaction throws(Failure) in
+                var result: [FolderEntry?] = []
                 result.reserveCapacity(portion.count)
                 for entry in portion {
                     // A line with attributes becomes a name in the kernel's cache, so it must still be true.
                     if withAttributes, try transaction.entry(in: id, named: entry.name)?.node != entry.node {
                         result.append(nil)
                     } else {
-                        result.append(try transaction.node(entry.node))
+                        result.append(try transaction.node(entry.node).map { line(entry, $0, withAttributes: withAttributes) })
                     }
                 }
                 return result
             }
-            for (entry, node) in zip(portion, nodes) {
+            for line in lines {
                 position += 1
                 // A name that went since the listing was made is not shown.
-                guard let node else { continue }
-                let line = FolderEntry(
-                    name: entry.name.bytes, node: node.id, kind: node.kind, nextCookie: position,
-                    entry: withAttributes ? entryReply(for: node) : nil)
+                guard var line else { continue }
+                line.nextCookie = position
                 // Counted first: the kernel may forget as soon as it has the line.
-                if withAttributes { references.withLock { $0.lookups[node.id, default: 0] += 1 } }
+                if withAttributes { references.withLock { $0.lookups[line.node, default: 0] += 1 } }
                 guard add(line) else {
-                    if withAttributes { forget(node.id, lookups: 1) }
+                    if withAttributes { forget(line.node, lookups: 1) }
                     return
                 }
             }
         }
+    }
+
+    private func line(_ entry: Entry, _ node: Node, withAttributes: Bool) -> FolderEntry {
+        FolderEntry(
+            name: entry.name.bytes, node: node.id, kind: node.kind, nextCookie: 0,
+            entry: withAttributes ? entryReply(for: node) : nil)
     }
 
     private func parentFolder(of id: NodeID) throws(Failure) -> NodeID {

@@ -14,12 +14,12 @@ extension FileSystem {
         _ name: FileName, in parent: NodeID, caller: Caller, reply: @escaping Reply<LookupReply>
     ) -> ParkedRequest? {
         withListing(of: parent, reply: reply) { [self] () throws(Failure) in
-            let (isListed, found): (Bool, Node?) = try index.read { transaction throws(Failure) in
+            let (isListed, found): (Bool, EntryReply?) = try index.read { transaction throws(Failure) in
                 let isListed = try folder(parent, transaction).isPopulated
                 guard let entry = try transaction.entry(in: parent, named: name) else { return (isListed, nil) }
-                return (isListed, try transaction.node(entry.node))
+                return (isListed, try transaction.node(entry.node).map(remember))
             }
-            if let found { return .found(remember(found)) }
+            if let found { return .found(found) }
             return isListed ? .absent(lifetimeSeconds: FileSystem.lifetimeSeconds) : nil
         }
     }
@@ -36,7 +36,8 @@ extension FileSystem {
         }
     }
 
-    /// The reply that gives the kernel one more reference to a node.
+    /// The reply that gives the kernel one more reference to a node. Within the transaction that read the node: a node that
+    /// is being written is only right together with its content file, until the last close has been noted.
     func remember(_ node: Node) -> EntryReply {
         references.withLock { $0.lookups[node.id, default: 0] += 1 }
         return entryReply(for: node)
@@ -191,7 +192,7 @@ extension FileSystem {
         _ name: FileName, in parent: NodeID, to id: NodeID, caller: Caller, reply: @escaping Reply<EntryReply>
     ) -> ParkedRequest? {
         withListing(of: parent, reply: reply) { [self] () throws(Failure) in
-            let linked: Node? = try index.write { transaction throws(Failure) in
+            let linked: EntryReply? = try index.write { transaction throws(Failure) in
                 let folder = try folder(parent, transaction)
                 guard folder.isPopulated else { return nil }
                 guard var node = try transaction.node(id), node.linkCount > 0 else { throw Failure(.notFound, "the file was removed") }
@@ -207,11 +208,11 @@ extension FileSystem {
                 try touch(folder, transaction)
                 try markPending(entry, transaction)
                 try transaction.record(.created, node: id, parent: parent, name: name)
-                return node
+                return remember(node)
             }
             guard let linked else { return nil }
             engine.notePending()
-            return remember(linked)
+            return linked
         }
     }
 

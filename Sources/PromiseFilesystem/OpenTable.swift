@@ -42,12 +42,7 @@ final class OpenTable: Sendable {
     /// From here on the engine sees the node as open. Ends with `grant` or `withdraw`.
     func announce(_ node: NodeID) { state.withLock { $0.nodes[node, default: OpenNode()].announced += 1 } }
 
-    func withdraw(_ node: NodeID) {
-        state.withLock { state in
-            state.nodes[node]?.announced -= 1
-            if state.nodes[node]?.isUnused == true { state.nodes[node] = nil }
-        }
-    }
+    func withdraw(_ node: NodeID) { state.withLock { $0.nodes[node]?.announced -= 1 } }
 
     /// Whether a content file will have to be registered or served, so that it must be opened before `grant`.
     func mode(of node: NodeID) -> OpenMode { state.withLock { $0.nodes[node]?.mode ?? OpenMode() } }
@@ -109,7 +104,6 @@ final class OpenTable: Sendable {
     /// Nobody writes any more: the content file is not asked for size and times from here on.
     func endWriting(_ node: NodeID) {
         state.withLock { state in
-            guard state.nodes[node]?.writers == 0 else { return }
             state.nodes[node]?.writeFile = nil
             state.nodes[node]?.writingSince = nil
         }
@@ -124,6 +118,8 @@ final class OpenTable: Sendable {
     func handle(_ id: HandleID) -> Handle? { state.withLock { $0.handles[id] } }
     func isOpen(_ node: NodeID) -> Bool { state.withLock { $0.nodes[node].map { !$0.isUnused } ?? false } }
     func hasHandles(_ node: NodeID) -> Bool { state.withLock { ($0.nodes[node]?.handles ?? 0) > 0 } }
+    /// Somebody writes, or an open is under way that may be for writing.
+    func mayBeWritten(_ node: NodeID) -> Bool { state.withLock { $0.nodes[node].map { $0.writers > 0 || $0.announced > 0 } ?? false } }
     func hasWriters(_ node: NodeID) -> Bool { state.withLock { ($0.nodes[node]?.writers ?? 0) > 0 } }
     func writeFile(of node: NodeID) -> SharedDescriptor? { state.withLock { $0.nodes[node]?.writeFile } }
     func writingSince(_ node: NodeID) -> Timestamp? { state.withLock { $0.nodes[node]?.writingSince } }

@@ -31,7 +31,7 @@ package final class Parking: Sendable {
     }
 
     /// Enters a request; `fail` answers it when it is not claimed in time.
-    func enter(fail: @escaping @Sendable (Failure) -> Void) -> ParkedRequest {
+    package func enter(fail: @escaping @Sendable (Failure) -> Void) -> ParkedRequest {
         let deadline = clock.uptime() + limit
         return ParkedRequest(
             state.update { state in
@@ -42,14 +42,14 @@ package final class Parking: Sendable {
     }
 
     /// Sets what to do when the request is given up; done at once when it was given up already.
-    func onAbandon(_ request: ParkedRequest, _ body: @escaping @Sendable () -> Void) {
+    package func onAbandon(_ request: ParkedRequest, _ body: @escaping @Sendable () -> Void) {
         state.withLock { $0.parked[request.rawValue]?.abandon = body }
     }
 
     /// True for the one who may answer.
-    func claim(_ request: ParkedRequest) -> Bool { take(request) != nil }
+    package func claim(_ request: ParkedRequest) -> Bool { take(request) != nil }
 
-    func interrupt(_ request: ParkedRequest) {
+    package func interrupt(_ request: ParkedRequest) {
         guard let parked = take(request) else { return }
         parked.abandon?()
         parked.fail(Failure(.interrupted, "the caller was interrupted"))
@@ -58,7 +58,7 @@ package final class Parking: Sendable {
     package var count: Int { state.withLock { $0.parked.count } }
 
     /// Answers everything that is parked and ends the thread.
-    func end() {
+    package func end() {
         let rest = state.update { state in
             state.isEnded = true
             defer { state.parked = [:] }

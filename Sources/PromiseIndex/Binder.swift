@@ -49,10 +49,9 @@ struct Binder {
             if buffer.isEmpty { return check(sqlite3_bind_text(statement, count, "", 0, transient)) }
             let copy = keep(UnsafeRawBufferPointer(buffer))
             let start = copy ?? UnsafeRawPointer(buffer.baseAddress!)
-            check(
-                sqlite3_bind_text64(
-                    statement, count, start.assumingMemoryBound(to: CChar.self), UInt64(buffer.count), copy == nil ? transient : nil,
-                    UInt8(SQLITE_UTF8)))
+            let characters = start.assumingMemoryBound(to: CChar.self)
+            let life = copy == nil ? transient : nil
+            check(sqlite3_bind_text64(statement, count, characters, UInt64(buffer.count), life, UInt8(SQLITE_UTF8)))
         }
     }
 

@@ -50,7 +50,7 @@ final class CommitQueue: @unchecked Sendable {
     // The steps of `Index.read` and `Index.write`. They are steps rather than functions around a closure because those two
     // are generic and run unspecialized: whatever is generic in them is looked up at run time.
 
-    /// Takes the lock for a read. The caller unlocks, also when this throws.
+    /// Takes the lock for a read. `endRead` follows, also when this throws.
     func beginRead() throws(Failure) -> Store {
         lock()
         try checkOpen()
@@ -58,9 +58,12 @@ final class CommitQueue: @unchecked Sendable {
         return store
     }
 
-    /// After a read that threw.
-    func endFailedRead() {
-        if store.connection.problem != nil, case .batchLost(let failure) = store.endBody(succeeded: false) { finishBatch(failure) }
+    func endRead() {
+        // A read that fails may cost others their transaction.
+        if store.connection.problem != nil, case .batchLost(let failure) = store.endBody(succeeded: false) {
+            finishBatch(failure)
+        }
+        unlock()
     }
 
     /// Takes the lock for a write. The caller unlocks, also when this throws.

@@ -156,7 +156,8 @@ final class Connection {
         // SQLite reports a full disk behind some operations as an I/O error; the errno tells.
         let errno = database.map { sqlite3_system_errno($0) } ?? 0
         let isFull = code & 0xFF == SQLITE_IOERR && (errno == ENOSPC || errno == EDQUOT)
-        let result = Failure(isFull ? .storeFull : Connection.meaning(of: code), "the index failed at \(words): \(message) (SQLite \(code))")
+        let meaning = isFull ? .storeFull : Connection.meaning(of: code)
+        let result = Failure(meaning, "the index failed at \(words): \(message) (SQLite \(code))")
         if code & 0xFF != SQLITE_CONSTRAINT { problem = result }
         return result
     }

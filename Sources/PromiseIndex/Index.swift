@@ -20,10 +20,11 @@ package final class Index: Sendable {
     /// Keeps up to `cacheCountMax` nodes and as many entries in memory. Throws `.corrupted` for a file that is no database,
     /// `.invalid` for one of a newer version, `.busy` when another process holds it, `.storeFull`, `.inputOutput`.
     package init(path: [UInt8], cacheCountMax: Int = 100_000, clock: any TimeSource = SystemClock()) throws(Failure) {
-        try Schema.migrate(path: path)
+        let migration = try Schema.migrate(path: path)
         self.path = path
         queue = CommitQueue(try Store(path: path, cacheCountMax: cacheCountMax, now: clock.now()))
         log = try Log(path: path)
+        try migration.close()
     }
 
     deinit { close() }
@@ -32,14 +33,8 @@ package final class Index: Sendable {
     // Not specialized: the optimizer of Swift 6.3.1 crashes on it (a closure that borrows a noncopyable value and throws).
     @inline(never) @_semantics("optimize.sil.specialize.generic.never")
     package func read<Value>(_ body: (borrowing Transaction) throws(Failure) -> Value) throws(Failure) -> Value {
-        defer { queue.unlock() }
-        let store = try queue.beginRead()
-        do throws(Failure) {
-            return try body(Transaction(store: store))
-        } catch {
-            queue.endFailedRead()
-            throw error
-        }
+        defer { queue.endRead() }
+        return try body(Transaction(store: try queue.beginRead()))
     }
 
     /// Runs `body` in a transaction; all or nothing. When it throws, nothing has changed. Committed when this returns, so

@@ -11,9 +11,16 @@ final class Log: Sendable {
     private let files: Monitor<Files>
 
     private struct Files {
-        /// Closed by `close`. The log is one file for as long as the hot connection is open.
-        var log: CInt?
+        /// The log is one file for as long as the hot connection is open.
+        var log: OpenFile?
         var isFolderDurable = false
+        var isClosed = false
+    }
+
+    /// Closed when the last fsync that uses it is done, whatever `close` does meanwhile.
+    private final class OpenFile: Sendable {
+        let descriptor: Descriptor
+        init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
     }
 
     /// A log larger than this is copied out even if mutations must wait for a moment.
@@ -41,20 +48,15 @@ final class Log: Sendable {
     /// The log may be opened and closed by hand: SQLite holds no POSIX lock on it. The database file may not, as closing
     /// any descriptor of it would drop SQLite's locks (sqlite.org/howtocorrupt.html, 2.2).
     func synchronize() throws(Failure) {
-        let opened: Result<(log: CInt?, isFolderDurable: Bool), Failure> = files.withLock { files in
-            do throws(SystemError) {
-                if files.log == nil {
-                    files.log = try Descriptor.open(logPath, flags: O_RDWR, label: "index.log.open").release()
-                }
-                return .success((files.log, files.isFolderDurable))
-            } catch {
-                if error.errno == ENOENT { return .success((nil, files.isFolderDurable)) }
-                return .failure(Failure(error))
-            }
+        let state = try files.withLock { files throws(Failure) in
+            if files.isClosed { throw Failure(.inputOutput, "the index is closed") }
+            if files.log == nil { files.log = try openLog() }
+            return files
         }
-        let state = try opened.get()
         do throws(SystemError) {
-            if let log = state.log { try PromiseSystem.synchronize(log, dataOnly: true, label: "index.log.fsync") }
+            if let log = state.log {
+                try PromiseSystem.synchronize(log.descriptor.number, dataOnly: true, label: "index.log.fsync")
+            }
             if !state.isFolderDurable {
                 let folder = try Descriptor.open(folderPath, flags: O_RDONLY | O_DIRECTORY, label: "index.folder.open")
                 try PromiseSystem.synchronize(folder.number, dataOnly: false, label: "index.folder.fsync")
@@ -65,6 +67,16 @@ final class Log: Sendable {
         }
         // Without a log everything is in the database file, and a checkpoint is how SQLite is asked to sync that.
         if state.log == nil { _ = try copy() }
+    }
+
+    /// Nil when there is none.
+    private func openLog() throws(Failure) -> OpenFile? {
+        do throws(SystemError) {
+            return OpenFile(try Descriptor.open(logPath, flags: O_RDWR, label: "index.log.open"))
+        } catch {
+            if error.errno == ENOENT { return nil }
+            throw Failure(error)
+        }
     }
 
     /// Copies the log into the database file. `whileAlone` runs its argument while no mutation runs.
@@ -88,8 +100,8 @@ final class Log: Sendable {
             connection = nil
         }
         files.withLock { files in
-            if let log = files.log { _ = Glibc.close(log) }
             files.log = nil
+            files.isClosed = true
         }
     }
 }

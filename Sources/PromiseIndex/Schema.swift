@@ -8,8 +8,23 @@ import GRDB
 /// Columns are read by position (`SELECT *`), so a later migration only adds columns at the end of a table. Names and
 /// link targets are blobs, identifiers and versions text, times nanoseconds, 64-bit counts the same bits as a signed number.
 enum Schema {
+    /// What is still open after a migration.
+    struct Migration {
+        fileprivate let database: DatabaseQueue
+
+        /// To be called when other connections are open: SQLite copies the whole log when the last one is closed, which
+        /// would make the first call after a crash wait.
+        func close() throws(Failure) {
+            do {
+                try database.close()
+            } catch {
+                throw Failure(.inputOutput, "the migration of the index cannot be closed: \(error)")
+            }
+        }
+    }
+
     /// Opens or creates the database in WAL mode and brings it to the newest schema.
-    static func migrate(path: [UInt8]) throws(Failure) {
+    static func migrate(path: [UInt8]) throws(Failure) -> Migration {
         do {
             var configuration = Configuration()
             configuration.journalMode = .wal
@@ -20,10 +35,11 @@ enum Schema {
             let migrator = self.migrator
             if try database.read({ try migrator.hasBeenSuperseded($0) }) {
                 throw Failure(
-                    .invalid, "the index \(escapedForDisplay(path)) was made by a newer version of this program; use that version")
+                    .invalid,
+                    "the index \(escapedForDisplay(path)) was made by a newer version of this program; use that version")
             }
             try migrator.migrate(database)
-            try database.close()
+            return Migration(database: database)
         } catch let failure as Failure {
             throw failure
         } catch let error as DatabaseError {

@@ -76,7 +76,9 @@ final class Store {
     private func number(_ key: String) throws(Failure) -> Int64? {
         let text = try connection.first("SELECT value FROM setting WHERE key = ?1", .text(key)) { $0.text(0) }
         guard let text else { return nil }
-        guard let value = Int64(text), value > 0 else { throw Failure(.corrupted, "the index's setting \(key) is no number: \(text)") }
+        guard let value = Int64(text), value > 0 else {
+            throw Failure(.corrupted, "the setting \(key) of the index is no number: \(text)")
+        }
         return value
     }
 
@@ -84,7 +86,9 @@ final class Store {
         if try connection.exists("SELECT 1 FROM node WHERE id = 1") { return }
         var root = Node(id: .root, kind: .folder, mode: 0o755, owner: getuid(), group: getgid(), time: now)
         root.linkCount = 2
-        try connection.run("INSERT INTO node VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,?23)") { root.bindAll(to: &$0) }
+        try connection.run(
+            "INSERT INTO node VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,?23)"
+        ) { root.bindAll(to: &$0) }
     }
 
     // Numbers.
@@ -116,7 +120,8 @@ final class Store {
     }
 
     private func reserve(_ key: String, _ value: String) throws(Failure) {
-        try change("INSERT INTO setting VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = excluded.value", .text(key), .text(value))
+        try change(
+            "INSERT INTO setting VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = excluded.value", .text(key), .text(value))
     }
 
     // Changing.

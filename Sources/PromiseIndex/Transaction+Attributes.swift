@@ -15,7 +15,8 @@ extension Transaction {
     /// Inserts or replaces. The caller sees to limits and flags of setxattr(2).
     package func setAttribute(_ name: [UInt8], of node: NodeID, to value: [UInt8]) throws(Failure) {
         try store.change(
-            "INSERT INTO attribute VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET value = ?3", .id(node), .bytes(name), .bytes(value))
+            "INSERT INTO attribute VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET value = ?3", .id(node), .bytes(name),
+            .bytes(value))
     }
 
     /// False when there was none.
@@ -29,7 +30,9 @@ extension Transaction {
         }
         var result = ByteRangeSet()
         for range in ranges {
-            guard range.lower <= range.upper else { throw Failure(.corrupted, "node \(node) has a local range that ends before it begins") }
+            guard range.lower <= range.upper else {
+                throw Failure(.corrupted, "node \(node) has a local range that ends before it begins")
+            }
             result.insert(ByteRange(range.lower, range.upper))
         }
         return result

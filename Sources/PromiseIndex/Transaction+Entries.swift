@@ -5,7 +5,12 @@ extension Transaction {
     package func entry(in parent: NodeID, named name: FileName) throws(Failure) -> Entry? {
         let place = Place(parent: parent, name: name)
         if let known = store.places.value(for: place) { return known }
-        let entry = try connection.first("SELECT * FROM entry WHERE parent = ?1 AND name = ?2", .id(parent), .name(name)) { Entry($0) }
+        let entry = try connection.first(
+            "SELECT * FROM entry WHERE parent = ?1 AND name = ?2",
+            binding: { binder in
+                binder.id(parent)
+                binder.name(name)
+            }, read: { Entry($0) })
         store.places.set(place, entry)
         return entry
     }
@@ -110,9 +115,9 @@ extension Transaction {
         var names: [FileName] = []
         var current = node
         while current != .root {
-            let step = try connection.first("SELECT parent, name FROM entry WHERE node = ?1 ORDER BY id LIMIT 1", .id(current)) { row in
-                (row.node(0), row.name(1))
-            }
+            let step = try connection.first(
+                "SELECT parent, name FROM entry WHERE node = ?1 ORDER BY id LIMIT 1", .id(current)
+            ) { row in (row.node(0), row.name(1)) }
             guard let (parent, name) = step else { return nil }
             if names.count > 100_000 { throw Failure(.corrupted, "the folders above node \(node) form a circle") }
             names.append(name)
@@ -146,9 +151,9 @@ extension Transaction {
     /// Which of the two unique indexes a constraint failure came from.
     private func explain(_ failure: Failure, _ entry: Entry) throws(Failure) -> Failure {
         guard failure.code == .exists else { return failure }
-        let holder = try connection.first("SELECT id FROM entry WHERE parent = ?1 AND name = ?2", .id(entry.parent), .name(entry.name)) {
-            $0.entry(0)
-        }
+        let holder = try connection.first(
+            "SELECT id FROM entry WHERE parent = ?1 AND name = ?2", .id(entry.parent), .name(entry.name)
+        ) { $0.entry(0) }
         if let holder, holder != entry.id { return Failure(.exists, "\(entry.name) exists in folder \(entry.parent)") }
         return Failure(.invalid, "another entry stands for the item \(entry.identifier?.rawValue ?? "")")
     }

@@ -50,7 +50,9 @@ extension Transaction {
 
     /// Due at `now`, oldest due first.
     package func duePending(at now: Timestamp, limit: Int) throws(Failure) -> [Pending] {
-        try connection.all("SELECT * FROM pending WHERE due <= ?1 ORDER BY due, id LIMIT ?2", .time(now), .count(limit)) { Pending($0) }
+        try connection.all(
+            "SELECT * FROM pending WHERE due <= ?1 ORDER BY due, id LIMIT ?2", .time(now), .count(limit)
+        ) { Pending($0) }
     }
 
     package func nextPendingDue() throws(Failure) -> Timestamp? {
@@ -101,8 +103,8 @@ extension Transaction {
             FROM entry JOIN node ON node.id = entry.node LEFT JOIN synced ON synced.identifier = entry.identifier
             WHERE node.kind <= 2 AND entry.is_excluded = 0 AND entry.parent NOT IN (SELECT node FROM hidden) AND (
                 entry.identifier IS NULL OR synced.identifier IS NULL
-                OR synced.parent IS NOT CASE entry.parent WHEN 1 THEN ?2
-                    ELSE (SELECT above.identifier FROM entry AS above WHERE above.node = entry.parent ORDER BY above.id LIMIT 1) END
+                OR synced.parent IS NOT CASE entry.parent WHEN 1 THEN ?2 ELSE (
+                    SELECT above.identifier FROM entry AS above WHERE above.node = entry.parent ORDER BY above.id LIMIT 1) END
                 OR synced.name <> entry.name OR synced.kind <> node.kind OR synced.edits <> node.edits
                 OR synced.mode <> node.mode OR synced.owner <> node.owner OR synced.owner_group <> node.owner_group
                 OR (node.kind = 0 AND synced.modification_time <> node.modification_time)

@@ -25,7 +25,8 @@ extension Transaction {
         }
         let phrase = "\"" + text.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"") + "\""
         try connection.forEach(
-            "SELECT entry.* FROM name_search JOIN entry ON entry.node = name_search.rowid WHERE name_search MATCH ?1", [.text(phrase)]
+            "SELECT entry.* FROM name_search JOIN entry ON entry.node = name_search.rowid WHERE name_search MATCH ?1",
+            [.text(phrase)]
         ) { row in
             take(Entry(row))
             return result.count < limit

@@ -46,7 +46,8 @@ struct Verification {
     }
 
     private mutating func checkRoot() throws(Failure) {
-        if try !connection.exists("SELECT 1 FROM node WHERE id = 1 AND kind = 1") { problems.append("node 1 is not the root folder") }
+        let hasRoot = try connection.exists("SELECT 1 FROM node WHERE id = 1 AND kind = 1")
+        if !hasRoot { problems.append("node 1 is not the root folder") }
         try check("SELECT id FROM entry WHERE node = 1") { "entry \($0.integer(0)) names the root folder, which has no name" }
     }
 

@@ -3,9 +3,9 @@ import Testing
 extension MountSuites {
     /// The provider is away, slow or silent: local work goes on, the rest fails in time and with the documented errno.
     @Suite struct FaultTests {
-        private func options(_ environment: [String: String] = [:]) -> MountedDomain.Options {
+        private func options(_ arguments: [String] = []) -> MountedDomain.Options {
             var options = MountedDomain.Options()
-            options.environment = environment
+            options.arguments = arguments
             options.prepare = """
                 mkdir -p "$C/known" "$C/unknown/below"
                 for n in 1 2 3 4 5 6; do head -c 50000 /dev/urandom > "$C/known/$n"; done; echo x > "$C/unknown/below/x"
@@ -44,7 +44,7 @@ extension MountSuites {
         }
 
         @Test(.timeLimit(.minutes(3))) func aSilentProviderMeansATimeoutWithinTheDeadline() async throws {
-            try await MountedDomain.with(options(["PROMISEFS_REQUEST_DEADLINE": "3s"])) { domain in
+            try await MountedDomain.with(options(["--request-deadline", "3s"])) { domain in
                 try await domain.shell("ls -l \"$M\" \"$M/known\" > /dev/null")
                 try domain.setFaults(["hang=true"])
                 let late = try await domain.shell(

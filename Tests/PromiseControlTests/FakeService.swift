@@ -2,7 +2,7 @@ import PromiseControl
 import PromiseCore
 import Synchronization
 
-@testable import PromiseDomain
+import PromiseDomain
 
 /// Answers the control API from a small tree in memory, and remembers what it was asked.
 final class FakeService: ControlService {

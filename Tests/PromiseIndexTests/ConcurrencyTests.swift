@@ -70,7 +70,9 @@ import Testing
             OwnedThread(name: "writer") {
                 for number in 0..<300 {
                     #expect(throws: Never.self) {
-                        try index.write { transaction throws(Failure) in _ = try transaction.make(named: name("\(thread) \(number)")) }
+                        try index.write { transaction throws(Failure) in
+                            _ = try transaction.make(named: name("\(thread) \(number)"))
+                        }
                     }
                 }
             }
@@ -87,7 +89,9 @@ import Testing
         index.close()
         index.close()
         #expect(failure { try index.read { transaction throws(Failure) in _ = try transaction.node(.root) } } == .inputOutput)
-        #expect(failure { try index.write { transaction throws(Failure) in try transaction.setSetting("a", "b") } } == .inputOutput)
+        let code = failure { try index.write { transaction throws(Failure) in try transaction.setSetting("a", "b") } }
+        #expect(code == .inputOutput)
+        #expect(failure { try index.synchronize() } == .inputOutput)
         #expect(failure { try index.checkpoint() } == .inputOutput)
         #expect(failure { _ = try index.verify() } == .inputOutput)
     }

@@ -42,7 +42,9 @@ struct Model {
             #expect(try transaction.node(node.id) == node)
             #expect(try transaction.entries(of: node.id) == entries(of: node.id))
             #expect(Set(try transaction.attributeNames(of: node.id)) == Set(attributes[node.id, default: [:]].keys))
-            for (name, value) in attributes[node.id, default: [:]] { #expect(try transaction.attribute(name, of: node.id) == value) }
+            for (name, value) in attributes[node.id, default: [:]] {
+                #expect(try transaction.attribute(name, of: node.id) == value)
+            }
             #expect(try transaction.ranges(of: node.id) == ranges[node.id, default: ByteRangeSet()])
             guard node.kind == .folder else { continue }
             #expect(try transaction.children(of: node.id) == children(of: node.id))
@@ -69,7 +71,8 @@ struct Model {
         #expect(Set(try transaction.nodesOpenForWriting().map(\.id)) == Set(files.filter(\.isOpenForWriting).map(\.id)))
         #expect(Set(try transaction.orphans().map(\.id)) == Set(nodes.values.filter { $0.linkCount == 0 }.map(\.id)))
         #expect(Set(try transaction.populatedFolders()) == Set(nodes.values.filter(\.isPopulated).map(\.id)))
-        #expect(Set(try transaction.nodesWithContent(in: .whole).map(\.id)) == Set(files.filter { $0.content == .whole }.map(\.id)))
+        let whole = Set(files.filter { $0.content == .whole }.map(\.id))
+        #expect(Set(try transaction.nodesWithContent(in: .whole).map(\.id)) == whole)
         let counts = IndexCounts(
             nodes: nodes.count, placeholders: files.count - local.count, pending: pending.count,
             failing: pending.values.filter { $0.error != nil }.count, localBytes: nodes.values.reduce(0) { $0 + $1.localBytes })

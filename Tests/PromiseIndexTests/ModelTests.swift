@@ -139,7 +139,8 @@ struct Run {
 
     private mutating func exchange(_ transaction: borrowing Transaction) throws(Failure) {
         let nodes = model.nodes
-        guard let one = anyEntry({ nodes[$0.node]!.kind != .folder }), let other = anyEntry({ nodes[$0.node]!.kind != .folder }) else { return }
+        let isNoFolder = { (entry: Entry) in nodes[entry.node]!.kind != .folder }
+        guard let one = anyEntry(isNoFolder), let other = anyEntry(isNoFolder) else { return }
         try transaction.exchange(one.id, other.id)
         (model.entries[one.id]!.parent, model.entries[one.id]!.name) = (other.parent, other.name)
         (model.entries[other.id]!.parent, model.entries[other.id]!.name) = (one.parent, one.name)
@@ -177,7 +178,15 @@ struct Run {
     private mutating func change(_ transaction: borrowing Transaction) throws(Failure) {
         guard var node = anyNode() else { return }
         node.mode = UInt32.random(in: 0...0o7777, using: &generator)
+        node.owner = UInt32(clock)
+        node.group = UInt32(clock + 1)
+        node.accessTime = time(clock + 2)
         node.modificationTime = time(clock)
+        node.changeTime = time(clock + 3)
+        node.birthTime = time(clock + 4)
+        node.device = UInt64(clock + 5)
+        node.edits += 1
+        if node.kind == .link { node.target = [UInt8(truncatingIfNeeded: clock)] }
         if node.kind == .folder { node.isPopulated.toggle() }
         if node.kind == .file && chance(2) {
             node.content = pick([.absent, .partial, .whole])!
@@ -190,7 +199,8 @@ struct Run {
             node.generation = node.generation.next
             node.version = chance(2) ? nil : ContentVersion("\(clock)")
             let lower = UInt64.random(in: 0..<50, using: &generator)
-            let ranges = node.content == .partial ? ByteRangeSet([ByteRange(lower, lower + 9), ByteRange(60, 60 + lower % 40)]) : ByteRangeSet()
+            let some = ByteRangeSet([ByteRange(lower, lower + 9), ByteRange(60, 60 + lower % 40)])
+            let ranges = node.content == .partial ? some : ByteRangeSet()
             try transaction.setRanges(of: node.id, to: ranges)
             model.ranges[node.id] = ranges
         }

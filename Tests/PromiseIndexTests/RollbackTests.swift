@@ -53,7 +53,11 @@ import Testing
                 try index.write { transaction throws(Failure) in
                     let made = try transaction.make(named: name("\(number)"))
                     // Even a body that goes on after the failure is undone as a whole.
-                    do throws(Failure) { try transaction.setAttribute([1], of: made.node.id, to: big) } catch { #expect(error.code == .storeFull) }
+                    do throws(Failure) {
+                        try transaction.setAttribute([1], of: made.node.id, to: big)
+                    } catch {
+                        #expect(error.code == .storeFull)
+                    }
                 }
             }
         }

@@ -17,7 +17,8 @@ func name(_ text: String) -> FileName { FileName(text)! }
 func time(_ nanoseconds: Int64) -> Timestamp { Timestamp(nanoseconds: nanoseconds) }
 
 func item(
-    _ identifier: String, in parent: String?, named name: FileName, kind: NodeKind = .file, mode: UInt32 = 0o644, version: String = "1"
+    _ identifier: String, in parent: String?, named name: FileName, kind: NodeKind = .file, mode: UInt32 = 0o644,
+    version: String = "1"
 ) -> Item {
     Item(
         identifier: ItemIdentifier(identifier), parent: parent.map { ItemIdentifier($0) }, name: name, kind: kind, size: 3,

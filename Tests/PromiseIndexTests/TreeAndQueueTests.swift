@@ -111,7 +111,8 @@ import Testing
             root.isPopulated = true
             try transaction.update(root)
             var expected: Set<Pending.Subject> = []
-            try transaction.setSynced(SyncedItem(item: item("root", in: nil, named: FileName(trusted: []), kind: .folder), edits: 0))
+            let rootItem = item("root", in: nil, named: FileName(trusted: []), kind: .folder)
+            try transaction.setSynced(SyncedItem(item: rootItem, edits: 0))
             // As agreed: nothing to do.
             try transaction.agree("same", "same")
             try transaction.make(named: name("same"), identifier: "same")
