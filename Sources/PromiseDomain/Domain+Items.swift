@@ -4,6 +4,7 @@ import PromiseFilesystem
 import PromiseIndex
 import PromiseSync
 import PromiseSystem
+import Synchronization
 
 // Questions about items, and what is done with their content by command.
 
@@ -80,7 +81,7 @@ extension Domain {
         await withTaskGroup(of: (Node, Failure?).self) { group in
             var next = 0
             func startOne() {
-                guard next < files.count else { return }
+                guard next < files.count, !Task.isCancelled else { return }
                 let node = files[next]
                 next += 1
                 group.addTask { (node, await self.hydrate(node.id)) }
@@ -107,8 +108,11 @@ extension Domain {
 
     private func hydrate(_ id: NodeID) async -> Failure? {
         if let failure = engine.connectionFailure { return failure }
-        let result = await withCheckedContinuation { continuation in
-            _ = engine.hydrator.hydrate(id) { continuation.resume(returning: $0) }
+        let wait = HydrationWait(hydrator: engine.hydrator, node: id)
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { wait.start($0) }
+        } onCancel: {
+            wait.cancel()
         }
         if case .failure(let failure) = result { return failure }
         return nil
@@ -138,4 +142,56 @@ extension Domain {
         for node in nodes { try filesystem.setPin(pin, of: node.id) }
         return nodes.count
     }
+}
+
+/// Somebody who waits for content until it is here or until the wait is cancelled, whichever comes first.
+private final class HydrationWait: Sendable {
+    private struct State {
+        var continuation: CheckedContinuation<Result<Void, Failure>, Never>?
+        var waiter: UInt64?
+        var isOver = false
+    }
+
+    private let hydrator: Hydrator
+    private let node: NodeID
+    private let state = Mutex(State())
+
+    init(hydrator: Hydrator, node: NodeID) {
+        self.hydrator = hydrator
+        self.node = node
+    }
+
+    func start(_ continuation: CheckedContinuation<Result<Void, Failure>, Never>) {
+        let isOver = state.withLock { state in
+            if !state.isOver { state.continuation = continuation }
+            return state.isOver
+        }
+        if isOver {
+            continuation.resume(returning: .failure(HydrationWait.cancelled))
+            return
+        }
+        let waiter = hydrator.hydrate(node) { self.finish($0) }
+        let isLate = state.withLock { state in
+            state.waiter = waiter
+            return state.isOver
+        }
+        if isLate, let waiter { hydrator.detach(waiter, from: node) }
+    }
+
+    func cancel() {
+        let waiter = state.withLock { $0.waiter }
+        finish(.failure(HydrationWait.cancelled))
+        if let waiter { hydrator.detach(waiter, from: node) }
+    }
+
+    private func finish(_ result: Result<Void, Failure>) {
+        let continuation = state.withLock { state in
+            state.isOver = true
+            defer { state.continuation = nil }
+            return state.continuation
+        }
+        continuation?.resume(returning: result)
+    }
+
+    private static let cancelled = Failure(.interrupted, "the fetch was cancelled")
 }

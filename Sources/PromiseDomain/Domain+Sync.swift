@@ -94,6 +94,7 @@ extension Domain {
             if left > 0 && remainder.failing >= left && !remainder.isLooking && now - start > .seconds(2) {
                 throw try leftOver(scope, because: Failure(.inputOutput, remainder.message ?? "the provider refuses it"))
             }
+            if let trouble = engine.trouble, now - start > .seconds(6) { throw try leftOver(scope, because: trouble) }
             if let timeout, now - start > timeout {
                 throw try leftOver(scope, because: Failure(.timedOut, remainder.message ?? "the time given was not enough"))
             }

@@ -1,3 +1,4 @@
+import Glibc
 package import Logging
 import PromiseContent
 package import PromiseCore
@@ -64,6 +65,8 @@ package final class Domain: Sendable {
         let index: Index
         let content: ContentStore
         do throws(Failure) {
+            // SQLite would make it readable for everybody; names are nobody else's business.
+            _ = try? Descriptor.open(state.file("index.sqlite"), flags: O_RDWR | O_CREAT, mode: 0o600, label: "domain.index")
             index = try Index(path: state.file("index.sqlite"))
             content = try ContentStore(folder: state.file("content"))
         } catch {
@@ -193,7 +196,7 @@ package final class Domain: Sendable {
                 logger.warning("content files could not be tidied", metadata: ["reason": "\(error.message)"])
             }
         }).detach()
-        OwnedThread(name: "checkpoint", { [weak self] in self?.checkpointRegularly() }).detach()
+        OwnedThread(name: "checkpoint", { [index, logger] in Domain.checkpointRegularly(index, logger) }).detach()
         refreshQuota()
     }
 
@@ -210,8 +213,8 @@ package final class Domain: Sendable {
     }
 
     /// Moves the index's log into its file when it has grown; sleeps while nothing is written.
-    private func checkpointRegularly() {
-        while life.wait(timeout: .seconds(20), until: { $0.isOver ? true : nil }) == nil {
+    private static func checkpointRegularly(_ index: Index, _ logger: Logger) {
+        while index.waitUntilCheckpointIsDue() {
             do throws(Failure) {
                 try index.checkpoint()
             } catch {
@@ -248,7 +251,7 @@ package final class Domain: Sendable {
                 // What is left is kept and said by the number returned.
             }
         }
-        try session.unmount(lazy: lazy)
+        try await unmountWhenIdle(lazy: lazy)
         if lazy { return try engine.remainder().pending }
         // The last closes are still being served; only then it is known what is left.
         for _ in 0..<1000 {
@@ -256,6 +259,19 @@ package final class Domain: Sendable {
             try? await Task.sleep(for: .milliseconds(10))
         }
         throw Failure(.busy, "the mount is gone but the daemon is still closing")
+    }
+
+    /// Programs that have just ended may still hold files in the kernel for a moment.
+    private func unmountWhenIdle(lazy: Bool) async throws(Failure) {
+        for attempt in 0... {
+            do throws(Failure) {
+                return try session.unmount(lazy: lazy)
+            } catch {
+                guard error.code == .busy, attempt < 20 else { throw error }
+                filesystem.parking.abandonOrphans()
+                try? await Task.sleep(for: .milliseconds(50))
+            }
+        }
     }
 
     // MARK: Quota

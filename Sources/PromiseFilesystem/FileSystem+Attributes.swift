@@ -40,7 +40,8 @@ extension FileSystem {
         var modification = node.modificationTime
         var change = node.changeTime
         var localBytes = node.localBytes
-        if node.isOpenForWriting, let file = opens.writeFile(of: node.id),
+        // What is partial is written by the daemon alone, and what is fetched moves the content file's time.
+        if node.isOpenForWriting, node.content == .whole, let file = opens.writeFile(of: node.id),
             let status = try? FileStatus.of(descriptor: file.number, label: "filesystem.attributes")
         {
             size = status.size
@@ -161,7 +162,7 @@ extension FileSystem {
     }
 
     private func resizeFile(_ before: Node, to size: UInt64, becomesWhole: Bool, ranges: ByteRangeSet?) throws(Failure) {
-        try index.write { transaction throws(Failure) in
+        try index.writeFreeing { transaction throws(Failure) in
             guard var node = try transaction.node(before.id) else { throw Failure(.stale, "the file is gone") }
             let file: SharedDescriptor
             if node.content == .absent {

@@ -28,7 +28,7 @@ extension FileSystem {
                 reply(.success(.descriptor(file.number, range: range)))
                 return nil
             }
-            let parked = parking.enter { reply(.failure($0)) }
+            let parked = parking.enter(process: caller.process) { reply(.failure($0)) }
             let waiter = engine.hydrator.read(id, range) { [parking] result in
                 guard parking.claim(parked) else { return }
                 switch result {
@@ -91,8 +91,14 @@ extension FileSystem {
             guard var node = try transaction.node(id), node.content == .partial else { return }
             try transaction.setRanges(of: id, to: ranges)
             node.size = max(node.size, offset + UInt64(bytes.count))
+            node.modificationTime = clock.now()
+            node.changeTime = node.modificationTime
+            node.edits += 1
+            node.isDurable = false
             try transaction.update(node)
+            try markPending(namesOf: id, transaction)
         }
+        engine.notePending()
         engine.hydrator.hydrateInBackground(id)
     }
 
@@ -125,6 +131,11 @@ extension FileSystem {
             } catch {
                 throw Failure(error)
             }
+        }
+        try index.write { transaction throws(Failure) in
+            guard var node = try transaction.node(id), node.version != nil, !node.isDurable, !opens.hasWriters(id) else { return }
+            node.isDurable = true
+            try transaction.update(node)
         }
         try index.synchronize()
     }

@@ -130,14 +130,26 @@ extension FileSystem {
         if closed.isLast {
             engine.hydrator.release(id)
             deleteIfNameless(id)
+            if let node = try? known(id), node.pin == .onlineOnly { evictIfOnlineOnly(id) }
         }
         opens.forgetIfUnused(id)
+    }
+
+    /// Content that is never to stay here goes when nobody uses it; what is not uploaded yet goes when it is.
+    private func evictIfOnlineOnly(_ id: NodeID) {
+        workers.submit { [self] in
+            do throws(Failure) {
+                _ = try engine.evict(id)
+            } catch {
+                logger.warning("content could not be evicted", metadata: ["node": "\(id)", "reason": "\(error.message)"])
+            }
+        }
     }
 
     /// An unlinked file lives until its last close.
     private func deleteIfNameless(_ id: NodeID) {
         do throws(Failure) {
-            let removed: Removed? = try index.write { transaction throws(Failure) in
+            let removed: Removed? = try index.writeFreeing { transaction throws(Failure) in
                 guard let node = try transaction.node(id), node.linkCount == 0, !opens.isOpen(id) else { return nil }
                 try transaction.delete(id)
                 return Removed(node: node, isDeleted: true)
@@ -155,8 +167,9 @@ extension FileSystem {
     /// A write within the clock's granularity of the time before it cannot be told from none, and counts as one.
     func noteWrites(of id: NodeID, isClosing: Bool) {
         do throws(Failure) {
-            // All of it inside the transaction: a change of times must not come between looking and storing.
-            try index.write { transaction throws(Failure) in
+            // All of it inside the transaction: a change of times must not come between looking and storing. What was written
+            // must be noted also on a full disk.
+            try index.writeFreeing { transaction throws(Failure) in
                 guard let file = opens.writeFile(of: id), var node = try transaction.node(id) else { return }
                 let since = opens.writingSince(id)
                 let status: FileStatus
@@ -167,7 +180,8 @@ extension FileSystem {
                 }
                 let isStillWritten = !isClosing || opens.mayBeWritten(id)
                 let isDoubtful = since.map { $0.rawValue - node.modificationTime.rawValue < 20_000_000 } ?? true
-                let isEdited = status.size != node.size || status.modificationTime != node.modificationTime || isDoubtful && isClosing
+                let isVisible = node.content == .whole
+                let isEdited = isVisible && (status.size != node.size || status.modificationTime != node.modificationTime || isDoubtful && isClosing)
                 if isEdited { node.take(status) }
                 node.isOpenForWriting = isStillWritten
                 try transaction.update(node)

@@ -19,7 +19,7 @@ extension FileSystem {
     package func unlink(_ name: FileName, in parent: NodeID, caller: Caller, reply: @escaping Reply<Void>) -> ParkedRequest? {
         withListing(of: parent, reply: reply) { [self] () throws(Failure) in
             var removed: Removed?
-            let isListed: Bool = try index.write { transaction throws(Failure) in
+            let isListed: Bool = try index.writeFreeing { transaction throws(Failure) in
                 let folder = try folder(parent, transaction)
                 guard folder.isPopulated else { return false }
                 guard let entry = try transaction.entry(in: parent, named: name), let node = try transaction.node(entry.node) else {
@@ -44,7 +44,7 @@ extension FileSystem {
         let target = Chosen(parent)
         return withListing(of: { target.folder }, reply: reply) { [self] () throws(Failure) in
             var removed: Removed?
-            let isDone: Bool = try index.write { transaction throws(Failure) in
+            let isDone: Bool = try index.writeFreeing { transaction throws(Failure) in
                 let folder = try folder(parent, transaction)
                 guard folder.isPopulated else { return false }
                 guard let entry = try transaction.entry(in: parent, named: name), let node = try transaction.node(entry.node) else {

@@ -125,6 +125,8 @@ extension FileSystem {
         var node = renaming.sourceNode
         entry.parent = renaming.newParent.id
         entry.name = renaming.newName
+        // Whoever renames the second version of a conflict has dealt with it.
+        entry.conflictsWith = nil
         node.changeTime = clock.now()
         try classify(&entry, &node, was: renaming.source, transaction)
         try transaction.update(entry)

@@ -1,4 +1,5 @@
-import PromiseCore
+import Glibc
+package import PromiseCore
 package import PromiseSystem
 import Synchronization
 
@@ -7,6 +8,8 @@ import Synchronization
 package final class Parking: Sendable {
     struct Parked {
         var deadline: Duration
+        /// Who waits; 0 when unknown.
+        var process: Int32
         var fail: @Sendable (Failure) -> Void
         /// Tells whoever works for the request that nobody waits any more.
         var abandon: (@Sendable () -> Void)?
@@ -31,12 +34,12 @@ package final class Parking: Sendable {
     }
 
     /// Enters a request; `fail` answers it when it is not claimed in time.
-    package func enter(fail: @escaping @Sendable (Failure) -> Void) -> ParkedRequest {
+    package func enter(process: Int32 = 0, fail: @escaping @Sendable (Failure) -> Void) -> ParkedRequest {
         let deadline = clock.uptime() + limit
         return ParkedRequest(
             state.update { state in
                 defer { state.next += 1 }
-                state.parked[state.next] = Parked(deadline: deadline, fail: fail, abandon: nil)
+                state.parked[state.next] = Parked(deadline: deadline, process: process, fail: fail, abandon: nil)
                 return state.next
             })
     }
@@ -53,6 +56,14 @@ package final class Parking: Sendable {
         guard let parked = take(request) else { return }
         parked.abandon?()
         parked.fail(Failure(.interrupted, "the caller was interrupted"))
+    }
+
+    /// Read-ahead goes on when its reader has died, and keeps the file open in the kernel: answers what nobody waits for.
+    package func abandonOrphans() {
+        let orphans = state.withLock { state in
+            state.parked.filter { $0.value.process > 0 && kill($0.value.process, 0) == -1 }.map { ParkedRequest($0.key) }
+        }
+        orphans.forEach(interrupt)
     }
 
     package var count: Int { state.withLock { $0.parked.count } }

@@ -1,6 +1,8 @@
+import Logging
 package import PromiseCore
 package import PromiseIndex
 import PromiseSync
+import PromiseSystem
 
 /// `user.promisefs.*`: readable on every node, never listed (CLI.md, "Virtual attributes").
 enum VirtualAttribute: String, CaseIterable {
@@ -41,6 +43,7 @@ extension FileSystem {
         case .pin:
             guard let pin = Pin(name: text) else { throw Failure(.invalid, "a pin is pinned, online-only or automatic") }
             try setPin(pin, of: id)
+            workers.submit { [self] in spreadPin(pin, below: id) }
         case .state where text == ItemState.current.rawValue:
             engine.hydrator.hydrateInBackground(id)
         case .state where text == ItemState.placeholder.rawValue:
@@ -59,10 +62,31 @@ extension FileSystem {
             node.pin = pin
             try transaction.update(node)
         }
+        guard try known(id)?.kind == .file else { return }
         switch pin {
         case .pinned: engine.hydrator.hydrateInBackground(id)
         case .onlineOnly: _ = try engine.evict(id)
         case .automatic: break
+        }
+    }
+
+    /// Everything below a folder gets its pin; what is not known yet is listed first when it is to be kept here.
+    private func spreadPin(_ pin: Pin, below folder: NodeID) {
+        do throws(Failure) {
+            let (node, children): (Node?, [Entry]) = try index.read { transaction throws(Failure) in
+                (try transaction.node(folder), try transaction.children(of: folder))
+            }
+            guard let node, node.kind == .folder else { return }
+            guard node.isPopulated else {
+                if pin == .pinned { engine.list(folder) { [self] _ in workers.submit { [self] in spreadPin(pin, below: folder) } } }
+                return
+            }
+            for child in children {
+                try setPin(pin, of: child.node)
+                spreadPin(pin, below: child.node)
+            }
+        } catch {
+            logger.warning("a pin could not be set", metadata: ["node": "\(folder)", "reason": "\(error.message)"])
         }
     }
 

@@ -9,8 +9,8 @@ import Synchronization
 /// A writer runs its body under the lock. When other writers wait for the lock at the end of it, the writer leaves the
 /// transaction open and sleeps until one of them has committed for all; else it commits itself. Whoever is the last of a
 /// batch commits, and the wait ends because a writer that was counted as waiting always comes.
+// Unchecked because `store`, `batch` and `isClosed` are only touched while `mutex` is held, which the compiler cannot see.
 final class CommitQueue: @unchecked Sendable {
-    // Unchecked because `store` and `batch` are only touched while `mutex` is held, which the compiler cannot see.
     private let store: Store
     private var batch: Batch?
     private var isClosed = false

@@ -1,6 +1,8 @@
 package import PromiseCore
 package import PromiseSystem
 
+import Synchronization
+
 /// The index of one domain: SQLite in WAL mode, one writer, a bounded cache of nodes and entries in memory.
 ///
 /// Thread-safe. `write` commits before it returns and shares its commit with writers that wait at the same moment.
@@ -11,6 +13,12 @@ package final class Index: Sendable {
     let queue: CommitQueue
     private let log: Log
     private let path: [UInt8]
+    private let reserve: Reserve
+    private let writeCount = Atomic<Int>(0)
+    private let checkpointDue = Monitor((isDue: false, isClosed: false))
+
+    /// Writes between two checkpoints: about 16 MiB of log.
+    private static let writesPerCheckpoint = 512
 
     /// How many rows the change feed keeps.
     package static let changeCountMax = 1_000_000
@@ -24,6 +32,7 @@ package final class Index: Sendable {
         self.path = path
         queue = CommitQueue(try Store(path: path, cacheCountMax: cacheCountMax, now: clock.now()))
         log = try Log(path: path)
+        reserve = Reserve(path: path + Array("-reserve".utf8))
         try migration.close()
     }
 
@@ -55,7 +64,35 @@ package final class Index: Sendable {
             preconditionFailure("a write that failed throws")
         }
         try queue.endWrite(nil)
+        noteWrite()
         return value
+    }
+
+    /// As `write`, for what gives room back: on a full disk it may use what is kept in reserve, so that files can still be
+    /// removed. `body` runs twice then.
+    package func writeFreeing<Value>(_ body: (borrowing Transaction) throws(Failure) -> Value) throws(Failure) -> Value {
+        do throws(Failure) {
+            return try write(body)
+        } catch {
+            guard error.code == .storeFull, reserve.release() else { throw error }
+            return try write(body)
+        }
+    }
+
+    private func noteWrite() {
+        if writeCount.wrappingAdd(1, ordering: .relaxed).newValue % Index.writesPerCheckpoint == 0 {
+            checkpointDue.update { $0.isDue = true }
+        }
+    }
+
+    /// Sleeps until the log is worth a checkpoint; false when the index was closed.
+    package func waitUntilCheckpointIsDue() -> Bool {
+        checkpointDue.wait { state in
+            if state.isClosed { return false }
+            guard state.isDue else { return nil }
+            state.isDue = false
+            return true
+        } ?? false
     }
 
     /// Makes everything committed survive a power cut: fsync of the write-ahead log. Does not hold up mutations.
@@ -74,6 +111,7 @@ package final class Index: Sendable {
         try log.checkpoint { copy throws(Failure) in
             try queue.withStore { _ throws(Failure) in try copy() }
         }
+        reserve.refill()
     }
 
     /// Checks schema, SQLite's integrity_check, and every invariant between tables; returns a sentence for each violation.
@@ -93,6 +131,7 @@ package final class Index: Sendable {
     /// Closes the database cleanly (checkpoint and truncate the log). Later calls fail with `.inputOutput`; more than one
     /// `close` is fine.
     package func close() {
+        checkpointDue.update { $0.isClosed = true }
         log.close()
         // What a failing checkpoint leaves in the log is read again when the index is opened.
         queue.close { connection in _ = try? connection.checkpoint(truncating: true) }

@@ -82,7 +82,9 @@ final class Log: Sendable {
     /// Copies the log into the database file. `whileAlone` runs its argument while no mutation runs.
     func checkpoint(whileAlone: (() throws(Failure) -> Void) throws(Failure) -> Void) throws(Failure) {
         // Each pass leaves only what was committed during the one before.
-        for _ in 0..<3 where try copy() { return }
+        for _ in 0..<3 {
+            if try copy() { return }
+        }
         guard let size = try? FileStatus.of(logPath, label: "index.log.size").size, size > Log.byteCountMax else { return }
         try whileAlone { () throws(Failure) in _ = try copy() }
     }

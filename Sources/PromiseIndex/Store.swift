@@ -57,7 +57,7 @@ final class Store {
         // A commit is in the log before it returns; fsync is `synchronize()`'s (sqlite.org/pragma.html#pragma_synchronous).
         try connection.run("PRAGMA synchronous = NORMAL")
         try connection.run("PRAGMA wal_autocheckpoint = 0")
-        try connection.run("PRAGMA journal_size_limit = 67108864")
+        try connection.run("PRAGMA journal_size_limit = 16777216")
         try connection.run("PRAGMA cache_size = -65536")
         try connection.run("PRAGMA foreign_keys = OFF")
         try connection.run("PRAGMA temp_store = MEMORY")

@@ -34,6 +34,7 @@ package final class FaultyProvider: Provider {
     private let wrapped: any Provider
     private let file: [UInt8]
     private let clock = SystemClock()
+    private let line = SlowLine()
     private let state = Mutex(State())
 
     package init(_ provider: any Provider, file: [UInt8]) {
@@ -109,7 +110,7 @@ package final class FaultyProvider: Provider {
         of reference: ItemReference, version: ContentVersion, range: ByteRange?, into sink: any ContentSink
     ) async throws(ProviderError) {
         try await gate("fetchContents")
-        let slowed = FaultySink(sink) { self.faults(for: "fetchContents") }
+        let slowed = FaultySink(sink, line: line) { self.faults(for: "fetchContents") }
         let outcome: Result<Void, ProviderError> = await withTaskCancellationHandler {
             do throws(ProviderError) {
                 return .success(try await wrapped.fetchContents(of: reference, version: version, range: range, into: slowed))

@@ -6,20 +6,15 @@ import Synchronization
 ///
 /// Its sleeps hold the provider's thread, as a slow network would, and end at once when the fetch is cancelled.
 final class FaultySink: ContentSink {
-    private struct Flow {
-        var start: Duration
-        var byteCount: UInt64
-        var bandwidth: UInt64
-    }
-
     private let wrapped: any ContentSink
     private let faults: @Sendable () -> Faults?
     private let clock = SystemClock()
     private let isCancelled = Monitor(false)
-    private let flow = Mutex<Flow?>(nil)
+    private let line: SlowLine
 
-    init(_ sink: any ContentSink, faults: @escaping @Sendable () -> Faults?) {
+    init(_ sink: any ContentSink, line: SlowLine, faults: @escaping @Sendable () -> Faults?) {
         wrapped = sink
+        self.line = line
         self.faults = faults
     }
 
@@ -65,20 +60,26 @@ final class FaultySink: ContentSink {
         }
     }
 
-    /// Sleeps until the bytes sent so far and `count` more are due at this bandwidth.
     private func pace(_ count: Int, bandwidth: UInt64) {
-        let now = clock.uptime()
-        let due = flow.withLock { flow -> Duration in
-            var current = flow ?? Flow(start: now, byteCount: 0, bandwidth: bandwidth)
-            if current.bandwidth != bandwidth { current = Flow(start: now, byteCount: 0, bandwidth: bandwidth) }
-            current.byteCount += UInt64(count)
-            flow = current
-            return current.start + .seconds(Double(current.byteCount) / Double(bandwidth))
-        }
-        if due > now { sleep(due - now) }
+        let delay = line.delay(for: count, bandwidth: bandwidth, now: clock.uptime())
+        if delay > .zero { sleep(delay) }
     }
 
     private func sleep(_ duration: Duration) {
         _ = isCancelled.wait(timeout: duration) { $0 ? true : nil }
+    }
+}
+
+/// One line that all fetches share: together they get the bandwidth, not each of them.
+final class SlowLine: Sendable {
+    /// Until when the line is taken (uptime).
+    private let takenUntil = Mutex(Duration.zero)
+
+    /// How long until `count` more bytes have come.
+    func delay(for count: Int, bandwidth: UInt64, now: Duration) -> Duration {
+        takenUntil.withLock { takenUntil in
+            takenUntil = max(takenUntil, now) + .seconds(Double(count) / Double(bandwidth))
+            return takenUntil - now
+        }
     }
 }

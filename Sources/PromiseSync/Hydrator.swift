@@ -231,6 +231,12 @@ package final class Hydrator: Sendable {
 
     private func complete(_ job: HydrationJob) {
         let done = update(job) { node, transaction throws(Failure) in
+            // From here on the content file's time tells of writes, so it must not tell of the fetch.
+            do throws(SystemError) {
+                try setTimes(job.file.number, access: nil, modification: node.modificationTime, label: "content.times")
+            } catch {
+                throw Failure(error)
+            }
             node.content = .whole
             node.isDurable = false
             node.localBytes = (try content.status(job.node, job.generation)?.blocks ?? 0) * 512

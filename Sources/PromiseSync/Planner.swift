@@ -102,14 +102,15 @@ private func planBoth(_ local: Observation.Local, synced: Item, remote: Item) ->
     if remote.version != synced.version {
         return local.isEdited ? .keepBoth(remote) : .replaceContent(remote)
     }
+    // Whoever told the provider first decides, so that every machine ends with the same. Place and metadata are both
+    // followed before the item is settled: what settling skipped would look like an edit made here.
     if remote.parent != synced.parent || remote.name != synced.name {
         let followsAlready = local.parent == remote.parent && local.name == remote.name
-        // Whoever told the provider first decides about the place, so that every machine ends with the same one.
-        return followsAlready ? .settle(remote) : .moveLocal(remote)
+        if !followsAlready { return .moveLocal(remote) }
     }
     if differs(remote.metadata, synced.metadata, kind: local.kind) {
         let followsAlready = !differs(local.metadata, remote.metadata, kind: local.kind)
-        return followsAlready ? .settle(remote) : .updateMetadata(remote)
+        if !followsAlready { return .updateMetadata(remote) }
     }
     return .settle(remote)
 }

@@ -44,7 +44,7 @@ extension SyncEngine {
         }
         // Whatever node the name stands for now has exactly the provider's content.
         let edits = try transaction.entry(entry.id).flatMap { entry throws(Failure) in try transaction.node(entry.node)?.edits } ?? 0
-        try settle(item, edits: edits, transaction)
+        try settleContent(of: item, edits: edits, transaction)
         try transaction.record(.modified, node: entry.node, parent: entry.parent, name: entry.name)
     }
 
@@ -133,7 +133,7 @@ extension SyncEngine {
         try transaction.update(theirs)
         let ours = try transaction.insertEntry(
             in: entry.parent, named: name, node: entry.node, identifier: nil, conflictsWith: item.identifier)
-        try settle(item, edits: 0, transaction)
+        try settleContent(of: item, edits: 0, transaction)
         try transaction.deletePending(.entry(entry.id))
         try remind(.entry(ours.id), transaction)
         try transaction.record(.created, node: entry.node, parent: entry.parent, name: name)

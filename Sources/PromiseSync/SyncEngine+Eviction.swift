@@ -12,7 +12,7 @@ extension SyncEngine {
     private static let freeShareMin = 0.03
     private static let nodesPerCheck = 512
 
-    /// nil when there is neither a limit nor content that was fetched, so that an idle daemon sleeps.
+    /// nil without a limit: an idle daemon sleeps, and the disk is looked at whenever the engine has something to do.
     var nextEvictionCheck: Duration? {
         configuration.cacheLimit == nil ? nil : SyncEngine.checkInterval
     }
@@ -27,7 +27,7 @@ extension SyncEngine {
     /// Drops the local copy of one file if the provider can give it again. Called from any thread but those serving the mount.
     package func evict(_ id: NodeID, evenPinned: Bool = false) throws(Failure) -> EvictionOutcome {
         var notices = Notices()
-        let outcome = try index.write { transaction throws(Failure) in
+        let outcome = try index.writeFreeing { transaction throws(Failure) in
             try evict(id, evenPinned: evenPinned, &notices, transaction)
         }
         send(notices)

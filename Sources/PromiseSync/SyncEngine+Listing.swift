@@ -185,6 +185,9 @@ extension SyncEngine {
             node.isPopulated = true
             try transaction.update(node)
         }
+        if try index.read({ transaction throws(Failure) in try transaction.node(folder) })?.pin == .pinned {
+            try hydratePinned(in: folder)
+        }
         if !listing.isFirst {
             // A large folder is not listed again and again while somebody works in it.
             let cost = clock.uptime() - listing.started
@@ -195,12 +198,26 @@ extension SyncEngine {
         }
     }
 
+    /// What appeared in a folder that is kept here is fetched.
+    private func hydratePinned(in folder: NodeID) throws(Failure) {
+        let nodes: [Node] = try index.read { transaction throws(Failure) in
+            var result: [Node] = []
+            for entry in try transaction.children(of: folder) {
+                if let node = try transaction.node(entry.node) { result.append(node) }
+            }
+            return result
+        }
+        for node in nodes where node.kind == .file && node.pin == .pinned && node.content != .whole {
+            hydrator.hydrateInBackground(node.id)
+        }
+    }
+
     /// Our own operation on the item, or in its place, is under way or finished after the listing began.
     private func isNewer(_ item: Item, than listing: Listing) -> Bool {
         let place = Place(parent: listing.identifier, name: item.name)
         if state.running.values.contains(where: { $0.identifier == item.identifier || $0.places.contains(place) }) { return true }
-        return state.touchedItems[item.identifier, default: -1] >= listing.operationCount
-            || state.touchedPlaces[place, default: -1] >= listing.operationCount
+        return state.touchedItems[item.identifier, default: -1] > listing.operationCount
+            || state.touchedPlaces[place, default: -1] > listing.operationCount
     }
 
     /// Stores one listed item; true when a placeholder was made for it.
@@ -281,7 +298,7 @@ extension SyncEngine {
 
     private func verified(_ identifier: ItemIdentifier, _ result: Result<Item, ProviderError>, _ count: Int) {
         state.verifying.remove(identifier)
-        if state.running.values.contains(where: { $0.identifier == identifier }) || state.touchedItems[identifier, default: -1] >= count {
+        if state.running.values.contains(where: { $0.identifier == identifier }) || state.touchedItems[identifier, default: -1] > count {
             return
         }
         do throws(Failure) {

@@ -27,11 +27,18 @@ extension SyncEngine {
                 }
             }
             send(notices)
+            try evictIfOnlineOnly(operation)
         } catch {
             logger.error("an outcome could not be stored", metadata: ["reason": "\(error.message)"])
         }
         // A change seen while the operation ran was not believed; it is looked at now.
         state.hasDivergences = true
+    }
+
+    private func evictIfOnlineOnly(_ operation: Operation) throws(Failure) {
+        guard let id = operation.node else { return }
+        let node = try index.read { transaction throws(Failure) in try transaction.node(id) }
+        if node?.pin == .onlineOnly { _ = try evict(id) }
     }
 
     private func store(
@@ -46,7 +53,7 @@ extension SyncEngine {
             guard case .present(let item)? = try operation.identifier.flatMap({ id throws(Failure) in try transaction.remote(id) }),
                 case .compare(_, let version, _) = operation.work, item.version == version
             else { break }
-            try settle(item, edits: operation.edits, transaction)
+            try settleContent(of: item, edits: operation.edits, transaction)
             try setVersion(item.version, of: operation, transaction)
         case .different:
             guard case .entry(let id) = operation.subject, let entry = try transaction.entry(id),

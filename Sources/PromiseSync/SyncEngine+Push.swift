@@ -112,17 +112,18 @@ extension SyncEngine {
         case .keepBoth(let item):
             return try prepareConflict(entry, node, item, &notices, transaction)
         case .create:
-            return try prepareCreation(entry, node, pending, transaction)
+            return try prepareCreation(entry, node, pending, &notices, transaction)
         case .push(let content, let place, let metadata):
             guard let synced = observation.synced else { return .done }
-            return try prepareChange(entry, node, synced, content: content, place: place, metadata: metadata, pending, transaction)
+            return try prepareChange(
+                entry, node, synced, content: content, place: place, metadata: metadata, pending, &notices, transaction)
         default:
             return .done
         }
     }
 
     private func prepareCreation(
-        _ entry: Entry, _ node: Node, _ pending: Pending, _ transaction: borrowing Transaction
+        _ entry: Entry, _ node: Node, _ pending: Pending, _ notices: inout Notices, _ transaction: borrowing Transaction
     ) throws(Failure) -> Prepared {
         guard let parent = try identifier(of: entry.parent, transaction) else {
             state.blocked[entry.parent, default: []].insert(pending.subject)
@@ -132,19 +133,19 @@ extension SyncEngine {
         guard let folder = try reference(to: parent, transaction) else { return .later(.seconds(1)) }
         var source: UploadSource?
         if node.kind == .file {
-            if let delay = try waitForContent(node, pending) { return .later(delay) }
+            if let delay = try waitForContent(node, &notices) { return .later(delay) }
             source = try UploadSource(content, node: node.id, generation: node.generation)
         }
         let item = NewItem(name: entry.name, kind: node.kind, metadata: Metadata(node), target: node.target)
         return .start(
             Operation(
                 subject: pending.subject, work: .create(item, in: folder, source), kind: .create, identifier: nil, node: node.id,
-                edits: node.edits, places: [Place(parent: parent, name: entry.name)], byteCount: source?.size ?? 0))
+                edits: node.edits, places: [Place(parent: parent, name: entry.name)], byteCount: source?.dataByteCount ?? 0))
     }
 
     private func prepareChange(
         _ entry: Entry, _ node: Node, _ synced: Item, content hasContent: Bool, place: Bool, metadata: Bool, _ pending: Pending,
-        _ transaction: borrowing Transaction
+        _ notices: inout Notices, _ transaction: borrowing Transaction
     ) throws(Failure) -> Prepared {
         guard let reference = try self.reference(to: synced.identifier, transaction) else { return .later(.seconds(1)) }
         var changes = ItemChanges()
@@ -164,7 +165,7 @@ extension SyncEngine {
         if hasContent && node.kind == .link {
             changes.target = node.target
         } else if hasContent {
-            if let delay = try waitForContent(node, pending) {
+            if let delay = try waitForContent(node, &notices) {
                 // A move need not wait for the content.
                 guard place else { return .later(delay) }
                 changes.metadata = nil
@@ -177,13 +178,13 @@ extension SyncEngine {
             Operation(
                 subject: pending.subject, work: .modify(reference, changes, source, base: synced.version),
                 kind: hasContent ? .upload : place ? .move : .metadata, identifier: synced.identifier, node: node.id, edits: edits,
-                places: places, byteCount: source?.size ?? 0))
+                places: places, byteCount: source?.dataByteCount ?? 0))
     }
 
     /// nil when the content may be sent now.
-    private func waitForContent(_ node: Node, _ pending: Pending) throws(Failure) -> Duration? {
+    private func waitForContent(_ node: Node, _ notices: inout Notices) throws(Failure) -> Duration? {
         if node.content != .whole {
-            hydrator.hydrateInBackground(node.id)
+            notices.hydrate.append(node.id)
             return .seconds(1)
         }
         guard node.isOpenForWriting, !state.isDraining else { return nil }

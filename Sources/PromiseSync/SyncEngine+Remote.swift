@@ -131,6 +131,24 @@ extension SyncEngine {
         try transaction.setRemote(item.identifier, nil)
     }
 
+    /// Both sides agree on content and metadata of `item`. A place it moved to stays to be followed: settled with the rest,
+    /// it would make the place here look like a move made here, and undo theirs.
+    func settleContent(of item: Item, edits: UInt64, _ transaction: borrowing Transaction) throws(Failure) {
+        var agreed = item
+        if let before = try transaction.synced(item.identifier)?.item {
+            agreed.parent = before.parent
+            agreed.name = before.name
+        }
+        try transaction.setSynced(SyncedItem(item: agreed, edits: edits))
+        if isSame(agreed, item) {
+            try transaction.setRemote(item.identifier, nil)
+        } else {
+            try transaction.setRemote(item.identifier, .present(item))
+            state.hasDivergences = true
+            mailbox.wake()
+        }
+    }
+
     /// Makes sure that pending work is planned again soon.
     func remind(_ subject: Pending.Subject, _ transaction: borrowing Transaction) throws(Failure) {
         if try transaction.pending(subject) == nil {

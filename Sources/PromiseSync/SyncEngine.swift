@@ -45,6 +45,8 @@ package final class SyncEngine: Sendable {
         var bytesUploaded: UInt64 = 0
         /// Folder listings, rescans and verifications not finished yet.
         var isLooking = false
+        /// The index or the disk fails the engine itself; nil when its last look went well.
+        var trouble: Failure?
     }
 
     /// Owned by the engine's thread.
@@ -166,8 +168,10 @@ package final class SyncEngine: Sendable {
             verifyMissing()
             try startOperations()
             publishActivity()
+            published.withLock { $0.trouble = nil }
             return try nextDue()
         } catch {
+            published.withLock { $0.trouble = error }
             logger.error("sync could not go on", metadata: ["reason": "\(error.message)"])
             return .seconds(5)
         }
@@ -202,6 +206,7 @@ package final class SyncEngine: Sendable {
     // MARK: What others ask
 
     package var connection: Connection { published.withLock { $0.connection } }
+    package var trouble: Failure? { published.withLock { $0.trouble } }
     package var bytesUploaded: UInt64 { published.withLock { $0.bytesUploaded } }
     package var uploadingCount: Int { published.withLock { $0.runningSubjects.count } }
     package func isUploading(_ node: NodeID) -> Bool { published.withLock { $0.uploading.contains(node) } }

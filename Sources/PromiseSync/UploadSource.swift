@@ -19,6 +19,8 @@ package struct UploadSource: ContentSource {
     }
 
     package var size: UInt64 { status.size }
+    /// Bytes that are really there: a sparse file's holes are not sent.
+    var dataByteCount: UInt64 { min(status.size, status.blocks * 512) }
     package var descriptor: Int32 { file.number }
 
     package func validate() throws(ProviderError) {

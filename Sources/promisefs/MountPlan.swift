@@ -99,7 +99,7 @@ struct MountPlan: Sendable {
         } catch {
             switch error.errno {
             case ENOENT: throw CommandFailure("the mount point \(place) does not exist; make it with mkdir")
-            case ENOTDIR: throw CommandFailure("the mount point \(place) is not a folder; give a folder")
+            case ENOTDIR: throw CommandFailure("the mount point \(place) is not a directory; give a directory")
             case EACCES, EPERM: throw CommandFailure("no permission to mount on \(place)", exitStatus: ExitStatus.refused)
             default: throw CommandFailure("the mount point \(place) cannot be opened: \(error.reason)")
             }

@@ -106,7 +106,7 @@ extension MountSuites {
             options.arguments = ["--cache-limit", "8M"]
             options.prepare = "for n in $(seq 20); do head -c 1000000 /dev/urandom > \"$C/$n\"; done"
             try await MountedDomain.with(options) { domain in
-                try await domain.shell("for n in $(seq 20); do cmp \"$M/$n\" \"$C/$n\"; done; sleep 1")
+                try await domain.shell("for n in $(seq 20); do cmp \"$M/$n\" \"$C/$n\"; done; sleep 7")
                 #expect(try await domain.status().cacheBytes <= 9 << 20)
                 try await domain.shell("for n in $(seq 20); do cmp \"$M/$n\" \"$C/$n\"; done")
             }

@@ -19,7 +19,7 @@ extension MountSuites {
             Case(
                 testDescription: "unknown provider", script: "\"$P\" mount \(options) nosuch:/x \"$M\"", status: 2, says: "nosuch"
             ),
-            Case(testDescription: "unknown command", script: "\"$P\" frobnicate", status: 2, says: ""),
+            Case(testDescription: "unknown command", script: "\"$P\" frobnicate", status: 2, says: "frobnicate"),
             Case(testDescription: "unknown option", script: "\"$P\" mount --frobnicate \"$M\"", status: 2, says: "frobnicate"),
             Case(
                 testDescription: "missing folder", script: "\"$P\" mount \(options) folder:$T/missing \"$M\"", status: 1,

@@ -18,6 +18,7 @@ extension MountSuites {
 
         @Test(.timeLimit(.minutes(3))) func contentThatWasOnlyClosedIsUploadedByTheNextDaemon() async throws {
             try await MountedDomain.with { domain in
+                try await domain.shell("ls \"$M\"")
                 try domain.setFaults(["offline=true"])
                 try await domain.shell("mkdir \"$M/folder\"; head -c 300000 /dev/urandom > \"$M/folder/file\"; echo a > \"$M/b\"")
                 try await domain.kill9()
@@ -50,6 +51,7 @@ extension MountSuites {
 
         @Test(.timeLimit(.minutes(2))) func anUnmountKeepsWhatIsPendingAndSaysSo() async throws {
             try await MountedDomain.with { domain in
+                try await domain.shell("ls \"$M\"")
                 try domain.setFaults(["offline=true"])
                 try await domain.shell("echo kept > \"$M/file\"")
                 try await domain.shell("\"$P\" unmount \"$M\"", status: 7)

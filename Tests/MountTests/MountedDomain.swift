@@ -36,6 +36,8 @@ final class MountedDomain: Sendable {
     let options: Options
     var mount: String { root + "/mnt" }
     var state: String { root + "/state" }
+    /// Its own: two domains of one user may not have the same.
+    var domainName: String { "test" + root.suffix(6) }
     private var faults: String { root + "/faults" }
 
     private init(_ options: Options) throws {
@@ -103,7 +105,7 @@ final class MountedDomain: Sendable {
 
     /// The command that mounts this domain, for scripts that want to say it themselves.
     var mountCommand: String {
-        let words = ["mount", "--state-dir", state, "--domain", "test", "--upload-delay", options.uploadDelay]
+        let words = ["mount", "--state-dir", state, "--domain", domainName, "--upload-delay", options.uploadDelay]
         return (["\"$P\""] + (words + options.arguments + ["folder:" + cloud, mount]).map { "'\($0)'" }).joined(separator: " ")
     }
 

@@ -35,6 +35,7 @@ import Testing
             }
             let model = run.model
             try index.read { transaction throws(Failure) in
+                // Nothing below throws another type; the expectations merely hide that from the compiler.
                 do { try model.expectEqual(transaction, names: Run.names) } catch { throw error as! Failure }
             }
             try #require(try index.verify() == [])

@@ -1,0 +1,95 @@
+import PromiseCore
+import Testing
+
+@Suite struct TimestampTests {
+    @Test(arguments: [
+        (0, 0, 0), (1, 0, 1), (-1, -1, 999_999_999), (-1_000_000_000, -1, 0), (-1_000_000_001, -2, 999_999_999),
+        (1_999_999_999, 1, 999_999_999), (Int64.max, 9_223_372_036, 854_775_807),
+        (-9_223_372_036_000_000_000, -9_223_372_036, 0),
+    ] as [(Int64, Int, Int)])
+    func partsOfATimeBeforeAndAfter1970(raw: Int64, seconds: Int, part: Int) {
+        let time = Timestamp(nanoseconds: raw)
+        #expect(time.seconds == seconds && time.nanosecondPart == part)
+        #expect(Timestamp(seconds: time.seconds, nanoseconds: time.nanosecondPart) == time)
+    }
+
+    @Test func durationsMoveATime() {
+        #expect(Timestamp(seconds: 5, nanoseconds: 1).advanced(by: .milliseconds(-5_001)) == Timestamp(nanoseconds: -999_999))
+        #expect(Duration.seconds(1 << 62).nanoseconds == .max)
+        #expect(Duration.seconds(-(1 << 62)).nanoseconds == .min)
+        #expect(Duration.microseconds(-3).nanoseconds == -3000)
+    }
+
+    @Test func orderIsThatOfTime() {
+        #expect(Timestamp(nanoseconds: -1) < .zero && .zero < Timestamp(nanoseconds: 1))
+    }
+}
+
+@Suite struct NodeKindTests {
+    @Test func typeBitsGoThereAndBack() {
+        for kind in NodeKind.allCases { #expect(NodeKind(modeBits: kind.modeBits | 0o7777) == kind) }
+        #expect(NodeKind(modeBits: 0) == nil && NodeKind(modeBits: 0o160000) == nil)
+        #expect(NodeKind.allCases.filter(\.isStorable) == [.file, .folder, .link])
+    }
+
+    @Test func pinsAreNamed() {
+        for pin in Pin.allCases { #expect(Pin(name: pin.name) == pin) }
+        #expect(Pin(name: "Pinned") == nil)
+    }
+}
+
+@Suite struct ExclusionTests {
+    @Test(arguments: [
+        (
+            ".*.sw?", [".notes.swp", ".notes.swo", ".a.b.swx", ".\u{e9}.swp"],
+            ["notes.swp", ".notes.sw", ".notes.swap", ".notesswp"]
+        ),
+        (".sw?", [".swp", ".swo"], [".sw", "swp", ".swap"]),
+        ("4913", ["4913"], ["4914", "49130", "04913"]),
+        ("*~", ["notes~", "~", "a.txt~"], ["~notes", "notes~1"]),
+        (".#*", [".#notes", ".#"], ["#notes", ".notes#", "a.#b"]),
+        ("#*#", ["#notes#", "##"], ["#", "#notes", "notes#"]),
+        (".~lock.*#", [".~lock.report.odt#", ".~lock.#"], [".~lock.report.odt", "~lock.report#", ".~locked#"]),
+        ("~$*", ["~$report.docx", "~$"], ["$report.docx", "~report.docx"]),
+        (".goutputstream-*", [".goutputstream-AB12CD", ".goutputstream-"], ["goutputstream-A", ".goutputstream"]),
+        (".fuse_hidden*", [".fuse_hidden0000001", ".fuse_hidden"], ["fuse_hidden1", ".fuse-hidden"]),
+        (".nfs????????*", [".nfs00000001", ".nfs0000000100000002"], [".nfs", ".nfs0000001", "nfs00000001"]),
+    ] as [(String, [String], [String])])
+    func defaultPatternMatchesItsNamesOnly(text: String, matching: [String], others: [String]) {
+        let pattern = ExclusionRules.Pattern(text)
+        #expect(ExclusionRules.defaults.contains(pattern), "\(text) is not a default any more")
+        for name in matching {
+            #expect(pattern.matches(FileName(name)!), "\(name)")
+            #expect(ExclusionRules().excludes(FileName(name)!), "\(name)")
+        }
+        for name in others { #expect(!pattern.matches(FileName(name)!), "\(name)") }
+    }
+
+    @Test func tableHasEveryDefault() { #expect(ExclusionRules.defaults.count == 11) }
+
+    @Test func ordinaryNamesGoToTheProvider() {
+        for name in ["report.docx", ".profile", ".git", "a.swift", "Thumbs.db", "4913.txt", "data.db", "data.db-wal", "*", "?"] {
+            #expect(!ExclusionRules().excludes(FileName(name)!), "\(name)")
+        }
+    }
+
+    @Test func starsAreMatchedWithoutDelay() {
+        let pattern = ExclusionRules.Pattern(String(repeating: "a*", count: 40) + "b")
+        #expect(!pattern.matches(FileName(String(repeating: "a", count: 255))!))
+        #expect(pattern.matches(FileName(String(repeating: "a", count: 254) + "b")!))
+        #expect(ExclusionRules.Pattern("?").matches(FileName([0xFF])!))
+    }
+
+    @Test func ownPatternsReplaceTheDefaults() {
+        let rules = ExclusionRules(patterns: [ExclusionRules.Pattern("*.tmp")])
+        #expect(rules.excludes(FileName("a.tmp")!) && !rules.excludes(FileName("a~")!))
+    }
+
+    @Test(arguments: [
+        ("data.db-wal", "data.db"), ("data.db-shm", "data.db"), ("x-journal", "x"), ("-wal", nil), ("data.db", nil), ("wal", nil),
+        ("data.db-WAL", nil), ("a-wal-shm", "a-wal"),
+    ] as [(String, String?)])
+    func companionsNameTheirDatabase(name: String, database: String?) {
+        #expect(ExclusionRules.databaseName(ofCompanion: FileName(name)!) == database.flatMap { FileName($0) })
+    }
+}

@@ -1,0 +1,197 @@
+import Logging
+import PromiseContent
+import PromiseCore
+import PromiseIndex
+import PromiseProvider
+import PromiseSync
+import PromiseSystem
+import PromiseTestSupport
+import Synchronization
+import Testing
+
+typealias Index = PromiseIndex.Index
+
+/// Shows the tree to nobody: notes what it is told.
+final class QuietObserver: LocalTreeObserver {
+    private let openNodes = Mutex<Set<NodeID>>([])
+    let changedNames = Mutex<[FileName]>([])
+
+    func setOpen(_ node: NodeID, _ isOpen: Bool) {
+        openNodes.withLock { if isOpen { $0.insert(node) } else { $0.remove(node) } }
+    }
+
+    func isOpen(_ node: NodeID) -> Bool { openNodes.withLock { $0.contains(node) } }
+    func entryChanged(in parent: NodeID, named name: FileName) { changedNames.withLock { $0.append(name) } }
+    func nodeChanged(_ node: NodeID, content: Bool) {}
+    func noteOpenWrites() {}
+    func takeRecentUses() -> [NodeID: Timestamp] { [:] }
+}
+
+/// An engine over a real index and content store in a temporary folder, and the edits that a filesystem would make.
+final class EngineFixture: Sendable {
+    let folder: TemporaryFolder
+    let index: Index
+    let content: ContentStore
+    let provider: MemoryProvider
+    let engine: SyncEngine
+    let observer = QuietObserver()
+
+    init(_ provider: MemoryProvider = MemoryProvider()) throws {
+        folder = try TemporaryFolder("sync")
+        index = try Index(path: folder.path("index.sqlite"), cacheCountMax: 1_000)
+        content = try ContentStore(folder: folder.path("content"))
+        self.provider = provider
+        try index.write { transaction throws(Failure) in
+            try transaction.setSetting("root.identifier", MemoryProvider.rootIdentifier.rawValue)
+        }
+        var configuration = SyncEngine.Configuration(
+            uploadDelay: .milliseconds(5), pollInterval: .seconds(60), cacheLimit: nil, hostName: "host")
+        configuration.backoff = Backoff(first: .milliseconds(20), longest: .milliseconds(200))
+        var logger = Logger(label: "test")
+        logger.logLevel = .critical
+        engine = SyncEngine(
+            index: index, content: content, provider: provider, clock: SystemClock(),
+            rootIdentifier: MemoryProvider.rootIdentifier, configuration: configuration, logger: logger)
+    }
+
+    /// Starts the engine, runs `body` and stops the engine, whatever happens.
+    func run(_ body: () async throws -> Void) async throws {
+        engine.start(observer: observer, isConnected: true)
+        let result: Result<Void, any Error>
+        do { result = .success(try await body()) } catch { result = .failure(error) }
+        engine.stop()
+        try result.get()
+        #expect(try index.verify() == [])
+        index.close()
+    }
+
+    // MARK: Waiting
+
+    /// Polls until `condition` holds; false after a deadline that only a broken engine reaches.
+    func eventually(_ condition: () async throws -> Bool) async rethrows -> Bool {
+        let deadline = SystemClock().uptime() + .seconds(15)
+        while SystemClock().uptime() < deadline {
+            if try await condition() { return true }
+            try? await Task.sleep(for: .milliseconds(5))
+        }
+        return false
+    }
+
+    /// Nothing is pending, nothing differs and nothing is being looked at.
+    func isQuiet() throws -> Bool {
+        let remainder = try engine.remainder()
+        let differs = try index.read { transaction throws(Failure) in try !transaction.divergences(limit: 1).isEmpty }
+        return remainder.isDone && engine.uploadingCount == 0 && !differs
+    }
+
+    func list(_ folder: NodeID = .root) async throws {
+        let result: Result<Void, Failure> = await withCheckedContinuation { continuation in
+            engine.list(folder) { continuation.resume(returning: $0) }
+        }
+        try result.get()
+    }
+
+    func hydrate(_ node: NodeID) async throws {
+        let result: Result<Void, Failure> = await withCheckedContinuation { continuation in
+            _ = engine.hydrator.hydrate(node) { continuation.resume(returning: $0) }
+        }
+        try result.get()
+    }
+
+    // MARK: Looking
+
+    func entry(_ name: String, in parent: NodeID = .root) throws -> Entry? {
+        try index.read { transaction throws(Failure) in try transaction.entry(in: parent, named: FileName(name)!) }
+    }
+
+    func node(_ name: String, in parent: NodeID = .root) throws -> Node? {
+        try index.read { transaction throws(Failure) in
+            guard let entry = try transaction.entry(in: parent, named: FileName(name)!) else { return nil }
+            return try transaction.node(entry.node)
+        }
+    }
+
+    func names(in parent: NodeID = .root) throws -> [String] {
+        try index.read { transaction throws(Failure) in try transaction.children(of: parent) }.map(\.name.display)
+    }
+
+    /// What a program would read, of content that is here.
+    func text(_ name: String, in parent: NodeID = .root) throws -> String? {
+        guard let node = try node(name, in: parent), node.content == .whole else { return nil }
+        let file = try content.open(node.id, node.generation, writable: false)
+        var bytes = [UInt8](repeating: 0, count: Int(node.size))
+        let count = try bytes.withUnsafeMutableBytes { try readFully(file.number, into: $0, at: 0, label: "test.read") }
+        return String(decoding: bytes[..<count], as: UTF8.self)
+    }
+
+    // MARK: Editing, as the filesystem does
+
+    private func store(_ text: String, in file: borrowing Descriptor) throws {
+        try truncate(file.number, to: 0, label: "test.write")
+        let bytes = Array(text.utf8)
+        try bytes.withUnsafeBytes { try writeFully(file.number, $0, at: 0, label: "test.write") }
+    }
+
+    private func remind(_ entry: Entry, _ transaction: borrowing Transaction) throws(Failure) {
+        let now = SystemClock().now()
+        try transaction.setPending(Pending(subject: .entry(entry.id), since: now, due: engine.uploadDue))
+    }
+
+    @discardableResult
+    func create(_ name: String, _ text: String, kind: NodeKind = .file, in parent: NodeID = .root) throws -> NodeID {
+        var node = Node(
+            id: .root, kind: kind, mode: kind == .folder ? 0o755 : 0o644, owner: 0, group: 0, size: UInt64(text.utf8.count),
+            time: SystemClock().now(), content: kind == .file ? .whole : .absent)
+        node.isPopulated = kind == .folder
+        node.edits = kind == .file ? 1 : 0
+        let made = try index.write { [node] transaction throws(Failure) in try transaction.insert(node) }
+        if kind == .file { try store(text, in: try content.create(made.id, made.generation)) }
+        try index.write { transaction throws(Failure) in
+            let entry = try transaction.insertEntry(in: parent, named: FileName(name)!, node: made.id, identifier: nil)
+            try remind(entry, transaction)
+            try transaction.record(.created, node: made.id, parent: parent, name: entry.name)
+        }
+        engine.notePending()
+        return made.id
+    }
+
+    /// Replaces the bytes of a file whose content is here.
+    func edit(_ name: String, _ text: String, in parent: NodeID = .root) throws {
+        let node = try #require(try node(name, in: parent))
+        #expect(node.content == .whole)
+        try store(text, in: try content.open(node.id, node.generation))
+        try index.write { transaction throws(Failure) in
+            guard var node = try transaction.node(node.id), let entry = try transaction.entries(of: node.id).first else { return }
+            node.edits += 1
+            node.size = UInt64(text.utf8.count)
+            node.modificationTime = SystemClock().now()
+            try transaction.update(node)
+            try remind(entry, transaction)
+        }
+        engine.notePending()
+    }
+
+    func rename(_ name: String, to other: String) throws {
+        try index.write { transaction throws(Failure) in
+            guard var entry = try transaction.entry(in: .root, named: FileName(name)!) else { return }
+            entry.name = FileName(other)!
+            try transaction.update(entry)
+            try remind(entry, transaction)
+            try transaction.record(.moved, node: entry.node, parent: .root, name: entry.name)
+        }
+        engine.notePending()
+    }
+
+    func remove(_ name: String) throws {
+        try index.write { transaction throws(Failure) in
+            guard let entry = try transaction.entry(in: .root, named: FileName(name)!) else { return }
+            try transaction.delete(entry.id)
+            try transaction.delete(entry.node)
+            try transaction.record(.deleted, node: entry.node, parent: .root, name: entry.name)
+            guard let identifier = entry.identifier else { return }
+            let now = SystemClock().now()
+            try transaction.setPending(Pending(subject: .deletion(identifier), since: now, due: now))
+        }
+        engine.notePending()
+    }
+}

@@ -1,0 +1,220 @@
+import PromiseContent
+import PromiseCore
+import PromiseIndex
+import PromiseProvider
+import PromiseSync
+import PromiseSystem
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct EngineTests {
+    /// A fixture whose root is listed and whose file `a` is here with the text `base`.
+    private func withFileA(_ body: (EngineFixture, ItemIdentifier) async throws -> Void) async throws {
+        let fixture = try EngineFixture()
+        let identifier = await fixture.provider.put("a", "base")
+        try await fixture.run {
+            try await fixture.list()
+            try await fixture.hydrate(try #require(try fixture.node("a")).id)
+            try await body(fixture, identifier)
+        }
+    }
+
+    private func expectQuiet(_ fixture: EngineFixture) async throws {
+        let isQuiet = try await fixture.eventually { try fixture.isQuiet() }
+        let remainder = try fixture.engine.remainder()
+        #expect(isQuiet, "\(remainder)")
+    }
+
+    /// The conflict version among the names here.
+    private func conflictVersion(_ fixture: EngineFixture) throws -> String? {
+        try fixture.names().first { $0.hasPrefix("a (conflict, host, ") }
+    }
+
+    @Test func createdFilesAndFoldersAreUploaded() async throws {
+        let fixture = try EngineFixture()
+        try await fixture.run {
+            try await fixture.list()
+            let folder = try fixture.create("folder", "", kind: .folder)
+            try fixture.create("inside", "in", in: folder)
+            try fixture.create("new", "content")
+            try await expectQuiet(fixture)
+            #expect(await fixture.provider.names() == ["folder/", "new=content"])
+            let identifier = try #require(try fixture.entry("folder")?.identifier)
+            #expect(await fixture.provider.names(in: identifier) == ["inside=in"])
+            #expect(await fixture.provider.createCount == 3)
+            #expect(fixture.engine.bytesUploaded == 9)
+        }
+    }
+
+    @Test func editRenameAndDeletionReachTheProvider() async throws {
+        try await withFileA { fixture, identifier in
+            try fixture.edit("a", "edited")
+            try fixture.rename("a", to: "b")
+            try await expectQuiet(fixture)
+            #expect(await fixture.provider.names() == ["b=edited"])
+            #expect(try fixture.entry("b")?.identifier == identifier)
+            try fixture.remove("b")
+            try await expectQuiet(fixture)
+            #expect(await fixture.provider.names() == [])
+        }
+    }
+
+    @Test func remoteEditReplacesUneditedContent() async throws {
+        try await withFileA { fixture, identifier in
+            let before = try #require(try fixture.node("a"))
+            await fixture.provider.change(identifier, text: "longer text")
+            #expect(try await fixture.eventually { try fixture.node("a")?.size == 11 })
+            let after = try #require(try fixture.node("a"))
+            #expect(after.id == before.id && after.generation > before.generation && after.content == .absent)
+            try await fixture.hydrate(after.id)
+            #expect(try fixture.text("a") == "longer text")
+            #expect(try fixture.content.status(before.id, before.generation) == nil)
+        }
+    }
+
+    @Test func openFileKeepsItsContentWhenTheProviderHasAnother() async throws {
+        try await withFileA { fixture, identifier in
+            let before = try #require(try fixture.node("a"))
+            fixture.observer.setOpen(before.id, true)
+            await fixture.provider.change(identifier, text: "longer text")
+            #expect(try await fixture.eventually { try fixture.node("a")?.size == 11 })
+            #expect(try fixture.node("a")?.id != before.id)
+            #expect(try fixture.content.status(before.id, before.generation)?.size == 4)
+        }
+    }
+
+    @Test func remoteRenameWithEditIsFollowedAndNotUndone() async throws {
+        try await withFileA { fixture, identifier in
+            await fixture.provider.change(identifier, text: "edited", name: "b", mode: 0o600)
+            #expect(try await fixture.eventually { try fixture.names() == ["b"] })
+            try await expectQuiet(fixture)
+            #expect(await fixture.provider.names() == ["b=edited"])
+            let node = try #require(try fixture.node("b"))
+            #expect(node.mode == 0o600)
+            try await fixture.hydrate(node.id)
+            #expect(try fixture.text("b") == "edited")
+        }
+    }
+
+    @Test func conflictKeepsBoth() async throws {
+        try await withFileA { fixture, identifier in
+            // The provider's edit is there before ours is told.
+            await fixture.provider.change(identifier, text: "theirs")
+            try fixture.edit("a", "our edit")
+            try await expectQuiet(fixture)
+            let name = try #require(try conflictVersion(fixture))
+            #expect(try fixture.names() == ["a", name])
+            #expect(await fixture.provider.names() == ["\(name)=our edit", "a=theirs"].sorted())
+            try await fixture.hydrate(try #require(try fixture.node("a")).id)
+            #expect(try fixture.text("a") == "theirs")
+            #expect(try fixture.text(name) == "our edit")
+        }
+    }
+
+    @Test func conflictWithARenameKeepsBothUnderTheNewName() async throws {
+        try await withFileA { fixture, identifier in
+            await fixture.provider.change(identifier, text: "theirs", name: "b")
+            try fixture.edit("a", "our edit")
+            try await expectQuiet(fixture)
+            let name = try #require(try conflictVersion(fixture))
+            #expect(try fixture.names() == [name, "b"])
+            #expect(await fixture.provider.names() == ["\(name)=our edit", "b=theirs"])
+        }
+    }
+
+    @Test func sameEditOnBothSidesIsNoConflict() async throws {
+        try await withFileA { fixture, identifier in
+            await fixture.provider.change(identifier, text: "same")
+            try fixture.edit("a", "same")
+            try await expectQuiet(fixture)
+            #expect(try fixture.names() == ["a"])
+            #expect(await fixture.provider.names() == ["a=same"])
+        }
+    }
+
+    @Test func lostAcknowledgementOfAnUploadIsNoConflict() async throws {
+        let fixture = try EngineFixture()
+        await fixture.provider.loseAcknowledgements(1)
+        try await fixture.run {
+            try await fixture.list()
+            try fixture.create("new", "content")
+            try await expectQuiet(fixture)
+            #expect(try fixture.names() == ["new"])
+            #expect(try fixture.text("new") == "content")
+            #expect(try fixture.entry("new")?.identifier != nil)
+            #expect(await fixture.provider.names() == ["new=content"])
+        }
+    }
+
+    @Test func sameNameMadeOnBothSidesKeepsBoth() async throws {
+        let fixture = try EngineFixture()
+        try await fixture.run {
+            try await fixture.list()
+            await fixture.provider.put("a", "theirs")
+            try fixture.create("a", "our file")
+            try await expectQuiet(fixture)
+            let name = try #require(try conflictVersion(fixture))
+            #expect(try fixture.names() == ["a", name])
+            #expect(await fixture.provider.names() == ["\(name)=our file", "a=theirs"])
+        }
+    }
+
+    @Test func remoteDeletionRemovesWhatWasNotEdited() async throws {
+        try await withFileA { fixture, identifier in
+            let node = try #require(try fixture.node("a"))
+            await fixture.provider.remove(identifier)
+            #expect(try await fixture.eventually { try fixture.names().isEmpty })
+            #expect(try await fixture.eventually { try fixture.content.status(node.id, node.generation) == nil })
+            try await expectQuiet(fixture)
+        }
+    }
+
+    @Test func remoteDeletionOfAFolderKeepsTheEditsInIt() async throws {
+        let fixture = try EngineFixture()
+        let folder = await fixture.provider.put("folder", kind: .folder)
+        await fixture.provider.put("edited", "base", in: folder)
+        await fixture.provider.put("untouched", "base", in: folder)
+        try await fixture.run {
+            try await fixture.list()
+            let node = try #require(try fixture.node("folder")).id
+            try await fixture.list(node)
+            try await fixture.hydrate(try #require(try fixture.node("edited", in: node)).id)
+            // The edit is made while the provider is away, so that it is not told before the deletion is seen.
+            await fixture.provider.fail(ProviderError(.offline, "the cable is out"))
+            fixture.engine.lookNow()
+            #expect(await fixture.eventually { fixture.engine.connection != .online })
+            try fixture.edit("edited", "our edit", in: node)
+            await fixture.provider.remove(folder)
+            await fixture.provider.fail(nil)
+            #expect(try await fixture.eventually { try fixture.names(in: node) == ["edited"] })
+            try await expectQuiet(fixture)
+            #expect(try fixture.text("edited", in: node) == "our edit")
+            #expect(await fixture.provider.names() == ["folder/"])
+            let identifier = try #require(try fixture.entry("folder")?.identifier)
+            #expect(identifier != folder)
+            #expect(await fixture.provider.names(in: identifier) == ["edited=our edit"])
+        }
+    }
+
+    @Test func localDeletionLosesToARemoteEdit() async throws {
+        try await withFileA { fixture, identifier in
+            await fixture.provider.change(identifier, text: "theirs")
+            try fixture.remove("a")
+            #expect(try await fixture.eventually { try fixture.node("a")?.size == 6 })
+            try await expectQuiet(fixture)
+            #expect(await fixture.provider.names() == ["a=theirs"])
+        }
+    }
+
+    @Test func workDoneOfflineIsToldLater() async throws {
+        try await withFileA { fixture, _ in
+            await fixture.provider.fail(ProviderError(.offline, "the cable is out"))
+            try fixture.edit("a", "edited offline")
+            try fixture.create("b", "made offline")
+            #expect(await fixture.eventually { fixture.engine.connection != .online })
+            #expect(try fixture.engine.remainder().pending == 2)
+            await fixture.provider.fail(nil)
+            try await expectQuiet(fixture)
+            #expect(await fixture.provider.names() == ["a=edited offline", "b=made offline"])
+        }
+    }
+}

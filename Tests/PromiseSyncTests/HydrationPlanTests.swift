@@ -1,0 +1,162 @@
+import PromiseCore
+import PromiseSync
+import PromiseTestSupport
+import Testing
+
+private let mebibyte: UInt64 = 1 << 20
+
+@Suite struct HydrationPlanTests {
+    /// Starts what is planned and lets it arrive until nothing is planned any more; returns all fetches in order.
+    private func run(_ plan: inout HydrationPlan, waiting: [ByteRange]) -> [ByteRange] {
+        var all: [ByteRange] = []
+        while true {
+            let fetches = plan.next(waiting: waiting)
+            if fetches.isEmpty { return all }
+            all += fetches
+            for fetch in fetches {
+                plan.arrived(fetch)
+                plan.ended(fetch)
+            }
+        }
+    }
+
+    @Test func smallFileIsFetchedWhole() {
+        var plan = HydrationPlan(size: mebibyte, present: ByteRangeSet())
+        plan.read(ByteRange(70_000, 70_010))
+        #expect(plan.next(waiting: [ByteRange(70_000, 70_010)]) == [ByteRange(0, mebibyte)])
+        #expect(plan.next(waiting: [ByteRange(0, 10)]).isEmpty)
+        plan.arrived(ByteRange(0, mebibyte))
+        plan.ended(ByteRange(0, mebibyte))
+        #expect(plan.isComplete && plan.next(waiting: [ByteRange(0, 10)]).isEmpty)
+    }
+
+    @Test func nothingIsFetchedForNobody() {
+        for size in [0, 1, mebibyte, 8 * mebibyte] {
+            var plan = HydrationPlan(size: size, present: ByteRangeSet())
+            #expect(plan.next(waiting: []).isEmpty)
+        }
+        #expect(HydrationPlan(size: 0, present: ByteRangeSet()).isComplete)
+    }
+
+    @Test func firstReadOfALargeFileFetchesLittle() {
+        var plan = HydrationPlan(size: 2 << 30, present: ByteRangeSet())
+        let read = ByteRange(0, 128 << 10)
+        plan.read(read)
+        let fetches = run(&plan, waiting: [read])
+        #expect(fetches.first?.contains(read) == true)
+        #expect(fetches.reduce(0) { $0 + $1.count } <= 2 * mebibyte)
+    }
+
+    @Test func readFarIntoALargeFileFetchesWhatIsNearOnly() {
+        var plan = HydrationPlan(size: 2 << 30, present: ByteRangeSet())
+        let read = ByteRange(offset: 3 << 29, count: mebibyte)
+        plan.read(read)
+        let fetches = run(&plan, waiting: [read])
+        #expect(plan.isPresent(read))
+        #expect(fetches.reduce(0) { $0 + $1.count } < 16 * mebibyte)
+        #expect(fetches.allSatisfy { $0.lower >= (3 << 29) - mebibyte })
+    }
+
+    @Test func readingInOrderWidensWhatIsFetchedAhead() {
+        var plan = HydrationPlan(size: 1 << 30, present: ByteRangeSet())
+        var ahead: [UInt64] = []
+        for step in 0..<256 as Range<UInt64> {
+            let read = ByteRange(offset: step * (128 << 10), count: 128 << 10)
+            plan.read(read)
+            _ = run(&plan, waiting: [read])
+            ahead.append(plan.presentByteCount - read.upper)
+        }
+        #expect(ahead.first! <= 2 * mebibyte)
+        #expect(ahead[32] > ahead[0] && ahead[64] > ahead[32])
+        #expect(ahead.max()! >= 12 * mebibyte && ahead.max()! <= 17 * mebibyte)
+    }
+
+    @Test func readingHereAndThereDoesNotWiden() {
+        var plan = HydrationPlan(size: 1 << 30, present: ByteRangeSet())
+        var random = SeededGenerator(for: "random reads")
+        for number in 1...50 as ClosedRange<UInt64> {
+            let read = ByteRange(offset: UInt64.random(in: 0..<8000, using: &random) * (128 << 10), count: 4096)
+            plan.read(read)
+            _ = run(&plan, waiting: [read])
+            #expect(plan.presentByteCount <= number * 2 * mebibyte, "seed \(random.seed)")
+        }
+    }
+
+    @Test func noByteIsFetchedTwice() {
+        var random = SeededGenerator(for: "HydrationPlan")
+        for _ in 0..<40 {
+            let size = UInt64.random(in: mebibyte + 1...64 * mebibyte, using: &random)
+            var present = ByteRangeSet()
+            for _ in 0..<4 {
+                let lower = UInt64.random(in: 0..<size, using: &random)
+                present.insert(ByteRange(offset: lower, count: 300_000).clamped(to: size))
+            }
+            var plan = HydrationPlan(size: size, present: present)
+            var flying: [ByteRange] = []
+            for step in 0..<60 {
+                let read = ByteRange(offset: UInt64.random(in: 0..<size, using: &random), count: 200_000).clamped(to: size)
+                if step % 3 != 0 { plan.read(read) }
+                if step == 30 { plan.wantsWhole = true }
+                for fetch in plan.next(waiting: step % 3 == 0 ? [read] : []) {
+                    #expect(present.missing(in: fetch) == [fetch], "seed \(random.seed): \(fetch) is here")
+                    #expect(!flying.contains { $0.overlaps(fetch) }, "seed \(random.seed): \(fetch) is on its way")
+                    #expect(fetch.upper <= size && fetch.count <= 4 * mebibyte && !fetch.isEmpty)
+                    flying.append(fetch)
+                }
+                #expect(flying.count <= 4 && plan.inFlight.count == flying.count)
+                if let landed = flying.randomElement(using: &random) {
+                    // Some fetches fail half-way.
+                    let part = Bool.random(using: &random) ? landed : ByteRange(landed.lower, landed.lower + landed.count / 2)
+                    plan.arrived(part)
+                    present.insert(part)
+                    plan.ended(landed)
+                    flying.removeAll { $0 == landed }
+                }
+            }
+            for fetch in flying { plan.ended(fetch) }
+            _ = run(&plan, waiting: [])
+            #expect(plan.isComplete, "seed \(random.seed)")
+        }
+    }
+
+    @Test func waitersComeBeforeReadAhead() {
+        var plan = HydrationPlan(size: 1 << 30, present: ByteRangeSet())
+        plan.read(ByteRange(0, 4096))
+        let waiter = ByteRange(offset: 500 * mebibyte, count: 4096)
+        #expect(plan.next(waiting: [waiter]).first?.contains(waiter) == true)
+    }
+
+    @Test func cutFileFetchesNothingBehindItsEnd() {
+        var plan = HydrationPlan(size: 8 * mebibyte, present: ByteRangeSet([ByteRange(0, 8 * mebibyte)]))
+        plan.resize(to: 3 * mebibyte)
+        #expect(plan.isComplete && plan.presentByteCount == 3 * mebibyte)
+        var partial = HydrationPlan(size: 8 * mebibyte, present: ByteRangeSet([ByteRange(0, mebibyte)]))
+        partial.wantsWhole = true
+        partial.resize(to: 3 * mebibyte)
+        #expect(run(&partial, waiting: []).allSatisfy { $0.upper <= 3 * mebibyte })
+        #expect(partial.isComplete)
+    }
+
+    @Test func grownFileFetchesNothingOfWhatItGrewBy() {
+        var plan = HydrationPlan(size: 2 * mebibyte, present: ByteRangeSet())
+        plan.resize(to: 10 * mebibyte)
+        plan.wantsWhole = true
+        #expect(plan.isPresent(ByteRange(2 * mebibyte, 10 * mebibyte)))
+        #expect(run(&plan, waiting: []).allSatisfy { $0.upper <= 2 * mebibyte })
+        #expect(plan.isComplete)
+    }
+
+    @Test func cutAndGrownAgainReadsZeroWhereItWasCut() {
+        var plan = HydrationPlan(size: 4 * mebibyte, present: ByteRangeSet())
+        plan.resize(to: mebibyte + 1)
+        plan.resize(to: 4 * mebibyte)
+        #expect(plan.isPresent(ByteRange(mebibyte + 1, 4 * mebibyte)) && !plan.isPresent(ByteRange(0, mebibyte + 1)))
+    }
+
+    @Test func bytesThatArriveLateAreClampedToTheFile() {
+        var plan = HydrationPlan(size: 8 * mebibyte, present: ByteRangeSet())
+        plan.resize(to: 2 * mebibyte)
+        plan.arrived(ByteRange(mebibyte, 8 * mebibyte))
+        #expect(plan.presentByteCount == mebibyte)
+    }
+}

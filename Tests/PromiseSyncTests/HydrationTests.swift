@@ -1,0 +1,152 @@
+import PromiseContent
+import PromiseCore
+import PromiseIndex
+import PromiseProvider
+import PromiseSync
+import PromiseSystem
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct HydrationTests {
+    @Test func listingMakesPlaceholders() async throws {
+        let fixture = try EngineFixture()
+        await fixture.provider.put("a", "hello")
+        await fixture.provider.put("folder", kind: .folder)
+        try await fixture.run {
+            try await fixture.list()
+            #expect(try fixture.names() == ["a", "folder"])
+            let file = try #require(try fixture.node("a"))
+            #expect(file.content == .absent && file.size == 5 && file.version != nil && file.localBytes == 0)
+            #expect(try fixture.node("folder")?.isPopulated == false)
+            #expect(try fixture.node("folder")?.kind == .folder)
+            #expect(await fixture.provider.fetches.isEmpty)
+        }
+    }
+
+    @Test func twentyWaitersCauseOneFetch() async throws {
+        let fixture = try EngineFixture()
+        await fixture.provider.put("a", "hello")
+        let gate = Gate()
+        await fixture.provider.holdFetches(at: gate)
+        try await fixture.run {
+            try await fixture.list()
+            let node = try #require(try fixture.node("a")).id
+            let replies = Monitor([Bool]())
+            for _ in 0..<20 {
+                let id = fixture.engine.hydrator.hydrate(node) { result in
+                    replies.update { $0.append((try? result.get()) != nil) }
+                }
+                #expect(id != nil)
+            }
+            #expect(replies.withLock { $0.isEmpty })
+            gate.open()
+            #expect(await fixture.eventually { replies.withLock { $0.count } == 20 })
+            #expect(replies.withLock { $0.allSatisfy { $0 } })
+            #expect(try fixture.text("a") == "hello")
+            #expect(await fixture.provider.fetches.count == 1)
+            #expect(fixture.engine.hydrator.bytesFetched == 5)
+        }
+    }
+
+    @Test func emptyFileIsWholeWithoutAFetch() async throws {
+        let fixture = try EngineFixture()
+        await fixture.provider.put("empty")
+        try await fixture.run {
+            try await fixture.list()
+            try await fixture.hydrate(try #require(try fixture.node("empty")).id)
+            #expect(try fixture.text("empty") == "")
+            #expect(await fixture.provider.fetches.isEmpty)
+        }
+    }
+
+    @Test func passingTroubleIsTriedAgain() async throws {
+        let fixture = try EngineFixture()
+        await fixture.provider.put("a", "hello")
+        await fixture.provider.failFetches([ProviderError(.retry, "busy"), ProviderError(.retryAfter(.milliseconds(5)), "busy")])
+        try await fixture.run {
+            try await fixture.list()
+            try await fixture.hydrate(try #require(try fixture.node("a")).id)
+            #expect(try fixture.text("a") == "hello")
+            #expect(await fixture.provider.fetches.count == 3)
+        }
+    }
+
+    @Test func unreachableProviderAnswersOfflineAndComesBack() async throws {
+        let fixture = try EngineFixture()
+        await fixture.provider.put("a", "hello")
+        try await fixture.run {
+            try await fixture.list()
+            let node = try #require(try fixture.node("a")).id
+            await fixture.provider.fail(ProviderError(.offline, "the cable is out"))
+            let failure = await #expect(throws: Failure.self) { try await fixture.hydrate(node) }
+            #expect(failure?.code == .offline)
+            #expect(await fixture.eventually { fixture.engine.connectionFailure?.code == .offline })
+            let listing = await #expect(throws: Failure.self) { try await fixture.list() }
+            #expect(listing?.code == .offline)
+            await fixture.provider.fail(nil)
+            #expect(await fixture.eventually { fixture.engine.connection == .online })
+            try await fixture.hydrate(node)
+            #expect(try fixture.text("a") == "hello")
+        }
+    }
+
+    @Test func refusedFetchFailsAtOnce() async throws {
+        let fixture = try EngineFixture()
+        await fixture.provider.put("a", "hello")
+        await fixture.provider.failFetches([ProviderError(.refused, "not yours")])
+        try await fixture.run {
+            try await fixture.list()
+            let node = try #require(try fixture.node("a"))
+            let failure = await #expect(throws: Failure.self) { try await fixture.hydrate(node.id) }
+            #expect(failure?.code == .refused)
+            #expect(fixture.engine.connection == .online)
+        }
+    }
+
+    @Test func onlyWhatIsReadOfALargeFileComesHere() async throws {
+        let fixture = try EngineFixture()
+        let text = String(repeating: "0123456789abcdef", count: 1 << 19)
+        await fixture.provider.put("large", text)
+        try await fixture.run {
+            try await fixture.list()
+            let node = try #require(try fixture.node("large")).id
+            let range = ByteRange(offset: 5 << 20, count: 4096)
+            let result: Result<Void, Failure> = await withCheckedContinuation { continuation in
+                _ = fixture.engine.hydrator.read(node, range) { continuation.resume(returning: $0) }
+            }
+            try result.get()
+            let file = try #require(try fixture.engine.hydrator.file(of: node))
+            var bytes = [UInt8](repeating: 0, count: 16)
+            _ = try bytes.withUnsafeMutableBytes { try readFully(file.number, into: $0, at: 5 << 20, label: "test.read") }
+            #expect(String(decoding: bytes, as: UTF8.self) == "0123456789abcdef")
+            #expect(await fixture.eventually { fixture.engine.hydrator.runningCount == 0 })
+            #expect(fixture.engine.hydrator.bytesFetched < 4 << 20)
+            try await fixture.hydrate(node)
+            #expect(try fixture.text("large") == text)
+            #expect(fixture.engine.hydrator.bytesFetched == UInt64(text.utf8.count))
+        }
+    }
+
+    @Test func evictionGivesContentBackAndKeepsEdits() async throws {
+        let fixture = try EngineFixture()
+        await fixture.provider.put("a", "hello")
+        try await fixture.run {
+            try await fixture.list()
+            let node = try #require(try fixture.node("a"))
+            try await fixture.hydrate(node.id)
+            fixture.observer.setOpen(node.id, true)
+            guard case .kept = try fixture.engine.evict(node.id) else { throw Failure(.busy, "an open file was evicted") }
+            fixture.observer.setOpen(node.id, false)
+            guard case .evicted = try fixture.engine.evict(node.id) else { throw Failure(.busy, "the file was kept") }
+            #expect(try fixture.node("a")?.content == .absent)
+            #expect(try fixture.content.status(node.id, node.generation) == nil)
+            try await fixture.hydrate(node.id)
+            await fixture.provider.fail(ProviderError(.retry, "busy"))
+            try fixture.edit("a", "mine")
+            guard case .kept = try fixture.engine.evict(node.id) else { throw Failure(.busy, "an edit was evicted") }
+            #expect(try fixture.text("a") == "mine")
+            await fixture.provider.fail(nil)
+            #expect(try await fixture.eventually { try fixture.isQuiet() })
+            #expect(await fixture.provider.names() == ["a=mine"])
+        }
+    }
+}

@@ -1,0 +1,248 @@
+import PromiseCore
+import PromiseProvider
+import PromiseSystem
+import Synchronization
+
+/// A provider in memory whose every call a test can make fail, and whose calls it can count.
+actor MemoryProvider: Provider {
+    struct Stored {
+        var item: Item
+        var bytes: [UInt8]
+    }
+
+    nonisolated let name = "memory:"
+    nonisolated let capabilities: Capabilities = [
+        .stableIdentifiers, .atomicRename, .conditionalWrite, .changeFeed, .changePush, .ranges, .metadata, .links,
+    ]
+    static let rootIdentifier = ItemIdentifier("root")
+
+    private(set) var items: [ItemIdentifier: Stored] = [:]
+    private(set) var fetches: [ByteRange?] = []
+    private(set) var createCount = 0
+    private var counter = 0
+    private var changedFolders: [(number: Int, folder: ItemIdentifier)] = []
+    private var fetchProblems: [ProviderError] = []
+    private var lostAcknowledgements = 0
+    private var gate: Gate?
+    /// Everything fails with it, as when the network is gone.
+    private var problem: ProviderError?
+
+    init() {
+        let item = Item(
+            identifier: MemoryProvider.rootIdentifier, parent: nil, name: FileName("root")!, kind: .folder, size: 0,
+            metadata: MemoryProvider.metadata(0o755), version: ContentVersion("folder"))
+        items[item.identifier] = Stored(item: item, bytes: [])
+    }
+
+    static func metadata(_ mode: UInt32) -> Metadata {
+        Metadata(mode: mode, owner: 0, group: 0, modificationTime: Timestamp(seconds: 1_000_000, nanoseconds: 0))
+    }
+
+    // MARK: What tests do
+
+    /// Puts a new item there, as another machine would.
+    @discardableResult
+    func put(
+        _ name: String, _ text: String = "", kind: NodeKind = .file, in parent: ItemIdentifier = rootIdentifier
+    ) -> ItemIdentifier {
+        counter += 1
+        let bytes = kind == .file ? Array(text.utf8) : []
+        let item = Item(
+            identifier: ItemIdentifier("item-\(counter)"), parent: parent, name: FileName(name)!, kind: kind,
+            size: UInt64(bytes.count), metadata: MemoryProvider.metadata(kind == .folder ? 0o755 : 0o644),
+            version: ContentVersion("version-\(counter)"))
+        items[item.identifier] = Stored(item: item, bytes: bytes)
+        noteChange(in: parent)
+        return item.identifier
+    }
+
+    /// Edits, renames or does both, as another machine would.
+    func change(_ identifier: ItemIdentifier, text: String? = nil, name: String? = nil, mode: UInt32? = nil) {
+        guard var stored = items[identifier] else { return }
+        if let text {
+            counter += 1
+            stored.bytes = Array(text.utf8)
+            stored.item.size = UInt64(stored.bytes.count)
+            stored.item.version = ContentVersion("version-\(counter)")
+        }
+        if let name { stored.item.name = FileName(name)! }
+        if let mode { stored.item.metadata.mode = mode }
+        items[identifier] = stored
+        noteChange(in: stored.item.parent)
+    }
+
+    /// Removes an item with everything below it, as another machine would.
+    func remove(_ identifier: ItemIdentifier) {
+        for child in items.values where child.item.parent == identifier { remove(child.item.identifier) }
+        noteChange(in: items.removeValue(forKey: identifier)?.item.parent)
+    }
+
+    /// What is there, by names: `folder/` and `file=text`.
+    func names(in parent: ItemIdentifier = rootIdentifier) -> [String] {
+        items.values.filter { $0.item.parent == parent }.map { stored in
+            stored.item.name.display + (stored.item.kind == .folder ? "/" : "=" + String(decoding: stored.bytes, as: UTF8.self))
+        }.sorted()
+    }
+
+    func fail(_ problem: ProviderError?) { self.problem = problem }
+    func failFetches(_ problems: [ProviderError]) { fetchProblems = problems }
+    /// The next creations happen, but their answers get lost.
+    func loseAcknowledgements(_ count: Int) { lostAcknowledgements = count }
+    func holdFetches(at gate: Gate?) { self.gate = gate }
+
+    private func noteChange(in folder: ItemIdentifier?) {
+        counter += 1
+        if let folder { changedFolders.append((counter, folder)) }
+    }
+
+    private func check() throws(ProviderError) { if let problem { throw problem } }
+
+    private func stored(_ identifier: ItemIdentifier) throws(ProviderError) -> Stored {
+        try check()
+        guard let stored = items[identifier] else { throw ProviderError(.notFound, "there is no item \(identifier)") }
+        return stored
+    }
+
+    // MARK: Provider
+
+    func connect() async throws(ProviderError) { try check() }
+    func root() async throws(ProviderError) -> Item { try stored(MemoryProvider.rootIdentifier).item }
+    func item(for reference: ItemReference) async throws(ProviderError) -> Item { try stored(reference.identifier).item }
+
+    func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
+        _ = try stored(folder.identifier)
+        return ItemPage(items: items.values.map(\.item).filter { $0.parent == folder.identifier })
+    }
+
+    func currentAnchor() async throws(ProviderError) -> Anchor {
+        try check()
+        return Anchor(rawValue: "\(counter)")
+    }
+
+    func changes(since anchor: Anchor) async throws(ProviderError) -> ChangePage {
+        try check()
+        let since = Int(anchor.rawValue) ?? 0
+        let folders = Set(changedFolders.filter { $0.number > since }.map(\.folder))
+        return ChangePage(foldersToList: folders, anchor: Anchor(rawValue: "\(counter)"))
+    }
+
+    func waitForChanges(since anchor: Anchor) async throws(ProviderError) {
+        let since = Int(anchor.rawValue) ?? 0
+        while !changedFolders.contains(where: { $0.number > since }) {
+            try check()
+            do { try await Task.sleep(for: .milliseconds(5)) } catch { throw ProviderError(.cancelled, "nobody waits any more") }
+        }
+    }
+
+    func fetchContents(
+        of reference: ItemReference, version: ContentVersion, range: ByteRange?, into sink: any ContentSink
+    ) async throws(ProviderError) {
+        fetches.append(range)
+        await gate?.pass()
+        if !fetchProblems.isEmpty { throw fetchProblems.removeFirst() }
+        let stored = try stored(reference.identifier)
+        guard stored.item.version == version else { throw ProviderError(.stale, "there is another version") }
+        let range = range ?? ByteRange(0, stored.item.size)
+        let bytes = Array(stored.bytes[Int(range.lower)..<Int(range.upper)])
+        let result: Result<Void, ProviderError> = bytes.withUnsafeBytes { bytes in
+            do throws(ProviderError) { return .success(try sink.write(bytes, at: range.lower)) } catch { return .failure(error) }
+        }
+        try result.get()
+    }
+
+    func create(_ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?) async throws(ProviderError) -> Item {
+        createCount += 1
+        _ = try stored(folder.identifier)
+        if items.values.contains(where: { $0.item.parent == folder.identifier && $0.item.name == item.name }) {
+            throw ProviderError(.conflict, "the name is taken")
+        }
+        let bytes = try contents.map { source throws(ProviderError) in try read(source) } ?? []
+        counter += 1
+        let made = Item(
+            identifier: ItemIdentifier("item-\(counter)"), parent: folder.identifier, name: item.name, kind: item.kind,
+            size: UInt64(bytes.count), metadata: item.metadata, version: ContentVersion("version-\(counter)"),
+            target: item.target)
+        items[made.identifier] = Stored(item: made, bytes: bytes)
+        noteChange(in: folder.identifier)
+        if lostAcknowledgements > 0 {
+            lostAcknowledgements -= 1
+            throw ProviderError(.retry, "the answer got lost")
+        }
+        return made
+    }
+
+    func modify(
+        _ reference: ItemReference, changes: ItemChanges, contents: (any ContentSource)?, baseVersion: ContentVersion?
+    ) async throws(ProviderError) -> Item {
+        var stored = try stored(reference.identifier)
+        if contents != nil || changes.target != nil, stored.item.version != baseVersion {
+            throw ProviderError(.conflict, "there is another version")
+        }
+        if let contents {
+            stored.bytes = try read(contents)
+            stored.item.size = UInt64(stored.bytes.count)
+            counter += 1
+            stored.item.version = ContentVersion("version-\(counter)")
+        }
+        if let place = changes.place {
+            let holder = items.values.first { $0.item.parent == place.parent.identifier && $0.item.name == place.name }
+            if let holder, holder.item.identifier != reference.identifier { throw ProviderError(.conflict, "the name is taken") }
+            noteChange(in: stored.item.parent)
+            stored.item.parent = place.parent.identifier
+            stored.item.name = place.name
+        }
+        if let metadata = changes.metadata { stored.item.metadata = metadata }
+        items[reference.identifier] = stored
+        noteChange(in: stored.item.parent)
+        return stored.item
+    }
+
+    func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
+        try check()
+        guard let stored = items[reference.identifier] else { return }
+        if let baseVersion, stored.item.version != baseVersion { throw ProviderError(.conflict, "there is another version") }
+        if items.values.contains(where: { $0.item.parent == reference.identifier }) {
+            throw ProviderError(.conflict, "it is not empty")
+        }
+        items[reference.identifier] = nil
+        noteChange(in: stored.item.parent)
+    }
+
+    private func read(_ source: any ContentSource) throws(ProviderError) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: Int(source.size))
+        let count: Result<Int, SystemError> = bytes.withUnsafeMutableBytes { buffer in
+            do throws(SystemError) {
+                return .success(try readFully(source.descriptor, into: buffer, at: 0, label: "test.upload"))
+            } catch {
+                return .failure(error)
+            }
+        }
+        guard (try? count.get()) == bytes.count else { throw ProviderError(.sourceChanged, "the source is shorter") }
+        try source.validate()
+        return bytes
+    }
+}
+
+/// Holds tasks up until it is opened.
+final class Gate: Sendable {
+    private let waiting = Mutex<(isOpen: Bool, continuations: [CheckedContinuation<Void, Never>])>((false, []))
+
+    func pass() async {
+        await withCheckedContinuation { continuation in
+            let isOpen = waiting.withLock { state in
+                if !state.isOpen { state.continuations.append(continuation) }
+                return state.isOpen
+            }
+            if isOpen { continuation.resume() }
+        }
+    }
+
+    func open() {
+        let continuations = waiting.withLock { state in
+            state.isOpen = true
+            defer { state.continuations = [] }
+            return state.continuations
+        }
+        continuations.forEach { $0.resume() }
+    }
+}
