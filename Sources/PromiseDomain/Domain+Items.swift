@@ -133,6 +133,7 @@ extension Domain {
                 break
             }
         }
+        if report.evicted > 0 { try index.shrink() }
         return report
     }
 

@@ -127,7 +127,7 @@ extension FileSystem {
         if node.kind != .file { return .current }
         switch node.content {
         case .whole: return .current
-        case .partial: return .partial
+        case .partial: return node.localBytes == 0 ? .placeholder : .partial
         case .absent: return .placeholder
         }
     }

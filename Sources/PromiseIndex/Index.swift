@@ -114,6 +114,12 @@ package final class Index: Sendable {
         reserve.refill()
     }
 
+    /// Gives the log's room on the disk back as well. Holds up mutations for a moment; for somebody who asked for room.
+    package func shrink() throws(Failure) {
+        try checkpoint()
+        try queue.withStore { store throws(Failure) in _ = try store.connection.checkpoint(truncating: true) }
+    }
+
     /// Checks schema, SQLite's integrity_check, and every invariant between tables; returns a sentence for each violation.
     ///
     /// At most 1,000 of them. Reads one committed moment through a connection of its own, and compares the caches with

@@ -24,7 +24,7 @@ final class Log: Sendable {
     }
 
     /// A log larger than this is copied out even if mutations must wait for a moment.
-    private static let byteCountMax: UInt64 = 256 << 20
+    private static let byteCountMax: UInt64 = 32 << 20
 
     init(path: [UInt8]) throws(Failure) {
         self.path = path

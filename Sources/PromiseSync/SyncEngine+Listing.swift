@@ -274,7 +274,7 @@ extension SyncEngine {
     func verifyMissing() {
         guard !state.missing.isEmpty, state.listings.isEmpty else { return }
         let identifiers = state.missing.subtracting(state.verifying)
-        state.missing = []
+        state.missing.formIntersection(state.verifying)
         for identifier in identifiers {
             let reference: ItemReference?
             do throws(Failure) {
@@ -298,7 +298,9 @@ extension SyncEngine {
 
     private func verified(_ identifier: ItemIdentifier, _ result: Result<Item, ProviderError>, _ count: Int) {
         state.verifying.remove(identifier)
+        // An answer from before our own operation says nothing; the item is asked for again afterwards.
         if state.running.values.contains(where: { $0.identifier == identifier }) || state.touchedItems[identifier, default: -1] > count {
+            state.missing.insert(identifier)
             return
         }
         do throws(Failure) {

@@ -321,7 +321,11 @@ extension SyncEngine {
         of entry: Entry, from item: Item, _ notices: inout Notices, _ transaction: borrowing Transaction
     ) throws(Failure) {
         guard var node = try transaction.node(entry.node) else { return }
+        let editedAt = node.modificationTime
+        let isEdited = try transaction.synced(item.identifier).map { $0.edits != node.edits } ?? false
         node.take(item.metadata)
+        // The time of an edit made here is the edit's.
+        if isEdited { node.modificationTime = editedAt }
         node.changeTime = clock.now()
         try transaction.update(node)
         try settle(item, edits: nil, transaction)

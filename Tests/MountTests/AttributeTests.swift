@@ -21,9 +21,9 @@ extension MountSuites {
                         [ "$(state "$M/hello")" = placeholder ]; cat "$M/hello" > /dev/null; [ "$(state "$M/hello")" = current ]
                         setfattr -n user.promisefs.state -v placeholder "$M/hello"; [ "$(state "$M/hello")" = placeholder ]
                         setfattr -n user.promisefs.state -v current "$M/hello"; within 5 '[ "$(state "$M/hello")" = current ]'
-                        [ "$(state "$M/hello" domain)" = test ]; [ -n "$(state "$M/hello" identifier)" ]
+                        [ "$(state "$M/hello" domain)" = \(domain.domainName) ]; [ -n "$(state "$M/hello" identifier)" ]
                         [ -n "$(state "$M/hello" version)" ]; [ "$(state "$M/hello" pin)" = automatic ]
-                        [ -n "$(state "$M/folder" identifier)" ]; [ "$(state "$M" domain)" = test ]
+                        [ -n "$(state "$M/folder" identifier)" ]; [ "$(state "$M" domain)" = \(domain.domainName) ]
                         [ -z "$(getfattr --absolute-names -d -m - "$M/hello")" ]
                         not setfattr -n user.promisefs.state -v nonsense "$M/hello" 2> /dev/null
                         touch "$M/note.txt~"; [ "$(state "$M/note.txt~")" = excluded ]

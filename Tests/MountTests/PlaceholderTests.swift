@@ -42,8 +42,8 @@ extension MountSuites {
 
         /// Hard links are one file: their content is fetched, and counted, once.
         private let sizeOfFiles =
-            "find \"$C\" -path \"$C/.promisefs\" -prune -o -type f -printf '%i %s\\n'"
-            + " | sort -u | awk '{ total += $2 } END { printf \"%d\", total }'"
+            "find \"$C\" -path \"$C/.promisefs\" -prune -o -type f -printf '%s\\n'"
+            + " | awk '{ total += $1 } END { printf \"%d\", total }'"
 
         private func compare(_ domain: MountedDomain, _ more: String = "") async throws {
             let owners = Machine.isRoot ? "--owners" : ""

@@ -6,7 +6,7 @@ import PromiseSync
 import PromiseSystem
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct HydrationTests {
+@Suite(.timeLimit(.minutes(2))) struct HydrationTests {
     @Test func listingMakesPlaceholders() async throws {
         let fixture = try EngineFixture()
         await fixture.provider.put("a", "hello")
