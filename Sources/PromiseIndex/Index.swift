@@ -75,12 +75,15 @@ package final class Index: Sendable {
             return try write(body)
         } catch {
             guard error.code == .storeFull, reserve.release() else { throw error }
+            // A checkpoint lets the log be used from its start again, and then the reserve can be filled again.
+            defer { checkpointDue.update { $0.isDue = true } }
             return try write(body)
         }
     }
 
     private func noteWrite() {
-        if writeCount.wrappingAdd(1, ordering: .relaxed).newValue % Index.writesPerCheckpoint == 0 {
+        let count = writeCount.wrappingAdd(1, ordering: .relaxed).newValue
+        if count % Index.writesPerCheckpoint == 0 || count % 16 == 0 && !reserve.isFull {
             checkpointDue.update { $0.isDue = true }
         }
     }

@@ -11,6 +11,8 @@ final class Reserve: Sendable {
     private let path: [UInt8]
     private let isHeld = Mutex(false)
 
+    var isFull: Bool { isHeld.withLock { $0 } }
+
     init(path: [UInt8]) {
         self.path = path
         refill()

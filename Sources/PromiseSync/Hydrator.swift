@@ -253,8 +253,30 @@ package final class Hydrator: Sendable {
     private func fail(_ job: HydrationJob, _ problem: ProviderError) {
         store(job)
         remove(job)
+        if problem.code == .localDiskFull { dropFetched(job) }
         logger.debug("hydration failed", metadata: ["node": "\(job.node)", "reason": "\(problem.message)"])
         job.end(.failure(problem.failure))
+    }
+
+    /// The disk is full because of what was fetched: it is given back, unless something was written here in between.
+    private func dropFetched(_ job: HydrationJob) {
+        do throws(Failure) {
+            let isDropped: Bool = try index.writeFreeing { transaction throws(Failure) in
+                guard var node = try transaction.node(job.node), node.generation == job.generation, node.content == .partial,
+                    !node.isOpenForWriting, let identifier = try transaction.entries(of: job.node).first?.identifier,
+                    try transaction.synced(identifier)?.edits == node.edits
+                else { return false }
+                try transaction.setRanges(of: job.node, to: ByteRangeSet())
+                node.localBytes = 0
+                try transaction.update(node)
+                return true
+            }
+            guard isDropped else { return }
+            // The index says already that nothing is here, so a hole that cannot be punched does no harm.
+            _ = try? punchHole(job.file.number, ByteRange(0, max(job.progress.size, 1)), label: "content.drop")
+        } catch {
+            logger.warning("fetched content could not be dropped", metadata: ["node": "\(job.node)", "reason": "\(error.message)"])
+        }
     }
 
     private func remove(_ job: HydrationJob) {
