@@ -229,6 +229,7 @@ extension SyncEngine {
             return false
         }
         let synced = try transaction.synced(item.identifier)
+        if synced.map({ !isSame(item, $0.item) }) ?? true, try recognize(item, transaction) { return false }
         if synced == nil, try transaction.entry(for: item.identifier) == nil,
             try transaction.entry(in: folder, named: item.name) == nil
         {
@@ -241,6 +242,7 @@ extension SyncEngine {
 
     /// Stores what the provider says of a known item.
     func observe(_ item: Item, synced: SyncedItem?, _ transaction: borrowing Transaction) throws(Failure) {
+        if synced.map({ !isSame(item, $0.item) }) ?? true, try recognize(item, transaction) { return }
         if let synced, isSame(item, synced.item) {
             if try transaction.remote(item.identifier) != nil { try transaction.setRemote(item.identifier, nil) }
         } else {

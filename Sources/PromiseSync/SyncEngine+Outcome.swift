@@ -44,6 +44,7 @@ extension SyncEngine {
     private func store(
         _ outcome: Operation.Outcome, of operation: Operation, _ notices: inout Notices, _ transaction: borrowing Transaction
     ) throws(Failure) {
+        try clearIntent(of: operation, transaction)
         switch outcome {
         case .deleted:
             try storeDeletion(operation, transaction)

@@ -137,6 +137,10 @@ extension SyncEngine {
             source = try UploadSource(content, node: node.id, generation: node.generation)
         }
         let item = NewItem(name: entry.name, kind: node.kind, metadata: Metadata(node), target: node.target)
+        let intent = Intent(
+            entry: entry.id, edits: node.edits, kind: node.kind, size: source?.size ?? node.size,
+            modificationTime: node.modificationTime, parent: parent, name: entry.name)
+        try storeIntent(intent, identifier: nil, transaction)
         return .start(
             Operation(
                 subject: pending.subject, work: .create(item, in: folder, source), kind: .create, identifier: nil, node: node.id,
@@ -148,6 +152,7 @@ extension SyncEngine {
         _ notices: inout Notices, _ transaction: borrowing Transaction
     ) throws(Failure) -> Prepared {
         guard let reference = try self.reference(to: synced.identifier, transaction) else { return .later(.seconds(1)) }
+        let agreedEdits = try transaction.synced(synced.identifier)?.edits ?? node.edits
         var changes = ItemChanges()
         var places: [Place] = synced.parent.map { [Place(parent: $0, name: synced.name)] } ?? []
         if place {
@@ -173,7 +178,13 @@ extension SyncEngine {
                 source = try UploadSource(content, node: node.id, generation: node.generation)
             }
         }
-        let edits = source == nil && node.kind == .file ? try transaction.synced(synced.identifier)?.edits ?? node.edits : node.edits
+        if let place = places.last {
+            let intent = Intent(
+                entry: entry.id, edits: source == nil ? agreedEdits : node.edits, kind: node.kind, size: source?.size ?? synced.size,
+                modificationTime: (changes.metadata ?? synced.metadata).modificationTime, parent: place.parent, name: place.name)
+            try storeIntent(intent, identifier: synced.identifier, transaction)
+        }
+        let edits = source == nil && node.kind == .file ? agreedEdits : node.edits
         return .start(
             Operation(
                 subject: pending.subject, work: .modify(reference, changes, source, base: synced.version),

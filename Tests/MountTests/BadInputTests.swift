@@ -94,7 +94,7 @@ extension MountSuites {
                 head -c 20M /dev/urandom > "$C/remote"; head -c 100M /dev/urandom > "$C/too large"
                 """
             try await MountedDomain.with(options) { domain in
-                try domain.setFaults(["offline=true", "only=create"])
+                try domain.setFaults(["fail=1", "only=create"])
                 try await domain.shell("head -c 8M /dev/urandom > \"$T/kept\"; cp \"$T/kept\" \"$M/kept\"")
                 let full = try await domain.shell("head -c 80M /dev/zero > \"$M/large\"", status: 1)
                 #expect(full.error.contains("No space left on device"))

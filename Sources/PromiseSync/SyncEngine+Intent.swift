@@ -1,0 +1,122 @@
+import PromiseCore
+import PromiseIndex
+import PromiseSystem
+
+// What the provider was being told when the daemon died.
+//
+// An operation may take effect without its outcome being stored. Until the outcome is stored, the index keeps what the
+// item would look like then; an item that looks like that is our own doing and no news. Without this, a file that was
+// uploaded, removed here and not yet acknowledged would come back, and a second rename would be undone.
+
+/// An operation under way, as the index keeps it.
+struct Intent: Hashable, Sendable {
+    var entry: EntryID
+    var edits: UInt64
+    var kind: NodeKind
+    var size: UInt64
+    var modificationTime: Timestamp
+    var parent: ItemIdentifier
+    var name: FileName
+
+    /// Whether the item is what the operation would have left. A folder's size and time say nothing.
+    func matches(_ item: Item) -> Bool {
+        guard item.kind == kind, item.parent == parent, item.name == name else { return false }
+        return kind == .folder || item.size == size && item.metadata.modificationTime == modificationTime
+    }
+
+    var text: String {
+        let numbers = ["\(entry.rawValue)", "\(edits)", "\(kind.rawValue)", "\(size)", "\(modificationTime.rawValue)"]
+        return (numbers + [hexadecimalText(name.bytes), parent.rawValue]).joined(separator: " ")
+    }
+
+    init(
+        entry: EntryID, edits: UInt64, kind: NodeKind, size: UInt64, modificationTime: Timestamp, parent: ItemIdentifier,
+        name: FileName
+    ) {
+        self.entry = entry
+        self.edits = edits
+        self.kind = kind
+        self.size = size
+        self.modificationTime = modificationTime
+        self.parent = parent
+        self.name = name
+    }
+
+    /// Nil for what `text` did not write.
+    init?(_ text: String) {
+        let parts = text.split(separator: " ", maxSplits: 6)
+        guard parts.count == 7, let entry = Int64(parts[0]), let edits = UInt64(parts[1]), let kind = Int(parts[2]).flatMap(NodeKind.init),
+            let size = UInt64(parts[3]), let time = Int64(parts[4]), let name = bytes(ofHexadecimal: parts[5]).flatMap({ FileName($0) })
+        else { return nil }
+        self.init(
+            entry: EntryID(entry), edits: edits, kind: kind, size: size, modificationTime: Timestamp(nanoseconds: time),
+            parent: ItemIdentifier(String(parts[6])), name: name)
+    }
+
+    /// A known item is found by its identifier, a new one by its place.
+    static func key(_ identifier: ItemIdentifier?, parent: ItemIdentifier, name: FileName) -> String {
+        if let identifier { return "intent.item " + identifier.rawValue }
+        return "intent.place " + hexadecimalText(name.bytes) + " " + parent.rawValue
+    }
+}
+
+extension SyncEngine {
+    /// In the transaction that prepares the operation, so that it is stored before anything is sent.
+    func storeIntent(_ intent: Intent, identifier: ItemIdentifier?, _ transaction: borrowing Transaction) throws(Failure) {
+        try transaction.setSetting(Intent.key(identifier, parent: intent.parent, name: intent.name), intent.text)
+    }
+
+    /// The outcome is known.
+    func clearIntent(of operation: Operation, _ transaction: borrowing Transaction) throws(Failure) {
+        guard let place = operation.places.last else { return }
+        let key = Intent.key(operation.identifier, parent: place.parent, name: place.name)
+        try transaction.setSetting(key, nil)
+    }
+
+    /// True when the item is what an operation of ours left whose outcome was never stored; then it is stored now.
+    func recognize(_ item: Item, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
+        guard let parent = item.parent else { return false }
+        for identifier in [item.identifier, nil] {
+            let key = Intent.key(identifier, parent: parent, name: item.name)
+            guard let text = try transaction.setting(key), let intent = Intent(text), intent.matches(item) else { continue }
+            // Under way right now: its outcome will tell.
+            if state.running.values.contains(where: { $0.subject == .entry(intent.entry) }) { return false }
+            try transaction.setSetting(key, nil)
+            try acknowledge(item, intent, transaction)
+            return true
+        }
+        return false
+    }
+
+    private func acknowledge(_ item: Item, _ intent: Intent, _ transaction: borrowing Transaction) throws(Failure) {
+        try transaction.setSynced(SyncedItem(item: item, edits: intent.edits))
+        try transaction.setRemote(item.identifier, nil)
+        if try transaction.entry(for: item.identifier) != nil {
+            try remind(.entry(intent.entry), transaction)
+        } else if var entry = try transaction.entry(intent.entry), entry.identifier == nil, !entry.isExcluded {
+            entry.identifier = item.identifier
+            try transaction.update(entry)
+            if var node = try transaction.node(entry.node), node.version != item.version {
+                node.version = item.version
+                try transaction.update(node)
+            }
+            try remind(.entry(entry.id), transaction)
+        } else {
+            // Its name was removed here before the acknowledgement came.
+            try remind(.deletion(item.identifier), transaction)
+        }
+    }
+}
+
+private func hexadecimalText(_ bytes: [UInt8]) -> String { bytes.map(hexadecimal).joined() }
+
+private func bytes(ofHexadecimal text: Substring) -> [UInt8]? {
+    let digits = Array(text.utf8)
+    guard digits.count % 2 == 0 else { return nil }
+    var result: [UInt8] = []
+    for index in stride(from: 0, to: digits.count, by: 2) {
+        guard let byte = UInt8(String(decoding: digits[index..<index + 2], as: UTF8.self), radix: 16) else { return nil }
+        result.append(byte)
+    }
+    return result
+}
