@@ -1,7 +1,6 @@
+import Glibc
 package import PromiseCore
 package import PromiseSystem
-
-import Glibc
 
 /// The content files of one domain, named by node and generation: `FOLDER/af/12ab.3` holds node 0x12ab, generation 3.
 ///
@@ -17,7 +16,7 @@ package final class ContentStore: Sendable {
             try makeFolders(folder, label: "content.folder")
             for part in 0...255 {
                 let path = folder + [0x2F] + Array(hexadecimal(UInt8(part)).utf8)
-                do throws(SystemError) { try makeFolder(path, label: "content.part") } catch where error.errno == EEXIST {}
+                do throws(SystemError) { try makeFolder(path, label: "content.part") } catch  where error.errno == EEXIST {}
             }
         } catch {
             throw Failure(error)
@@ -41,7 +40,9 @@ package final class ContentStore: Sendable {
         do throws(SystemError) {
             return try Descriptor.open(path(node, generation), flags: writable ? O_RDWR : O_RDONLY, label: "content.open")
         } catch {
-            if error.errno == ENOENT { throw Failure(.corrupted, "the local content of node \(node) is missing: run 'promisefs verify'") }
+            if error.errno == ENOENT {
+                throw Failure(.corrupted, "the local content of node \(node) is missing: run 'promisefs verify'")
+            }
             throw Failure(error)
         }
     }
@@ -71,13 +72,16 @@ package final class ContentStore: Sendable {
             let names: [(name: [UInt8], inode: UInt64)]
             do throws(SystemError) {
                 let path = folder + [0x2F] + Array(hexadecimal(UInt8(part)).utf8)
-                names = try listFolder(Descriptor.open(path, flags: O_RDONLY | O_DIRECTORY, label: "content.list"), label: "content.list")
+                names = try listFolder(
+                    Descriptor.open(path, flags: O_RDONLY | O_DIRECTORY, label: "content.list"), label: "content.list")
             } catch {
                 throw Failure(error)
             }
             for (name, _) in names {
                 let parts = String(decoding: name, as: UTF8.self).split(separator: ".")
-                guard parts.count == 2, let node = UInt64(parts[0], radix: 16), let generation = UInt64(parts[1]) else { continue }
+                guard parts.count == 2, let node = UInt64(parts[0], radix: 16), let generation = UInt64(parts[1]) else {
+                    continue
+                }
                 try body(NodeID(node), Generation(generation))
             }
         }

@@ -14,7 +14,9 @@ extension Domain {
 
     /// Work the provider has not seen, and downloads running; of everything below a node when given.
     package func pending(below scope: NodeID?) throws(Failure) -> [PendingWork] {
-        let prefix = try scope.flatMap { scope throws(Failure) in try index.read { transaction throws(Failure) in try transaction.path(of: scope) } }
+        let prefix = try scope.flatMap { scope throws(Failure) in
+            try index.read { transaction throws(Failure) in try transaction.path(of: scope) }
+        }
         let uploads: [PendingWork] = try index.read { transaction throws(Failure) in
             var result: [PendingWork] = []
             for row in try transaction.allPending(limit: Domain.pendingShownMax) {
@@ -27,7 +29,8 @@ extension Domain {
 
     private func describe(_ row: Pending, _ transaction: borrowing Transaction) throws(Failure) -> PendingWork? {
         var work = PendingWork(
-            kind: .upload, node: nil, path: [], isRunning: engine.isRunning(row.subject), size: 0, progress: nil, since: row.since,
+            kind: .upload, node: nil, path: [], isRunning: engine.isRunning(row.subject), size: 0, progress: nil,
+            since: row.since,
             attempts: row.attempts, error: row.message)
         switch row.subject {
         case .deletion(let identifier):
@@ -56,7 +59,8 @@ extension Domain {
             guard let progress = engine.hydrator.progress(of: id) else { return nil }
             return PendingWork(
                 kind: .download, node: id, path: path(of: id), isRunning: true, size: progress.size,
-                progress: progress.size == 0 ? nil : Double(progress.present) / Double(progress.size), since: clock.now(), attempts: 0,
+                progress: progress.size == 0 ? nil : Double(progress.present) / Double(progress.size), since: clock.now(),
+                attempts: 0,
                 error: nil)
         }
     }
@@ -119,7 +123,8 @@ extension Domain {
             connection: .online, connectionMessage: nil, transport: "device", hasPassthrough: filesystem.hasPassthrough,
             passthroughMessage: filesystem.passthroughProblem, isReadOnly: configuration.isReadOnly, nodes: counts?.nodes ?? 0,
             placeholders: counts?.placeholders ?? 0, pending: counts?.pending ?? 0, failing: counts?.failing ?? 0,
-            uploading: engine.uploadingCount, downloading: engine.hydrator.runningCount, bytesFetched: engine.hydrator.bytesFetched,
+            uploading: engine.uploadingCount, downloading: engine.hydrator.runningCount,
+            bytesFetched: engine.hydrator.bytesFetched,
             bytesUploaded: engine.bytesUploaded, cacheBytes: counts?.localBytes ?? 0, cacheLimit: configuration.cacheLimit,
             quotaTotal: quota?.total, quotaAvailable: quota?.available, openFiles: filesystem.openCount)
         switch engine.connection {

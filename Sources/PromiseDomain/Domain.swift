@@ -101,7 +101,8 @@ package final class Domain: Sendable {
             logger: logger)
         filesystem = FileSystem(
             index: index, content: content, engine: engine, clock: clock,
-            configuration: FileSystem.Configuration(requestDeadline: configuration.requestDeadline, domainName: configuration.name),
+            configuration: FileSystem.Configuration(
+                requestDeadline: configuration.requestDeadline, domainName: configuration.name),
             logger: logger)
         do throws(Failure) {
             var options = MountOptions(mountPoint: configuration.mountPoint, domain: configuration.name)
@@ -120,7 +121,8 @@ package final class Domain: Sendable {
     ) async throws(StartFailure) -> (identifier: ItemIdentifier, isConnected: Bool) {
         let root: Item
         do throws(ProviderError) {
-            root = try await withDeadline(configuration.requestDeadline, "the provider did not answer") { () throws(ProviderError) in
+            root = try await withDeadline(configuration.requestDeadline, "the provider did not answer") {
+                () throws(ProviderError) in
                 try await provider.connect()
                 return try await provider.root()
             }
@@ -162,7 +164,8 @@ package final class Domain: Sendable {
                 guard known == root.identifier.rawValue else {
                     throw Failure(
                         .exists,
-                        "'\(provider.name)' is not the storage this state directory was made for, and taking it for that would look like everything had been deleted: choose another --state-dir or --domain"
+                        "'\(provider.name)' is not the storage this state directory was made for, and taking it for that would look "
+                            + "like everything had been deleted: choose another --state-dir or --domain"
                     )
                 }
                 return
@@ -188,14 +191,17 @@ package final class Domain: Sendable {
         }
         engine.start(observer: filesystem, isConnected: isConnected)
         session.run()
-        OwnedThread(name: "rubbish", { [filesystem, logger] in
-            do throws(Failure) {
-                let removed = try filesystem.removeRubbish()
-                if removed > 0 { logger.info("removed content files that nothing names", metadata: ["count": "\(removed)"]) }
-            } catch {
-                logger.warning("content files could not be tidied", metadata: ["reason": "\(error.message)"])
+        OwnedThread(
+            name: "rubbish",
+            { [filesystem, logger] in
+                do throws(Failure) {
+                    let removed = try filesystem.removeRubbish()
+                    if removed > 0 { logger.info("removed content files that nothing names", metadata: ["count": "\(removed)"]) }
+                } catch {
+                    logger.warning("content files could not be tidied", metadata: ["reason": "\(error.message)"])
+                }
             }
-        }).detach()
+        ).detach()
         OwnedThread(name: "checkpoint", { [index, logger] in Domain.checkpointRegularly(index, logger) }).detach()
         refreshQuota()
     }
@@ -225,7 +231,7 @@ package final class Domain: Sendable {
 
     // MARK: End
 
-    /// Waits until the mount has ended (unmounted by request, by umount(8), or because the kernel gave up), then closes everything.
+    /// Waits until the mount has ended (by request, by umount(8), or because the kernel gave up), then closes everything.
     package func waitUntilUnmounted() async {
         await session.waitUntilEnded()
         life.update { $0.isOver = true }
@@ -247,7 +253,7 @@ package final class Domain: Sendable {
         if wait {
             do throws(Failure) {
                 try await synchronize(below: nil, wait: true, timeout: timeout)
-            } catch where error.code == .timedOut || error.code == .offline || error.code == .inputOutput {
+            } catch  where error.code == .timedOut || error.code == .offline || error.code == .inputOutput {
                 // What is left is kept and said by the number returned.
             }
         }

@@ -25,7 +25,8 @@ final class StateFolder: Sendable {
             _ = try call("domain.lock") { flock(number, LOCK_EX | LOCK_NB) }
         } catch {
             throw Domain.StartFailure(
-                "the state directory '\(shown)' is in use by another daemon: unmount it first, or choose another with --state-dir")
+                "the state directory '\(shown)' is in use by another daemon: unmount it first, or choose another with --state-dir"
+            )
         }
     }
 
@@ -34,7 +35,8 @@ final class StateFolder: Sendable {
 
 /// The kernel's name for this run of the machine: another one means that the power may have failed in between.
 func bootIdentifier() -> String {
-    guard let file = try? Descriptor.open(Array("/proc/sys/kernel/random/boot_id".utf8), flags: O_RDONLY, label: "domain.boot") else {
+    guard let file = try? Descriptor.open(Array("/proc/sys/kernel/random/boot_id".utf8), flags: O_RDONLY, label: "domain.boot")
+    else {
         return "unknown"
     }
     var bytes = [UInt8](repeating: 0, count: 64)

@@ -183,7 +183,8 @@ extension FileSystem {
             let (from, to) = (try wholeFile(source.node), try wholeFile(target.node))
             do throws(SystemError) {
                 let copied = try copyBytes(
-                    from: from.number, at: source.offset, to: to.number, at: target.offset, count: UInt64(count), label: "content.copy")
+                    from: from.number, at: source.offset, to: to.number, at: target.offset, count: UInt64(count),
+                    label: "content.copy")
                 reply(.success(Int(copied)))
             } catch {
                 throw Failure(error)

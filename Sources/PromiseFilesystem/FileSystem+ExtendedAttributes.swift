@@ -24,7 +24,9 @@ extension FileSystem {
         _ name: [UInt8], of id: NodeID, to value: [UInt8], mode: AttributeWriteMode, caller: Caller
     ) throws(Failure) {
         if let virtual = VirtualAttribute(name) { return try set(virtual, of: id, to: value) }
-        guard value.count <= FileSystem.valueByteCountMax else { throw Failure(.attributeTooLarge, "an attribute has at most 64 KiB") }
+        guard value.count <= FileSystem.valueByteCountMax else {
+            throw Failure(.attributeTooLarge, "an attribute has at most 64 KiB")
+        }
         try index.write { transaction throws(Failure) in
             guard var node = try transaction.node(id) else { throw Failure(.stale, "the file is gone") }
             let exists = try transaction.attribute(name, of: id) != nil

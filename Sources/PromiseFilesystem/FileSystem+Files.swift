@@ -87,7 +87,8 @@ extension FileSystem {
         // The kernel clears no set-ID bits on passthrough writes, so such files are written through the daemon.
         let lendsPrivilege = request.isWritable && node.mode & 0o6000 != 0
         let granted = opens.grant(
-            id, isWritable: request.isWritable, file: file, backings: isWhole && !lendsPrivilege ? backings : nil, now: clock.now())
+            id, isWritable: request.isWritable, file: file, backings: isWhole && !lendsPrivilege ? backings : nil,
+            now: clock.now())
         return OpenReply(handle: granted.handle, backing: granted.backing, keepsCache: true)
     }
 
@@ -182,7 +183,9 @@ extension FileSystem {
                 let isStillWritten = !isClosing || opens.mayBeWritten(id)
                 let isDoubtful = since.map { $0.rawValue - node.modificationTime.rawValue < 20_000_000 } ?? true
                 let isVisible = node.content == .whole
-                let isEdited = isVisible && (status.size != node.size || status.modificationTime != node.modificationTime || isDoubtful && isClosing)
+                let isEdited =
+                    isVisible
+                    && (status.size != node.size || status.modificationTime != node.modificationTime || isDoubtful && isClosing)
                 if isEdited { node.take(status) }
                 node.isOpenForWriting = isStillWritten
                 try transaction.update(node)

@@ -56,7 +56,9 @@ extension FileSystem {
         reply: @escaping Reply<CreateReply>
     ) -> ParkedRequest? {
         withListing(of: parent, reply: reply) { [self] () throws(Failure) in
-            guard let (node, file) = try makeFile(name, in: parent, permissions, isOpen: opening.isWritable, caller) else { return nil }
+            guard let (node, file) = try makeFile(name, in: parent, permissions, isOpen: opening.isWritable, caller) else {
+                return nil
+            }
             opens.announce(node.id)
             let granted = opens.grant(
                 node.id, isWritable: opening.isWritable, file: file, backings: backings, now: node.modificationTime)
@@ -195,7 +197,9 @@ extension FileSystem {
             let linked: EntryReply? = try index.write { transaction throws(Failure) in
                 let folder = try folder(parent, transaction)
                 guard folder.isPopulated else { return nil }
-                guard var node = try transaction.node(id), node.linkCount > 0 else { throw Failure(.notFound, "the file was removed") }
+                guard var node = try transaction.node(id), node.linkCount > 0 else {
+                    throw Failure(.notFound, "the file was removed")
+                }
                 if node.kind == .folder { throw Failure(.notPermitted, "a folder has one name only") }
                 if node.linkCount >= 65_000 { throw Failure(.tooManyLinks, "the file has 65,000 names already") }
                 if try transaction.entry(in: parent, named: name) != nil { throw Failure(.exists, "the name is taken") }

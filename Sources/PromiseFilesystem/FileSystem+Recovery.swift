@@ -96,7 +96,9 @@ extension FileSystem {
             let status = try content.status(node.id, node.generation)
             let problem: String?
             if let status {
-                problem = status.size == node.size ? nil : "the content of node \(node.id) has \(status.size) bytes instead of \(node.size)"
+                problem =
+                    status.size == node.size
+                    ? nil : "the content of node \(node.id) has \(status.size) bytes instead of \(node.size)"
             } else {
                 problem = "the content of node \(node.id) is missing"
             }

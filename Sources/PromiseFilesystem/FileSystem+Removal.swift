@@ -22,7 +22,8 @@ extension FileSystem {
             let isListed: Bool = try index.writeFreeing { transaction throws(Failure) in
                 let folder = try folder(parent, transaction)
                 guard folder.isPopulated else { return false }
-                guard let entry = try transaction.entry(in: parent, named: name), let node = try transaction.node(entry.node) else {
+                guard let entry = try transaction.entry(in: parent, named: name), let node = try transaction.node(entry.node)
+                else {
                     throw Failure(.notFound, "there is no such name")
                 }
                 if node.kind == .folder { throw Failure(.isFolder, "it is a folder") }
@@ -47,7 +48,8 @@ extension FileSystem {
             let isDone: Bool = try index.writeFreeing { transaction throws(Failure) in
                 let folder = try folder(parent, transaction)
                 guard folder.isPopulated else { return false }
-                guard let entry = try transaction.entry(in: parent, named: name), let node = try transaction.node(entry.node) else {
+                guard let entry = try transaction.entry(in: parent, named: name), let node = try transaction.node(entry.node)
+                else {
                     throw Failure(.notFound, "there is no such name")
                 }
                 if node.kind != .folder { throw Failure(.notFolder, "it is not a folder") }
@@ -113,7 +115,8 @@ extension FileSystem {
             do throws(Failure) {
                 try content.remove(node, generation)
             } catch {
-                logger.warning("a content file could not be removed", metadata: ["node": "\(node)", "reason": "\(error.message)"])
+                logger.warning(
+                    "a content file could not be removed", metadata: ["node": "\(node)", "reason": "\(error.message)"])
             }
         }
     }

@@ -29,7 +29,9 @@ extension FileSystem {
                     return false
                 }
                 let renaming = try find(name, in: parent, newName, in: newParent, flags, transaction)
-                if let targetNode = renaming.targetNode, targetNode.kind == .folder, !targetNode.isPopulated, !flags.contains(.exchange) {
+                if let targetNode = renaming.targetNode, targetNode.kind == .folder, !targetNode.isPopulated,
+                    !flags.contains(.exchange)
+                {
                     missing.folder = targetNode.id
                     return false
                 }
@@ -53,7 +55,8 @@ extension FileSystem {
         _ name: FileName, in parent: NodeID, _ newName: FileName, in newParent: NodeID, _ flags: RenameFlags,
         _ transaction: borrowing Transaction
     ) throws(Failure) -> Renaming {
-        guard let source = try transaction.entry(in: parent, named: name), let sourceNode = try transaction.node(source.node) else {
+        guard let source = try transaction.entry(in: parent, named: name), let sourceNode = try transaction.node(source.node)
+        else {
             throw Failure(.notFound, "there is no such name")
         }
         let target = try transaction.entry(in: newParent, named: newName)
@@ -63,7 +66,8 @@ extension FileSystem {
         if newFolder.linkCount == 0 { throw Failure(.notFound, "the folder was removed") }
         let targetNode = try target.flatMap { target throws(Failure) in try transaction.node(target.node) }
         return Renaming(
-            source: source, sourceNode: sourceNode, target: target, targetNode: targetNode, newParent: newFolder, newName: newName)
+            source: source, sourceNode: sourceNode, target: target, targetNode: targetNode, newParent: newFolder, newName: newName
+        )
     }
 
     private func replace(_ renaming: Renaming, _ transaction: borrowing Transaction) throws(Failure) -> Removed? {
@@ -142,7 +146,9 @@ extension FileSystem {
         let isExcluded = try self.isExcluded(entry.name, node.kind, in: entry.parent, transaction)
         if isExcluded, !entry.isExcluded {
             // Content that is only at the provider, and folders with items, cannot stay on this machine alone.
-            guard entry.identifier == nil || node.kind != .folder && (node.kind != .file || node.content == .whole) else { return }
+            guard entry.identifier == nil || node.kind != .folder && (node.kind != .file || node.content == .whole) else {
+                return
+            }
             if let identifier = entry.identifier { try markPending(.deletion(identifier), transaction) }
             try transaction.deletePending(.entry(entry.id))
             entry.identifier = nil

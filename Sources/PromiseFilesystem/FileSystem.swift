@@ -52,7 +52,8 @@ package final class FileSystem: FileSystemOperations {
     let quota = Mutex<(total: UInt64, available: UInt64)?>(nil)
 
     package init(
-        index: Index, content: ContentStore, engine: SyncEngine, clock: any TimeSource, configuration: Configuration, logger: Logger
+        index: Index, content: ContentStore, engine: SyncEngine, clock: any TimeSource, configuration: Configuration,
+        logger: Logger
     ) {
         self.index = index
         self.content = content

@@ -119,7 +119,9 @@ final class OpenTable: Sendable {
     func isOpen(_ node: NodeID) -> Bool { state.withLock { $0.nodes[node].map { !$0.isUnused } ?? false } }
     func hasHandles(_ node: NodeID) -> Bool { state.withLock { ($0.nodes[node]?.handles ?? 0) > 0 } }
     /// Somebody writes, or an open is under way that may be for writing.
-    func mayBeWritten(_ node: NodeID) -> Bool { state.withLock { $0.nodes[node].map { $0.writers > 0 || $0.announced > 0 } ?? false } }
+    func mayBeWritten(_ node: NodeID) -> Bool {
+        state.withLock { $0.nodes[node].map { $0.writers > 0 || $0.announced > 0 } ?? false }
+    }
     func hasWriters(_ node: NodeID) -> Bool { state.withLock { ($0.nodes[node]?.writers ?? 0) > 0 } }
     func writeFile(of node: NodeID) -> SharedDescriptor? { state.withLock { $0.nodes[node]?.writeFile } }
     func writingSince(_ node: NodeID) -> Timestamp? { state.withLock { $0.nodes[node]?.writingSince } }

@@ -78,7 +78,9 @@ extension FileSystem {
             }
             guard let node, node.kind == .folder else { return }
             guard node.isPopulated else {
-                if pin == .pinned { engine.list(folder) { [self] _ in workers.submit { [self] in spreadPin(pin, below: folder) } } }
+                if pin == .pinned {
+                    engine.list(folder) { [self] _ in workers.submit { [self] in spreadPin(pin, below: folder) } }
+                }
                 return
             }
             for child in children {
@@ -102,7 +104,8 @@ extension FileSystem {
     }
 
     package func facts(of id: NodeID) throws(Failure) -> ItemFacts {
-        let (node, entry, pending, identifier): (Node?, Entry?, Pending?, ItemIdentifier?) = try index.read { transaction throws(Failure) in
+        let (node, entry, pending, identifier): (Node?, Entry?, Pending?, ItemIdentifier?) = try index.read {
+            transaction throws(Failure) in
             let entry = try transaction.entries(of: id).first
             let pending = try entry.flatMap { entry throws(Failure) in try transaction.pending(.entry(entry.id)) }
             return (try transaction.node(id), entry, pending, try engine.identifier(of: id, transaction))

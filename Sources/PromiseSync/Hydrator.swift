@@ -275,7 +275,8 @@ package final class Hydrator: Sendable {
             // The index says already that nothing is here, so a hole that cannot be punched does no harm.
             _ = try? punchHole(job.file.number, ByteRange(0, max(job.progress.size, 1)), label: "content.drop")
         } catch {
-            logger.warning("fetched content could not be dropped", metadata: ["node": "\(job.node)", "reason": "\(error.message)"])
+            logger.warning(
+                "fetched content could not be dropped", metadata: ["node": "\(job.node)", "reason": "\(error.message)"])
         }
     }
 

@@ -38,7 +38,8 @@ struct Operation: Sendable {
             case .create(let item, let folder, let source):
                 return .success(.item(try await provider.create(item, in: folder, contents: source)))
             case .modify(let reference, let changes, let source, let base):
-                return .success(.item(try await provider.modify(reference, changes: changes, contents: source, baseVersion: base)))
+                return .success(
+                    .item(try await provider.modify(reference, changes: changes, contents: source, baseVersion: base)))
             case .delete(let reference, let base):
                 try await provider.delete(reference, baseVersion: base)
                 return .success(.deleted)
@@ -48,7 +49,9 @@ struct Operation: Sendable {
                 return .success(.equal)
             }
         } catch {
-            if case .compare = work, error.code == .stale, error.message == ContentDiffers.error.message { return .success(.different) }
+            if case .compare = work, error.code == .stale, error.message == ContentDiffers.error.message {
+                return .success(.different)
+            }
             return .failure(error)
         }
     }

@@ -91,7 +91,7 @@ extension SyncEngine {
         } catch {
             logger.error("pending work could not be resumed", metadata: ["reason": "\(error.message)"])
         }
-        rescanEverything()
+        rescanEverything(beforeTelling: true)
         startFeed()
     }
 

@@ -43,7 +43,8 @@ extension SyncEngine {
             if node.pin == .pinned { notices.hydrate.append(node.id) }
         }
         // Whatever node the name stands for now has exactly the provider's content.
-        let edits = try transaction.entry(entry.id).flatMap { entry throws(Failure) in try transaction.node(entry.node)?.edits } ?? 0
+        let edits =
+            try transaction.entry(entry.id).flatMap { entry throws(Failure) in try transaction.node(entry.node)?.edits } ?? 0
         try settleContent(of: item, edits: edits, transaction)
         try transaction.record(.modified, node: entry.node, parent: entry.parent, name: entry.name)
     }
@@ -90,11 +91,14 @@ extension SyncEngine {
         guard let node = try transaction.node(entry.node) else { return true }
         var isEmpty = true
         if node.kind == .folder {
-            for child in try transaction.children(of: node.id) where try !removeLocal(child, &notices, transaction) { isEmpty = false }
+            for child in try transaction.children(of: node.id) where try !removeLocal(child, &notices, transaction) {
+                isEmpty = false
+            }
         }
         let observation = try observation(of: entry.identifier, entry, transaction)
         let isNewHere = observation.synced == nil && !entry.isExcluded
-        if !isEmpty || isNewHere || observation.local?.isEdited == true || entry.isExcluded && node.kind == .file && node.size > 0 {
+        if !isEmpty || isNewHere || observation.local?.isEdited == true || entry.isExcluded && node.kind == .file && node.size > 0
+        {
             try keepAsNew(entry, transaction)
             return false
         }

@@ -45,8 +45,10 @@ struct Intent: Hashable, Sendable {
     /// Nil for what `text` did not write.
     init?(_ text: String) {
         let parts = text.split(separator: " ", maxSplits: 6)
-        guard parts.count == 7, let entry = Int64(parts[0]), let edits = UInt64(parts[1]), let kind = Int(parts[2]).flatMap(NodeKind.init),
-            let size = UInt64(parts[3]), let time = Int64(parts[4]), let name = bytes(ofHexadecimal: parts[5]).flatMap({ FileName($0) })
+        guard parts.count == 7, let entry = Int64(parts[0]), let edits = UInt64(parts[1]),
+            let kind = Int(parts[2]).flatMap(NodeKind.init),
+            let size = UInt64(parts[3]), let time = Int64(parts[4]),
+            let name = bytes(ofHexadecimal: parts[5]).flatMap({ FileName($0) })
         else { return nil }
         self.init(
             entry: EntryID(entry), edits: edits, kind: kind, size: size, modificationTime: Timestamp(nanoseconds: time),
@@ -79,14 +81,17 @@ extension SyncEngine {
         for identifier in [item.identifier, nil] {
             let key = Intent.key(identifier, parent: parent, name: item.name)
             guard let text = try transaction.setting(key), let intent = Intent(text), intent.matches(item) else { continue }
-            // Under way right now: its outcome will tell.
-            if state.running.values.contains(where: { $0.subject == .entry(intent.entry) }) { return false }
+            // Under way right now: its outcome will tell, and nothing is to be made of the item before.
+            if isBusy(Place(parent: parent, name: item.name)) { return true }
             try transaction.setSetting(key, nil)
             try acknowledge(item, intent, transaction)
             return true
         }
         return false
     }
+
+    /// An operation under way changes this place at the provider.
+    func isBusy(_ place: Place) -> Bool { state.running.values.contains { $0.places.contains(place) } }
 
     private func acknowledge(_ item: Item, _ intent: Intent, _ transaction: borrowing Transaction) throws(Failure) {
         try transaction.setSynced(SyncedItem(item: item, edits: intent.edits))

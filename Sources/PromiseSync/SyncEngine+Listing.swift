@@ -49,7 +49,7 @@ extension SyncEngine {
     }
 
     /// Lists every known folder again.
-    func rescanEverything() {
+    func rescanEverything(beforeTelling: Bool = false) {
         do throws(Failure) {
             let now = clock.uptime()
             let identifiers: [ItemIdentifier] = try index.read { transaction throws(Failure) in
@@ -60,6 +60,7 @@ extension SyncEngine {
                 return result
             }
             for identifier in identifiers { state.folderDue[identifier] = now }
+            if beforeTelling { state.unscanned.formUnion(identifiers) }
         } catch {
             logger.error("folders could not be looked at again", metadata: ["reason": "\(error.message)"])
         }
@@ -79,7 +80,9 @@ extension SyncEngine {
             let folder: NodeID?
             do throws(Failure) {
                 folder = try index.read { transaction throws(Failure) in
-                    guard let node = try node(for: identifier, transaction), let row = try transaction.node(node) else { return nil }
+                    guard let node = try node(for: identifier, transaction), let row = try transaction.node(node) else {
+                        return nil
+                    }
                     return row.isPopulated ? node : nil
                 }
             } catch {
@@ -90,6 +93,7 @@ extension SyncEngine {
                 if state.listings[folder] != nil { continue }
                 startListing(of: folder, identifier, isFirst: false, waiters: [])
             }
+            if folder == nil { state.unscanned.remove(identifier) }
             state.folderDue[identifier] = nil
         }
     }
@@ -123,6 +127,7 @@ extension SyncEngine {
 
     private func listed(_ folder: NodeID, _ result: Result<[Item], ProviderError>) {
         guard let listing = state.listings.removeValue(forKey: folder) else { return }
+        state.unscanned.remove(listing.identifier)
         var outcome: Result<Void, Failure> = .success(())
         switch result {
         case .success(let items):
@@ -301,7 +306,9 @@ extension SyncEngine {
     private func verified(_ identifier: ItemIdentifier, _ result: Result<Item, ProviderError>, _ count: Int) {
         state.verifying.remove(identifier)
         // An answer from before our own operation says nothing; the item is asked for again afterwards.
-        if state.running.values.contains(where: { $0.identifier == identifier }) || state.touchedItems[identifier, default: -1] > count {
+        if state.running.values.contains(where: { $0.identifier == identifier })
+            || state.touchedItems[identifier, default: -1] > count
+        {
             state.missing.insert(identifier)
             return
         }

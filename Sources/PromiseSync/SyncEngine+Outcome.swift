@@ -51,7 +51,8 @@ extension SyncEngine {
         case .item(let item):
             try storeItem(item, of: operation, transaction)
         case .equal:
-            guard case .present(let item)? = try operation.identifier.flatMap({ id throws(Failure) in try transaction.remote(id) }),
+            guard
+                case .present(let item)? = try operation.identifier.flatMap({ id throws(Failure) in try transaction.remote(id) }),
                 case .compare(_, let version, _) = operation.work, item.version == version
             else { break }
             try settleContent(of: item, edits: operation.edits, transaction)
@@ -158,7 +159,8 @@ extension SyncEngine {
         return true
     }
 
-    private func postpone(_ operation: Operation, _ problem: ProviderError, _ transaction: borrowing Transaction) throws(Failure) {
+    private func postpone(_ operation: Operation, _ problem: ProviderError, _ transaction: borrowing Transaction) throws(Failure)
+    {
         guard var row = try transaction.pending(operation.subject) else { return }
         let now = clock.now()
         row.attempts += 1

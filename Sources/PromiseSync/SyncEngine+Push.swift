@@ -129,6 +129,8 @@ extension SyncEngine {
             state.blocked[entry.parent, default: []].insert(pending.subject)
             return .later(.seconds(5))
         }
+        // One after the other at each place, so that what the index knows of the last one is not overwritten.
+        if isBusy(Place(parent: parent, name: entry.name)) { return .later(SyncEngine.blockedDelay) }
         if try transaction.unboundSynced(in: parent, named: entry.name) != nil { return .later(SyncEngine.blockedDelay) }
         guard let folder = try reference(to: parent, transaction) else { return .later(.seconds(1)) }
         var source: UploadSource?
@@ -180,7 +182,8 @@ extension SyncEngine {
         }
         if let place = places.last {
             let intent = Intent(
-                entry: entry.id, edits: source == nil ? agreedEdits : node.edits, kind: node.kind, size: source?.size ?? synced.size,
+                entry: entry.id, edits: source == nil ? agreedEdits : node.edits, kind: node.kind,
+                size: source?.size ?? synced.size,
                 modificationTime: (changes.metadata ?? synced.metadata).modificationTime, parent: place.parent, name: place.name)
             try storeIntent(intent, identifier: synced.identifier, transaction)
         }
@@ -188,7 +191,8 @@ extension SyncEngine {
         return .start(
             Operation(
                 subject: pending.subject, work: .modify(reference, changes, source, base: synced.version),
-                kind: hasContent ? .upload : place ? .move : .metadata, identifier: synced.identifier, node: node.id, edits: edits,
+                kind: hasContent ? .upload : place ? .move : .metadata, identifier: synced.identifier, node: node.id,
+                edits: edits,
                 places: places, byteCount: source?.dataByteCount ?? 0))
     }
 

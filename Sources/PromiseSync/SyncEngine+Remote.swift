@@ -50,7 +50,8 @@ extension SyncEngine {
             do throws(Failure) {
                 try content.remove(node, generation)
             } catch {
-                logger.warning("a content file could not be removed", metadata: ["node": "\(node)", "reason": "\(error.message)"])
+                logger.warning(
+                    "a content file could not be removed", metadata: ["node": "\(node)", "reason": "\(error.message)"])
             }
         }
         for (parent, name) in notices.entries { observer.entryChanged(in: parent, named: name) }
@@ -183,7 +184,9 @@ extension SyncEngine {
             return true
         }
         if let taken = try transaction.entry(in: folder, named: item.name) {
-            if try takeOver(taken, by: item, &notices, transaction) { return try follow(item.identifier, depth: depth + 1, &notices, transaction) }
+            if try takeOver(taken, by: item, &notices, transaction) {
+                return try follow(item.identifier, depth: depth + 1, &notices, transaction)
+            }
             guard try clear(taken, depth: depth, &notices, transaction) else { return false }
         }
         try transaction.deletePending(.deletion(item.identifier))

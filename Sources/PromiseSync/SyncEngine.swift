@@ -57,6 +57,8 @@ package final class SyncEngine: Sendable {
         var folderDue: [ItemIdentifier: Duration] = [:]
         /// Items that a listing no longer showed, to be asked for one by one.
         var missing: Set<ItemIdentifier> = []
+        /// Folders to be looked at once before the provider is told anything: what it was told last may have arrived.
+        var unscanned: Set<ItemIdentifier> = []
         var verifying: Set<ItemIdentifier> = []
         /// What our own operations changed, and when: listings older than that are not believed about it.
         var touchedItems: [ItemIdentifier: Int] = [:]
@@ -122,7 +124,7 @@ package final class SyncEngine: Sendable {
         self.observer = observer
         if !isConnected { mailbox.post { $0.lostConnection("the provider could not be reached at the start") } }
         mailbox.post { engine in
-            engine.rescanEverything()
+            engine.rescanEverything(beforeTelling: true)
             engine.startFeed()
         }
         thread.withLock { $0 = OwnedThread(name: "sync-engine") { [self] in run() } }
@@ -166,7 +168,7 @@ package final class SyncEngine: Sendable {
             }
             startListings()
             verifyMissing()
-            try startOperations()
+            if state.unscanned.isEmpty { try startOperations() }
             publishActivity()
             published.withLock { $0.trouble = nil }
             return try nextDue()
@@ -184,7 +186,8 @@ package final class SyncEngine: Sendable {
             let due = try index.read({ transaction throws(Failure) in try transaction.nextPendingDue() })
         {
             // Work that is due but runs already must not make the engine spin.
-            candidates.append(max(.nanoseconds(due.rawValue - clock.now().rawValue), .milliseconds(state.running.isEmpty ? 5 : 50)))
+            candidates.append(
+                max(.nanoseconds(due.rawValue - clock.now().rawValue), .milliseconds(state.running.isEmpty ? 5 : 50)))
         }
         if state.listings.count < configuration.listingsMax, let due = state.folderDue.values.min() {
             candidates.append(max(due - clock.uptime(), .milliseconds(1)))

@@ -1,7 +1,6 @@
-package import PromiseCore
-
-package import Glibc
 import CPromiseSystem
+package import Glibc
+package import PromiseCore
 
 // The system calls that content, folders and the mount share, each with the label of its call site.
 
@@ -50,7 +49,9 @@ package func copyBytes(
             done += UInt64(copied)
         } catch {
             // Not every pair of file systems can; what is left goes through memory.
-            guard error.errno == EXDEV || error.errno == EINVAL || error.errno == EOPNOTSUPP || error.errno == ENOSYS else { throw error }
+            guard error.errno == EXDEV || error.errno == EINVAL || error.errno == EOPNOTSUPP || error.errno == ENOSYS else {
+                throw error
+            }
             return try copyThroughMemory(
                 from: source, at: sourceOffset, to: target, at: targetOffset, count: count, done: done, label: label)
         }
@@ -94,13 +95,16 @@ package func rename(
     }
 }
 
-package func unlink(_ path: [UInt8], in folder: CInt = AT_FDCWD, isFolder: Bool = false, label: StaticString) throws(SystemError) {
+package func unlink(_ path: [UInt8], in folder: CInt = AT_FDCWD, isFolder: Bool = false, label: StaticString) throws(SystemError)
+{
     try withCPath(path) { path throws(SystemError) in
         _ = try call(label) { unlinkat(folder, path, isFolder ? AT_REMOVEDIR : 0) }
     }
 }
 
-package func makeFolder(_ path: [UInt8], in folder: CInt = AT_FDCWD, mode: mode_t = 0o700, label: StaticString) throws(SystemError) {
+package func makeFolder(_ path: [UInt8], in folder: CInt = AT_FDCWD, mode: mode_t = 0o700, label: StaticString)
+    throws(SystemError)
+{
     try withCPath(path) { path throws(SystemError) in _ = try call(label) { mkdirat(folder, path, mode) } }
 }
 
@@ -168,7 +172,9 @@ package func readLink(_ path: [UInt8], in folder: CInt = AT_FDCWD, label: Static
 }
 
 /// The names in a folder with their kinds where the file system tells, without `.` and `..`. readdir(3).
-package func listFolder(_ descriptor: consuming Descriptor, label: StaticString) throws(SystemError) -> [(name: [UInt8], inode: UInt64)] {
+package func listFolder(_ descriptor: consuming Descriptor, label: StaticString) throws(SystemError) -> [(
+    name: [UInt8], inode: UInt64
+)] {
     let number = descriptor.release()
     guard let stream = fdopendir(number) else {
         let code = errno
