@@ -211,7 +211,8 @@ package final class Domain: Sendable {
         let (lastBoot, wasClosed): (String?, Bool) = try index.read { transaction throws(Failure) in
             (try transaction.setting("boot"), try transaction.setting("closed") == "yes")
         }
-        try filesystem.recover(hasPowerFailed: lastBoot != nil && lastBoot != boot && !wasClosed)
+        let isUnclean = lastBoot != nil && !wasClosed
+        try filesystem.recover(isUnclean: isUnclean, hasPowerFailed: isUnclean && lastBoot != boot)
         try index.write { transaction throws(Failure) in
             try transaction.setSetting("boot", boot)
             try transaction.setSetting("closed", nil)

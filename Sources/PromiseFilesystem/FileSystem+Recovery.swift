@@ -8,15 +8,16 @@ import PromiseSystem
 // What a daemon that died left behind, put right before the next mount.
 
 extension FileSystem {
-    /// Before the mount. `hasPowerFailed`: the machine was started anew since the index was last closed in order, so content
+    /// Before the mount. `isUnclean`: the daemon did not end in order. `hasPowerFailed`: the machine was started anew since the index was last closed in order, so content
     /// that was never synchronized may not have reached the disk.
-    package func recover(hasPowerFailed: Bool) throws(Failure) {
+    package func recover(isUnclean: Bool, hasPowerFailed: Bool) throws(Failure) {
         let (written, nameless): ([Node], [Node]) = try index.read { transaction throws(Failure) in
             (try transaction.nodesOpenForWriting(), try transaction.orphans())
         }
         for node in nameless { try deleteNameless(node) }
         for node in written where node.linkCount > 0 { try takeStock(of: node) }
         if hasPowerFailed { try dropDoubtfulContent() }
+        if isUnclean { try matchSizes() }
         let now = clock.now()
         try index.write { transaction throws(Failure) in try transaction.rebuildPending(now: now) }
         if !written.isEmpty || !nameless.isEmpty {
@@ -48,6 +49,30 @@ extension FileSystem {
                 if current.version != nil { current.content = .absent }
             }
             try transaction.update(current)
+        }
+    }
+
+    /// A truncation cuts the content file first and is committed then. Where the daemon died in between, it has happened.
+    ///
+    /// One stat(2) for each file with local content; after an unclean end only.
+    private func matchSizes() throws(Failure) {
+        let nodes: [Node] = try index.read { transaction throws(Failure) in
+            try transaction.nodesWithContent(in: .whole) + transaction.nodesWithContent(in: .partial)
+        }
+        for node in nodes {
+            guard let status = try content.status(node.id, node.generation), status.size != node.size else { continue }
+            try index.write { transaction throws(Failure) in
+                guard var current = try transaction.node(node.id) else { return }
+                if current.content == .partial {
+                    var ranges = try transaction.ranges(of: node.id)
+                    ranges.remove(ByteRange(min(status.size, current.size), max(status.size, current.size)))
+                    if status.size > current.size { ranges.insert(ByteRange(current.size, status.size)) }
+                    try transaction.setRanges(of: node.id, to: ranges)
+                }
+                current.take(status)
+                try transaction.update(current)
+                try markPending(namesOf: node.id, transaction)
+            }
         }
     }
 
