@@ -164,8 +164,8 @@ package final class Domain: Sendable {
                 guard known == root.identifier.rawValue else {
                     throw Failure(
                         .exists,
-                        "'\(provider.name)' is not the storage this state directory was made for, and taking it for that would look "
-                            + "like everything had been deleted: choose another --state-dir or --domain"
+                        "'\(provider.name)' is not the storage this state directory was made for, and taking it for that would "
+                            + "look like everything had been deleted: choose another --state-dir or --domain"
                     )
                 }
                 return

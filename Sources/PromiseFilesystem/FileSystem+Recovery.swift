@@ -8,8 +8,8 @@ import PromiseSystem
 // What a daemon that died left behind, put right before the next mount.
 
 extension FileSystem {
-    /// Before the mount. `isUnclean`: the daemon did not end in order. `hasPowerFailed`: the machine was started anew since the index was last closed in order, so content
-    /// that was never synchronized may not have reached the disk.
+    /// Before the mount. `isUnclean`: the daemon did not end in order. `hasPowerFailed`: the machine was started anew since
+    /// the index was last closed in order, so content that was never synchronized may not have reached the disk.
     package func recover(isUnclean: Bool, hasPowerFailed: Bool) throws(Failure) {
         let (written, nameless): ([Node], [Node]) = try index.read { transaction throws(Failure) in
             (try transaction.nodesOpenForWriting(), try transaction.orphans())

@@ -8,7 +8,7 @@ package typealias HydrationReply = @Sendable (Result<Void, Failure>) -> Void
 
 /// One node whose content is on its way: the plan, who waits for which bytes, and the file they go to.
 ///
-/// Thread-safe. The lock (rank: after the hydrator's table, before the index) is held over local writes into the content
+/// Thread-safe. The lock (a leaf, taken after the index and the hydrator's table) is held over local writes into the content
 /// file, so that fetched bytes never land on bytes written here, and never over a reply or a provider call.
 final class HydrationJob: Sendable {
     struct Waiter {

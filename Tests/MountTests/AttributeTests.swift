@@ -6,7 +6,8 @@ extension MountSuites {
         private var options: MountedDomain.Options {
             var options = MountedDomain.Options()
             options.prepare = """
-                mkdir -p "$C/folder"; for n in 1 2 3; do head -c 100000 /dev/urandom > "$C/folder/$n"; done; echo hello > "$C/hello"
+                mkdir -p "$C/folder"; for n in 1 2 3; do head -c 100000 /dev/urandom > "$C/folder/$n"; done
+                echo hello > "$C/hello"
                 """
             return options
         }
@@ -44,7 +45,8 @@ extension MountSuites {
                         mv "$M/hello" "$M/folder/renamed"; [ "$(state "$M/folder/renamed" identifier)" = "$before" ]
                         "$P" sync --wait "$M"; [ "$(state "$M/folder/renamed" identifier)" = "$before" ]
                         echo changed >> "$M/folder/renamed"; "$P" sync --wait "$M"
-                        [ "$(state "$M/folder/renamed" identifier)" = "$before" ]; [ "$(state "$M/folder/renamed" version)" != "$version" ]
+                        [ "$(state "$M/folder/renamed" identifier)" = "$before" ]
+                        [ "$(state "$M/folder/renamed" version)" != "$version" ]
                         """)
             }
         }

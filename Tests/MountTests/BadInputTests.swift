@@ -46,7 +46,8 @@ extension MountSuites {
             Case(
                 testDescription: "no /dev/fuse",
                 script: """
-                    unshare --mount bash -c 'mount -t tmpfs none /dev; mknod -m 666 /dev/null c 1 3; mknod -m 666 /dev/urandom c 1 9
+                    unshare --mount bash -c 'mount -t tmpfs none /dev; mknod -m 666 /dev/null c 1 3
+                    mknod -m 666 /dev/urandom c 1 9
                     exec "$P" mount \(options) folder:$C "$M"'
                     """, status: 1, says: "/dev/fuse", needsRoot: true),
             Case(

@@ -6,7 +6,8 @@ extension MountSuites {
         @Test(.timeLimit(.minutes(3))) func makeMountShowsSamplesAsPlaceholdersAndASecondOneSaysSo() async throws {
             try await MountedDomain.with(mounts: false) { domain in
                 let make =
-                    "cd '\(Machine.repository)'; export PROMISEFS_EXECUTABLE=\"$P\" MOUNTPOINT=\"$T/here\" PROMISEFS_STATE_DIR=\"$T/states\"; "
+                    "cd '\(Machine.repository)'; export PROMISEFS_EXECUTABLE=\"$P\" MOUNTPOINT=\"$T/here\" "
+                    + "PROMISEFS_STATE_DIR=\"$T/states\"; "
                 let first = try await domain.shell(make + "make --no-print-directory mount", seconds: 120)
                 #expect(first.output.contains("Try:"))
                 try await domain.shell(

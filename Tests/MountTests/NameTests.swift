@@ -29,7 +29,8 @@ extension MountSuites {
                 "truncate -s 100G \"$C/remote\"; printf END | dd of=\"$C/remote\" bs=1 seek=60G conv=notrunc status=none"
             try await MountedDomain.with(options) { domain in
                 let middle = try await domain.shell(
-                    "[ \"$(stat -c %s \"$M/remote\")\" = 107374182400 ]; dd if=\"$M/remote\" bs=3 skip=60G iflag=skip_bytes count=1 status=none"
+                    "[ \"$(stat -c %s \"$M/remote\")\" = 107374182400 ]; "
+                        + "dd if=\"$M/remote\" bs=3 skip=60G iflag=skip_bytes count=1 status=none"
                 )
                 #expect(middle.output == "END" && middle.elapsed < .seconds(5))
                 try await domain.shell(
@@ -78,7 +79,8 @@ extension MountSuites {
                         number = 0
                         while not stop:
                             path = os.path.join(top, "comes %d" % (number % 50))
-                            open(path, "w").close(); os.rename(path, path + " and goes"); os.unlink(path + " and goes"); number += 1
+                            open(path, "w").close(); os.rename(path, path + " and goes"); os.unlink(path + " and goes")
+                            number += 1
                     thread = threading.Thread(target=churn); thread.start()
                     try:
                         for _ in range(30):

@@ -85,7 +85,8 @@ extension MountSuites {
         private static let prepare = """
             python3 "$W/make-tree.py" "$T/tree" --files 150 --seed 5 > /dev/null
             git init -q -b main "$T/repository"; cd "$T/repository"
-            for n in 1 2; do for f in 1 2 3 4 5 6 7 8; do seq $((n * f * 50)) > file-$f; done; git add -A; git commit -q -m "$n"; done
+            for n in 1 2; do for f in 1 2 3 4 5 6 7 8; do seq $((n * f * 50)) > file-$f; done
+            git add -A; git commit -q -m "$n"; done
             """
 
         @Test(.timeLimit(.minutes(5)), arguments: tools)
