@@ -118,7 +118,7 @@ import Testing
         for name in ["cloud", "full", "full/x"] { mkdir(folder + "/" + name, 0o700) }
         fclose(fopen(folder + "/file", "w"))
         for (operand, part) in [
-            ("missing", "does not exist"), ("file", "not a folder"), ("full", "not empty"), ("cloud", "inside each other"),
+            ("missing", "does not exist"), ("file", "not a directory"), ("full", "not empty"), ("cloud", "inside each other"),
         ] {
             let plan = try MountPlan(
                 operands: [provider, "\(folder)/\(operand)"], domain: "t", stateFolder: Array((folder + "/state").utf8))
