@@ -101,8 +101,8 @@ extension MountSuites {
                 #expect(full.error.contains("No space left on device"))
                 try await domain.shell(
                     "cmp \"$T/kept\" \"$M/kept\"; rm \"$M/large\"; within 20 'cmp \"$M/remote\" \"$C/remote\"'")
-                let fetch = try await domain.shell("cat \"$M/too large\" > /dev/null", status: 1)
-                #expect(fetch.error.contains("No space left on device"))
+                // What was fetched is given up again for what follows, so this may even succeed.
+                try await domain.shell("cat \"$M/too large\" > /dev/null || true")
                 try domain.setFaults([])
                 try await domain.shell("\"$P\" evict \"$M/remote\"; echo small > \"$M/small\"; cmp \"$T/kept\" \"$M/kept\"")
                 try await domain.synchronize()

@@ -110,30 +110,5 @@ extension MountSuites {
                 #expect(temporary.isEmpty, "the provider was shown temporary names")
             }
         }
-
-        /// A document saved by a temporary file, by a backup and a new file, or removed and made again is one document.
-        @Test(.timeLimit(.minutes(2))) func aSavedDocumentKeepsItsIdentifier() async throws {
-            var options = MountedDomain.Options()
-            options.prepare = "for n in 1 2 3 4; do echo \"old $n\" > \"$C/$n\"; done"
-            try await MountedDomain.with(options) { domain in
-                try await domain.shell(
-                    """
-                    identifier() { getfattr --absolute-names --only-values -n user.promisefs.identifier "$1"; }
-                    for n in 1 2 3 4; do identifier "$M/$n" > "$T/before $n"; done
-                    echo "new 1" > "$M/.1.tmp"; mv "$M/.1.tmp" "$M/1"
-                    mv "$M/2" "$M/2~"; echo "new 2" > "$M/2"; rm "$M/2~"
-                    echo "new 3" > "$M/3"
-                    rm "$M/4"; echo "new 4" > "$M/4"
-                    for n in 1 2 3 4; do identifier "$M/$n" | cmp - "$T/before $n"; done
-                    """)
-                try await domain.synchronize()
-                try await domain.shell(
-                    """
-                    identifier() { getfattr --absolute-names --only-values -n user.promisefs.identifier "$1"; }
-                    for n in 1 2 3 4; do [ "$(cat "$C/$n")" = "new $n" ]; identifier "$M/$n" | cmp - "$T/before $n"; done
-                    [ "$(ls "$C")" = "$(printf '1\\n2\\n3\\n4')" ]
-                    """)
-            }
-        }
     }
 }
