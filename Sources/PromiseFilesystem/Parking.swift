@@ -46,7 +46,11 @@ package final class Parking: Sendable {
 
     /// Sets what to do when the request is given up; done at once when it was given up already.
     package func onAbandon(_ request: ParkedRequest, _ body: @escaping @Sendable () -> Void) {
-        state.withLock { $0.parked[request.rawValue]?.abandon = body }
+        let isParked = state.withLock { state in
+            state.parked[request.rawValue]?.abandon = body
+            return state.parked[request.rawValue] != nil
+        }
+        if !isParked { body() }
     }
 
     /// True for the one who may answer.

@@ -268,6 +268,8 @@ extension WatcherState {
     fileprivate mutating func makeDirty(_ folder: ItemIdentifier) {
         sequence += 1
         dirty[folder] = sequence
+        // What was written until now is told with it.
+        written[folder] = nil
     }
 
     /// Everything may have changed: every anchor until now has expired.

@@ -22,6 +22,8 @@ final class HydrationJob: Sendable {
         var plan: HydrationPlan
         var waiters: [Waiter] = []
         var tasks: [ByteRange: Task<Void, Never>] = [:]
+        /// Everything is wanted although nobody waits, e.g. because the file is pinned.
+        var isWantedInBackground = false
         var isEnded = false
     }
 
@@ -59,8 +61,10 @@ final class HydrationJob: Sendable {
     /// Takes a waiter out without a reply. When nobody is left, fetches that serve nobody are cancelled.
     func detach(_ id: UInt64) {
         let abandoned: [Task<Void, Never>] = state.withLock { state in
+            let count = state.waiters.count
             state.waiters.removeAll { $0.id == id }
-            guard state.waiters.isEmpty else { return [] }
+            // One that was answered already has no say in what is fetched now.
+            guard state.waiters.count < count, state.waiters.isEmpty, !state.isWantedInBackground else { return [] }
             state.plan.wantsWhole = false
             defer { state.tasks = [:] }
             return Array(state.tasks.values)
@@ -68,9 +72,16 @@ final class HydrationJob: Sendable {
         abandoned.forEach { $0.cancel() }
     }
 
-    func wantWhole() { state.withLock { $0.plan.wantsWhole = true } }
+    func wantWhole() {
+        state.withLock { state in
+            state.isWantedInBackground = true
+            state.plan.wantsWhole = true
+        }
+    }
 
     var isWanted: Bool { state.withLock { !$0.waiters.isEmpty || $0.plan.wantsWhole } }
+    /// Nobody waits, nothing is on its way.
+    var isIdle: Bool { state.withLock { $0.waiters.isEmpty && !$0.plan.wantsWhole && $0.plan.inFlight.isEmpty } }
     var progress: (present: UInt64, size: UInt64) { state.withLock { ($0.plan.presentByteCount, $0.plan.size) } }
     var ranges: ByteRangeSet { state.withLock { $0.plan.present } }
     var isComplete: Bool { state.withLock { $0.plan.isComplete } }

@@ -25,13 +25,16 @@ package final class Hydrator: Sendable {
     private let onTrouble: @Sendable (NodeID, ProviderError) -> Void
     /// Told when a node's content has become whole.
     private let onCompletion: @Sendable (NodeID) -> Void
+    /// Told when a job has nothing left to do: if no program has the file open, `release` frees what it holds.
+    private let onIdle: @Sendable (NodeID) -> Void
     private let fetchedByteCount = Atomic<UInt64>(0)
     private let state = Mutex(State())
 
     package init(
         index: Index, content: ContentStore, provider: any Provider, clock: any TimeSource, logger: Logger,
         backoff: Backoff = Backoff(first: .milliseconds(200), longest: .seconds(5)),
-        onTrouble: @escaping @Sendable (NodeID, ProviderError) -> Void, onCompletion: @escaping @Sendable (NodeID) -> Void
+        onTrouble: @escaping @Sendable (NodeID, ProviderError) -> Void, onCompletion: @escaping @Sendable (NodeID) -> Void,
+        onIdle: @escaping @Sendable (NodeID) -> Void
     ) {
         self.index = index
         self.content = content
@@ -41,6 +44,7 @@ package final class Hydrator: Sendable {
         self.backoff = backoff
         self.onTrouble = onTrouble
         self.onCompletion = onCompletion
+        self.onIdle = onIdle
     }
 
     /// Bytes that came from the provider since the start.
@@ -172,6 +176,7 @@ package final class Hydrator: Sendable {
         } else {
             store(job)
             pump(job)
+            if job.isIdle { onIdle(job.node) }
         }
     }
 

@@ -73,4 +73,9 @@ extension SyncEngine {
             logger.warning("work for fetched content could not be resumed", metadata: ["reason": "\(error.message)"])
         }
     }
+
+    /// A job waits for its file's next reader; when nobody has the file open there will be none.
+    func hydrationPaused(_ node: NodeID) {
+        if !observer.isOpen(node) { hydrator.release(node) }
+    }
 }

@@ -22,14 +22,17 @@ extension SyncEngine {
     private static let blockedDelay = Duration.milliseconds(250)
 
     func startOperations() throws(Failure) {
-        let free = configuration.operationsMax - state.running.count
-        guard free > 0 else { return }
+        let isBusy = restUntilQuiet > .zero
+        // While programs work here, only what has waited long goes, one by one.
+        let operationsMax = isBusy ? 1 : configuration.operationsMax
+        guard state.running.count < operationsMax else { return }
         let now = clock.now()
         let due = try index.read { transaction throws(Failure) in
             try transaction.duePending(at: now, limit: configuration.operationsMax * 8)
         }
         var notices = Notices()
-        for pending in due where state.running.count < configuration.operationsMax && state.running[pending.subject] == nil {
+        for pending in due where state.running.count < operationsMax && state.running[pending.subject] == nil {
+            if isBusy, now.rawValue - pending.since.rawValue < SyncEngine.patience.nanoseconds { continue }
             let prepared = try index.write { transaction throws(Failure) in
                 let prepared = try prepare(pending, &notices, transaction)
                 switch prepared {

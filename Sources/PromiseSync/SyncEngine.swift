@@ -75,6 +75,10 @@ package final class SyncEngine: Sendable {
         var isDraining = false
     }
 
+    /// Uploads wait for a moment this long without a change here, but no longer than `patience`.
+    static let quietMoment = Duration.milliseconds(500)
+    static let patience = Duration.seconds(10)
+
     struct Place: Hashable {
         var parent: ItemIdentifier
         var name: FileName
@@ -98,6 +102,8 @@ package final class SyncEngine: Sendable {
     private let thread = Mutex<OwnedThread?>(nil)
     /// Uptime, in nanoseconds, when the engine looks for work again by itself.
     private let nextLook = Atomic<Int64>(0)
+    /// Uptime, in nanoseconds, of the last change made here.
+    private let lastChange = Atomic<Int64>(.min / 2)
 
     /// The index must know the root item (setting `root.identifier`).
     package init(
@@ -114,7 +120,8 @@ package final class SyncEngine: Sendable {
         hydrator = Hydrator(
             index: index, content: content, provider: provider, clock: clock, logger: logger,
             onTrouble: { [mailbox] node, problem in mailbox.post { $0.fetchTroubled(node, problem) } },
-            onCompletion: { [mailbox] node in mailbox.post { $0.hydrationCompleted(node) } })
+            onCompletion: { [mailbox] node in mailbox.post { $0.hydrationCompleted(node) } },
+            onIdle: { [mailbox] node in mailbox.post { $0.hydrationPaused(node) } })
     }
 
     // MARK: Life
@@ -179,6 +186,14 @@ package final class SyncEngine: Sendable {
         }
     }
 
+    /// How long until programs have left the mount alone for a moment: an unpacked archive is told to the provider when it
+    /// is there, not against it. Zero when they have, and when somebody waits for the provider.
+    var restUntilQuiet: Duration {
+        if state.isDraining { return .zero }
+        let quiet = min(configuration.uploadDelay, SyncEngine.quietMoment)
+        return max(.zero, .nanoseconds(lastChange.load(ordering: .relaxed)) + quiet - clock.uptime())
+    }
+
     private func nextDue() throws(Failure) -> Duration? {
         var candidates: [Duration] = []
         if let next = nextEvictionCheck { candidates.append(next) }
@@ -186,8 +201,8 @@ package final class SyncEngine: Sendable {
             let due = try index.read({ transaction throws(Failure) in try transaction.nextPendingDue() })
         {
             // Work that is due but runs already must not make the engine spin.
-            candidates.append(
-                max(.nanoseconds(due.rawValue - clock.now().rawValue), .milliseconds(state.running.isEmpty ? 5 : 50)))
+            let soonest = max(restUntilQuiet, .milliseconds(state.running.isEmpty ? 5 : 50))
+            candidates.append(max(.nanoseconds(due.rawValue - clock.now().rawValue), soonest))
         }
         if state.listings.count < configuration.listingsMax, let due = state.folderDue.values.min() {
             candidates.append(max(due - clock.uptime(), .milliseconds(1)))
@@ -217,7 +232,9 @@ package final class SyncEngine: Sendable {
 
     /// The index has new pending work, due at `uploadDue`. Wakes the engine only if it would sleep longer than that.
     package func notePending() {
-        let due = (clock.uptime() + configuration.uploadDelay).nanoseconds
+        let now = clock.uptime()
+        lastChange.store(now.nanoseconds, ordering: .relaxed)
+        let due = (now + configuration.uploadDelay).nanoseconds
         if nextLook.load(ordering: .relaxed) > due { mailbox.wake() }
     }
 

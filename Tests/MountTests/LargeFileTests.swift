@@ -131,5 +131,19 @@ extension MountSuites {
                 #expect(try await domain.status().bytesUploaded == 0)
             }
         }
+
+        @Test(.timeLimit(.minutes(2))) func aCancelledFetchStops() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = "for n in $(seq 20); do head -c 500000 /dev/urandom > \"$C/$n\"; done"
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell("ls \"$M\"")
+                try domain.setFaults(["bandwidth=1000000"])
+                try await domain.shell("timeout -s INT 1.5 \"$P\" fetch \"$M\" || true; sleep 1")
+                let stopped = try await domain.status().bytesFetched
+                try await domain.shell("sleep 2")
+                #expect(try await domain.status().bytesFetched == stopped)
+                #expect(stopped < 6_000_000)
+            }
+        }
     }
 }

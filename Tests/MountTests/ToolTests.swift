@@ -16,7 +16,9 @@ extension MountSuites {
             Tool(name: "cp -a", script: "cp -a \"$T/tree\" \"$M/copy\"; python3 \"$W/compare-trees.py\" \"$T/tree\" \"$M/copy\""),
             Tool(
                 name: "rsync -a",
+                // rsync takes times within one second for the same and leaves the new one, on every file system.
                 script: """
+                    sleep 1.1
                     rsync -a "$T/tree/" "$M/tree"
                     again=$(rsync -a --itemize-changes "$T/tree/" "$M/tree")
                     [ -z "$again" ] || { echo "the second run transfers: $again" >&2; exit 1; }
@@ -108,6 +110,33 @@ extension MountSuites {
                 let pattern = try Regex(Self.temporaryNames)
                 let temporary = seen.output.split(separator: "\n").filter { $0.contains(pattern) }
                 #expect(temporary.isEmpty, "the provider was shown temporary names")
+            }
+        }
+
+        /// A document saved by a temporary file, by a backup and a new file, in place, or removed and made again is one
+        /// document. An editor has read what it backs up, so the content of the second is here.
+        @Test(.timeLimit(.minutes(2))) func aSavedDocumentKeepsItsIdentifier() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = "for n in 1 2 3 4; do echo \"old $n\" > \"$C/$n\"; done"
+            let identifier = "identifier() { getfattr --absolute-names --only-values -n user.promisefs.identifier \"$1\"; }"
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    \(identifier)
+                    for n in 1 2 3 4; do identifier "$M/$n" > "$T/before $n"; done
+                    echo "new 1" > "$M/.1.tmp"; mv "$M/.1.tmp" "$M/1"
+                    cat "$M/2"; mv "$M/2" "$M/2~"; echo "new 2" > "$M/2"; rm "$M/2~"
+                    echo "new 3" > "$M/3"
+                    rm "$M/4"; echo "new 4" > "$M/4"
+                    for n in 1 2 3 4; do identifier "$M/$n" | cmp - "$T/before $n"; done
+                    """)
+                try await domain.synchronize()
+                try await domain.shell(
+                    """
+                    \(identifier)
+                    for n in 1 2 3 4; do [ "$(cat "$C/$n")" = "new $n" ]; identifier "$M/$n" | cmp - "$T/before $n"; done
+                    [ "$(ls "$C")" = "$(printf '1\\n2\\n3\\n4')" ]
+                    """)
             }
         }
     }

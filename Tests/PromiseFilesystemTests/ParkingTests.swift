@@ -68,6 +68,16 @@ private final class Answers: Sendable {
         #expect(answers.abandoned.load(ordering: .relaxed) == 1)
     }
 
+    @Test func whatIsAbandonedTooEarlyIsToldAtOnce() {
+        let parking = Parking(clock: SystemClock(), limit: .seconds(600))
+        defer { parking.end() }
+        let answers = Answers()
+        let request = parking.enter { answers.add($0) }
+        parking.interrupt(request)
+        parking.onAbandon(request) { answers.abandoned.add(1, ordering: .relaxed) }
+        #expect(answers.abandoned.load(ordering: .relaxed) == 1)
+    }
+
     @Test func endAnswersInterrupted() {
         let parking = Parking(clock: SystemClock(), limit: .seconds(600))
         let answers = Answers()

@@ -6,7 +6,7 @@ import PromiseSystem
 import PromiseTestSupport
 import Testing
 
-/// What other programs do in folders that were listed is told within a second.
+/// What other programs do in folders that were listed is told, soon on a machine that is not busy.
 struct FolderWatcherTests {
     /// A folder `a/b` with a file, every folder of it listed.
     private func fixture(_ name: String) async throws -> (
@@ -21,7 +21,7 @@ struct FolderWatcherTests {
         return (fixture, try await fixture.root().identifier, a.identifier, b.identifier)
     }
 
-    /// The folders named within a second after `action`; returns as soon as `expected` are among them.
+    /// The folders named after `action`; returns as soon as `expected` are among them, or after ten seconds.
     private func named(_ provider: FolderProvider, _ expected: Set<ItemIdentifier>, _ action: () throws -> Void) async throws
         -> Set<ItemIdentifier>
     {
@@ -29,7 +29,7 @@ struct FolderWatcherTests {
         try action()
         let clock = ContinuousClock()
         let start = clock.now
-        while clock.now - start < .seconds(1) {
+        while clock.now - start < .seconds(10) {
             let page = try await provider.changes(since: anchor)
             if expected.isSubset(of: page.foldersToList) { return page.foldersToList }
             try await Task.sleep(for: .milliseconds(5))

@@ -47,6 +47,23 @@ import Testing
         }
     }
 
+    @Test func aReaderWhoGoesAwayTakesNoBackgroundFetchWithHim() async throws {
+        let fixture = try EngineFixture()
+        await fixture.provider.put("a", "hello")
+        let gate = Gate()
+        await fixture.provider.holdFetches(at: gate)
+        try await fixture.run {
+            try await fixture.list()
+            let node = try #require(try fixture.node("a")).id
+            let hydrator = fixture.engine.hydrator
+            hydrator.hydrateInBackground(node)
+            let waiter = try #require(hydrator.hydrate(node) { _ in })
+            hydrator.detach(waiter, from: node)
+            gate.open()
+            #expect(await fixture.eventually { (try? fixture.node("a"))??.content == .whole })
+        }
+    }
+
     @Test func emptyFileIsWholeWithoutAFetch() async throws {
         let fixture = try EngineFixture()
         await fixture.provider.put("empty")
