@@ -29,14 +29,12 @@ struct ControlRoutes: Sendable {
         router.get("v1/pending") { request, _ in try await pending(request) }
         router.post("v1/sync") { request, _ in try await synchronize(request) }
         router.post("v1/verify") { request, _ in
-            var request = request
-            let document = try await decode(VerifyRequest.self, from: &request)
+            let document = try await decode(VerifyRequest.self, from: request)
             let report = try await service.verify(repair: document.repair ?? false)
             return jsonResponse(VerifyDocument(nodes: report.nodes, problems: report.problems, repaired: report.repaired))
         }
         router.post("v1/unmount") { request, _ in
-            var request = request
-            let document = try await decode(UnmountRequest.self, from: &request)
+            let document = try await decode(UnmountRequest.self, from: request)
             let pending = try await service.unmount(
                 wait: document.wait ?? false, timeout: try duration(document.timeoutSeconds), lazy: document.lazy ?? false)
             return jsonResponse(UnmountDocument(pending: pending))
@@ -61,9 +59,8 @@ struct ControlRoutes: Sendable {
     }
 
     private func fetch(_ request: Request) async throws -> Response {
-        var request = request
-        let paths = try await itemPaths(try await decode(ItemsRequest.self, from: &request))
-        return eventResponse(to: request, keepAliveInterval: keepAliveInterval) { reporter in
+        let paths = try await itemPaths(try await decode(ItemsRequest.self, from: request))
+        return eventResponse(keepAliveInterval: keepAliveInterval) { reporter in
             let parts = Mutex([Int: ProgressDocument]())
             let update: @Sendable (Int, ProgressDocument) -> Void = { index, part in
                 parts.withLock { $0[index] = part }
@@ -92,9 +89,8 @@ struct ControlRoutes: Sendable {
     }
 
     private func evict(_ request: Request) async throws -> Response {
-        var request = request
         var result = EvictionDocument(evicted: 0, bytesFreed: 0, kept: [], failures: [])
-        for path in try await itemPaths(try await decode(ItemsRequest.self, from: &request)) {
+        for path in try await itemPaths(try await decode(ItemsRequest.self, from: request)) {
             do throws(Failure) {
                 let part = EvictionDocument(try await service.evict(try await service.node(at: path)))
                 result.evicted += part.evicted
@@ -108,8 +104,7 @@ struct ControlRoutes: Sendable {
     }
 
     private func pin(_ request: Request) async throws -> Response {
-        var request = request
-        let document = try await decode(ItemsRequest.self, from: &request)
+        let document = try await decode(ItemsRequest.self, from: request)
         guard let name = document.pin, let pin = Pin(name: name) else {
             throw ProblemDocument.request("'pin' is 'pinned', 'online-only' or 'automatic', not '\(document.pin ?? "")'")
         }
@@ -131,15 +126,14 @@ struct ControlRoutes: Sendable {
     }
 
     private func synchronize(_ request: Request) async throws -> Response {
-        var request = request
-        let document = try await decode(SyncRequest.self, from: &request)
+        let document = try await decode(SyncRequest.self, from: request)
         let timeout = try duration(document.timeoutSeconds)
         let node = try await optionalNode(document.path?[...])
         guard document.wait ?? false else {
             try await service.synchronize(below: node, wait: false, timeout: timeout)
             return jsonResponse(SyncDocument(pending: try await pendingWork(below: node).count))
         }
-        return eventResponse(to: request, keepAliveInterval: keepAliveInterval) { _ in
+        return eventResponse(keepAliveInterval: keepAliveInterval) { _ in
             do throws(Failure) {
                 try await service.synchronize(below: node, wait: true, timeout: timeout)
             } catch {
@@ -175,10 +169,10 @@ struct ControlRoutes: Sendable {
     }
 
     /// An empty body stands for a document without any field.
-    private func decode<Document: Decodable>(_ type: Document.Type, from request: inout Request) async throws -> Document {
+    private func decode<Document: Decodable>(_ type: Document.Type, from request: Request) async throws -> Document {
         let body: ByteBuffer
         do {
-            body = try await request.collectBody(upTo: RequestLimit.bodyByteCountMax)
+            body = try await request.body.collect(upTo: RequestLimit.bodyByteCountMax)
         } catch is NIOTooManyBytesError {
             throw ProblemDocument.request("a request body has at most \(RequestLimit.bodyByteCountMax) bytes", status: 413)
         }

@@ -32,8 +32,8 @@ package final class ControlServer: Sendable {
     private let logger: Logger
     private let life = Mutex(Life())
 
-    /// `keepAliveInterval`: how often a silent stream says that it lives.
-    package init(service: any ControlService, socketPath: String, logger: Logger, keepAliveInterval: Duration = .seconds(3)) {
+    /// `keepAliveInterval`: how often a silent stream says that it lives, and learns that its client has gone.
+    package init(service: any ControlService, socketPath: String, logger: Logger, keepAliveInterval: Duration = .seconds(1)) {
         self.socketPath = socketPath
         self.logger = logger
         routes = ControlRoutes(

@@ -22,8 +22,11 @@ extension FileSystem {
             if request.truncates && request.isWritable {
                 try resize(id, to: 0)
                 if request.clearsSetID, node.mode & 0o6000 != 0 { try clearSetID(of: id) }
-            } else if node.content != .whole, node.size <= HydrationPlan.smallFileMax, request.access != .write {
+            } else if node.content == .whole {
+                engine.neighbours.opened(id, isHere: true)
+            } else if node.size <= HydrationPlan.smallFileMax, request.access != .write {
                 // Who only writes may be about to truncate, or to set times (touch(1)): nothing is fetched for that.
+                engine.neighbours.opened(id, isHere: false)
                 return openAfterHydration(id, request, isRetry: false, reply: reply)
             }
             reply(.success(try grant(id, request)))

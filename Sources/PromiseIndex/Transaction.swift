@@ -17,6 +17,11 @@ extension Transaction {
         try connection.first("SELECT value FROM setting WHERE key = ?1", .text(key)) { $0.text(0) }
     }
 
+    /// The keys that begin with `prefix`, which holds no character of a pattern.
+    package func settingKeys(startingWith prefix: String) throws(Failure) -> [String] {
+        try connection.all("SELECT key FROM setting WHERE key GLOB ?1 || '*'", .text(prefix)) { $0.text(0) }
+    }
+
     /// nil removes it.
     package func setSetting(_ key: String, _ value: String?) throws(Failure) {
         precondition(!key.hasPrefix("reserved."), "the numbers reserved by the index are its own: \(key)")

@@ -10,8 +10,9 @@ package struct HydrationPlan: Sendable {
     /// One fetch takes at most this much, so that ranges are stored often and a cancelled reader wastes little.
     static let pieceMax: UInt64 = 4 << 20
     static let readAheadMin: UInt64 = 1 << 20
-    static let readAheadMax: UInt64 = 16 << 20
-    static let fetchesMax = 4
+    static let readAheadMax: UInt64 = 64 << 20
+    /// So many fetches run at a time, so that a provider far away is kept busy by a reader that goes on and on.
+    static let fetchesMax = 16
 
     package private(set) var size: UInt64
     package private(set) var present: ByteRangeSet
@@ -42,8 +43,11 @@ package struct HydrationPlan: Sendable {
             sequentialByteCount = range.count
         }
         expectedOffset = range.upper
-        let ahead = min(max(sequentialByteCount * 2, HydrationPlan.readAheadMin), HydrationPlan.readAheadMax)
-        readAhead = ByteRange(offset: range.lower, count: ahead).clamped(to: size)
+        let ahead = min(max(sequentialByteCount * 8, HydrationPlan.readAheadMin), HydrationPlan.readAheadMax)
+        // In steps of whole pieces, so that a reader who goes on does not cause a small fetch at every read.
+        let step = min(ahead, HydrationPlan.pieceMax)
+        let end = (range.lower + ahead + step - 1) / step * step
+        readAhead = ByteRange(range.lower, end).clamped(to: size)
     }
 
     /// The fetches to start now, most wanted first. They count as in flight from here on.

@@ -1,3 +1,4 @@
+import Logging
 import PromiseCore
 import PromiseIndex
 import PromiseSystem
@@ -63,24 +64,39 @@ struct Intent: Hashable, Sendable {
 }
 
 extension SyncEngine {
+    /// What an earlier daemon left. Until it has been read, the index is asked about every item.
+    func loadIntents() {
+        do throws(Failure) {
+            state.intents = Set(
+                try index.read { transaction throws(Failure) in try transaction.settingKeys(startingWith: "intent.") })
+        } catch {
+            logger.warning("what was under way could not be read", metadata: ["reason": "\(error.message)"])
+        }
+    }
+
     /// In the transaction that prepares the operation, so that it is stored before anything is sent.
     func storeIntent(_ intent: Intent, identifier: ItemIdentifier?, _ transaction: borrowing Transaction) throws(Failure) {
-        try transaction.setSetting(Intent.key(identifier, parent: intent.parent, name: intent.name), intent.text)
+        let key = Intent.key(identifier, parent: intent.parent, name: intent.name)
+        state.intents?.insert(key)
+        try transaction.setSetting(key, intent.text)
     }
 
     /// The outcome is known.
     func clearIntent(of operation: Operation, _ transaction: borrowing Transaction) throws(Failure) {
-        guard let place = operation.places.last else { return }
-        let key = Intent.key(operation.identifier, parent: place.parent, name: place.name)
-        try transaction.setSetting(key, nil)
+        if let key = intentKey(of: operation) { try transaction.setSetting(key, nil) }
+    }
+
+    func intentKey(of operation: Operation) -> String? {
+        operation.places.last.map { Intent.key(operation.identifier, parent: $0.parent, name: $0.name) }
     }
 
     /// True when the item is what an operation of ours left whose outcome was never stored; then it is stored now.
     func recognize(_ item: Item, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
-        guard let parent = item.parent else { return false }
+        guard let parent = item.parent, state.intents?.isEmpty != true else { return false }
         for identifier in [item.identifier, nil] {
             let key = Intent.key(identifier, parent: parent, name: item.name)
-            guard let text = try transaction.setting(key), let intent = Intent(text), intent.matches(item) else { continue }
+            guard state.intents?.contains(key) != false, let text = try transaction.setting(key),
+                let intent = Intent(text), intent.matches(item) else { continue }
             // Under way right now: its outcome will tell, and nothing is to be made of the item before.
             if isBusy(Place(parent: parent, name: item.name)) { return true }
             try transaction.setSetting(key, nil)

@@ -64,6 +64,8 @@ package final class SyncEngine: Sendable {
         var touchedItems: [ItemIdentifier: Int] = [:]
         var touchedPlaces: [Place: Int] = [:]
         var operationCount = 0
+        /// Keys of the intents in the index, or more; nil: not known.
+        var intents: Set<String>?
         /// Subjects that wait for a folder to be made at the provider.
         var blocked: [NodeID: Set<Pending.Subject>] = [:]
         var hasDivergences = true
@@ -94,6 +96,7 @@ package final class SyncEngine: Sendable {
     let mailbox = Mailbox()
     let published = Mutex(Published())
     package let hydrator: Hydrator
+    package let neighbours: NeighbourPrefetch
 
     // Unsafe because only the engine's thread touches it, from `run()` on; a thread is not an isolation domain to Swift.
     nonisolated(unsafe) var state = State()
@@ -122,6 +125,7 @@ package final class SyncEngine: Sendable {
             onTrouble: { [mailbox] node, problem in mailbox.post { $0.fetchTroubled(node, problem) } },
             onCompletion: { [mailbox] node in mailbox.post { $0.hydrationCompleted(node) } },
             onIdle: { [mailbox] node in mailbox.post { $0.hydrationPaused(node) } })
+        neighbours = NeighbourPrefetch(index: index, hydrator: hydrator, logger: logger)
     }
 
     // MARK: Life
@@ -131,6 +135,7 @@ package final class SyncEngine: Sendable {
         self.observer = observer
         if !isConnected { mailbox.post { $0.lostConnection("the provider could not be reached at the start") } }
         mailbox.post { engine in
+            engine.loadIntents()
             engine.rescanEverything(beforeTelling: true)
             engine.startFeed()
         }
@@ -150,6 +155,7 @@ package final class SyncEngine: Sendable {
             return thread
         }
         thread?.join()
+        neighbours.stop()
         hydrator.failAll(Failure(.interrupted, "the file system is being unmounted"))
     }
 

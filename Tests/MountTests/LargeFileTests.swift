@@ -138,7 +138,7 @@ extension MountSuites {
             try await MountedDomain.with(options) { domain in
                 try await domain.shell("ls \"$M\"")
                 try domain.setFaults(["bandwidth=1000000"])
-                try await domain.shell("timeout -s INT 1.5 \"$P\" fetch \"$M\" || true; sleep 1")
+                try await domain.shell("timeout -s INT 1.5 \"$P\" fetch \"$M\" || true; sleep 2")
                 let stopped = try await domain.status().bytesFetched
                 try await domain.shell("sleep 2")
                 #expect(try await domain.status().bytesFetched == stopped)
