@@ -4,7 +4,7 @@ MOUNTPOINT ?= ./mnt
 export MOUNTPOINT
 
 .DEFAULT_GOAL := help
-.PHONY: help build mount unmount test bench format format-check clean
+.PHONY: help build helper mount unmount test bench format format-check clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -13,6 +13,11 @@ help:  ## show this list
 build:  ## build the executable, .build/release/promisefs
 	@scripts/set-up build
 	swift build -c release --product promisefs
+	swift build -c release --product promisefs-backing
+
+helper: build  ## as root: let ordinary users have kernel passthrough (gives one small program CAP_SYS_ADMIN)
+	install -D -m 0755 .build/release/promisefs-backing /usr/local/libexec/promisefs/promisefs-backing
+	setcap cap_sys_admin+ep /usr/local/libexec/promisefs/promisefs-backing
 
 mount:  ## set up what is missing, build, and mount the embedded cloud on ./mnt (or MOUNTPOINT=…)
 	@scripts/mount

@@ -26,6 +26,7 @@ let package = Package(
     name: "PromiseFS",
     products: [
         .executable(name: "promisefs", targets: ["promisefs"]),
+        .executable(name: "promisefs-backing", targets: ["promisefs-backing"]),
         .library(name: "PromiseKit", targets: ["PromiseKit"]),
     ],
     dependencies: [
@@ -57,6 +58,7 @@ let package = Package(
         .target(
             name: "CFuseTransport", dependencies: ["CFuse"], path: "Mount/CFuseTransport",
             cSettings: gnu + [.define("_FILE_OFFSET_BITS", to: "64")]),
+        .executableTarget(name: "promisefs-backing", path: "Mount/BackingHelper", cSettings: gnu),
         module(
             "PromiseMount", path: "Mount/PromiseMount",
             ["CFuse", "CFuseTransport", "PromiseCore", "PromiseSystem", "PromiseFilesystem", logging]),

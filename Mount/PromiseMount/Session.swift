@@ -39,12 +39,11 @@ final class Session: @unchecked Sendable {
         }
         let descriptor = fuse_session_fd(session)
         let negotiation = transport.pointee.negotiation
-        let passthroughProblem = BackingFiles.problem(
-            descriptor: descriptor, negotiation: negotiation, isWanted: options.wantsPassthrough)
         notifications = NotificationQueue(session: session, logger: logger)
-        backings = BackingFiles(descriptor: descriptor)
+        backings = BackingFiles(
+            descriptor: descriptor, negotiation: negotiation, isWanted: options.wantsPassthrough, helper: options.backingHelper)
         connection = MountConnection(
-            notifier: notifications, backings: passthroughProblem == nil ? backings : nil, passthroughProblem: passthroughProblem,
+            notifier: notifications, backings: backings.problem == nil ? backings : nil, passthroughProblem: backings.problem,
             protocolMajor: negotiation.protocol_major, protocolMinor: negotiation.protocol_minor)
         self.context = context
         self.mountPoint = mountPoint

@@ -109,6 +109,7 @@ package final class Domain: Sendable {
             for option in configuration.mountOptions { try options.apply(option) }
             if configuration.isReadOnly { options.isReadOnly = true }
             options.wantsPassthrough = configuration.allowsPassthrough
+            options.backingHelper = configuration.backingHelper.map { BackingHelper(path: $0, store: state.file("content")) }
             session = MountSession(filesystem: filesystem, options: options, logger: logger)
         } catch {
             throw StartFailure(error)

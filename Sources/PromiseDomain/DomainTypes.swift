@@ -19,6 +19,8 @@ package struct DomainConfiguration: Sendable {
     package var requestDeadline: Duration = .seconds(30)
     package var isReadOnly = false
     package var allowsPassthrough = true
+    /// Bytes of the path of `promisefs-backing`, which gives an ordinary user passthrough; nil: there is none.
+    package var backingHelper: [UInt8]?
     package var allowsRings = true
     /// As mount(8): allow_other, uid=, gid=, …
     package var mountOptions: [String] = []

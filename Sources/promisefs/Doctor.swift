@@ -15,7 +15,7 @@ enum Doctor {
         let kernel = KernelVersion.current()
         let capabilities = effectiveCapabilities(status: SystemMounts.smallFile("/proc/self/status") ?? "")
         var findings = [device(), unmounter()]
-        findings.append(passthrough(kernel, capabilities: capabilities))
+        findings.append(passthrough(kernel, capabilities: capabilities, helper: BackingHelperPlace.find()))
         findings.append(rings(kernel, setting: SystemMounts.smallFile("/sys/module/fuse/parameters/enable_uring")))
         findings.append(otherUsers())
         findings += state(try stateBase())
@@ -47,7 +47,7 @@ enum Doctor {
         return .warning("fusermount3", "is missing; root mounts without it, ordinary users cannot", "'apt install fuse3'")
     }
 
-    static func passthrough(_ kernel: KernelVersion, capabilities: UInt64) -> Finding {
+    static func passthrough(_ kernel: KernelVersion, capabilities: UInt64, helper: [UInt8]?) -> Finding {
         guard kernel >= passthroughKernel else {
             return .warning(
                 "passthrough", "kernel \(kernel) has none, so content is served by the daemon",
@@ -55,8 +55,13 @@ enum Doctor {
         }
         // CAP_SYS_ADMIN is capability 21 (capabilities(7)).
         guard capabilities & (1 << 21) != 0 else {
+            if let helper {
+                let path = escapedForDisplay(helper)
+                return .ok("passthrough", "kernel \(kernel) and \(path) are there; 'status' of a mount says whether it works")
+            }
             return .warning(
-                "passthrough", "needs CAP_SYS_ADMIN, so content is served by the daemon", "mount as root for full speed")
+                "passthrough", "needs CAP_SYS_ADMIN, so content is served by the daemon",
+                "'sudo make helper' for full speed, or mount as root")
         }
         return .ok("passthrough", "kernel \(kernel) and CAP_SYS_ADMIN are there")
     }

@@ -44,6 +44,7 @@ struct DomainOptions: ParsableArguments {
         if let requestDeadline { configuration.requestDeadline = requestDeadline.duration }
         configuration.isReadOnly = isReadOnly
         configuration.allowsPassthrough = !noPassthrough
+        configuration.backingHelper = BackingHelperPlace.find()
         configuration.allowsRings = !noIoUring
         configuration.mountOptions = splitMountOptions
     }

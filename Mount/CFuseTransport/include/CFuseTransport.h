@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "BackingHelper.h"
+
 struct fuse_entry_param;
 struct fuse_req;
 struct fuse_session;
