@@ -24,6 +24,8 @@ final class OpenTable: Sendable {
         var writeFile: SharedDescriptor?
         /// When the present run of writers began.
         var writingSince: Timestamp?
+        /// The index on the disk knows that somebody writes: after a crash the content file is looked at.
+        var isWritingDurable = false
 
         var isUnused: Bool { handles == 0 && announced == 0 }
     }
@@ -106,6 +108,22 @@ final class OpenTable: Sendable {
         state.withLock { state in
             state.nodes[node]?.writeFile = nil
             state.nodes[node]?.writingSince = nil
+            state.nodes[node]?.isWritingDurable = false
+        }
+    }
+
+    /// The index was synchronized while `file` was the one written to.
+    func noteWritingDurable(_ node: NodeID, _ file: SharedDescriptor) {
+        state.withLock { state in
+            if state.nodes[node]?.writeFile === file { state.nodes[node]?.isWritingDurable = true }
+        }
+    }
+
+    /// The file somebody writes to, if the index on the disk knows of it.
+    func durablyWrittenFile(of node: NodeID) -> SharedDescriptor? {
+        state.withLock { state in
+            guard let open = state.nodes[node], open.isWritingDurable, open.writers > 0 else { return nil }
+            return open.writeFile
         }
     }
 
