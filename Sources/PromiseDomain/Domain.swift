@@ -109,6 +109,7 @@ package final class Domain: Sendable {
             for option in configuration.mountOptions { try options.apply(option) }
             if configuration.isReadOnly { options.isReadOnly = true }
             options.wantsPassthrough = configuration.allowsPassthrough
+            options.wantsRings = configuration.allowsRings
             session = MountSession(filesystem: filesystem, options: options, logger: logger)
         } catch {
             throw StartFailure(error)
