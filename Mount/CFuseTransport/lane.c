@@ -38,7 +38,6 @@ static void submit(struct entry *entry, uint32_t operation, uint64_t commit) {
   struct command command = {.commit = commit, .queue = lane->queues[entry->place]};
   memcpy(submission->cmd, &command, sizeof command);
   lane->waiting[entry->place]++;
-  entry->is_waiting = true;
 }
 
 static void await_wakeup(struct lane *lane) {
@@ -47,13 +46,13 @@ static void await_wakeup(struct lane *lane) {
   submission->user_data = 0;
 }
 
-static void add_entry(struct lane *lane, uint32_t place) {
+// False without memory: the other entries go on, and the next request that parks tries again.
+static bool add_entry(struct lane *lane, uint32_t place) {
   size_t payload_size = lane->rings->payload_size;
   // Not reserved: only what is touched becomes memory, and that is a page or two as a rule.
   uint8_t *memory = mmap(
       NULL, HEADER_ROOM + payload_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  // Without memory the other entries go on; the next request that parks tries again.
-  if (memory == MAP_FAILED) return;
+  if (memory == MAP_FAILED) return false;
   struct entry *entry = (struct entry *)memory;
   entry->lane = lane;
   entry->place = place;
@@ -62,33 +61,91 @@ static void add_entry(struct lane *lane, uint32_t place) {
   entry->owned = lane->entries;
   lane->entries = entry;
   submit(entry, COMMAND_REGISTER, 0);
+  return true;
 }
 
 void lane_commit(struct entry *entry) {
   struct lane *lane = entry->lane;
-  if (entry->header.payload_size > LARGE_PAYLOAD && lane->waiting[entry->place] >= WAITING_MANY && !entry->is_trimmed) {
-    entry->is_trimmed = true;
-    entry->trimmed = lane->trimmed;
-    lane->trimmed = entry;
+  if (entry->header.payload_size > LARGE_PAYLOAD && lane->waiting[entry->place] >= WAITING_MANY) {
+    entry->is_large = true;
+    entry->round = lane->round;
+    if (!entry->is_listed) {
+      entry->is_listed = true;
+      entry->next_large = lane->large;
+      lane->large = entry;
+    }
   }
   submit(entry, COMMAND_COMMIT_AND_FETCH, entry->header.commit);
 }
 
-// Between two waits: what waits then has no request yet, as the kernel writes it on this thread only, inside a wait.
+// Gives back the memory of large replies. Called when every completion has been taken: an entry whose reply was committed
+// before the last wait and which did not come back has been read by the kernel, and will be written inside a wait only.
 static void trim(struct lane *lane) {
-  while (lane->trimmed) {
-    struct entry *entry = lane->trimmed;
-    lane->trimmed = entry->trimmed;
-    entry->is_trimmed = false;
-    if (entry->is_waiting) madvise(entry->parts[1].iov_base, entry->parts[1].iov_len, MADV_DONTNEED);
+  struct entry *entry = lane->large;
+  lane->large = NULL;
+  while (entry) {
+    struct entry *next = entry->next_large;
+    bool is_early = entry->is_large && entry->round == lane->round;
+    if (entry->is_large && !is_early) madvise(entry->parts[1].iov_base, entry->parts[1].iov_len, MADV_DONTNEED);
+    entry->is_listed = is_early;
+    if (is_early) {
+      entry->next_large = lane->large;
+      lane->large = entry;
+    } else {
+      entry->is_large = false;
+    }
+    entry = next;
   }
 }
 
 // MARK: - Serving
 
+static void run_on(int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(cpu, &set);
+  // Where it is not permitted the thread goes on where it is.
+  sched_setaffinity(0, sizeof set, &set);
+}
+
+static bool is_of_open_file(uint32_t opcode) {
+  return opcode == FUSE_OPEN || opcode == FUSE_READ || opcode == FUSE_WRITE || opcode == FUSE_RELEASE || opcode == FUSE_FSYNC;
+}
+
+// Has the kernel send a request by a queue: FUSE_NOTIFY_REPLY with no pages of a file. It takes no lock that a request may
+// hold. The queue is that of the CPU that this runs on. False when the kernel knows no such file.
+static bool poke(struct lane *lane, uint32_t place) {
+  uint64_t file = atomic_load_explicit(&lane->rings->file, memory_order_relaxed);
+  if (file == 0) return false;
+  cpu_set_t before;
+  int queue = lane->queues[place];
+  bool moves = lane->cpu != queue && sched_getaffinity(0, sizeof before, &before) == 0;
+  if (moves) run_on(queue);
+  struct {
+    struct fuse_out_header header;
+    struct fuse_notify_retrieve_out body;
+  } message = {
+      .header = {.len = sizeof message, .error = FUSE_NOTIFY_RETRIEVE},
+      // Beyond any number of the kernel's, and even as they are.
+      .body = {.notify_unique = POKE_MARK | (atomic_fetch_add(&lane->rings->pokes, 1) << 1), .nodeid = file}};
+  bool is_sent = write(lane->descriptor, &message, sizeof message) >= 0;
+  if (moves) sched_setaffinity(0, sizeof before, &before);
+  return is_sent;
+}
+
+static void answer_poke(struct entry *entry) {
+  entry->header.reply = (struct fuse_out_header){.len = sizeof(struct fuse_out_header), .unique = entry->header.commit};
+  entry->header.payload_size = 0;
+  lane_commit(entry);
+}
+
 static void serve(struct lane *lane, struct fuse_session *session, struct entry *entry) {
   const struct entry_header *header = &entry->header;
   struct fuse_in_header request = header->request;
+  if (request.opcode == FUSE_NOTIFY_REPLY) {
+    answer_poke(entry);
+    return;
+  }
   size_t arguments = request.len - sizeof request - header->payload_size;
   // The kernel's own numbers; memory is not written by trusting them.
   if (request.len < sizeof request + header->payload_size || arguments > sizeof header->arguments ||
@@ -101,11 +158,20 @@ static void serve(struct lane *lane, struct fuse_session *session, struct entry 
   uint32_t place = entry->place;
   entry->unique = unique;
   bool is_interrupted = rings_enter(lane->rings, entry);
+  if (is_of_open_file(request.opcode) && atomic_load_explicit(&lane->rings->file, memory_order_relaxed) != request.nodeid)
+    atomic_store_explicit(&lane->rings->file, request.nodeid, memory_order_relaxed);
   struct fuse_buf memory = {.mem = flat, .size = request.len};
   transport_process(lane->rings->transport, session, &memory);
   // From here on the entry may have been answered by another thread, and serve the next request.
   if (is_interrupted) rings_interrupt(session, unique);
-  if (lane->waiting[place] == 0) add_entry(lane, place);
+  if (lane->waiting[place] >= lane->reserve) return;
+  bool was_last = lane->waiting[place] == 0;
+  add_entry(lane, place);
+  if (!was_last) return;
+  // Registered first, for the request that is asked for.
+  io_uring_submit(&lane->ring);
+  lane->reserve = poke(lane, place) ? 1 : RESERVE_WITHOUT_POKE;
+  while (lane->waiting[place] < lane->reserve && add_entry(lane, place)) {}
 }
 
 // The entries that other threads have answered.
@@ -146,7 +212,7 @@ static void complete(struct lane *lane, struct fuse_session *session, struct ent
     return;
   }
   lane->waiting[entry->place]--;
-  entry->is_waiting = false;
+  entry->is_large = false;
   if (result == 0) {
     if (!atomic_load_explicit(&lane->rings->is_used, memory_order_relaxed)) atomic_store(&lane->rings->is_used, true);
     serve(lane, session, entry);
@@ -157,17 +223,9 @@ static void complete(struct lane *lane, struct fuse_session *session, struct ent
   }
 }
 
-static void pin(const struct lane *lane) {
-  if (lane->cpu < 0) return;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(lane->cpu, &set);
-  // Where it is not permitted the thread serves from another CPU.
-  sched_setaffinity(0, sizeof set, &set);
-}
-
 static int run(struct lane *lane, struct fuse_session *session) {
   while (!lane->has_left) {
+    lane->round++;
     int result = io_uring_submit_and_wait(&lane->ring, 1);
     if (result < 0 && result != -EINTR && result != -EAGAIN && result != -EBUSY) return result;
     struct io_uring_cqe *completion;
@@ -179,7 +237,7 @@ static int run(struct lane *lane, struct fuse_session *session) {
       // Whoever was answered does not wait for the requests that are served next.
       if (io_uring_cq_ready(&lane->ring) > 0) io_uring_submit(&lane->ring);
     }
-    if (lane->trimmed) trim(lane);
+    if (lane->large) trim(lane);
   }
   return 0;
 }
@@ -187,12 +245,13 @@ static int run(struct lane *lane, struct fuse_session *session) {
 int ct_serve_ring(struct ct_transport *transport, struct fuse_session *session, uint32_t index) {
   struct lane *lane = &transport->rings->lanes[index];
   lane->descriptor = fuse_session_fd(session);
-  pin(lane);
+  if (lane->cpu >= 0) run_on(lane->cpu);
   // io_uring_enable_rings: declared by liburing 2.3, and not exported.
   int result = io_uring_register((unsigned)lane->ring.ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0);
   if (result >= 0) {
     current_lane = lane;
     await_wakeup(lane);
+    lane->reserve = 1;
     for (uint32_t place = 0; place < lane->queue_count; place++) add_entry(lane, place);
     result = run(lane, session);
     current_lane = NULL;

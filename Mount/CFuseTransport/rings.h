@@ -9,6 +9,11 @@
 // a queue: so the lane that has just served, whose memory is warm, gets the next request, and the other one gets it when the
 // first is still busy. A request that is answered later keeps its entry; the lane then registers another one, so that any
 // number of such requests holds nobody up.
+//
+// A request that finds no waiting entry stays in the queue until some entry of the queue commits: an entry that is newly
+// registered does not look there. So a lane whose last entry was kept also asks the kernel for a request that is answered at
+// once (FUSE_NOTIFY_RETRIEVE of nothing); committing it fetches the one that is left, if there is one. It takes a file that the
+// kernel knows; as long as none was opened, a lane keeps more entries waiting instead.
 #include <liburing.h>
 #include <pthread.h>
 
@@ -49,10 +54,13 @@ enum {
   BUCKETS = 256,
   EARLY_MAX = 4,
   // A lane that has more waiting entries of one queue gives back the memory of large payloads.
-  WAITING_MANY = 4,
+  WAITING_MANY = 16,
+  RESERVE_WITHOUT_POKE = 8,
   LARGE_PAYLOAD = 64 << 10,
   HEADER_ROOM = 4096,
 };
+
+#define POKE_MARK (UINT64_C(1) << 62)
 
 struct lane;
 
@@ -61,13 +69,15 @@ struct lane;
 struct entry {
   struct entry *next;  // of those in a bucket, or handed to the lane; never both
   struct entry *owned; // the next one that the lane has made
-  struct entry *trimmed;
   struct lane *lane;
   struct iovec parts[2];
   uint64_t unique;
   uint32_t place; // of its queue among those of the lane
-  bool is_waiting;
-  bool is_trimmed; // in the lane's list of those
+  // Memory to give back: in the lane's list of those, since when, and whether it still holds nothing of use.
+  struct entry *next_large;
+  uint64_t round;
+  bool is_listed;
+  bool is_large;
   _Alignas(64) struct entry_header header;
 };
 _Static_assert(sizeof(struct entry) < 1024, "the entry leaves room for the arguments");
@@ -81,7 +91,9 @@ struct lane {
   uint16_t *queues;
   uint32_t *waiting; // how many entries of each queue wait for a request
   struct entry *entries;
-  struct entry *trimmed;
+  struct entry *large;
+  uint64_t round;   // waits so far
+  uint32_t reserve; // how many entries of a queue shall wait at least
   int wakeup;
   uint64_t wakeup_count;
   bool has_left;
@@ -107,6 +119,9 @@ struct rings {
   _Atomic int problem;
   // A request has come by a ring.
   _Atomic bool is_used;
+  _Atomic uint64_t pokes;
+  // A file that the kernel has asked about; it may have been forgotten since.
+  _Atomic uint64_t file;
   // Requests that were received and not answered.
   struct bucket buckets[BUCKETS];
 };
