@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 
 // The replies below are the kernel's structures, some newer than the installed header: a layout that differs must not build.
@@ -234,11 +236,13 @@ void transport_process(struct ct_transport *transport, struct fuse_session *sess
   current = (struct ct_request){0};
 }
 
-int ct_serve(struct ct_transport *transport, struct fuse_session *session, struct ct_buffer *buffer) {
+int ct_receive(struct fuse_session *session, struct ct_buffer *buffer) {
   int result = fuse_session_receive_buf(session, &buffer->memory);
-  if (result <= 0) return result;
+  return result > 0 ? 1 : result;
+}
+
+void ct_process(struct ct_transport *transport, struct fuse_session *session, struct ct_buffer *buffer) {
   transport_process(transport, session, &buffer->memory);
-  return 1;
 }
 
 struct ct_request ct_current_request(void) { return current; }
@@ -341,6 +345,26 @@ int32_t ct_backing_open(int fuse_descriptor, int descriptor) {
 int ct_backing_close(int fuse_descriptor, int32_t backing) {
   uint32_t number = (uint32_t)backing;
   return ioctl(fuse_descriptor, BACKING_CLOSE, &number) < 0 ? -errno : 0;
+}
+
+uint64_t ct_now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+int ct_timer_create(void) {
+  int descriptor = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+  return descriptor < 0 ? -errno : descriptor;
+}
+
+static struct timespec duration(uint64_t nanoseconds) {
+  return (struct timespec){.tv_sec = (time_t)(nanoseconds / 1000000000), .tv_nsec = (long)(nanoseconds % 1000000000)};
+}
+
+void ct_timer_set(int timer, uint64_t after, uint64_t every) {
+  struct itimerspec setting = {.it_value = duration(after), .it_interval = duration(every)};
+  timerfd_settime(timer, 0, &setting, NULL);
 }
 
 int ct_probe_file(void) {

@@ -24,6 +24,7 @@ final class Session: @unchecked Sendable {
     private let transport: OpaquePointer
     private let notifications: NotificationQueue
     private let backings: BackingFiles
+    private let readers = DeviceReaders()
     private let problem = Mutex<String?>(nil)
 
     /// Mounts and answers the kernel's INIT.
@@ -90,9 +91,11 @@ final class Session: @unchecked Sendable {
         guard let buffer = ct_buffer_create() else { return false }
         defer { ct_buffer_destroy(buffer) }
         while !ct_negotiated(transport).is_done {
-            let result = ct_serve(transport, session, buffer)
+            let result = ct_receive(session, buffer)
             if result == -EINTR || result == -EAGAIN { continue }
-            if result <= 0 || fuse_session_exited(session) != 0 { return false }
+            if result <= 0 { return false }
+            ct_process(transport, session, buffer)
+            if fuse_session_exited(session) != 0 { return false }
         }
         return true
     }
@@ -125,16 +128,15 @@ final class Session: @unchecked Sendable {
 
     /// The loop of a thread that reads the device: until the session has ended.
     func serveDevice() {
-        // Whatever ends this loop ends the session, and rings have nothing to wait for then.
-        defer { ct_stop_rings(transport) }
         guard let buffer = ct_buffer_create() else { preconditionFailure("out of memory") }
         defer { ct_buffer_destroy(buffer) }
-        while fuse_session_exited(session) == 0 {
-            let result = ct_serve(transport, session, buffer)
-            if result > 0 || result == -EINTR || result == -EAGAIN { continue }
-            if result < 0 { giveUp("reading from the kernel failed", errno: -result) }
-            return
-        }
+        let result = readers.work(
+            receive: { fuse_session_exited(session) == 0 ? ct_receive(session, buffer) : 0 },
+            serve: { ct_process(transport, session, buffer) })
+        // Whatever ends this loop ends the session: the others have nothing to wait for then.
+        readers.end()
+        ct_stop_rings(transport)
+        if result < 0 { giveUp("reading from the kernel failed", errno: -result) }
     }
 
     /// Requests cannot be received any more: the other threads are woken by taking the mount away.

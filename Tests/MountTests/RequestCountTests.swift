@@ -66,6 +66,16 @@ extension MountSuites {
                 expected: ["opendir": 1, "readdirplus": 6, "releasedir": 1]),
         ]
 
+        /// Programs as they are; the provider's folder has 1,000 files.
+        static let commands: [(command: String, expected: [String: UInt64])] = [
+            // An ACL is asked for each file, and the folder for two; SELinux' label once.
+            ("ls -l \"$M/many\"", ["opendir": 1, "readdirplus": 6, "releasedir": 1, "getxattr": 1003]),
+            ("ls -l \"$M/many\"", ["opendir": 1, "releasedir": 1, "getxattr": 1]),
+            ("find \"$M/many\" -size +1M", ["opendir": 1, "releasedir": 1]),
+            ("find \"$M/tree\"", ["opendir": 21, "readdirplus": 21, "readdir": 20, "releasedir": 21, "lookup": 21]),
+            ("find \"$M/tree\" -newer \"$M/many\"", ["opendir": 21, "releasedir": 21]),
+        ]
+
         private static let many = "[os.close(os.open(p + f'/{n}', os.O_CREAT, 0o644)) for n in range(1000)]"
 
         private static let prelude = """
@@ -130,6 +140,21 @@ extension MountSuites {
                         domain, "touch \(folder)/go; within 20 '[ -e \(folder)/done ]' || { cat \(folder)/out >&2; false; }")
                     try await domain.shell("touch \(folder)/end")
                     #expect(requests == row.expected, "\(row.testDescription)")
+                }
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func commandsThatLookAtManyFilesAskForFew() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = """
+                mkdir "$C/many"; for n in $(seq 1000); do echo $n > "$C/many/$n"; done
+                for n in $(seq 20); do mkdir -p "$C/tree/$n"; touch "$C/tree/$n/"{a,b,c}; done
+                """
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell("stat \"$M\" \"$M/many\" > /dev/null")
+                for (command, expected) in Self.commands {
+                    let requests = try await counted(domain, command + " > /dev/null; sleep 0.2")
+                    #expect(requests == expected, "\(command)")
                 }
             }
         }

@@ -67,9 +67,11 @@ struct ct_buffer;
 struct ct_buffer *_Nullable ct_buffer_create(void);
 void ct_buffer_destroy(struct ct_buffer *_Nonnull buffer);
 
-// Waits for one request and has libfuse call its operation. Returns 1, 0 when the session has ended, or -errno.
+// Waits for one request of the device. Returns 1, 0 when the session has ended, or -errno.
 // Several threads may serve one session, each with its own buffer.
-int ct_serve(
+int ct_receive(struct fuse_session *_Nonnull session, struct ct_buffer *_Nonnull buffer);
+// Has libfuse call the operation of the request that was received.
+void ct_process(
     struct ct_transport *_Nonnull transport, struct fuse_session *_Nonnull session, struct ct_buffer *_Nonnull buffer);
 
 // The rings, when INIT settled that there are any: how many threads must serve them, 0 for none. The device is read all the
@@ -86,7 +88,7 @@ int ct_ring_problem(const struct ct_transport *_Nonnull transport);
 // What libfuse does not tell an operation of the request that this thread is serving; zero on other threads.
 struct ct_request {
   uint64_t unique;
-  bool is_serving;   // this thread is inside ct_serve
+  bool is_serving;   // this thread is inside ct_process or ct_serve_ring
   bool clears_setid; // FUSE_OPEN_KILL_SUIDGID or FUSE_WRITE_KILL_SUIDGID
   bool is_page_write; // FUSE_WRITE_CACHE
 };
@@ -117,6 +119,12 @@ size_t ct_add_entry_plus(
 // FUSE_DEV_IOC_BACKING_OPEN and _CLOSE on the FUSE descriptor. Return the id (above 0) or -errno; 0 or -errno.
 int32_t ct_backing_open(int fuse_descriptor, int descriptor);
 int ct_backing_close(int fuse_descriptor, int32_t backing);
+// Nanoseconds of CLOCK_MONOTONIC.
+uint64_t ct_now(void);
+// timerfd(2): a descriptor or -errno; it is read to wait. `after` and `every` are nanoseconds; `every` 0: once.
+int ct_timer_create(void);
+void ct_timer_set(int timer, uint64_t after, uint64_t every);
+
 // An empty regular file that only this process sees, to try a registration with. A descriptor or -errno.
 int ct_probe_file(void);
 
