@@ -55,8 +55,9 @@ let package = Package(
         module("PromiseFilesystem", ["PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseSync", logging]),
         // Everything that speaks FUSE.
         .systemLibrary(name: "CFuse", path: "Mount/CFuse", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),
+        .systemLibrary(name: "CUring", path: "Mount/CUring", pkgConfig: "liburing", providers: [.apt(["liburing-dev"])]),
         .target(
-            name: "CFuseTransport", dependencies: ["CFuse"], path: "Mount/CFuseTransport",
+            name: "CFuseTransport", dependencies: ["CFuse", "CUring"], path: "Mount/CFuseTransport",
             cSettings: gnu + [.define("_FILE_OFFSET_BITS", to: "64")]),
         .executableTarget(name: "promisefs-backing", path: "Mount/BackingHelper", cSettings: gnu),
         module(

@@ -1,16 +1,14 @@
-#define FUSE_USE_VERSION 314
+#include "internal.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <fuse3/fuse_lowlevel.h>
-#include <linux/fuse.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
+#include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
-
-#include "CFuseTransport.h"
 
 // The replies below are the kernel's structures, some newer than the installed header: a layout that differs must not build.
 _Static_assert(sizeof(struct fuse_init_out) == CT_INIT_REPLY_SIZE, "fuse_init_out has 64 bytes");
@@ -56,17 +54,37 @@ struct ct_buffer {
 static _Thread_local struct ct_request current;
 static _Thread_local int notification_error;
 
-struct ct_transport *ct_create(void *owner, bool wants_passthrough) {
+struct ct_transport *ct_create(void *owner, bool wants_passthrough, bool wants_rings) {
   struct ct_transport *transport = calloc(1, sizeof *transport);
   if (!transport) return NULL;
   transport->owner = owner;
   transport->wants_passthrough = wants_passthrough;
+  transport->wants_rings = wants_rings;
   return transport;
 }
 
-void ct_destroy(struct ct_transport *transport) { free(transport); }
+void ct_destroy(struct ct_transport *transport) {
+  if (transport->rings) rings_destroy(transport->rings);
+  free(transport);
+}
 
-uint64_t ct_edit_init_reply(uint8_t *reply, size_t size, uint64_t offered, bool wants_passthrough) {
+void *ct_owner(const struct ct_transport *transport) { return transport->owner; }
+
+struct ct_negotiation ct_negotiated(const struct ct_transport *transport) { return transport->negotiation; }
+
+uint64_t ct_request_count(const struct ct_transport *transport, uint32_t opcode) {
+  return opcode < CT_OPCODE_COUNT ? atomic_load_explicit(&transport->requests[opcode], memory_order_relaxed) : 0;
+}
+
+uint32_t ct_ring_count(const struct ct_transport *transport) {
+  return transport->negotiation.accepted & CT_OVER_IO_URING ? rings_lane_count(transport->rings) : 0;
+}
+
+int ct_ring_problem(const struct ct_transport *transport) {
+  return transport->rings ? rings_problem(transport->rings) : transport->rings_problem;
+}
+
+uint64_t ct_edit_init_reply(uint8_t *reply, size_t size, uint64_t offered, bool wants_passthrough, bool wants_rings) {
   if (size < CT_INIT_REPLY_SIZE) return 0;
   struct fuse_init_out out;
   memcpy(&out, reply, sizeof out);
@@ -81,6 +99,8 @@ uint64_t ct_edit_init_reply(uint8_t *reply, size_t size, uint64_t offered, bool 
     // The content store lies on a plain file system: one layer, ours.
     stack_depth = 1;
   }
+  // libfuse 3.18 serves rings itself: where that is the oldest supported, rings.c and lane.c can go and this flag is its own.
+  if (wants_rings && (offered & CT_OVER_IO_URING) && (offered & CT_INIT_EXT)) flags |= CT_OVER_IO_URING | CT_INIT_EXT;
   out.flags = (uint32_t)flags;
   out.flags2 = (uint32_t)(flags >> 32);
   memcpy(reply, &out, sizeof out);
@@ -99,17 +119,23 @@ static ssize_t receive(int descriptor, void *memory, size_t size, void *transpor
   return read(descriptor, memory, size);
 }
 
+static void answer_init(struct ct_transport *transport, const struct iovec *reply) {
+  struct ct_negotiation *negotiation = &transport->negotiation;
+  negotiation->accepted = ct_edit_init_reply(
+      reply->iov_base, reply->iov_len, negotiation->offered, transport->wants_passthrough, transport->rings != NULL);
+  if (negotiation->accepted & CT_OVER_IO_URING) rings_negotiated(transport->rings, reply->iov_base);
+  negotiation->is_done = true;
+}
+
 // The one place where a reply or a notification is written.
 static ssize_t send_message(int descriptor, struct iovec *parts, int count, void *user_data) {
   struct ct_transport *transport = user_data;
   const struct fuse_out_header *header = parts[0].iov_base;
-  if (!transport->negotiation.is_done && header->unique == transport->init_request && header->error == 0 && count == 2) {
-    transport->negotiation.accepted = ct_edit_init_reply(
-        parts[1].iov_base, parts[1].iov_len, transport->negotiation.offered, transport->wants_passthrough);
-    transport->negotiation.is_done = true;
-  }
+  if (!transport->negotiation.is_done && header->unique == transport->init_request && header->error == 0 && count == 2)
+    answer_init(transport, &parts[1]);
   bool is_notification = header->unique == 0;
   if (is_notification) notification_error = 0;
+  if (!is_notification && transport->rings && rings_reply(transport->rings, parts, count)) return total_size(parts, count);
   ssize_t result = writev(descriptor, parts, count);
   if (result >= 0) return result;
   if (is_notification) {
@@ -117,8 +143,13 @@ static ssize_t send_message(int descriptor, struct iovec *parts, int count, void
     notification_error = errno;
     return total_size(parts, count);
   }
+  int code = errno;
+  // An interruption that is given back, of a request that the kernel did not send by the device.
+  if (code == ENOENT && (header->unique & 1) && transport->rings)
+    rings_keep_interruption(transport->rings, transport->session, header->unique & ~UINT64_C(1));
   // The caller is gone, or the whole mount: there is nobody to tell, and libfuse would print it.
-  if (errno == ENOENT || errno == ENODEV) return total_size(parts, count);
+  if (code == ENOENT || code == ENODEV) return total_size(parts, count);
+  errno = code;
   return -1;
 }
 
@@ -139,7 +170,7 @@ static ssize_t send_spliced(
 }
 
 int ct_attach(struct ct_transport *transport, struct fuse_session *session) {
-  (void)transport; // already the session's user data
+  transport->session = session;
   // No splice_receive: metadata would take two system calls instead of one, and the flags of a WRITE would be out of sight.
   const struct fuse_custom_io hooks = {.writev = send_message, .read = receive, .splice_send = send_spliced};
   return fuse_session_custom_io(session, &hooks, fuse_session_fd(session));
@@ -160,6 +191,10 @@ static void note_init(struct ct_transport *transport, const struct fuse_in_heade
   if (in.flags & CT_INIT_EXT) transport->negotiation.offered |= (uint64_t)in.flags2 << 32;
   transport->negotiation.protocol_major = in.major;
   transport->negotiation.protocol_minor = in.minor;
+  if (!transport->wants_rings || !(transport->negotiation.offered & CT_OVER_IO_URING)) return;
+  // Before the reply: once the kernel has been told of rings it waits for them.
+  transport->rings = rings_create(transport);
+  if (!transport->rings) transport->rings_problem = errno;
 }
 
 // What libfuse 3.14 drops of a request: read before it is handed over.
@@ -168,6 +203,8 @@ static struct ct_request look_at(struct ct_transport *transport, const struct fu
   const void *body = header + 1;
   size_t size = memory->size - sizeof *header;
   struct ct_request request = {.unique = header->unique, .is_serving = true};
+  uint32_t opcode = header->opcode < CT_OPCODE_COUNT ? header->opcode : CT_OPCODE_COUNT - 1;
+  atomic_fetch_add_explicit(&transport->requests[opcode], 1, memory_order_relaxed);
   switch (header->opcode) {
   case FUSE_INIT:
     note_init(transport, header, body, size);
@@ -193,13 +230,19 @@ static struct ct_request look_at(struct ct_transport *transport, const struct fu
   return request;
 }
 
-int ct_serve(struct ct_transport *transport, struct fuse_session *session, struct ct_buffer *buffer) {
-  int result = fuse_session_receive_buf(session, &buffer->memory);
-  if (result <= 0) return result;
-  current = look_at(transport, &buffer->memory);
-  fuse_session_process_buf(session, &buffer->memory);
+void transport_process(struct ct_transport *transport, struct fuse_session *session, struct fuse_buf *memory) {
+  current = look_at(transport, memory);
+  fuse_session_process_buf(session, memory);
   current = (struct ct_request){0};
-  return 1;
+}
+
+int ct_receive(struct fuse_session *session, struct ct_buffer *buffer) {
+  int result = fuse_session_receive_buf(session, &buffer->memory);
+  return result > 0 ? 1 : result;
+}
+
+void ct_process(struct ct_transport *transport, struct fuse_session *session, struct ct_buffer *buffer) {
+  transport_process(transport, session, &buffer->memory);
 }
 
 struct ct_request ct_current_request(void) { return current; }
@@ -244,7 +287,23 @@ int ct_reply_create(
   return fuse_reply_buf(request, (const char *)&out, sizeof out);
 }
 
-int ct_reply_data(struct fuse_req *request, int descriptor, int64_t offset, size_t size) {
+// Into the memory that the kernel reads the reply from.
+static int reply_in_place(struct fuse_req *request, char *payload, int descriptor, int64_t offset, size_t size) {
+  size_t done = 0;
+  while (done < size) {
+    ssize_t count = pread(descriptor, payload + done, size - done, offset + (off_t)done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return fuse_reply_err(request, errno);
+    if (count == 0) break;
+    done += (size_t)count;
+  }
+  return fuse_reply_buf(request, payload, done);
+}
+
+int ct_reply_data(
+    struct ct_transport *transport, struct fuse_req *request, uint64_t unique, int descriptor, int64_t offset, size_t size) {
+  char *payload = transport->rings ? rings_payload(transport->rings, unique, size) : NULL;
+  if (payload) return reply_in_place(request, payload, descriptor, offset, size);
   struct fuse_bufvec source = FUSE_BUFVEC_INIT(size);
   source.buf[0].flags = FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK;
   source.buf[0].fd = descriptor;
@@ -286,6 +345,26 @@ int32_t ct_backing_open(int fuse_descriptor, int descriptor) {
 int ct_backing_close(int fuse_descriptor, int32_t backing) {
   uint32_t number = (uint32_t)backing;
   return ioctl(fuse_descriptor, BACKING_CLOSE, &number) < 0 ? -errno : 0;
+}
+
+uint64_t ct_now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+int ct_timer_create(void) {
+  int descriptor = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+  return descriptor < 0 ? -errno : descriptor;
+}
+
+static struct timespec duration(uint64_t nanoseconds) {
+  return (struct timespec){.tv_sec = (time_t)(nanoseconds / 1000000000), .tv_nsec = (long)(nanoseconds % 1000000000)};
+}
+
+void ct_timer_set(int timer, uint64_t after, uint64_t every) {
+  struct itimerspec setting = {.it_value = duration(after), .it_interval = duration(every)};
+  timerfd_settime(timer, 0, &setting, NULL);
 }
 
 int ct_probe_file(void) {

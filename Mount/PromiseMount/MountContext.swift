@@ -22,10 +22,12 @@ final class MountContext: Sendable {
 
     /// The context of the session that a request came in by.
     static func of(_ request: OpaquePointer) -> MountContext {
-        let transport = fuse_req_userdata(request)!.assumingMemoryBound(to: ct_transport.self)
         // Unretained: the session holds a reference until after its last request has been freed.
-        return Unmanaged<MountContext>.fromOpaque(transport.pointee.owner).takeUnretainedValue()
+        Unmanaged<MountContext>.fromOpaque(ct_owner(transport(of: request))).takeUnretainedValue()
     }
+
+    /// The transport that a request came in by: libfuse's user data.
+    static func transport(of request: OpaquePointer) -> OpaquePointer { OpaquePointer(fuse_req_userdata(request)!) }
 
     /// The one exit of failures: counts, logs once, and gives the errno to reply with.
     func errorNumber(of failure: Failure, _ operation: Operation, node: NodeID) -> CInt {

@@ -16,6 +16,8 @@ package struct MountOptions: Sendable, Equatable {
     package var wantsPassthrough = true
     /// Used where this process may not register files itself.
     package var backingHelper: BackingHelper?
+    /// Use FUSE over io_uring where the kernel offers it.
+    package var wantsRings = true
     /// Threads that read requests. At least 1.
     package var threads = 2
     /// `uid=` and `gid=`: who owns items of a provider that knows no owners. For the domain; the mount does not use them.

@@ -23,6 +23,7 @@ package final class MountSession: Sendable {
         var phase = Phase.new
         var mountPoint: MountPoint?
         var connection: MountConnection?
+        var gauge: TransportGauge?
         /// Why the session ended, when it was not an unmount.
         var problem: String?
         var waiters: [CheckedContinuation<Void, Never>] = []
@@ -54,12 +55,15 @@ package final class MountSession: Sendable {
             state.phase = .mounted(session)
             state.mountPoint = mountPoint
             state.connection = connection
+            state.gauge = session.gauge
         }
+        let transport = session.gauge.status
         logger.info(
             "mounted",
             metadata: [
                 "protocol": "\(connection.protocolMajor).\(connection.protocolMinor)",
                 "passthrough": "\(connection.passthroughProblem ?? "yes")",
+                "transport": "\(transport.message ?? transport.name)",
             ])
         context.filesystem.mounted(connection)
     }
@@ -75,7 +79,10 @@ package final class MountSession: Sendable {
         // It waits for the serving threads, which nobody else may; and nobody waits for it.
         _ = OwnedThread(name: "pfs-session") { [self] in
             pthread_detach(pthread_self())
-            let serving = (0..<threads).map { index in OwnedThread(name: "pfs-serve-\(index)") { session.serve() } }
+            let rings = session.ringCount
+            let serving =
+                (0..<rings).map { index in OwnedThread(name: "pfs-ring-\(index)") { session.serveRing(index) } }
+                + (0..<threads).map { index in OwnedThread(name: "pfs-serve-\(index)") { session.serveDevice() } }
             for thread in serving { thread.join() }
             let problem = session.end()
             let waiters = state.withLock { state in
@@ -124,6 +131,12 @@ package final class MountSession: Sendable {
 
     /// What was settled with the kernel; nil before `mount`.
     package var connection: MountConnection? { state.withLock { $0.connection } }
+
+    /// How requests come from the kernel; nil before `mount`.
+    package var transport: TransportStatus? { state.withLock { $0.gauge }?.status }
+
+    /// Requests received since the mount, by the kernel's name for them (`lookup`, `open`, …); only those that came.
+    package var requestCounts: [String: UInt64] { state.withLock { $0.gauge }?.requestCounts ?? [:] }
 
     /// Why the session ended, when it was not an unmount; nil while it runs.
     package var problem: String? { state.withLock { $0.problem } }

@@ -41,7 +41,9 @@ func serveRead(
                 switch content {
                 case .descriptor(let descriptor, let range):
                     precondition(range.count <= UInt64(count), "a read of \(count) bytes is answered with \(range.count)")
-                    return ct_reply_data(request, descriptor, Int64(range.lower), Int(range.count))
+                    return ct_reply_data(
+                        MountContext.transport(of: request), request, reply.unique, descriptor, Int64(range.lower),
+                        Int(range.count))
                 case .bytes(let bytes):
                     precondition(bytes.count <= count, "a read of \(count) bytes is answered with \(bytes.count)")
                     return replyBytes(request, bytes)

@@ -1,4 +1,5 @@
 import CFuse
+import CFuseTransport
 import PromiseCore
 import PromiseFilesystem
 import Synchronization
@@ -19,12 +20,16 @@ final class Reply: @unchecked Sendable {
     private let operation: Operation
     private let node: NodeID
     private let state = Mutex(State.open)
+    /// The kernel's number of the request.
+    let unique: UInt64
     let context: MountContext
 
+    /// On the thread that serves the request.
     init(_ request: OpaquePointer, _ operation: Operation, _ node: NodeID) {
         self.request = request
         self.operation = operation
         self.node = node
+        unique = ct_current_request().unique
         context = MountContext.of(request)
         context.unanswered.wrappingAdd(1, ordering: .relaxed)
     }

@@ -16,20 +16,24 @@ final class Session: @unchecked Sendable {
     private static let partingSeconds = 10
 
     let connection: MountConnection
+    let gauge: TransportGauge
     private let context: MountContext
     private let mountPoint: MountPoint
     private let logger: Logger
     private let session: OpaquePointer
-    private let transport: UnsafeMutablePointer<ct_transport>
+    private let transport: OpaquePointer
     private let notifications: NotificationQueue
     private let backings: BackingFiles
+    private let readers = DeviceReaders()
     private let problem = Mutex<String?>(nil)
 
     /// Mounts and answers the kernel's INIT.
     init(context: MountContext, options: MountOptions, mountPoint: MountPoint, logger: Logger) throws(Failure) {
         // Balanced in `freeMemory`: libfuse's user data refers to it.
         let owner = Unmanaged.passRetained(context)
-        guard let transport = ct_create(owner.toOpaque(), options.wantsPassthrough) else { preconditionFailure("out of memory") }
+        guard let transport = ct_create(owner.toOpaque(), options.wantsPassthrough, options.wantsRings) else {
+            preconditionFailure("out of memory")
+        }
         do throws(Failure) {
             session = try Session.mounted(transport, options, mountPoint)
         } catch {
@@ -38,7 +42,7 @@ final class Session: @unchecked Sendable {
             throw error
         }
         let descriptor = fuse_session_fd(session)
-        let negotiation = transport.pointee.negotiation
+        let negotiation = ct_negotiated(transport)
         notifications = NotificationQueue(session: session, logger: logger)
         backings = BackingFiles(
             descriptor: descriptor, negotiation: negotiation, isWanted: options.wantsPassthrough, helper: options.backingHelper)
@@ -49,10 +53,11 @@ final class Session: @unchecked Sendable {
         self.mountPoint = mountPoint
         self.logger = logger
         self.transport = transport
+        gauge = TransportGauge(transport, isWanted: options.wantsRings)
     }
 
     private static func mounted(
-        _ transport: UnsafeMutablePointer<ct_transport>, _ options: MountOptions, _ mountPoint: MountPoint
+        _ transport: OpaquePointer, _ options: MountOptions, _ mountPoint: MountPoint
     ) throws(Failure) -> OpaquePointer {
         ct_clear_message()
         var table = makeOperationTable()
@@ -64,7 +69,8 @@ final class Session: @unchecked Sendable {
         let made = argv.withUnsafeMutableBufferPointer { argv in
             var arguments = fuse_args(argc: count, argv: argv.baseAddress, allocated: 0)
             defer { fuse_opt_free_args(&arguments) }
-            return fuse_session_new(&arguments, &table, MemoryLayout<fuse_lowlevel_ops>.size, transport)
+            return fuse_session_new(
+                &arguments, &table, MemoryLayout<fuse_lowlevel_ops>.size, UnsafeMutableRawPointer(transport))
         }
         guard let session = made else { throw Failure(.invalid, "the mount options were refused\(libraryReason())") }
         guard withCPath(mountPoint.path, { fuse_session_mount(session, $0) }) == 0 else {
@@ -80,13 +86,15 @@ final class Session: @unchecked Sendable {
     }
 
     /// The kernel queues INIT while mounting, so this does not wait.
-    private static func answerInit(_ transport: UnsafeMutablePointer<ct_transport>, _ session: OpaquePointer) -> Bool {
+    private static func answerInit(_ transport: OpaquePointer, _ session: OpaquePointer) -> Bool {
         guard let buffer = ct_buffer_create() else { return false }
         defer { ct_buffer_destroy(buffer) }
-        while !transport.pointee.negotiation.is_done {
-            let result = ct_serve(transport, session, buffer)
+        while !ct_negotiated(transport).is_done {
+            let result = ct_receive(session, buffer)
             if result == -EINTR || result == -EAGAIN { continue }
-            if result <= 0 || fuse_session_exited(session) != 0 { return false }
+            if result <= 0 { return false }
+            ct_process(transport, session, buffer)
+            if fuse_session_exited(session) != 0 { return false }
         }
         return true
     }
@@ -108,21 +116,31 @@ final class Session: @unchecked Sendable {
         return text.isEmpty ? "" : ": \(text)"
     }
 
-    /// The loop of a serving thread: until the session has ended.
-    func serve() {
-        guard let buffer = ct_buffer_create() else { preconditionFailure("out of memory") }
-        defer { ct_buffer_destroy(buffer) }
-        while fuse_session_exited(session) == 0 {
-            let result = ct_serve(transport, session, buffer)
-            if result > 0 || result == -EINTR || result == -EAGAIN { continue }
-            if result < 0 { giveUp(errno: -result) }
-            return
-        }
+    /// How many threads `serveRing` needs; 0 when the kernel uses the device alone.
+    var ringCount: Int { Int(ct_ring_count(transport)) }
+
+    /// The loop of a thread that serves a ring: until the session has ended.
+    func serveRing(_ index: Int) {
+        let result = ct_serve_ring(transport, session, UInt32(index))
+        if result < 0 { giveUp("serving a ring failed", errno: -result) }
     }
 
-    /// The device cannot be read any more: the other threads are woken by taking the mount away.
-    private func giveUp(errno code: CInt) {
-        let sentence = "reading from the kernel failed: \(String(cString: strerror(code)))"
+    /// The loop of a thread that reads the device: until the session has ended.
+    func serveDevice() {
+        guard let buffer = ct_buffer_create() else { preconditionFailure("out of memory") }
+        defer { ct_buffer_destroy(buffer) }
+        let result = readers.work(
+            receive: { fuse_session_exited(session) == 0 ? ct_receive(session, buffer) : 0 },
+            serve: { ct_process(transport, session, buffer) })
+        // Whatever ends this loop ends the session: the others have nothing to wait for then.
+        readers.end()
+        ct_stop_rings(transport)
+        if result < 0 { giveUp("reading from the kernel failed", errno: -result) }
+    }
+
+    /// Requests cannot be received any more: the other threads are woken by taking the mount away.
+    private func giveUp(_ what: String, errno code: CInt) {
+        let sentence = "\(what): \(String(cString: strerror(code)))"
         problem.withLock { $0 = $0 ?? sentence }
         logger.error("the mount is given up", metadata: ["errno": "\(code)"])
         fuse_session_exit(session)
@@ -141,6 +159,7 @@ final class Session: @unchecked Sendable {
         // With the connection gone the kernel holds no notification back any more.
         let isSilent = notifications.stop(within: .seconds(Self.partingSeconds))
         backings.close()
+        gauge.close()
         // Closes the descriptor and, where the mount is still there, takes it away.
         if isSilent { fuse_session_unmount(session) }
         if mountPoint.isDead { leaveNothingBehind() }
@@ -173,7 +192,7 @@ final class Session: @unchecked Sendable {
 
     private func freeMemory() {
         fuse_session_destroy(session)
-        let owner = Unmanaged<MountContext>.fromOpaque(transport.pointee.owner)
+        let owner = Unmanaged<MountContext>.fromOpaque(ct_owner(transport))
         ct_destroy(transport)
         // Balances the passRetained of init; no request is left that could ask for it.
         owner.release()

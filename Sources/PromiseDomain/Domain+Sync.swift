@@ -117,10 +117,12 @@ extension Domain {
         refreshQuota()
         let counts = try? index.read { transaction throws(Failure) in try transaction.counts() }
         let quota = filesystem.knownQuota
+        let transport = session.transport
         var status = DomainStatus(
             name: configuration.name, provider: provider.name, capabilities: provider.capabilities.nameList,
             mountPoint: configuration.mountPoint, stateFolder: configuration.stateFolder, processID: getpid(),
-            connection: .online, connectionMessage: nil, transport: "device", hasPassthrough: filesystem.hasPassthrough,
+            connection: .online, connectionMessage: nil, transport: transport?.name ?? "device",
+            transportMessage: transport?.message, requests: session.requestCounts, hasPassthrough: filesystem.hasPassthrough,
             passthroughMessage: filesystem.passthroughProblem, isReadOnly: configuration.isReadOnly, nodes: counts?.nodes ?? 0,
             placeholders: counts?.placeholders ?? 0, pending: counts?.pending ?? 0, failing: counts?.failing ?? 0,
             uploading: engine.uploadingCount, downloading: engine.hydrator.runningCount,

@@ -110,6 +110,7 @@ package final class Domain: Sendable {
             if configuration.isReadOnly { options.isReadOnly = true }
             options.wantsPassthrough = configuration.allowsPassthrough
             options.backingHelper = configuration.backingHelper.map { BackingHelper(path: $0, store: state.file("content")) }
+            options.wantsRings = configuration.allowsRings
             session = MountSession(filesystem: filesystem, options: options, logger: logger)
         } catch {
             throw StartFailure(error)

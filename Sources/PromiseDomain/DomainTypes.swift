@@ -48,6 +48,10 @@ package struct DomainStatus: Sendable {
     package var connectionMessage: String?
     /// `device` or `io_uring`.
     package var transport: String
+    /// Why the transport is the device.
+    package var transportMessage: String?
+    /// Requests of the kernel since the mount, by their names.
+    package var requests: [String: UInt64] = [:]
     package var hasPassthrough: Bool
     /// Why there is no passthrough.
     package var passthroughMessage: String?
@@ -69,7 +73,8 @@ package struct DomainStatus: Sendable {
 
     package init(
         name: String, provider: String, capabilities: [String], mountPoint: [UInt8], stateFolder: [UInt8], processID: Int32,
-        connection: Connection, connectionMessage: String?, transport: String, hasPassthrough: Bool,
+        connection: Connection, connectionMessage: String?, transport: String, transportMessage: String? = nil,
+        requests: [String: UInt64] = [:], hasPassthrough: Bool,
         passthroughMessage: String?, isReadOnly: Bool, nodes: Int, placeholders: Int, pending: Int, failing: Int,
         uploading: Int, downloading: Int, bytesFetched: UInt64, bytesUploaded: UInt64, cacheBytes: UInt64,
         cacheLimit: UInt64?, quotaTotal: UInt64?, quotaAvailable: UInt64?, openFiles: Int
@@ -83,6 +88,8 @@ package struct DomainStatus: Sendable {
         self.connection = connection
         self.connectionMessage = connectionMessage
         self.transport = transport
+        self.transportMessage = transportMessage
+        self.requests = requests
         self.hasPassthrough = hasPassthrough
         self.passthroughMessage = passthroughMessage
         self.isReadOnly = isReadOnly

@@ -8,12 +8,15 @@ import PromiseSystem
 extension FileSystem {
     private static let valueByteCountMax = 65_536
     private static let userPrefix = Array("user.".utf8)
+    /// `ls -l` asks every file for it; where it is not supported, only the first one (coreutils' ls.c, getfilecon_cache).
+    private static let labelName = Array("security.selinux".utf8)
 
     package func extendedAttribute(_ name: [UInt8], of id: NodeID, caller: Caller) throws(Failure) -> [UInt8] {
         if let virtual = VirtualAttribute(name) { return Array(try value(of: virtual, id).utf8) }
         let value = try index.read { transaction throws(Failure) in try transaction.attribute(name, of: id) }
-        guard let value else { throw Failure(.noAttribute, "there is no such attribute") }
-        return value
+        if let value { return value }
+        if name == FileSystem.labelName { throw Failure(.notSupported, "there are no labels of SELinux unless they were set") }
+        throw Failure(.noAttribute, "there is no such attribute")
     }
 
     package func extendedAttributeNames(of id: NodeID) throws(Failure) -> [[UInt8]] {

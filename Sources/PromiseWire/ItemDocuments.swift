@@ -17,6 +17,10 @@ public struct StatusDocument: Codable, Sendable, Equatable {
     public var connectionMessage: String?
     /// `device` or `io_uring`.
     public var transport: String
+    /// Why the transport is the device.
+    public var transportMessage: String?
+    /// How many requests the kernel has sent since the mount, by its name for them: `lookup`, `open`, …
+    public var requests: [String: UInt64]
     public var hasPassthrough: Bool
     /// Why there is no passthrough.
     public var passthroughMessage: String?
@@ -42,7 +46,8 @@ public struct StatusDocument: Codable, Sendable, Equatable {
     public init(
         name: String, provider: String, capabilities: [String], mountPoint: String, mountPointBytes: String,
         stateFolder: String, stateFolderBytes: String, processID: Int32, connection: String,
-        connectionMessage: String? = nil, transport: String, hasPassthrough: Bool, passthroughMessage: String? = nil,
+        connectionMessage: String? = nil, transport: String, transportMessage: String? = nil,
+        requests: [String: UInt64] = [:], hasPassthrough: Bool, passthroughMessage: String? = nil,
         isReadOnly: Bool, nodes: Int, placeholders: Int, pending: Int, failing: Int, uploading: Int, downloading: Int,
         bytesFetched: UInt64, bytesUploaded: UInt64, cacheBytes: UInt64, cacheLimit: UInt64? = nil,
         quotaTotal: UInt64? = nil, quotaAvailable: UInt64? = nil, openFiles: Int
@@ -58,6 +63,8 @@ public struct StatusDocument: Codable, Sendable, Equatable {
         self.connection = connection
         self.connectionMessage = connectionMessage
         self.transport = transport
+        self.transportMessage = transportMessage
+        self.requests = requests
         self.hasPassthrough = hasPassthrough
         self.passthroughMessage = passthroughMessage
         self.isReadOnly = isReadOnly

@@ -16,7 +16,10 @@ enum Doctor {
         let capabilities = effectiveCapabilities(status: SystemMounts.smallFile("/proc/self/status") ?? "")
         var findings = [device(), unmounter()]
         findings.append(passthrough(kernel, capabilities: capabilities, helper: BackingHelperPlace.find()))
-        findings.append(rings(kernel, setting: SystemMounts.smallFile("/sys/module/fuse/parameters/enable_uring")))
+        findings.append(
+            rings(
+                kernel, setting: SystemMounts.smallFile("/sys/module/fuse/parameters/enable_uring"),
+                disabled: SystemMounts.smallFile("/proc/sys/kernel/io_uring_disabled")))
         findings.append(otherUsers())
         findings += state(try stateBase())
         findings.append(runtimeFolder())
@@ -66,7 +69,8 @@ enum Doctor {
         return .ok("passthrough", "kernel \(kernel) and CAP_SYS_ADMIN are there")
     }
 
-    static func rings(_ kernel: KernelVersion, setting: String?) -> Finding {
+    /// `setting` is the module's parameter, `disabled` the sysctl: 0 for nobody, 1 without CAP_SYS_ADMIN or the group, 2 for all.
+    static func rings(_ kernel: KernelVersion, setting: String?, disabled: String? = nil) -> Finding {
         guard let setting else {
             let hint = kernel < ringKernel ? "run Linux \(ringKernel) or newer" : "use a kernel with CONFIG_FUSE_IO_URING"
             return .warning("io_uring", "kernel \(kernel) does not offer FUSE over io_uring", hint)
@@ -76,6 +80,10 @@ enum Doctor {
                 "io_uring", "FUSE over io_uring is switched off",
                 "'echo 1 > /sys/module/fuse/parameters/enable_uring', or for good 'options fuse enable_uring=1' in "
                     + "/etc/modprobe.d/promisefs.conf")
+        }
+        let isDisabled = disabled.map { $0.hasPrefix("2") || $0.hasPrefix("1") && geteuid() != 0 } ?? false
+        guard !isDisabled else {
+            return .warning("io_uring", "io_uring is disabled for this user", "'sysctl kernel.io_uring_disabled=0'")
         }
         return .ok("io_uring", "FUSE over io_uring is switched on")
     }

@@ -75,7 +75,7 @@ struct StatusCommand: AsyncParsableCommand {
         var rows = [
             ["  provider", status.provider],
             ["  connection", connection],
-            ["  transport", status.transport],
+            ["  transport", status.transport + (status.transportMessage.map { " (\($0))" } ?? "")],
             ["  passthrough", passthrough],
             ["  items", "\(status.nodes), \(counted(status.placeholders, "placeholder"))"],
             ["  pending", "\(status.pending) (\(running))"],

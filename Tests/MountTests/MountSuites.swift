@@ -24,6 +24,24 @@ enum Machine {
 
     private static let environment = ProcessInfo.processInfo.environment
 
+    /// `PROMISEFS_TRANSPORT=device` tests without FUSE over io_uring, where mounts have it otherwise.
+    static let transportArguments = environment["PROMISEFS_TRANSPORT"] == "device" ? ["--no-io-uring"] : []
+
+    private static let ringSetting = "/sys/module/fuse/parameters/enable_uring"
+
+    /// The kernel has FUSE over io_uring, and it is switched on or this user may do so.
+    static let canUseRings = access(ringSetting, isRoot ? F_OK : R_OK) == 0 && (isRoot || areRingsEnabled)
+
+    static var areRingsEnabled: Bool {
+        FileManager.default.contents(atPath: ringSetting)?.first == UInt8(ascii: "Y")
+    }
+
+    /// Switches FUSE over io_uring on for the mounts made from now on, where this user may; it is left on.
+    static func enableRings() {
+        guard isRoot, canUseRings, !areRingsEnabled else { return }
+        try? Data("Y".utf8).write(to: URL(fileURLWithPath: ringSetting))
+    }
+
     static let isFullScale = environment["PROMISEFS_SCALE"] == "full"
     static let seed = environment["PROMISEFS_SEED"].flatMap(Int.init)
     static let kills = environment["PROMISEFS_KILLS"].flatMap(Int.init) ?? (isFullScale ? 200 : 15)

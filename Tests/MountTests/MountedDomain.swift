@@ -22,6 +22,9 @@ final class MountedDomain: Sendable {
         let name: String
         let processID: Int32
         let connection: String
+        let transport: String
+        let transportMessage: String?
+        let requests: [String: UInt64]
         let hasPassthrough: Bool
         let pending: Int
         let failing: Int
@@ -106,11 +109,13 @@ final class MountedDomain: Sendable {
     /// The command that mounts this domain, for scripts that want to say it themselves.
     var mountCommand: String {
         let words = ["mount", "--state-dir", state, "--domain", domainName, "--upload-delay", options.uploadDelay]
-        return (["\"$P\""] + (words + options.arguments + ["folder:" + cloud, mount]).map { "'\($0)'" }).joined(separator: " ")
+        let arguments = words + Machine.transportArguments + options.arguments
+        return (["\"$P\""] + (arguments + ["folder:" + cloud, mount]).map { "'\($0)'" }).joined(separator: " ")
     }
 
     /// Mounts, also over what a killed daemon left. Throws when it fails, as nothing that follows would mean anything.
     func remount(sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        Machine.enableRings()
         let result = try await shell(mountCommand, seconds: 60, sourceLocation: sourceLocation)
         guard result.status == 0 else { throw HarnessError("the domain was not mounted: \(result.errorText)") }
     }

@@ -48,6 +48,26 @@ import Testing
         #expect(word(bytes, at: 36) == 0)
     }
 
+    @Test func ringsAreSetWhenOfferedAndMade() {
+        var bytes = reply(flags: Self.extended)
+        let offered = Self.extended | Negotiation.ringsFlag
+        #expect(Negotiation.edit(&bytes, offered: offered, wantsPassthrough: false, wantsRings: true) == offered)
+        #expect(word(bytes, at: 32) == 1 << 9)
+        bytes = reply(flags: Self.extended)
+        #expect(Negotiation.edit(&bytes, offered: offered, wantsPassthrough: false, wantsRings: false) == Self.extended)
+        bytes = reply(flags: Self.extended)
+        #expect(Negotiation.edit(&bytes, offered: Self.extended, wantsPassthrough: false, wantsRings: true) == Self.extended)
+    }
+
+    @Test func theTransportSaysWhyItIsTheDevice() {
+        let offered = Negotiation.ringsFlag
+        #expect(TransportStatus(isWanted: true, offered: offered, accepted: offered, problem: 0) == .rings)
+        for (isWanted, offered, problem, word) in [(false, offered, CInt(0), "option"), (true, 0, 0, "io_uring"), (true, offered, 1, "sysctl")] {
+            let status = TransportStatus(isWanted: isWanted, offered: offered, accepted: 0, problem: problem)
+            #expect(status.name == "device" && (status.message?.contains(word) ?? false), "\(status)")
+        }
+    }
+
     @Test func onlyWhatTheKernelOffersIsAdded() {
         var bytes = reply(flags: 1)
         #expect(edit(&bytes, offered: 0, wantsPassthrough: true) == 1)

@@ -1,10 +1,11 @@
 #pragma once
 // The way of a request from the kernel to libfuse and of its reply back, where libfuse 3.14 (2023, protocol 7.38) is older
-// than the kernel: it changes the INIT reply, registers backing files, and reads from the requests what libfuse leaves out.
+// than the kernel: it changes the INIT reply, registers backing files, serves the rings of FUSE over io_uring, and reads from
+// the requests what libfuse leaves out.
 // No policy lives here. State belongs to one session; what is per thread says so.
 //
 // Removable where libfuse 3.17 or newer is the oldest supported: it negotiates passthrough, has fuse_passthrough_open and
-// fuse_file_info.backing_id. What it still hides (the kill flags of OPEN, CREATE and WRITE) stays.
+// fuse_file_info.backing_id; 3.18 has rings of its own. What it still hides (the kill flags of OPEN, CREATE and WRITE) stays.
 //
 // libfuse's own types are named only: a header of libfuse's included here would belong to two modules.
 #include <stdbool.h>
@@ -24,6 +25,7 @@ struct fuse_session;
 #define CT_HANDLE_KILLPRIV_V2 (UINT64_C(1) << 28) // Linux 5.11
 #define CT_INIT_EXT (UINT64_C(1) << 30)
 #define CT_PASSTHROUGH (UINT64_C(1) << 37) // Linux 6.9
+#define CT_OVER_IO_URING (UINT64_C(1) << 41) // Linux 6.14
 
 // Flags of an OPEN reply.
 #define CT_OPEN_DIRECT_IO (UINT32_C(1) << 0)
@@ -42,38 +44,53 @@ struct ct_negotiation {
 };
 
 // The state of one session: libfuse's user data, so that its hooks find it. `owner` is the caller's own context.
-struct ct_transport {
-  void *_Nonnull owner;
-  bool wants_passthrough;
-  struct ct_negotiation negotiation;
-  uint64_t init_request;
-};
-
-struct ct_transport *_Nullable ct_create(void *_Nonnull owner, bool wants_passthrough);
+struct ct_transport;
+struct ct_transport *_Nullable ct_create(void *_Nonnull owner, bool wants_passthrough, bool wants_rings);
 void ct_destroy(struct ct_transport *_Nonnull transport);
+void *_Nonnull ct_owner(const struct ct_transport *_Nonnull transport);
+// Before serving by several threads, or when INIT was answered.
+struct ct_negotiation ct_negotiated(const struct ct_transport *_Nonnull transport);
+
+// How many requests with an opcode have been received, from any thread; the last opcode stands for all that are unknown.
+#define CT_OPCODE_COUNT 64
+uint64_t ct_request_count(const struct ct_transport *_Nonnull transport, uint32_t opcode);
 
 // Takes over reading and writing of a session that is mounted. Returns 0 or -errno.
 int ct_attach(struct ct_transport *_Nonnull transport, struct fuse_session *_Nonnull session);
 
 // Sets in an INIT reply of `size` bytes (CT_INIT_REPLY_SIZE or more) what the kernel offered and libfuse does not know:
-// HANDLE_KILLPRIV_V2, PARALLEL_DIROPS and, when wanted, PASSTHROUGH with a stack depth of one; clears WRITEBACK_CACHE.
-// Returns the flags in force.
-uint64_t ct_edit_init_reply(uint8_t *_Nonnull reply, size_t size, uint64_t offered, bool wants_passthrough);
+// HANDLE_KILLPRIV_V2, PARALLEL_DIROPS and, when wanted, PASSTHROUGH with a stack depth of one and OVER_IO_URING; clears
+// WRITEBACK_CACHE. Returns the flags in force.
+uint64_t ct_edit_init_reply(
+    uint8_t *_Nonnull reply, size_t size, uint64_t offered, bool wants_passthrough, bool wants_rings);
 
 // The memory that one thread receives requests in.
 struct ct_buffer;
 struct ct_buffer *_Nullable ct_buffer_create(void);
 void ct_buffer_destroy(struct ct_buffer *_Nonnull buffer);
 
-// Waits for one request and has libfuse call its operation. Returns 1, 0 when the session has ended, or -errno.
+// Waits for one request of the device. Returns 1, 0 when the session has ended, or -errno.
 // Several threads may serve one session, each with its own buffer.
-int ct_serve(
+int ct_receive(struct fuse_session *_Nonnull session, struct ct_buffer *_Nonnull buffer);
+// Has libfuse call the operation of the request that was received.
+void ct_process(
     struct ct_transport *_Nonnull transport, struct fuse_session *_Nonnull session, struct ct_buffer *_Nonnull buffer);
+
+// The rings, when INIT settled that there are any: how many threads must serve them, 0 for none. The device is read all the
+// same: FORGET, INTERRUPT and what comes before the rings are registered arrive there.
+uint32_t ct_ring_count(const struct ct_transport *_Nonnull transport);
+// Serves one ring, 0 to count - 1, until the connection ends or ct_stop_rings is called; each by a thread of its own, once.
+// Returns 0 or -errno.
+int ct_serve_ring(struct ct_transport *_Nonnull transport, struct fuse_session *_Nonnull session, uint32_t index);
+// Has all serving threads leave. From any thread.
+void ct_stop_rings(struct ct_transport *_Nonnull transport);
+// The errno of making or registering the rings, from any thread; 0 when all is well. Then the kernel uses the device.
+int ct_ring_problem(const struct ct_transport *_Nonnull transport);
 
 // What libfuse does not tell an operation of the request that this thread is serving; zero on other threads.
 struct ct_request {
   uint64_t unique;
-  bool is_serving;   // this thread is inside ct_serve
+  bool is_serving;   // this thread is inside ct_process or ct_serve_ring
   bool clears_setid; // FUSE_OPEN_KILL_SUIDGID or FUSE_WRITE_KILL_SUIDGID
   bool is_page_write; // FUSE_WRITE_CACHE
 };
@@ -84,9 +101,12 @@ int ct_reply_open(struct fuse_req *_Nonnull request, uint64_t handle, uint32_t f
 int ct_reply_create(
     struct fuse_req *_Nonnull request, const struct fuse_entry_param *_Nonnull entry, uint64_t handle, uint32_t flags,
     int32_t backing);
-// An open file's bytes. Spliced on a serving thread; through memory elsewhere, because libfuse keeps a pipe for each
-// thread that splices and frees it only when that thread ends before the session.
-int ct_reply_data(struct fuse_req *_Nonnull request, int descriptor, int64_t offset, size_t size);
+// An open file's bytes, for the request with the number `unique`. By a ring they are read to where the kernel takes them
+// from. By the device they are spliced on a serving thread, and go through memory elsewhere, because libfuse keeps a pipe for
+// each thread that splices and frees it only when that thread ends before the session.
+int ct_reply_data(
+    struct ct_transport *_Nonnull transport, struct fuse_req *_Nonnull request, uint64_t unique, int descriptor,
+    int64_t offset, size_t size);
 
 // One line of a listing with a name that is not terminated. Returns the bytes it takes: more than `room`, and nothing was
 // written.
@@ -101,6 +121,12 @@ size_t ct_add_entry_plus(
 // FUSE_DEV_IOC_BACKING_OPEN and _CLOSE on the FUSE descriptor. Return the id (above 0) or -errno; 0 or -errno.
 int32_t ct_backing_open(int fuse_descriptor, int descriptor);
 int ct_backing_close(int fuse_descriptor, int32_t backing);
+// Nanoseconds of CLOCK_MONOTONIC.
+uint64_t ct_now(void);
+// timerfd(2): a descriptor or -errno; it is read to wait. `after` and `every` are nanoseconds; `every` 0: once.
+int ct_timer_create(void);
+void ct_timer_set(int timer, uint64_t after, uint64_t every);
+
 // An empty regular file that only this process sees, to try a registration with. A descriptor or -errno.
 int ct_probe_file(void);
 

@@ -1,0 +1,3 @@
+#pragma once
+// Only CFuseTransport's C sources use it; Swift never imports it.
+#include <liburing.h>

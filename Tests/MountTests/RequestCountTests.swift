@@ -1,0 +1,162 @@
+import Foundation
+import Testing
+
+extension MountSuites {
+    /// How many requests of which kind reach the daemon: what is remembered by the kernel costs nothing, and a request more
+    /// is a regression. The table is in docs/BENCHMARKS.md.
+    @Suite struct RequestCountTests {
+        struct Row: Sendable, CustomTestStringConvertible {
+            let testDescription: String
+            /// Python, in a folder of its own on the mount (`p` is its path), before counting.
+            var prepare = ""
+            /// What is counted.
+            let action: String
+            let expected: [String: UInt64]
+        }
+
+        static let rows: [Row] = [
+            Row(testDescription: "nothing", action: "pass", expected: [:]),
+            Row(
+                testDescription: "stat of a known name", prepare: "make(p + '/a'); os.stat(p + '/a')",
+                action: "for n in range(10): os.stat(p + '/a')", expected: [:]),
+            Row(
+                testDescription: "open, read and close of a known local file", prepare: "make(p + '/a'); read(p + '/a')",
+                action: "for n in range(10): read(p + '/a')", expected: ["open": 10, "release": 10]),
+            Row(
+                testDescription: "stat after reading", prepare: "make(p + '/a'); read(p + '/a')",
+                action: "read(p + '/a'); os.stat(p + '/a')", expected: ["open": 1, "release": 1, "getattr": 1]),
+            Row(
+                testDescription: "create, write and close", prepare: "make(p + '/before')",
+                action: "for n in range(10): make(p + f'/{n}')",
+                expected: ["lookup": 10, "create": 10, "getxattr": 10, "getattr": 10, "release": 10]),
+            Row(
+                testDescription: "100 writes to an open file", prepare: "f = os.open(p + '/a', os.O_CREAT | os.O_WRONLY)",
+                action: "for n in range(100): os.write(f, b'x' * 5000)", expected: ["getxattr": 1]),
+            Row(
+                testDescription: "stat after writing and closing", prepare: "make(p + '/a'); os.stat(p + '/a')",
+                action: "f = os.open(p + '/a', os.O_WRONLY); os.write(f, b'x'); os.close(f); settle(); os.stat(p + '/a')",
+                expected: ["open": 1, "getxattr": 1, "release": 1, "getattr": 1]),
+            Row(
+                testDescription: "rename to a new name", prepare: "make(p + '/a'); os.stat(p + '/a')",
+                action: "os.rename(p + '/a', p + '/b')", expected: ["lookup": 1, "rename": 1]),
+            Row(
+                testDescription: "rename over a known name", prepare: "make(p + '/a'); make(p + '/b'); os.stat(p + '/a')",
+                action: "os.rename(p + '/a', p + '/b')", expected: ["lookup": 1, "rename": 1]),
+            Row(
+                testDescription: "unlink of a known name", prepare: "make(p + '/a'); os.stat(p + '/a')",
+                action: "os.unlink(p + '/a')", expected: ["unlink": 1]),
+            Row(
+                testDescription: "mkdir and rmdir", action: "os.mkdir(p + '/a'); os.rmdir(p + '/a')",
+                expected: ["lookup": 1, "mkdir": 1, "getattr": 1, "rmdir": 1]),
+            Row(
+                testDescription: "readlink twice", prepare: "os.symlink('target', p + '/a'); os.lstat(p + '/a')",
+                action: "os.readlink(p + '/a'); os.readlink(p + '/a')", expected: ["readlink": 1]),
+            Row(
+                testDescription: "stat of a missing name twice",
+                action: "assert not os.path.exists(p + '/a'); assert not os.path.exists(p + '/a')", expected: ["lookup": 1]),
+            Row(
+                testDescription: "chmod of a known name", prepare: "make(p + '/a'); os.stat(p + '/a')", action: "os.chmod(p + '/a', 0o600)",
+                expected: ["setattr": 1]),
+            Row(
+                testDescription: "listing 1,000 names that are known", prepare: many + "; walk(p); walk(p)", action: "walk(p)",
+                expected: ["opendir": 1, "releasedir": 1]),
+            Row(
+                testDescription: "listing 1,000 names with attributes for the first time",
+                prepare: many + "; forget(); os.stat(p)", action: "walk(p)",
+                expected: ["opendir": 1, "readdirplus": 6, "releasedir": 1]),
+        ]
+
+        /// Programs as they are; the provider's folder has 1,000 files.
+        static let commands: [(command: String, expected: [String: UInt64])] = [
+            // An ACL is asked for each file, and the folder for two; SELinux' label once.
+            ("ls -l \"$M/many\"", ["opendir": 1, "readdirplus": 6, "releasedir": 1, "getxattr": 1003]),
+            ("ls -l \"$M/many\"", ["opendir": 1, "releasedir": 1, "getxattr": 1]),
+            ("find \"$M/many\" -size +1M", ["opendir": 1, "releasedir": 1]),
+            ("find \"$M/tree\"", ["opendir": 21, "readdirplus": 21, "readdir": 20, "releasedir": 21, "lookup": 21]),
+            ("find \"$M/tree\" -newer \"$M/many\"", ["opendir": 21, "releasedir": 21]),
+        ]
+
+        private static let many = "[os.close(os.open(p + f'/{n}', os.O_CREAT, 0o644)) for n in range(1000)]"
+
+        private static let prelude = """
+            import os, sys, time
+            p = sys.argv[1]
+            def make(path):
+                f = os.open(path, os.O_CREAT | os.O_WRONLY, 0o644); os.write(f, b'x' * 5000); os.close(f)
+            def read(path):
+                f = os.open(path, os.O_RDONLY); os.read(f, 10000); os.close(f)
+            def walk(path):
+                for entry in os.scandir(path): os.lstat(entry.path)
+            # The kernel drops what nobody uses: names, attributes, listings.
+            def forget():
+                settle()
+                with open('/proc/sys/vm/drop_caches', 'w') as f: f.write('2')
+            # A close is told to the daemon in the background.
+            def settle(): time.sleep(0.2)
+            """
+
+        /// What reaches the daemon between two questions, without what the kernel sends when it likes.
+        private func counted(_ domain: MountedDomain, _ script: String, seconds: Int = 60) async throws -> [String: UInt64] {
+            let before = try await domain.status().requests
+            try await domain.shell(script, seconds: seconds)
+            let after = try await domain.status().requests
+            let difference = after.map { ($0.key, $0.value - (before[$0.key] ?? 0)) }
+            return Dictionary(uniqueKeysWithValues: difference).filter {
+                $0.value > 0 && !["forget", "batch_forget", "interrupt"].contains($0.key)
+            }
+        }
+
+        /// In one process each, that tells when it is prepared and is told when to go on.
+        @Test(.timeLimit(.minutes(2))) func noOperationCostsARequestTooMany() async throws {
+            var options = MountedDomain.Options()
+            // Uploads look at the mount's files from below and stay out of this, but for their invalidations.
+            options.uploadDelay = "600s"
+            try await MountedDomain.with(options) { domain in
+                // The first request of a kind that is not served is answered so, and never sent again.
+                try await domain.shell("mkdir \"$M/first\"; echo a > \"$M/first/a\"; cat \"$M/first/a\"; ls -l \"$M/first\"")
+                for (number, row) in Self.rows.enumerated() {
+                    let program = """
+                        \(Self.prelude)
+                        os.mkdir(p); os.listdir(p)
+                        \(row.prepare)
+                        settle()
+                        open(sys.argv[2] + '/ready', 'w').close()
+                        while not os.path.exists(sys.argv[2] + '/go'): time.sleep(0.01)
+                        \(row.action)
+                        settle()
+                        open(sys.argv[2] + '/done', 'w').close()
+                        while not os.path.exists(sys.argv[2] + '/end'): time.sleep(0.01)
+                        """
+                    let folder = "\"$T/row \(number)\""
+                    try await domain.shell(
+                        """
+                        mkdir \(folder); cat > \(folder)/program <<'PYTHON'
+                        \(program)
+                        PYTHON
+                        python3 \(folder)/program "$M/row \(number)" \(folder) > \(folder)/out 2>&1 & disown
+                        within 20 '[ -e \(folder)/ready ]' || { cat \(folder)/out >&2; false; }
+                        """)
+                    let requests = try await counted(
+                        domain, "touch \(folder)/go; within 20 '[ -e \(folder)/done ]' || { cat \(folder)/out >&2; false; }")
+                    try await domain.shell("touch \(folder)/end")
+                    #expect(requests == row.expected, "\(row.testDescription)")
+                }
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func commandsThatLookAtManyFilesAskForFew() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = """
+                mkdir "$C/many"; for n in $(seq 1000); do echo $n > "$C/many/$n"; done
+                for n in $(seq 20); do mkdir -p "$C/tree/$n"; touch "$C/tree/$n/"{a,b,c}; done
+                """
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell("stat \"$M\" \"$M/many\" > /dev/null")
+                for (command, expected) in Self.commands {
+                    let requests = try await counted(domain, command + " > /dev/null; sleep 0.2")
+                    #expect(requests == expected, "\(command)")
+                }
+            }
+        }
+    }
+}
