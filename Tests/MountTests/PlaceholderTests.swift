@@ -85,5 +85,17 @@ extension MountSuites {
                 try await domain.expectProviderEqualsMount()
             }
         }
+
+        @Test(.timeLimit(.minutes(2))) func whoOpensFilesInOrderFindsTheNextOnesHere() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = "for n in $(seq 100 199); do head -c 4096 /dev/urandom > \"$C/$n\"; done"
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell("cat \"$M/150\" \"$M/120\" \"$M/180\" \"$M/110\" > \"$T/out\"; sleep 1")
+                #expect(try await domain.status().bytesFetched == 4 * 4096, "who opens here and there gets what he opens")
+                try await domain.shell("for n in $(seq 130 138); do cmp \"$M/$n\" \"$C/$n\"; done; sleep 1")
+                #expect(try await domain.status().bytesFetched >= 40 * 4096)
+                try await domain.shell("diff -r \"$M\" \"$C\" --exclude=.promisefs")
+            }
+        }
     }
 }
