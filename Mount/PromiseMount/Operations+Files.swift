@@ -114,8 +114,8 @@ func serveCopyRange(
     let from = FilePosition(node: NodeID(source), handle: sourceFile!.handle, offset: UInt64(sourceOffset))
     let to = FilePosition(node: NodeID(target), handle: targetFile!.handle, offset: UInt64(targetOffset))
     let reply = Reply(request!, .copyRange, from.node)
-    // The answer has 32 bits (struct fuse_write_out); less than asked for is a legal answer, and the caller goes on.
-    let limit = min(count, 1 << 30)
+    // Less than asked for is a legal answer, and the caller goes on: this thread serves others of its processor as well.
+    let limit = min(count, 64 << 20)
     reply.park(
         reply.filesystem.copyRange(from: from, to: to, count: limit, caller: Caller(request!)) { result in
             reply.finish(result) { request, copied in fuse_reply_write(request, copied) }
