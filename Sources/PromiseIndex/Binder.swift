@@ -12,20 +12,25 @@ private let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 struct Binder {
     private let statement: OpaquePointer
     private var scratch: UnsafeMutableRawBufferPointer
+    /// Every value goes there too; nil for a statement that changes nothing.
+    private let record: UnsafeMutablePointer<RecordBuffer>?
     private(set) var count: CInt = 0
 
-    init(_ statement: OpaquePointer, scratch: UnsafeMutableRawBufferPointer) {
+    init(_ statement: OpaquePointer, scratch: UnsafeMutableRawBufferPointer, record: UnsafeMutablePointer<RecordBuffer>?) {
         self.statement = statement
         self.scratch = scratch
+        self.record = record
     }
 
     mutating func integer(_ value: Int64) {
         count += 1
+        record?.pointee.integer(value)
         check(sqlite3_bind_int64(statement, count, value))
     }
 
     mutating func null() {
         count += 1
+        record?.pointee.addNull()
         check(sqlite3_bind_null(statement, count))
     }
 
@@ -33,6 +38,7 @@ struct Binder {
     mutating func bytes(_ value: [UInt8]) {
         count += 1
         value.withUnsafeBytes { buffer in
+            record?.pointee.add(buffer, tag: RecordBuffer.bytes)
             if buffer.isEmpty { return check(sqlite3_bind_zeroblob(statement, count, 0)) }
             if let copy = keep(buffer) {
                 check(sqlite3_bind_blob64(statement, count, copy, UInt64(buffer.count), nil))
@@ -46,6 +52,7 @@ struct Binder {
         count += 1
         var value = value
         value.withUTF8 { buffer in
+            record?.pointee.add(UnsafeRawBufferPointer(buffer), tag: RecordBuffer.text)
             if buffer.isEmpty { return check(sqlite3_bind_text(statement, count, "", 0, transient)) }
             let copy = keep(UnsafeRawBufferPointer(buffer))
             let start = copy ?? UnsafeRawPointer(buffer.baseAddress!)
