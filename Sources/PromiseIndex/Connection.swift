@@ -66,16 +66,9 @@ final class Connection {
     func run(
         _ sql: StaticString, recordingTo record: UnsafeMutablePointer<RecordBuffer>, binding bind: (inout Binder) -> Void
     ) throws(Failure) -> Int {
-        let position = try find(sql)
-        let slot = statements[position]
-        var number = slot.number
-        if slot.life != record.pointee.life {
-            number = record.pointee.define(UnsafeRawBufferPointer(start: sql.utf8Start, count: sql.utf8CodeUnitCount))
-            statements[position].number = number
-            statements[position].life = record.pointee.life
-        }
+        let slot = try number(sql, in: record)
         let mark = record.pointee.count
-        record.pointee.run(number, parameterCount: sqlite3_bind_parameter_count(slot.statement))
+        record.pointee.run(slot.number, parameterCount: sqlite3_bind_parameter_count(slot.statement))
         defer { sqlite3_reset(slot.statement) }
         bindAll(slot.statement, scratch, record, bind)
         do throws(Failure) {
@@ -87,6 +80,27 @@ final class Connection {
         let count = Int(sqlite3_changes(database))
         if count == 0 { record.pointee.takeBack(to: mark) }
         return count
+    }
+
+    /// Adds the statement to `record` and does not run it.
+    func note(
+        _ sql: StaticString, to record: UnsafeMutablePointer<RecordBuffer>, binding bind: (inout Binder) -> Void
+    ) throws(Failure) {
+        let slot = try number(sql, in: record)
+        record.pointee.run(slot.number, parameterCount: sqlite3_bind_parameter_count(slot.statement))
+        var binder = Binder(nil, scratch: scratch, record: record)
+        bind(&binder)
+    }
+
+    /// The statement, defined in the journal file that `record` goes to.
+    private func number(_ sql: StaticString, in record: UnsafeMutablePointer<RecordBuffer>) throws(Failure) -> StatementTable.Slot {
+        let position = try find(sql)
+        let slot = statements[position]
+        if slot.life == record.pointee.life { return slot }
+        let text = UnsafeRawBufferPointer(start: sql.utf8Start, count: sql.utf8CodeUnitCount)
+        statements[position].number = record.pointee.define(text)
+        statements[position].life = record.pointee.life
+        return statements[position]
     }
 
     @discardableResult

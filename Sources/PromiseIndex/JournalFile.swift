@@ -46,7 +46,9 @@ final class JournalFile: Sendable {
 
     private func fill(_ byteCount: Int) throws(SystemError) {
         let size = Int(try FileStatus.of(descriptor: descriptor.number, label: "index.journal.size").size)
-        let zeros = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
+        // Page by page: in one large write the kernel makes large folios, and then each small append costs it a look at every
+        // block of one (fs/buffer.c, ext4).
+        let zeros = UnsafeMutableRawBufferPointer.allocate(byteCount: 4096, alignment: 4096)
         defer { zeros.deallocate() }
         zeros.initializeMemory(as: UInt8.self, repeating: 0)
         var position = size

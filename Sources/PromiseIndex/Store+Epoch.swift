@@ -138,6 +138,7 @@ extension Store {
         precondition(isEpochOpen, "only an open transaction can be committed")
         do throws(Failure) {
             if let fault = FaultInjection.take("index.commit") { throw Failure(SystemError(errno: fault, label: "index.commit")) }
+            try flushNodes()
             try JournalMark.set(sequence, in: connection)
             try connection.run("COMMIT")
         } catch {
@@ -169,6 +170,7 @@ extension Store {
     func noticeLostEpoch() {
         guard isEpochOpen && connection.isInAutocommit else { return }
         isEpochOpen = false
+        dirtyNodes.removeAll()
         if openBodyCount > 0 { isBehind = true }
     }
 
@@ -179,6 +181,8 @@ extension Store {
             _ = try? connection.run("ROLLBACK")
         }
         isEpochOpen = false
+        // What was answered is in the journal.
+        dirtyNodes.removeAll()
         guard openBodyCount > 0 else { return }
         isBehind = true
         guard (try? restore()) != nil else { return }

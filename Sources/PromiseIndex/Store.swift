@@ -14,6 +14,9 @@ final class Store {
     /// What a place holds; nil: nothing, and that is known.
     var places: ClockCache<Place, Entry?>
 
+    /// Rows of the table `node` that have changed since SQLite saw them: see `Store+Nodes.swift`.
+    var dirtyNodes: [NodeID: DirtyNode] = [:]
+
     /// What a roll-back must restore besides the tables.
     struct Memory {
         var totals = Totals()
@@ -177,6 +180,13 @@ final class Store {
         if !hasBodyChanged { try beginChanging() }
         if isBodyDerived { return try connection.run(sql, binding: bind) }
         return try connection.run(sql, recordingTo: record, binding: bind)
+    }
+
+    /// As `change`, for a node's row that `dirtyNodes` brings into the table: the statement is only recorded.
+    func note(_ sql: StaticString, binding bind: (inout Binder) -> Void) throws(Failure) {
+        if !hasBodyChanged { try beginChanging() }
+        precondition(!isBodyDerived, "a derived body changes no node")
+        try connection.note(sql, to: record, binding: bind)
     }
 
     private func beginChanging() throws(Failure) {

@@ -81,6 +81,7 @@ extension Transaction {
             try setSetting("search.rebuild", "0")
             return true
         }
+        try store.flushNodes()
         let nodes = try connection.all("SELECT id FROM node WHERE id > ?1 ORDER BY id LIMIT 100", .unsigned(done)) { $0.node(0) }
         for node in nodes { try indexNames(of: node) }
         try setSetting("search.rebuild", nodes.last.map { "\($0)" })
