@@ -10,22 +10,30 @@ private let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 /// Bytes are copied to `scratch` and bound in place (SQLITE_STATIC) while there is room, which saves SQLite a malloc for
 /// each; so the statement must be stepped to its end, or for the last time, before the scratch is used again.
 struct Binder {
-    private let statement: OpaquePointer
+    /// Nil: the values are only recorded.
+    private let statement: OpaquePointer?
     private var scratch: UnsafeMutableRawBufferPointer
+    /// Every value goes there too; nil for a statement that changes nothing.
+    private let record: UnsafeMutablePointer<RecordBuffer>?
     private(set) var count: CInt = 0
 
-    init(_ statement: OpaquePointer, scratch: UnsafeMutableRawBufferPointer) {
+    init(_ statement: OpaquePointer?, scratch: UnsafeMutableRawBufferPointer, record: UnsafeMutablePointer<RecordBuffer>?) {
         self.statement = statement
         self.scratch = scratch
+        self.record = record
     }
 
     mutating func integer(_ value: Int64) {
         count += 1
+        record?.pointee.integer(value)
+        guard let statement else { return }
         check(sqlite3_bind_int64(statement, count, value))
     }
 
     mutating func null() {
         count += 1
+        record?.pointee.addNull()
+        guard let statement else { return }
         check(sqlite3_bind_null(statement, count))
     }
 
@@ -33,6 +41,8 @@ struct Binder {
     mutating func bytes(_ value: [UInt8]) {
         count += 1
         value.withUnsafeBytes { buffer in
+            record?.pointee.add(buffer, tag: RecordBuffer.bytes)
+            guard let statement else { return }
             if buffer.isEmpty { return check(sqlite3_bind_zeroblob(statement, count, 0)) }
             if let copy = keep(buffer) {
                 check(sqlite3_bind_blob64(statement, count, copy, UInt64(buffer.count), nil))
@@ -46,6 +56,8 @@ struct Binder {
         count += 1
         var value = value
         value.withUTF8 { buffer in
+            record?.pointee.add(UnsafeRawBufferPointer(buffer), tag: RecordBuffer.text)
+            guard let statement else { return }
             if buffer.isEmpty { return check(sqlite3_bind_text(statement, count, "", 0, transient)) }
             let copy = keep(UnsafeRawBufferPointer(buffer))
             let start = copy ?? UnsafeRawPointer(buffer.baseAddress!)

@@ -57,9 +57,50 @@ final class Connection {
     func run(_ sql: StaticString, binding bind: (inout Binder) -> Void) throws(Failure) -> Int {
         let statement = try prepared(sql)
         defer { sqlite3_reset(statement) }
-        bindAll(statement, scratch, bind)
+        bindAll(statement, scratch, nil, bind)
         while try step(statement, sql) {}
         return Int(sqlite3_changes(database))
+    }
+
+    /// As `run`, and adds the statement to `record` unless it fails or changes nothing.
+    func run(
+        _ sql: StaticString, recordingTo record: UnsafeMutablePointer<RecordBuffer>, binding bind: (inout Binder) -> Void
+    ) throws(Failure) -> Int {
+        let slot = try number(sql, in: record)
+        let mark = record.pointee.count
+        record.pointee.run(slot.number, parameterCount: sqlite3_bind_parameter_count(slot.statement))
+        defer { sqlite3_reset(slot.statement) }
+        bindAll(slot.statement, scratch, record, bind)
+        do throws(Failure) {
+            while try step(slot.statement, sql) {}
+        } catch {
+            record.pointee.takeBack(to: mark)
+            throw error
+        }
+        let count = Int(sqlite3_changes(database))
+        if count == 0 { record.pointee.takeBack(to: mark) }
+        return count
+    }
+
+    /// Adds the statement to `record` and does not run it.
+    func note(
+        _ sql: StaticString, to record: UnsafeMutablePointer<RecordBuffer>, binding bind: (inout Binder) -> Void
+    ) throws(Failure) {
+        let slot = try number(sql, in: record)
+        record.pointee.run(slot.number, parameterCount: sqlite3_bind_parameter_count(slot.statement))
+        var binder = Binder(nil, scratch: scratch, record: record)
+        bind(&binder)
+    }
+
+    /// The statement, defined in the journal file that `record` goes to.
+    private func number(_ sql: StaticString, in record: UnsafeMutablePointer<RecordBuffer>) throws(Failure) -> StatementTable.Slot {
+        let position = try find(sql)
+        let slot = statements[position]
+        if slot.life == record.pointee.life { return slot }
+        let text = UnsafeRawBufferPointer(start: sql.utf8Start, count: sql.utf8CodeUnitCount)
+        statements[position].number = record.pointee.define(text)
+        statements[position].life = record.pointee.life
+        return statements[position]
     }
 
     @discardableResult
@@ -73,7 +114,7 @@ final class Connection {
     ) throws(Failure) -> Value? {
         let statement = try prepared(sql)
         defer { sqlite3_reset(statement) }
-        bindAll(statement, scratch, bind)
+        bindAll(statement, scratch, nil, bind)
         return try step(statement, sql) ? read(Row(statement: statement)) : nil
     }
 
@@ -100,17 +141,28 @@ final class Connection {
         let statement = try prepared(sql)
         defer { sqlite3_reset(statement) }
         // `body` may run other statements, so nothing of this one lies in the scratch.
-        bindAll(statement, UnsafeMutableRawBufferPointer(start: nil, count: 0)) { $0.all(values) }
+        bindAll(statement, UnsafeMutableRawBufferPointer(start: nil, count: 0), nil) { $0.all(values) }
         while try step(statement, sql) {
             guard body(Row(statement: statement)) else { return }
         }
     }
 
-    private func bindAll(_ statement: OpaquePointer, _ scratch: UnsafeMutableRawBufferPointer, _ bind: (inout Binder) -> Void) {
-        var binder = Binder(statement, scratch: scratch)
+    private func bindAll(
+        _ statement: OpaquePointer, _ scratch: UnsafeMutableRawBufferPointer, _ record: UnsafeMutablePointer<RecordBuffer>?,
+        _ bind: (inout Binder) -> Void
+    ) {
+        var binder = Binder(statement, scratch: scratch, record: record)
         bind(&binder)
         assert(
             binder.count == sqlite3_bind_parameter_count(statement), "every parameter is bound, not \(binder.count) of them")
+    }
+
+    /// Pages written to the log since the connection was opened.
+    var writtenPageCount: Int {
+        var count: CInt = 0
+        var unused: CInt = 0
+        sqlite3_db_status(database, SQLITE_DBSTATUS_CACHE_WRITE, &count, &unused, 0)
+        return Int(count)
     }
 
     /// Copies what is committed into the database file; never waits for a reader or a writer (SQLITE_CHECKPOINT_PASSIVE)
@@ -127,8 +179,11 @@ final class Connection {
 
     // Below: one statement.
 
-    private func prepared(_ sql: StaticString) throws(Failure) -> OpaquePointer {
-        if let statement = statements.find(sql.utf8Start) { return statement }
+    private func prepared(_ sql: StaticString) throws(Failure) -> OpaquePointer { statements[try find(sql)].statement }
+
+    /// The position of a statement in the table.
+    private func find(_ sql: StaticString) throws(Failure) -> Int {
+        if let position = statements.find(sql.utf8Start) { return position }
         precondition(database != nil, "a closed connection runs no statement")
         var statement: OpaquePointer?
         let code = sql.utf8Start.withMemoryRebound(to: CChar.self, capacity: sql.utf8CodeUnitCount + 1) { text in
@@ -137,8 +192,7 @@ final class Connection {
         }
         precondition(code != SQLITE_ERROR, "SQL of this program is correct: \(sql): \(String(cString: sqlite3_errmsg(database)))")
         guard code == SQLITE_OK, let statement else { throw failure(code, during: sql) }
-        statements.insert(sql.utf8Start, statement)
-        return statement
+        return statements.insert(sql.utf8Start, statement)
     }
 
     private func step(_ statement: OpaquePointer, _ sql: StaticString) throws(Failure) -> Bool {
@@ -149,7 +203,7 @@ final class Connection {
     }
 
     /// What a result code means; remembers it as `problem` unless it is a broken constraint.
-    private func failure(_ code: CInt, during sql: StaticString) -> Failure {
+    func failure(_ code: CInt, during sql: StaticString) -> Failure {
         let text = "\(sql)"
         let words = text.split(separator: " ", maxSplits: 3).prefix(3).joined(separator: " ")
         let message = database.map { String(cString: sqlite3_errmsg($0)) } ?? "out of memory"

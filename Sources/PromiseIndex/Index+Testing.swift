@@ -5,7 +5,7 @@ package import PromiseCore
 extension Index {
     /// Makes the database refuse to grow beyond its present size, or lifts that; for tests of a full disk.
     package func setFull(_ isFull: Bool) throws(Failure) {
-        try queue.withStore { store throws(Failure) in
+        try store.withStore { store throws(Failure) in
             if isFull {
                 _ = try store.connection.first("PRAGMA max_page_count = 1") { $0.integer(0) }
             } else {
@@ -16,7 +16,7 @@ extension Index {
 
     /// How many transactions were committed since the index was opened.
     package func commitCount() throws(Failure) -> Int {
-        try queue.withStore { store throws(Failure) in store.commitCount }
+        try store.withStore { store throws(Failure) in store.commitCount }
     }
 
     /// Runs a statement as another program would, through a connection that knows nothing of this index.

@@ -1,38 +1,63 @@
 package import PromiseCore
 package import PromiseSystem
 
-import Synchronization
-
-/// The index of one domain: SQLite in WAL mode, one writer, a bounded cache of nodes and entries in memory.
+/// The index of one domain: SQLite in WAL mode behind a journal, one writer, a bounded cache of nodes and entries in memory.
 ///
-/// Thread-safe. `write` commits before it returns and shares its commit with writers that wait at the same moment.
-/// Reads see every committed and at most some about-to-be-committed changes. A `read` or `write` inside another one
-/// traps. Every call blocks for as long as others hold the lock: a mount's thread may, the cooperative pool must not.
+/// Thread-safe. When `write` returns, what it changed survives the end of this process: its statements are in the journal,
+/// and SQLite commits those of many writes together later. A `read` or `write` inside another one traps. Every call blocks
+/// for as long as others hold the lock: a mount's thread may, the cooperative pool must not.
 package final class Index: Sendable {
     /// Internal for `Index+Testing.swift`.
-    let queue: CommitQueue
+    let store: StoreLock
     private let log: Log
     private let path: [UInt8]
     private let reserve: Reserve
-    private let writeCount = Atomic<Int>(0)
-    private let checkpointDue = Monitor((isDue: false, isClosed: false))
 
-    /// Writes between two checkpoints: about 16 MiB of log.
-    private static let writesPerCheckpoint = 512
+    /// What the background thread waits for.
+    private struct Work {
+        var isCheckpointDue = false
+        /// A transaction is open.
+        var isEpochOpen = false
+        /// A journal file waits for a sync of SQLite's log.
+        var isFileWaiting = false
+        var isClosed = false
+    }
+    private let work = Monitor(Work())
+    /// Held by whoever syncs. Before the store's lock.
+    private let syncing = Monitor(())
+
+    /// How long the background thread lets a transaction be open.
+    private static let epochAgeMax = Duration.seconds(1)
 
     /// How many rows the change feed keeps.
     package static let changeCountMax = 1_000_000
 
-    /// Opens or creates `path` (bytes), migrates the schema, makes the root folder node.
+    /// Opens or creates `path` (bytes), brings what a crash left in the journal into the database, migrates the schema, makes
+    /// the root folder node.
     ///
-    /// Keeps up to `cacheCountMax` nodes and as many entries in memory. Throws `.corrupted` for a file that is no database,
-    /// `.invalid` for one of a newer version, `.busy` when another process holds it, `.storeFull`, `.inputOutput`.
-    package init(path: [UInt8], cacheCountMax: Int = 100_000, clock: any TimeSource = SystemClock()) throws(Failure) {
-        let migration = try Schema.migrate(path: path)
+    /// Keeps up to `cacheCountMax` nodes and as many entries in memory. Throws `.corrupted` for a file that is no database, and
+    /// for a journal that does not fit it; `.invalid` for one of a newer version, `.busy` when another process holds it,
+    /// `.storeFull`, `.inputOutput`. Opening it again then finds everything as it was.
+    package init(
+        path: [UInt8], cacheCountMax: Int = 100_000, journalByteCount: Int = Journal.fileByteCount,
+        clock: any TimeSource = SystemClock()
+    ) throws(Failure) {
+        let journal = try Journal(path: path, byteCount: journalByteCount)
+        let reserve = Reserve(path: path + Array("-reserve".utf8))
+        let migration = try Schema.migrate(path: path) { () throws(Failure) in
+            do throws(Failure) {
+                try journal.recover(path: path)
+            } catch {
+                guard error.code == .storeFull, reserve.release() else { throw error }
+                try journal.recover(path: path)
+            }
+        }
         self.path = path
-        queue = CommitQueue(try Store(path: path, cacheCountMax: cacheCountMax, now: clock.now()))
+        self.reserve = reserve
         log = try Log(path: path)
-        reserve = Reserve(path: path + Array("-reserve".utf8))
+        store = StoreLock(
+            try Store(path: path, cacheCountMax: cacheCountMax, journal: journal, log: log, now: clock.now()))
+        reserve.refill()
         try migration.close()
     }
 
@@ -42,29 +67,38 @@ package final class Index: Sendable {
     // Not specialized: the optimizer of Swift 6.3.1 crashes on it (a closure that borrows a noncopyable value and throws).
     @inline(never) @_semantics("optimize.sil.specialize.generic.never")
     package func read<Value>(_ body: (borrowing Transaction) throws(Failure) -> Value) throws(Failure) -> Value {
-        defer { queue.endRead() }
-        return try body(Transaction(store: try queue.beginRead()))
+        defer { store.endRead() }
+        return try body(Transaction(store: try store.beginRead()))
     }
 
-    /// Runs `body` in a transaction; all or nothing. When it throws, nothing has changed. Committed when this returns, so
-    /// that it survives the end of this process; `synchronize` makes it survive a power cut.
+    /// Runs `body` in a transaction; all or nothing. When it throws, nothing has changed. When it returns, its changes survive
+    /// the end of this process; `synchronize` makes them survive a power cut.
     ///
-    /// A failure of the storage undoes the body even when the body catches it. When the shared commit fails every writer
-    /// that took part gets that failure, and the index goes on.
+    /// A failure of the storage undoes the body even when the body catches it. Undoing a body that had changed something
+    /// costs more than the body, as those before it may have to be replayed.
+    package func write<Value>(_ body: (borrowing Transaction) throws(Failure) -> Value) throws(Failure) -> Value {
+        try write(derived: false, body)
+    }
+
+    /// What a `derived` body changes can be made again from the rest: it is lost when the process ends before SQLite commits.
     // Not specialized: see `read`.
     @inline(never) @_semantics("optimize.sil.specialize.generic.never")
-    package func write<Value>(_ body: (borrowing Transaction) throws(Failure) -> Value) throws(Failure) -> Value {
-        defer { queue.unlock() }
-        let store = try queue.beginWrite()
+    private func write<Value>(
+        derived: Bool, _ body: (borrowing Transaction) throws(Failure) -> Value
+    ) throws(Failure) -> Value {
+        defer {
+            tell(store.takeNotes())
+            store.unlock()
+        }
+        let state = try store.beginWrite(derived: derived)
         let value: Value
         do throws(Failure) {
-            value = try body(Transaction(store: store))
+            value = try body(Transaction(store: state))
         } catch {
-            try queue.endWrite(error)
+            try store.endWrite(error)
             preconditionFailure("a write that failed throws")
         }
-        try queue.endWrite(nil)
-        noteWrite()
+        try store.endWrite(nil)
         return value
     }
 
@@ -75,31 +109,93 @@ package final class Index: Sendable {
             return try write(body)
         } catch {
             guard error.code == .storeFull, reserve.release() else { throw error }
+            try store.withFacts { $0.commitFailure = nil }
             // A checkpoint lets the log be used from its start again, and then the reserve can be filled again.
-            defer { checkpointDue.update { $0.isDue = true } }
+            defer { work.update { $0.isCheckpointDue = true } }
             return try write(body)
         }
     }
 
-    private func noteWrite() {
-        let count = writeCount.wrappingAdd(1, ordering: .relaxed).newValue
-        if count % Index.writesPerCheckpoint == 0 || count % 16 == 0 && !reserve.isFull {
-            checkpointDue.update { $0.isDue = true }
+    // The background thread.
+
+    private func tell(_ notes: Store.Notes) {
+        if notes.isEmpty { return }
+        let isCheckpointDue = notes.contains(.checkpoint) || !reserve.isFull
+        work.update { work in
+            if isCheckpointDue { work.isCheckpointDue = true }
+            if notes.contains(.epoch) { work.isEpochOpen = true }
+            if notes.contains(.waitingFile) { work.isFileWaiting = true }
         }
     }
 
-    /// Sleeps until the log is worth a checkpoint; false when the index was closed.
+    /// Sleeps until the log is worth a checkpoint; false when the index was closed. Meanwhile it commits what has been open
+    /// for a second, and syncs SQLite's log where the journal waits for that. Nothing wakes it while nothing is written.
     package func waitUntilCheckpointIsDue() -> Bool {
-        checkpointDue.wait { state in
-            if state.isClosed { return false }
-            guard state.isDue else { return nil }
-            state.isDue = false
-            return true
-        } ?? false
+        while true {
+            let duty = work.wait { work -> Duty? in
+                if work.isClosed { return .end }
+                if work.isCheckpointDue {
+                    work.isCheckpointDue = false
+                    return .checkpoint
+                }
+                if work.isFileWaiting {
+                    work.isFileWaiting = false
+                    return .freeFiles
+                }
+                return work.isEpochOpen ? .age : nil
+            }
+            switch duty {
+            case .end, nil: return false
+            case .checkpoint: return true
+            case .freeFiles: freeJournalFiles()
+            case .age: commitWhenOld()
+            }
+        }
     }
 
-    /// Makes everything committed survive a power cut: fsync of the write-ahead log. Does not hold up mutations.
-    package func synchronize() throws(Failure) { try log.synchronize() }
+    private enum Duty { case end, checkpoint, freeFiles, age }
+
+    private func commitWhenOld() {
+        let isUrgent = work.wait(timeout: Index.epochAgeMax) { work in
+            work.isClosed || work.isCheckpointDue || work.isFileWaiting ? true : nil
+        }
+        if isUrgent == true { return }
+        work.update { $0.isEpochOpen = false }
+        // Nothing is lost when it fails: the journal has it, and the next write tells of an open transaction again.
+        _ = try? store.withStore { _ in }
+    }
+
+    /// Nothing is lost when it fails: whoever needs a free file syncs again.
+    private func freeJournalFiles() {
+        guard let plan = try? store.withFacts({ $0.planSync() }), (try? log.synchronize()) != nil else { return }
+        _ = try? store.withFacts { $0.noteLogSync(plan) }
+    }
+
+    /// Makes everything that has been answered survive a power cut: fdatasync of the journal, if there is anything new in
+    /// it. Does not hold up mutations.
+    package func synchronize() throws(Failure) {
+        // One after the other: the second finds its work done, and a failure of the disk is reported only once.
+        try syncing.withLock { _ throws(Failure) in
+            let plan = try store.withFacts { $0.planSync() }
+            do throws(SystemError) {
+                for file in plan.files { try file.synchronize() }
+            } catch {
+                try synchronizeWithoutJournal()
+            }
+            if plan.isLogNeeded { try log.synchronize() }
+            try log.synchronizeFolder(isChanged: plan.isFolderNeeded)
+            try store.withFacts { $0.noteSync(plan, isLogSynced: plan.isLogNeeded) }
+        }
+    }
+
+    /// After a failing fsync the kernel may have dropped what it could not write, and the file is not to be trusted.
+    private func synchronizeWithoutJournal() throws(Failure) {
+        try store.withStore { store throws(Failure) in
+            try log.synchronize()
+            store.noteLogSync(store.planSync())
+            store.replaceFile()
+        }
+    }
 
     /// Prunes the change feed, brings the search of names up to date and moves the log into the database file; called now
     /// and then by a background thread, never by a mount request. Mutations go on meanwhile.
@@ -108,19 +204,34 @@ package final class Index: Sendable {
     /// With a feed of another length, for tests.
     package func checkpoint(keepingChanges count: Int) throws(Failure) {
         precondition(count > 0, "the feed keeps its last row, which carries the sequence across restarts")
-        // In small pieces, because each holds the lock.
-        while try write({ transaction throws(Failure) in try transaction.pruneChanges(keeping: count) }) {}
-        while try write({ transaction throws(Failure) in try transaction.indexSomeNames() }) {}
-        try log.checkpoint { copy throws(Failure) in
-            try queue.withStore { _ throws(Failure) in try copy() }
+        try repeatGently { () throws(Failure) in
+            try write(derived: true) { transaction throws(Failure) in try transaction.pruneChanges(keeping: count) }
         }
+        try repeatGently { () throws(Failure) in
+            try write(derived: true) { transaction throws(Failure) in try transaction.indexSomeNames() }
+        }
+        let plan = try store.withStore { store throws(Failure) in store.planSync() }
+        let isComplete = try log.checkpoint { copy throws(Failure) in
+            try store.withStore { _ throws(Failure) in try copy() }
+        }
+        if isComplete { try store.withFacts { $0.noteLogSync(plan) } }
         reserve.refill()
+    }
+
+    /// Calls `piece` until it returns false. Each piece holds the lock, which is not given to who waits longest: others get
+    /// as much time in between as the piece took.
+    private func repeatGently(_ piece: () throws(Failure) -> Bool) throws(Failure) {
+        while true {
+            let start = monotonicTime()
+            guard try piece() else { return }
+            pause(nanoseconds: store.isWanted ? monotonicTime() - start : 0)
+        }
     }
 
     /// Gives the log's room on the disk back as well. Holds up mutations for a moment; for somebody who asked for room.
     package func shrink() throws(Failure) {
         try checkpoint()
-        try queue.withStore { store throws(Failure) in _ = try store.connection.checkpoint(truncating: true) }
+        try store.withStore { store throws(Failure) in _ = try store.connection.checkpoint(truncating: true) }
     }
 
     /// Checks schema, SQLite's integrity_check, and every invariant between tables; returns a sentence for each violation.
@@ -128,7 +239,7 @@ package final class Index: Sendable {
     /// At most 1,000 of them. Reads one committed moment through a connection of its own, and compares the caches with
     /// the tables under the lock: seconds for a million nodes.
     package func verify() throws(Failure) -> [String] {
-        var problems = try queue.withStore { store throws(Failure) in try store.verifyMemory() }
+        var problems = try store.withStore { store throws(Failure) in try store.verifyMemory() }
         // The lock is free again: what follows takes long and sees one snapshot.
         let connection = try Connection(path: path)
         defer { connection.close() }
@@ -140,9 +251,11 @@ package final class Index: Sendable {
     /// Closes the database cleanly (checkpoint and truncate the log). Later calls fail with `.inputOutput`; more than one
     /// `close` is fine.
     package func close() {
-        checkpointDue.update { $0.isClosed = true }
-        log.close()
+        work.update { $0.isClosed = true }
         // What a failing checkpoint leaves in the log is read again when the index is opened.
-        queue.close { connection in _ = try? connection.checkpoint(truncating: true) }
+        store.close { connection in
+            log.close()
+            return (try? connection.checkpoint(truncating: true)) == true
+        }
     }
 }

@@ -43,30 +43,35 @@ final class Log: Sendable {
         return slash == 0 ? [0x2F] : Array(path[..<slash])
     }
 
-    /// fdatasync(2) of the log, and the first time fsync(2) of the folder that holds it.
+    /// fdatasync(2) of the log: what was committed before survives a power cut.
     ///
     /// The log may be opened and closed by hand: SQLite holds no POSIX lock on it. The database file may not, as closing
     /// any descriptor of it would drop SQLite's locks (sqlite.org/howtocorrupt.html, 2.2).
     func synchronize() throws(Failure) {
-        let state = try files.withLock { files throws(Failure) in
+        let log = try files.withLock { files throws(Failure) in
             if files.isClosed { throw Failure(.inputOutput, "the index is closed") }
             if files.log == nil { files.log = try openLog() }
-            return files
+            return files.log
         }
         do throws(SystemError) {
-            if let log = state.log {
-                try PromiseSystem.synchronize(log.descriptor.number, dataOnly: true, label: "index.log.fsync")
-            }
-            if !state.isFolderDurable {
-                let folder = try Descriptor.open(folderPath, flags: O_RDONLY | O_DIRECTORY, label: "index.folder.open")
-                try PromiseSystem.synchronize(folder.number, dataOnly: false, label: "index.folder.fsync")
-                files.withLock { $0.isFolderDurable = true }
-            }
+            if let log { try PromiseSystem.synchronize(log.descriptor.number, dataOnly: true, label: "index.log.fsync") }
         } catch {
             throw Failure(error)
         }
         // Without a log everything is in the database file, and a checkpoint is how SQLite is asked to sync that.
-        if state.log == nil { _ = try copy() }
+        if log == nil { _ = try copy() }
+    }
+
+    /// fsync(2) of the folder that holds the files, the first time and when there is a new one.
+    func synchronizeFolder(isChanged: Bool) throws(Failure) {
+        if !isChanged, files.withLock({ $0.isFolderDurable }) { return }
+        do throws(SystemError) {
+            let folder = try Descriptor.open(folderPath, flags: O_RDONLY | O_DIRECTORY, label: "index.folder.open")
+            try PromiseSystem.synchronize(folder.number, dataOnly: false, label: "index.folder.fsync")
+        } catch {
+            throw Failure(error)
+        }
+        files.withLock { $0.isFolderDurable = true }
     }
 
     /// Nil when there is none.
@@ -79,14 +84,16 @@ final class Log: Sendable {
         }
     }
 
-    /// Copies the log into the database file. `whileAlone` runs its argument while no mutation runs.
-    func checkpoint(whileAlone: (() throws(Failure) -> Void) throws(Failure) -> Void) throws(Failure) {
+    /// Copies the log into the database file, and syncs both. `whileAlone` runs its argument while no mutation runs. False
+    /// when something was left.
+    func checkpoint(whileAlone: (() throws(Failure) -> Void) throws(Failure) -> Void) throws(Failure) -> Bool {
         // Each pass leaves only what was committed during the one before.
         for _ in 0..<3 {
-            if try copy() { return }
+            if try copy() { return true }
         }
-        guard let size = try? FileStatus.of(logPath, label: "index.log.size").size, size > Log.byteCountMax else { return }
+        guard let size = try? FileStatus.of(logPath, label: "index.log.size").size, size > Log.byteCountMax else { return false }
         try whileAlone { () throws(Failure) in _ = try copy() }
+        return false
     }
 
     private func copy() throws(Failure) -> Bool {

@@ -23,8 +23,9 @@ enum Schema {
         }
     }
 
-    /// Opens or creates the database in WAL mode and brings it to the newest schema.
-    static func migrate(path: [UInt8]) throws(Failure) -> Migration {
+    /// Opens or creates the database in WAL mode and brings it to the newest schema. `prepare` runs before anything is
+    /// changed, and not on a database of a newer version.
+    static func migrate(path: [UInt8], preparedBy prepare: () throws(Failure) -> Void) throws(Failure) -> Migration {
         do {
             var configuration = Configuration()
             configuration.journalMode = .wal
@@ -38,6 +39,7 @@ enum Schema {
                     .invalid,
                     "the index \(escapedForDisplay(path)) was made by a newer version of this program; use that version")
             }
+            try prepare()
             try migrator.migrate(database)
             return Migration(database: database)
         } catch let failure as Failure {

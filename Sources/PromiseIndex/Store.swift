@@ -4,15 +4,18 @@ import PromiseSystem
 import Glibc
 
 /// Everything behind the one lock: the connection, the caches, the totals, the numbers not given out yet, and the state
-/// of the open transaction. `CommitQueue` owns the lock; nothing here takes one.
+/// of the open transaction. `StoreLock` owns the lock; nothing here takes one.
 ///
-/// A *body* is one caller's closure. A *batch* is a transaction of SQLite's, shared by the bodies that wait at the same
-/// time. A body begins to change things lazily, so that one that only looks costs no transaction.
+/// A *body* is one caller's closure. An *epoch* is a transaction of SQLite's that many bodies share. A body begins to
+/// change things lazily, so that one that only looks costs no transaction.
 final class Store {
     let connection: Connection
     var nodes: ClockCache<NodeID, Node>
     /// What a place holds; nil: nothing, and that is known.
     var places: ClockCache<Place, Entry?>
+
+    /// Rows of the table `node` that have changed since SQLite saw them: see `Store+Nodes.swift`.
+    var dirtyNodes: [NodeID: DirtyNode] = [:]
 
     /// What a roll-back must restore besides the tables.
     struct Memory {
@@ -27,15 +30,39 @@ final class Store {
     private var nextEntry: Int64 = 0
     private var nextChange: Int64 = 0
 
-    private(set) var isBatchOpen = false
-    private(set) var bodyCount = 0
-    /// Since the database was opened. Smaller than the number of writes when they share commits.
-    private(set) var commitCount = 0
-    private var memoryBeforeBatch = Memory()
+    // The epoch: a transaction of SQLite's that is open over many bodies. See `Store+Epoch.swift`.
+
+    let journal: Journal
+    let log: Log
+    /// The record of the body that runs. A pointer, as `Binder` writes to it.
+    let record: UnsafeMutablePointer<RecordBuffer>
+    var isEpochOpen = false
+    /// Bodies in the open transaction that no record stands for.
+    var derivedBodyCount = 0
+    /// Answered bodies are missing in SQLite's state: nothing goes on before they have been replayed.
+    var isBehind = false
+    /// Of the last answered body.
+    var sequence: UInt64 = 0
+    /// Of the last body that SQLite has committed.
+    var committedSequence: UInt64 = 0
+    /// Counts the commits that no record stands for; `synchronize` must sync SQLite's log for them. 1: what was there
+    /// before the index was opened.
+    var unrecordedCount = 1
+    var syncedUnrecordedCount = 0
+    /// When a commit failed last (CLOCK_MONOTONIC), and how; nil after one that did not.
+    var commitFailure: (failure: Failure, time: Int64)?
+    /// When no journal file could be begun, last (CLOCK_MONOTONIC).
+    var fileFailureTime: Int64 = .min / 2
+    /// What the background thread is to be told of.
+    var notes: Notes = []
+    /// Since the database was opened. Smaller than the number of writes.
+    var commitCount = 0
+    /// Of `Connection.writtenPageCount`, at the last commit that asked for a checkpoint.
+    var checkpointedPageCount = 0
 
     private var isBodyWriting = false
-    private var hasBodyChanged = false
-    private var hasSavepoint = false
+    private var isBodyDerived = false
+    private(set) var hasBodyChanged = false
     private var memoryBeforeBody = Memory()
     private var touchedNodes: [NodeID] = []
     private var touchedPlaces: [Place] = []
@@ -43,14 +70,30 @@ final class Store {
     /// How many numbers one row of `setting` reserves at a time; as many are lost when the process ends.
     static let reservationCount = 4096
 
-    init(path: [UInt8], cacheCountMax: Int, now: Timestamp) throws(Failure) {
+    /// `journal` has been recovered from, and nothing was written to it yet.
+    init(path: [UInt8], cacheCountMax: Int, journal: Journal, log: Log, now: Timestamp) throws(Failure) {
         connection = try Connection(path: path)
+        self.journal = journal
+        self.log = log
+        record = .allocate(capacity: 1)
+        record.initialize(to: RecordBuffer(countMax: journal.recordCountMax))
         nodes = ClockCache(countMax: cacheCountMax)
         places = ClockCache(countMax: cacheCountMax)
         try configure()
         try loadNumbers()
         try makeRoot(now: now)
         memory.totals = try Totals(from: connection)
+        let mark = try JournalMark.take(from: connection)
+        sequence = mark.sequence
+        committedSequence = mark.sequence
+        journal.takeStock(of: mark.identity)
+        changeFile()
+    }
+
+    deinit {
+        record.pointee.free()
+        record.deinitialize(count: 1)
+        record.deallocate()
     }
 
     private func configure() throws(Failure) {
@@ -135,20 +178,21 @@ final class Store {
     @discardableResult
     func change(_ sql: StaticString, binding bind: (inout Binder) -> Void) throws(Failure) -> Int {
         if !hasBodyChanged { try beginChanging() }
-        return try connection.run(sql, binding: bind)
+        if isBodyDerived { return try connection.run(sql, binding: bind) }
+        return try connection.run(sql, recordingTo: record, binding: bind)
+    }
+
+    /// As `change`, for a node's row that `dirtyNodes` brings into the table: the statement is only recorded.
+    func note(_ sql: StaticString, binding bind: (inout Binder) -> Void) throws(Failure) {
+        if !hasBodyChanged { try beginChanging() }
+        precondition(!isBodyDerived, "a derived body changes no node")
+        try connection.note(sql, to: record, binding: bind)
     }
 
     private func beginChanging() throws(Failure) {
         precondition(isBodyWriting, "a read changes nothing: use write")
-        if isBatchOpen {
-            // What others did in this transaction must outlive this body's failure.
-            try connection.run("SAVEPOINT body")
-            hasSavepoint = true
-        } else {
-            try connection.run("BEGIN IMMEDIATE")
-            isBatchOpen = true
-            memoryBeforeBatch = memory
-        }
+        try checkRoom()
+        if !isEpochOpen { try beginEpoch() }
         memoryBeforeBody = memory
         hasBodyChanged = true
     }
@@ -159,86 +203,50 @@ final class Store {
 
     // A body's life.
 
-    func beginBody(writing: Bool) {
+    /// What a `derived` body changes can be made again from the rest, and is lost with an epoch.
+    func beginBody(writing: Bool, derived: Bool = false) {
         isBodyWriting = writing
+        isBodyDerived = derived
         hasBodyChanged = false
-        hasSavepoint = false
+        if writing { record.pointee.begin() }
         if !touchedNodes.isEmpty { touchedNodes.removeAll(keepingCapacity: touchedNodes.capacity <= 1024) }
         if !touchedPlaces.isEmpty { touchedPlaces.removeAll(keepingCapacity: touchedPlaces.capacity <= 1024) }
         connection.problem = nil
     }
 
-    /// What became of the batch at the end of a body.
-    enum BodyOutcome {
-        /// The body's changes, if any, are part of the open batch.
-        case kept
-        /// The body's changes are undone.
-        case undone
-        /// SQLite gave up the whole transaction: everybody's changes are undone.
-        case batchLost(Failure)
+    /// Ends a body that itself says whether it `succeeded`. Returns when its changes survive the end of this process; throws
+    /// when nothing of them is left. A storage failure that the body swallowed undoes it too.
+    func endBody(succeeded: Bool) throws(Failure) {
+        defer { isBodyWriting = false }
+        noticeLostEpoch()
+        guard hasBodyChanged else {
+            if let problem = connection.problem { throw problem }
+            return
+        }
+        if succeeded, connection.problem == nil {
+            if isBodyEmpty { return closeEmptyEpoch() }
+            do throws(Failure) {
+                return isBodyDerived ? keepDerivedBody() : try keepBody()
+            } catch {
+                undoBody()
+                throw error
+            }
+        }
+        let problem = connection.problem
+        undoBody()
+        if let problem { throw problem }
     }
 
-    /// Ends a body; `succeeded` is what the body itself says. A storage failure that the body swallowed undoes it too.
-    func endBody(succeeded: Bool) -> BodyOutcome {
-        defer { isBodyWriting = false }
-        if isBatchOpen && connection.isInAutocommit {
-            let failure = connection.problem ?? Failure(.inputOutput, "the index gave up a transaction")
-            abandonBatch()
-            return .batchLost(failure)
-        }
-        let isGood = succeeded && connection.problem == nil
-        guard hasBodyChanged else { return isGood ? .kept : .undone }
-        bodyCount += 1
-        do throws(Failure) {
-            if isGood {
-                if hasSavepoint { try connection.run("RELEASE body") }
-                return .kept
-            }
-            if hasSavepoint {
-                try connection.run("ROLLBACK TO body")
-                try connection.run("RELEASE body")
-            } else {
-                // The body is alone in its transaction.
-                try connection.run("ROLLBACK")
-                isBatchOpen = false
-                bodyCount = 0
-            }
-        } catch {
-            abandonBatch()
-            return .batchLost(error)
-        }
+    /// No statement of it changed anything.
+    private var isBodyEmpty: Bool { !isBodyDerived && record.pointee.statementCount == 0 }
+
+    /// As if the body had not run.
+    private func undoBody() {
         memory = memoryBeforeBody
         for node in touchedNodes { nodes.remove(node) }
         for place in touchedPlaces { places.remove(place) }
-        return .undone
-    }
-
-    /// Commits the batch. When that fails everything in it is undone.
-    func commit() throws(Failure) {
-        precondition(isBatchOpen, "only an open transaction can be committed")
-        do throws(Failure) {
-            if let fault = FaultInjection.take("index.commit") { throw Failure(SystemError(errno: fault, label: "index.commit")) }
-            try connection.run("COMMIT")
-        } catch {
-            abandonBatch()
-            throw error
-        }
-        isBatchOpen = false
-        bodyCount = 0
-        commitCount += 1
-    }
-
-    /// Rolls the batch back and forgets everything cached.
-    private func abandonBatch() {
-        if !connection.isInAutocommit {
-            // An error here has already undone the transaction, or the connection is beyond use and later calls say so.
-            _ = try? connection.run("ROLLBACK")
-        }
-        isBatchOpen = false
-        bodyCount = 0
-        memory = memoryBeforeBatch
-        nodes.removeAll()
-        places.removeAll()
+        if isBodyEmpty && isEpochOpen && connection.problem == nil { return closeEmptyEpoch() }
+        rollBack(isCommitting: true)
     }
 }
 

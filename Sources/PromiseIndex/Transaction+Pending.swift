@@ -72,6 +72,7 @@ extension Transaction {
     /// Puts a pending row for every difference between the local and the synced tree that has none: the queue can be
     /// rebuilt. Looks at every entry and every synced item.
     package func rebuildPending(now: Timestamp) throws(Failure) {
+        try store.flushNodes()
         let root = try rootIdentifier()
         try rebuildPendingEntries(now, root)
         let deletions = try connection.all(

@@ -5,17 +5,20 @@ package import PromiseCore
 
 extension Transaction {
     package func populatedFolders() throws(Failure) -> [NodeID] {
-        try connection.all("SELECT id FROM node INDEXED BY node_populated WHERE is_populated = 1") { $0.node(0) }
+        try store.flushNodes()
+        return try connection.all("SELECT id FROM node INDEXED BY node_populated WHERE is_populated = 1") { $0.node(0) }
     }
 
     package func nodesOpenForWriting() throws(Failure) -> [Node] {
-        try connection.all("SELECT * FROM node INDEXED BY node_local WHERE kind = 0 AND is_open_for_writing = 1") { Node($0) }
+        try store.flushNodes()
+        return try connection.all("SELECT * FROM node INDEXED BY node_local WHERE kind = 0 AND is_open_for_writing = 1") { Node($0) }
     }
 
     /// Nodes without a name: unlinked while open, and left by a crash. Whoever removes a node's last name and keeps the
     /// node sets its link count to 0, a folder's too; `verify` names those where that was forgotten.
     package func orphans() throws(Failure) -> [Node] {
-        try connection.all(
+        try store.flushNodes()
+        return try connection.all(
             """
             SELECT * FROM node INDEXED BY node_unlinked
             WHERE link_count = 0 AND id <> 1 AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.node = node.id)
@@ -26,7 +29,8 @@ extension Transaction {
     /// Files with local content, least recently used first, not pinned, not open for writing, after `after` in that order.
     /// Modified content is among them: the caller knows what the provider has.
     package func evictionCandidates(limit: Int, after: Node? = nil) throws(Failure) -> [Node] {
-        try connection.all(
+        try store.flushNodes()
+        return try connection.all(
             """
             SELECT * FROM node INDEXED BY node_local
             WHERE kind = 0 AND content <> 0 AND pin <> 1 AND is_open_for_writing = 0 AND (last_use, id) > (?1, ?2)
@@ -37,6 +41,7 @@ extension Transaction {
 
     /// Files whose content is in this state. For `.absent` every node is looked at.
     package func nodesWithContent(in state: ContentState) throws(Failure) -> [Node] {
+        try store.flushNodes()
         if state == .absent { return try connection.all("SELECT * FROM node WHERE kind = 0 AND content = 0") { Node($0) } }
         return try connection.all(
             "SELECT * FROM node INDEXED BY node_local WHERE kind = 0 AND content <> 0 AND content = ?1", .count(state.rawValue)
@@ -45,7 +50,8 @@ extension Transaction {
 
     /// Files whose content may not have reached the disk and that the provider can give again.
     package func undurableCleanNodes() throws(Failure) -> [Node] {
-        try connection.all(
+        try store.flushNodes()
+        return try connection.all(
             """
             SELECT * FROM node INDEXED BY node_local
             WHERE kind = 0 AND content <> 0 AND is_durable = 0 AND version IS NOT NULL AND EXISTS (

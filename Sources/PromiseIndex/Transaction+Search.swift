@@ -64,7 +64,7 @@ extension Transaction {
         let position = try searchPosition()
         if position.isRebuilding { return try rebuildSomeNames(position.change) }
         let changes = try connection.all(
-            "SELECT sequence, node FROM change WHERE sequence > ?1 ORDER BY sequence LIMIT 500", .integer(position.change)
+            "SELECT sequence, node FROM change WHERE sequence > ?1 ORDER BY sequence LIMIT 100", .integer(position.change)
         ) { (sequence: $0.integer(0), node: $0.node(1)) }
         guard let last = changes.last else { return false }
         for node in Set(changes.map(\.node)) { try indexNames(of: node) }
@@ -81,7 +81,8 @@ extension Transaction {
             try setSetting("search.rebuild", "0")
             return true
         }
-        let nodes = try connection.all("SELECT id FROM node WHERE id > ?1 ORDER BY id LIMIT 500", .unsigned(done)) { $0.node(0) }
+        try store.flushNodes()
+        let nodes = try connection.all("SELECT id FROM node WHERE id > ?1 ORDER BY id LIMIT 100", .unsigned(done)) { $0.node(0) }
         for node in nodes { try indexNames(of: node) }
         try setSetting("search.rebuild", nodes.last.map { "\($0)" })
         return true

@@ -41,6 +41,11 @@ extension Transaction {
         try connection.all("SELECT * FROM synced WHERE parent = ?1 ORDER BY name", .identifier(parent)) { SyncedItem($0) }
     }
 
+    /// Looks at one of them.
+    package func hasSyncedChildren(of parent: ItemIdentifier) throws(Failure) -> Bool {
+        try connection.exists("SELECT 1 FROM synced WHERE parent = ?1 LIMIT 1", .identifier(parent))
+    }
+
     /// nil means "as synced".
     package func remote(_ identifier: ItemIdentifier) throws(Failure) -> RemoteState? {
         try connection.first("SELECT * FROM remote WHERE identifier = ?1", .identifier(identifier)) { RemoteState($0) }
