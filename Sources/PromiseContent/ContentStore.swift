@@ -8,6 +8,8 @@ package import PromiseSystem
 /// is rubbish and is removed at start. Thread-safe: it has no state but the folder.
 package final class ContentStore: Sendable {
     private let folder: [UInt8]
+    /// The same folder, open: files are reached from here, whatever the length of its path.
+    private let root: Descriptor
 
     /// Makes the folder and its 256 parts when they are missing.
     package init(folder: [UInt8]) throws(Failure) {
@@ -18,6 +20,7 @@ package final class ContentStore: Sendable {
                 let path = folder + [0x2F] + Array(hexadecimal(UInt8(part)).utf8)
                 do throws(SystemError) { try makeFolder(path, label: "content.part") } catch  where error.errno == EEXIST {}
             }
+            root = try Descriptor.open(folder, flags: O_PATH | O_DIRECTORY, label: "content.folder")
         } catch {
             throw Failure(error)
         }
@@ -27,7 +30,7 @@ package final class ContentStore: Sendable {
     package func create(_ node: NodeID, _ generation: Generation, size: UInt64 = 0) throws(Failure) -> Descriptor {
         do throws(SystemError) {
             let file = try Descriptor.open(
-                path(node, generation), flags: O_RDWR | O_CREAT | O_TRUNC, mode: 0o600, label: "content.create")
+                path(node, generation), in: root.number, flags: O_RDWR | O_CREAT | O_TRUNC, mode: 0o600, label: "content.create")
             if size > 0 { try truncate(file.number, to: size, label: "content.size") }
             return file
         } catch {
@@ -38,7 +41,8 @@ package final class ContentStore: Sendable {
     /// Throws `.corrupted` when the index names a file that is not there.
     package func open(_ node: NodeID, _ generation: Generation, writable: Bool = true) throws(Failure) -> Descriptor {
         do throws(SystemError) {
-            return try Descriptor.open(path(node, generation), flags: writable ? O_RDWR : O_RDONLY, label: "content.open")
+            return try Descriptor.open(
+                path(node, generation), in: root.number, flags: writable ? O_RDWR : O_RDONLY, label: "content.open")
         } catch {
             if error.errno == ENOENT {
                 throw Failure(.corrupted, "the local content of node \(node) is missing: run 'promisefs verify'")
@@ -50,7 +54,7 @@ package final class ContentStore: Sendable {
     /// Nil when there is no such file.
     package func status(_ node: NodeID, _ generation: Generation) throws(Failure) -> FileStatus? {
         do throws(SystemError) {
-            return try FileStatus.of(path(node, generation), label: "content.status")
+            return try FileStatus.of(path(node, generation), in: root.number, label: "content.status")
         } catch {
             if error.errno == ENOENT { return nil }
             throw Failure(error)
@@ -60,7 +64,7 @@ package final class ContentStore: Sendable {
     /// Removing what is not there is done. Readers that have the file open keep it.
     package func remove(_ node: NodeID, _ generation: Generation) throws(Failure) {
         do throws(SystemError) {
-            try unlink(path(node, generation), label: "content.remove")
+            try unlink(path(node, generation), in: root.number, label: "content.remove")
         } catch {
             if error.errno != ENOENT { throw Failure(error) }
         }
@@ -96,8 +100,29 @@ package final class ContentStore: Sendable {
         return (UInt64(status.f_bavail) * block, UInt64(status.f_blocks) * block)
     }
 
+    /// Relative to the folder. Made byte by byte: it is needed at every open.
     private func path(_ node: NodeID, _ generation: Generation) -> [UInt8] {
-        let name = String(node.rawValue, radix: 16) + "." + String(generation.rawValue)
-        return folder + [0x2F] + Array(hexadecimal(UInt8(node.rawValue & 0xFF)).utf8) + [0x2F] + Array(name.utf8)
+        var path: [UInt8] = []
+        path.reserveCapacity(40)
+        let part = UInt8(truncatingIfNeeded: node.rawValue)
+        path.append(hexadecimalDigit(part >> 4))
+        path.append(hexadecimalDigit(part & 15))
+        path.append(0x2F)
+        append(node.rawValue, radix: 16, to: &path)
+        path.append(0x2E)
+        append(generation.rawValue, radix: 10, to: &path)
+        return path
     }
+}
+
+private func hexadecimalDigit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 + value : 0x57 + value }
+
+private func append(_ number: UInt64, radix: UInt64, to path: inout [UInt8]) {
+    let start = path.count
+    var rest = number
+    repeat {
+        path.append(hexadecimalDigit(UInt8(rest % radix)))
+        rest /= radix
+    } while rest > 0
+    path[start...].reverse()
 }

@@ -71,9 +71,9 @@ private func utf8SequenceLength(_ bytes: ArraySlice<UInt8>) -> Int {
 
 /// Two lower-case hexadecimal digits.
 package func hexadecimal(_ byte: UInt8) -> String {
-    let digits = Array("0123456789abcdef".unicodeScalars)
+    func digit(_ value: UInt8) -> Unicode.Scalar { Unicode.Scalar(value < 10 ? 0x30 + value : 0x57 + value) }
     var text = ""
-    text.unicodeScalars.append(digits[Int(byte >> 4)])
-    text.unicodeScalars.append(digits[Int(byte & 15)])
+    text.unicodeScalars.append(digit(byte >> 4))
+    text.unicodeScalars.append(digit(byte & 15))
     return text
 }
