@@ -32,7 +32,7 @@ void rings_destroy(struct rings *rings);
 // INIT is answered with these sizes.
 void rings_negotiated(struct rings *rings, const struct fuse_init_out *reply);
 uint32_t rings_lane_count(const struct rings *rings);
-// The errno of an entry that could not be registered; 0 when there was none.
+// The errno of an entry that could not be registered; 0 when there was none, or a request has come by a ring all the same.
 int rings_problem(const struct rings *rings);
 
 // A reply on its way out. True when its request came by a ring and the reply is taken care of. From any thread.

@@ -2,7 +2,9 @@
 #include "rings.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -139,6 +141,29 @@ static void answer_poke(struct entry *entry) {
   lane_commit(entry);
 }
 
+static uint64_t field(const char *status, const char *name) {
+  const char *place = strstr(status, name);
+  return place ? strtoull(place + strlen(name), NULL, 16) : 0;
+}
+
+// Whether a thread has a signal to take: proc_pid_status(5). The kernel sends no interruption of a request by a ring when the
+// signal comes before the request has reached the lane (fuse_uring_prepare_send does not look at FR_INTERRUPTED); when it comes
+// later it does.
+static bool has_signal(uint32_t thread) {
+  // 0: the kernel itself, or somebody in another pid namespace.
+  if (thread == 0) return false;
+  char path[64], status[4096];
+  snprintf(path, sizeof path, "/proc/%u/status", thread);
+  int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return false;
+  ssize_t size = read(descriptor, status, sizeof status - 1);
+  close(descriptor);
+  if (size <= 0) return false;
+  status[size] = 0;
+  uint64_t pending = field(status, "\nSigPnd:") | field(status, "\nShdPnd:");
+  return (pending & ~field(status, "\nSigBlk:")) != 0;
+}
+
 static void serve(struct lane *lane, struct fuse_session *session, struct entry *entry) {
   const struct entry_header *header = &entry->header;
   struct fuse_in_header request = header->request;
@@ -163,7 +188,7 @@ static void serve(struct lane *lane, struct fuse_session *session, struct entry 
   struct fuse_buf memory = {.mem = flat, .size = request.len};
   transport_process(lane->rings->transport, session, &memory);
   // From here on the entry may have been answered by another thread, and serve the next request.
-  if (is_interrupted) rings_interrupt(session, unique);
+  if (is_interrupted || (rings_await_reply(lane->rings, unique) && has_signal(request.pid))) rings_interrupt(session, unique);
   if (lane->waiting[place] >= lane->reserve) return;
   bool was_last = lane->waiting[place] == 0;
   add_entry(lane, place);

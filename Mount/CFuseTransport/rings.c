@@ -124,7 +124,8 @@ void rings_negotiated(struct rings *rings, const struct fuse_init_out *reply) {
 
 uint32_t rings_lane_count(const struct rings *rings) { return rings->lane_count; }
 
-int rings_problem(const struct rings *rings) { return atomic_load(&rings->problem); }
+// One that comes later takes an entry away, not the rings.
+int rings_problem(const struct rings *rings) { return atomic_load(&rings->is_used) ? 0 : atomic_load(&rings->problem); }
 
 // MARK: - The requests that are not answered
 
@@ -159,6 +160,8 @@ static struct entry *find(struct rings *rings, uint64_t unique, bool leaves) {
   pthread_mutex_unlock(&bucket->lock);
   return entry;
 }
+
+bool rings_await_reply(struct rings *rings, uint64_t unique) { return find(rings, unique, false) != NULL; }
 
 void rings_interrupt(struct fuse_session *session, uint64_t unique) {
   struct {

@@ -131,6 +131,8 @@ extern _Thread_local struct lane *current_lane;
 
 // Enters a request that is about to be served. True when an interruption of it has come before it.
 bool rings_enter(struct rings *rings, struct entry *entry);
+// Whether a request has not been answered.
+bool rings_await_reply(struct rings *rings, uint64_t unique);
 // Has libfuse interrupt a request.
 void rings_interrupt(struct fuse_session *session, uint64_t unique);
 // Commits the reply that an entry holds. On the lane's own thread.

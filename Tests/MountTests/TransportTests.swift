@@ -101,6 +101,29 @@ extension MountSuites {
             }
         }
 
+        /// By a ring the interruption takes another way than its request, and may overtake it.
+        @Test(.timeLimit(.minutes(2)), arguments: Transport.usable)
+        func aSignalEndsAWaitingRequestWheneverItComes(transport: Transport) async throws {
+            var options = options(transport, ["--request-deadline", "100s"])
+            options.prepare = "for n in $(seq 200); do echo $n > \"$C/$n\"; done"
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell("ls -l \"$M\" > /dev/null")
+                try domain.setFaults(["hang=true"])
+                let ended = try await domain.shell(
+                    """
+                    for round in 1 2; do
+                        for n in $(seq 200); do
+                            timeout -s INT 0.0$((RANDOM % 9 + 1)) cat "$M/$n" > /dev/null 2>&1 & pids="${pids:-} $!"
+                        done
+                        for pid in $pids; do not wait $pid; done; pids=
+                    done
+                    """, seconds: 60)
+                #expect(ended.elapsed < .seconds(20))
+                try domain.setFaults([])
+                try await domain.shell("for n in $(seq 200); do [ \"$(cat \"$M/$n\")\" = $n ]; done")
+            }
+        }
+
         enum Ending: String, Sendable, CaseIterable { case lazyUnmount, abort, signals }
 
         static let endings = Transport.usable.flatMap { transport in Ending.allCases.map { (transport, $0) } }
