@@ -28,7 +28,7 @@ unmount:  ## unmount it again; work that is not uploaded yet is kept for the nex
 test:  ## set up what is missing, build, and run every test
 	@scripts/test
 
-bench:  ## measure a mount against the file system below it (BENCH="--size 256M …")
+bench:  ## measure a mount, the file system below it and peers (BENCH="--only fio …"; Benchmarks/all is everything)
 	@scripts/set-up bench
 	swift build -c release --product promisefs
 	Benchmarks/run $(BENCH)

@@ -20,7 +20,7 @@ package final class ContentStore: Sendable {
                 let path = folder + [0x2F] + Array(hexadecimal(UInt8(part)).utf8)
                 do throws(SystemError) { try makeFolder(path, label: "content.part") } catch  where error.errno == EEXIST {}
             }
-            root = try Descriptor.open(folder, flags: O_PATH | O_DIRECTORY, label: "content.folder")
+            root = try Descriptor.open(folder, flags: O_RDONLY | O_DIRECTORY, label: "content.folder")
         } catch {
             throw Failure(error)
         }
