@@ -1,5 +1,7 @@
 """Bytes that are not here yet: placeholders of the folder provider, and the same files read or copied from its folder."""
-import concurrent.futures, os, pathlib
+import os, pathlib
+# By its own name: a step of another user imports nothing later.
+from concurrent.futures.thread import ThreadPoolExecutor
 
 from .. import system
 from ..plan import Row, Stage, Step
@@ -85,7 +87,7 @@ def small_16(folder, configuration):
     else:
         parts = [paths[first::READERS] for first in range(READERS)]
         read = read_small
-    with concurrent.futures.ThreadPoolExecutor(READERS) as pool:
+    with ThreadPoolExecutor(READERS) as pool:
         list(pool.map(read, parts))
     return now() - start
 

@@ -143,6 +143,8 @@ def git_status(folder, configuration):
 
 
 def rm_tree(folder, configuration):
+    # Other subjects have dropped the caches since this tree was made: it is known again before it goes.
+    walk(folder + "/tree")
     return remove_timed(folder + "/tree")
 
 
