@@ -226,7 +226,8 @@ extension Store {
     func planSync() -> SyncPlan {
         SyncPlan(
             sequence: sequence, committedSequence: committedSequence, unrecordedCount: unrecordedCount,
-            files: journal.unsyncedFiles(), isLogNeeded: unrecordedCount > syncedUnrecordedCount, isFolderNeeded: journal.hasNewFile)
+            files: journal.unsyncedFiles(), isLogNeeded: unrecordedCount > syncedUnrecordedCount,
+            isFolderNeeded: journal.hasNewFile)
     }
 
     /// What the plan names has been synced.
