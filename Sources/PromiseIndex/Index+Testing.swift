@@ -14,9 +14,14 @@ extension Index {
         }
     }
 
-    /// How many transactions were committed since the index was opened.
+    /// Commits what is open; how many transactions were committed since the index was opened.
     package func commitCount() throws(Failure) -> Int {
         try store.withStore { store throws(Failure) in store.commitCount }
+    }
+
+    /// Runs a statement of which this program knows nothing in a body of its own, as another version would.
+    package func runJournaled(_ sql: StaticString) throws(Failure) {
+        try write { transaction throws(Failure) in _ = try transaction.store.change(sql) }
     }
 
     /// Runs a statement as another program would, through a connection that knows nothing of this index.
@@ -34,4 +39,9 @@ extension Index {
         try body()
         try connection.run("ROLLBACK")
     }
+}
+
+extension Index {
+    /// The checksum of the journal's header.
+    package static func checksum(_ bytes: [UInt8]) -> UInt64 { bytes.withUnsafeBytes { Checksum.of($0, seed: 0) } }
 }

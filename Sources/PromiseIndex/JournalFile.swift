@@ -6,12 +6,13 @@ import Glibc
 /// One of the two files of the journal: a header, then records without gaps. It is written over from its start in each of
 /// its *lives*; a life has a random salt, so that what an earlier one left is never taken for a record.
 ///
-///     magic (8)  format (4)  zero (4)  index's identity (16)  salt (8)  checksum of the 40 bytes before it (8)
+///     magic (8)  format (8)  index's identity (16)  salt (8)  checksum of the 40 bytes before it (8)
 ///
 /// Calls are labelled `index.journal.…`. Closed when the last reference goes, so an fsync under way never meets a closed
 /// descriptor. Not locked: one thread writes, others may fsync.
 final class JournalFile: Sendable {
     static let headerCount = 48
+    /// `PRFSIDX1`.
     static let magic: UInt64 = 0x3158_4449_5346_5250
     static let format: UInt32 = 1
     /// A file that claims more is none of ours.

@@ -24,6 +24,9 @@ package enum FaultInjection {
         armed.store(true, ordering: .releasing)
     }
 
+    /// A fault waits for its call.
+    package static var isArmed: Bool { armed.load(ordering: .acquiring) }
+
     package static func take(_ label: StaticString) -> CInt? {
         guard armed.load(ordering: .acquiring) else { return nil }
         return fault.withLock { fault in

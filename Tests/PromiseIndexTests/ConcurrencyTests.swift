@@ -1,3 +1,4 @@
+import Glibc
 import PromiseCore
 import PromiseIndex
 import PromiseSystem
@@ -82,6 +83,22 @@ import Testing
         background.join()
         #expect(try index.read { transaction throws(Failure) in try transaction.children(of: .root).count } == 900)
         #expect(try index.verify() == [])
+    }
+
+    /// The thread that waits for checkpoints commits what is old, and ends when the index is closed.
+    @Test func theBackgroundThreadCommitsWhatIsOpenForLong() throws {
+        let index = try folder.open()
+        let background = OwnedThread(name: "background") { while index.waitUntilCheckpointIsDue() {} }
+        try index.write { transaction throws(Failure) in _ = try transaction.make(named: name("a")) }
+        func logHasIt() throws -> Bool {
+            let log = try folder.read("index.sqlite-wal")
+            return log.count > 0 && log != empty
+        }
+        let empty = try folder.read("index.sqlite-wal")
+        for _ in 0..<100 where try !logHasIt() { usleep(50_000) }
+        #expect(try logHasIt())
+        index.close()
+        background.join()
     }
 
     @Test func callsAfterCloseFail() throws {

@@ -75,9 +75,60 @@ import Testing
         #expect(try index.verify() == [])
     }
 
-    /// A small tmpfs, so that it is the commit that fails, with ENOSPC from the kernel, for all writers of a batch.
+    /// On a full disk the journal, whose room is its own, goes on taking changes; when it is full too, bodies fail, and what
+    /// was answered stays. Removing works by what is kept in reserve.
     @Test(.enabled(if: canMount, "mounting a tmpfs takes root"))
-    func aCommitOnAFullDiskFailsForEveryWriterAndTheIndexGoesOn() throws {
+    func onAFullDiskNothingAnsweredIsLostAndRemovingWorks() throws {
+        let mount = folder.string + "/full"
+        try folder.makeFolder("full")
+        try #require(run("/bin/mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", mount))
+        defer { _ = run("/bin/umount", "-l", mount) }
+        let path = Array((mount + "/index.sqlite").utf8)
+        let index = try Index(path: path, journalByteCount: 262_144)
+        defer { index.close() }
+        var made: [Entry] = []
+        var failedCount = 0
+        while failedCount < 20, made.count < 5_000 {
+            do throws(Failure) {
+                made.append(
+                    try index.write { transaction throws(Failure) in
+                        let new = try transaction.make(named: name("\(made.count) \(failedCount)"))
+                        try transaction.setAttribute([1], of: new.node.id, to: [UInt8](repeating: 1, count: 3_000))
+                        return new.entry
+                    })
+            } catch {
+                #expect(error.code == .storeFull)
+                failedCount += 1
+            }
+        }
+        #expect(failedCount == 20 && made.count > 100)
+        func expectAll(_ index: Index) throws {
+            let found = try index.read { transaction throws(Failure) in try transaction.children(of: .root).map(\.id) }
+            #expect(Set(found) == Set(made.map(\.id)))
+        }
+        try expectAll(index)
+        let killed = try Index(path: try folder.copyOfDatabase("killed", from: path), journalByteCount: 262_144)
+        try expectAll(killed)
+        #expect(try killed.verify() == [])
+        for entry in made.prefix(50) {
+            try index.writeFreeing { transaction throws(Failure) in
+                try transaction.delete(entry.id)
+                try transaction.delete(entry.node)
+            }
+        }
+        made.removeFirst(50)
+        try expectAll(index)
+        try index.checkpoint()
+        try expectAll(index)
+        try #require(run("/bin/mount", "-o", "remount,size=32m", mount))
+        try index.write { transaction throws(Failure) in made.append(try transaction.make(named: name("more")).entry) }
+        try expectAll(index)
+        #expect(try index.verify() == [])
+    }
+
+    /// A small tmpfs, without room for a journal: each body is a commit, which fails with ENOSPC from the kernel.
+    @Test(.enabled(if: canMount, "mounting a tmpfs takes root"))
+    func aCommitOnAFullDiskFailsAndTheIndexGoesOn() throws {
         let mount = folder.string + "/small"
         try folder.makeFolder("small")
         try #require(run("/bin/mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", mount))

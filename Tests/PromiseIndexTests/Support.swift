@@ -10,6 +10,18 @@ extension TemporaryFolder {
     var database: [UInt8] { path("index.sqlite") }
 
     func open(cacheCountMax: Int = 1_000) throws -> Index { try Index(path: database, cacheCountMax: cacheCountMax) }
+
+    /// What a kill leaves at this moment, in a folder of its own: the kernel has every byte that was written. Returns the
+    /// path of the copied database. No other thread may write meanwhile.
+    func copyOfDatabase(_ name: String, from source: [UInt8]? = nil) throws -> [UInt8] {
+        try makeFolder(name)
+        let copy = path(name + "/index.sqlite")
+        for suffix in ["", "-wal", "-redo-a", "-redo-b"] {
+            guard let bytes = try? readFile((source ?? database) + Array(suffix.utf8)) else { continue }
+            try writeFile(bytes, to: copy + Array(suffix.utf8))
+        }
+        return copy
+    }
 }
 
 func name(_ text: String) -> FileName { FileName(text)! }
