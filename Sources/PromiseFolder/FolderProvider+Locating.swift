@@ -120,7 +120,26 @@ extension FolderProvider {
     }
 
     /// Where the item is now. The path is only where it is looked for first; what is returned has the identifier asked for.
+    /// `.notFound` is never said because a folder above it was being moved by another call of ours.
     func locate(_ reference: ItemReference) throws(ProviderError) -> LocatedItem {
+        while true {
+            let (begun, ended) = shared.withLock { ($0.movesBegun, $0.movesEnded) }
+            do throws(ProviderError) {
+                return try locateOnce(reference)
+            } catch {
+                guard case .notFound = error.code else { throw error }
+                let isCertain = shared.withLock { begun == ended && $0.movesBegun == begun }
+                if isCertain {
+                    shared.withLock { $0.places.forget(reference.identifier) }
+                    throw error
+                }
+                // A move takes microseconds; a sleep lets it end.
+                usleep(200)
+            }
+        }
+    }
+
+    private func locateOnce(_ reference: ItemReference) throws(ProviderError) -> LocatedItem {
         let root = try openRoot()
         let facts = rootFacts
         if reference.identifier == facts.identifier { return try locatedRoot() }
@@ -135,7 +154,6 @@ extension FolderProvider {
         for folderPath in [reference.path.dropLast(), remembered?.dropLast()].compactMap({ $0.map(Array.init) }) {
             if let found = try search(for: reference.identifier, in: folderPath, root: root) { return found }
         }
-        shared.withLock { $0.places.forget(reference.identifier) }
         throw ProviderError(.notFound, "'\(display(reference.path))' is not in the folder any more")
     }
 

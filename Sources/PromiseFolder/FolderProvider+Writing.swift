@@ -161,14 +161,19 @@ extension FolderProvider {
         }
         if let destination {
             guard located.parent != nil else { throw ProviderError(.refused, "the root of the folder cannot be moved") }
+            shared.withLock { $0.movesBegun += 1 }
+            defer { shared.withLock { $0.movesEnded += 1 } }
             located = try move(located, to: destination.folder, name: destination.name)
-        }
-        if let parent = located.parent {
-            shared.withLock { [located] shared in
-                shared.places.learn(located.entry.identifier, parent: parent, name: FileName(trusted: located.entry.name))
-            }
+            learnPlace(of: located)
+        } else {
+            learnPlace(of: located)
         }
         return located.item
+    }
+
+    private func learnPlace(of located: LocatedItem) {
+        guard let parent = located.parent else { return }
+        shared.withLock { $0.places.learn(located.entry.identifier, parent: parent, name: FileName(trusted: located.entry.name)) }
     }
 
     /// Puts new content or a new target in the place of the old one.

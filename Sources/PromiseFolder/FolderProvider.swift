@@ -37,6 +37,9 @@ package final class FolderProvider: Provider, Sendable {
         /// Sorted names of large folders whose listing is under way.
         var listings: [ItemIdentifier: [[UInt8]]] = [:]
         var temporaryCount: UInt64 = 0
+        /// Moves of ours that have begun, and that are known in `places`: while they differ, no path can be relied on.
+        var movesBegun: UInt64 = 0
+        var movesEnded: UInt64 = 0
     }
 
     package let name: String

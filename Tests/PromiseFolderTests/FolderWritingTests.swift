@@ -29,6 +29,25 @@ struct FolderWritingTests {
         return (fixture, interference)
     }
 
+    @Test func anItemIsNotBelievedGoneWhileAFolderAboveItIsMoved() async throws {
+        let (fixture, _) = try await fixture("above")
+        try fixture.folder.makeFolder("top/a/inner")
+        try fixture.folder.write("x", to: "top/a/inner/file")
+        let top = try await fixture.item("top").reference
+        let (_, moved) = try await fixture.item("top/a")
+        let (file, reference) = try await fixture.item("top/a/inner/file")
+        let provider = fixture.provider
+        let moving = Task {
+            for turn in 0..<300 {
+                var changes = ItemChanges()
+                changes.place = (top, name(turn % 2 == 0 ? "b" : "a"))
+                _ = try await provider.modify(moved, changes: changes, contents: nil, baseVersion: nil)
+            }
+        }
+        for _ in 0..<1000 { #expect(try await provider.item(for: reference).identifier == file.identifier) }
+        try await moving.value
+    }
+
     @Test func aFileReplacedInTheInstantOfTheExchangeIsPutBack() async throws {
         let (fixture, interference) = try await fixture("exchange")
         let folder = fixture.folder
