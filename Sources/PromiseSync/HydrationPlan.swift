@@ -43,7 +43,7 @@ package struct HydrationPlan: Sendable {
             sequentialByteCount = range.count
         }
         expectedOffset = range.upper
-        let ahead = min(max(sequentialByteCount * 8, HydrationPlan.readAheadMin), HydrationPlan.readAheadMax)
+        let ahead = min(max(sequentialByteCount * 4, HydrationPlan.readAheadMin), HydrationPlan.readAheadMax)
         // In steps of whole pieces, so that a reader who goes on does not cause a small fetch at every read.
         let step = min(ahead, HydrationPlan.pieceMax)
         let end = (range.lower + ahead + step - 1) / step * step
