@@ -19,7 +19,8 @@ struct ClockCache<Key: Hashable, Value> {
     private var hand = 0
 
     init(countMax: Int) {
-        precondition(countMax > 0 && countMax < Int(UInt32.max / 4), "a cache holds at least one value, and numbers them in 32 bits")
+        precondition(
+            countMax > 0 && countMax < Int(UInt32.max / 4), "a cache holds at least one value, and numbers them in 32 bits")
         self.countMax = countMax
         table = ContiguousArray(repeating: 0, count: 64)
     }

@@ -1,7 +1,6 @@
-import PromiseCore
-
 import GRDBSQLite
 import Glibc
+import PromiseCore
 
 /// One SQLite connection with its prepared statements.
 ///
@@ -93,7 +92,8 @@ final class Connection {
     }
 
     /// The statement, defined in the journal file that `record` goes to.
-    private func number(_ sql: StaticString, in record: UnsafeMutablePointer<RecordBuffer>) throws(Failure) -> StatementTable.Slot {
+    private func number(_ sql: StaticString, in record: UnsafeMutablePointer<RecordBuffer>) throws(Failure) -> StatementTable.Slot
+    {
         let position = try find(sql)
         let slot = statements[position]
         if slot.life == record.pointee.life { return slot }

@@ -11,7 +11,9 @@ extension Transaction {
 
     package func nodesOpenForWriting() throws(Failure) -> [Node] {
         try store.flushNodes()
-        return try connection.all("SELECT * FROM node INDEXED BY node_local WHERE kind = 0 AND is_open_for_writing = 1") { Node($0) }
+        return try connection.all("SELECT * FROM node INDEXED BY node_local WHERE kind = 0 AND is_open_for_writing = 1") {
+            Node($0)
+        }
     }
 
     /// Nodes without a name: unlinked while open, and left by a crash. Whoever removes a node's last name and keeps the
