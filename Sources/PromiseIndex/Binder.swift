@@ -1,6 +1,5 @@
-import PromiseCore
-
 import GRDBSQLite
+import PromiseCore
 
 /// SQLITE_TRANSIENT, which the importer does not see: SQLite copies the bytes before the call returns.
 private let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)

@@ -1,7 +1,6 @@
-import PromiseCore
-
 import GRDBSQLite
 import Glibc
+import PromiseCore
 
 /// One SQLite connection with its prepared statements.
 ///

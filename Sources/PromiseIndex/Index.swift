@@ -58,6 +58,7 @@ package final class Index: Sendable {
         store = StoreLock(
             try Store(path: path, cacheCountMax: cacheCountMax, journal: journal, log: log, now: clock.now()))
         reserve.refill()
+        if log.isCheckpointDue { work.update { $0.isCheckpointDue = true } }
         try migration.close()
     }
 

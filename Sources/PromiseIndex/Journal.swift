@@ -160,7 +160,15 @@ final class Journal {
     // Power cuts.
 
     /// Bodies up to `sequence` are in the database or in its log, and synced.
-    func freed(upTo sequence: UInt64) { freedSequence = max(freedSequence, sequence) }
+    func freed(upTo sequence: UInt64) {
+        freedSequence = max(freedSequence, sequence)
+        for position in 0..<2 where position != current {
+            guard halves[position].lastSequence > 0, halves[position].lastSequence <= freedSequence else { continue }
+            // So that after a crash nobody has to sync for it again. If it fails somebody does.
+            _ = try? halves[position].file?.invalidate()
+            halves[position].lastSequence = 0
+        }
+    }
 
     /// The files have been synced with their records up to `sequence`.
     func synced(upTo sequence: UInt64) { syncedSequence = max(syncedSequence, sequence) }

@@ -1,7 +1,6 @@
+import Glibc
 import PromiseCore
 import PromiseSystem
-
-import Glibc
 
 /// One of the two files of the journal: a header, then records without gaps. It is written over from its start in each of
 /// its *lives*; a life has a random salt, so that what an earlier one left is never taken for a record.

@@ -6,7 +6,8 @@ struct JournalMark {
     var identity: JournalIdentity
     var sequence: UInt64
 
-    private static let insertion = "INSERT INTO setting VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = excluded.value"
+    private static let insertion =
+        "INSERT INTO setting VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = excluded.value"
         as StaticString
 
     /// Nil when the database has none yet. The table must exist.

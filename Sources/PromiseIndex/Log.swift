@@ -1,7 +1,6 @@
+import Glibc
 import PromiseCore
 import PromiseSystem
-
-import Glibc
 
 /// The second connection, for checkpoints, and the write-ahead log's own descriptor, for fsync: neither ever holds up
 /// the connection that mutations use.
@@ -25,6 +24,8 @@ final class Log: Sendable {
 
     /// A log larger than this is copied out even if mutations must wait for a moment.
     private static let byteCountMax: UInt64 = 32 << 20
+    /// A log that was left larger than this is worth a checkpoint.
+    private static let byteCountDue: UInt64 = 16 << 20
 
     init(path: [UInt8]) throws(Failure) {
         self.path = path
@@ -94,6 +95,12 @@ final class Log: Sendable {
         guard let size = try? FileStatus.of(logPath, label: "index.log.size").size, size > Log.byteCountMax else { return false }
         try whileAlone { () throws(Failure) in _ = try copy() }
         return false
+    }
+
+    /// The log has grown over several lives of the process.
+    var isCheckpointDue: Bool {
+        guard let size = try? FileStatus.of(logPath, label: "index.log.size").size else { return false }
+        return size > Log.byteCountDue
     }
 
     private func copy() throws(Failure) -> Bool {

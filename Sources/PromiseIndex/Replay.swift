@@ -1,6 +1,5 @@
-import PromiseCore
-
 import GRDBSQLite
+import PromiseCore
 
 /// Runs the statements of journal records on a connection. Knows nothing of this program's tables: what a record says,
 /// by whatever version it was written, is what runs. The bytes of the records must outlive it.

@@ -1,7 +1,6 @@
+import GRDB
 import PromiseCore
 import PromiseSystem
-
-import GRDB
 
 /// Makes and migrates the tables. A published migration is never changed; a new one is added below it.
 ///

@@ -1,7 +1,6 @@
+import Glibc
 import PromiseCore
 import PromiseSystem
-
-import Glibc
 
 // The epoch: one transaction of SQLite's for many bodies. A body is answered when its record is in the journal; SQLite
 // commits them later, all at once. When SQLite loses the transaction, or a body has to be undone, the answered bodies are

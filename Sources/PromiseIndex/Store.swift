@@ -1,7 +1,6 @@
+import Glibc
 import PromiseCore
 import PromiseSystem
-
-import Glibc
 
 /// Everything behind the one lock: the connection, the caches, the totals, the numbers not given out yet, and the state
 /// of the open transaction. `StoreLock` owns the lock; nothing here takes one.

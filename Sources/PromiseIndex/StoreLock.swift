@@ -1,7 +1,6 @@
+import Glibc
 import PromiseCore
 import PromiseSystem
-
-import Glibc
 import Synchronization
 
 /// The lock around the store, and what is done with the store under it.

@@ -73,6 +73,33 @@ import Testing
         }
     }
 
+    /// The log of SQLite grows from life to life, though none of them writes much.
+    @Test(.timeLimit(.minutes(2))) func crashAfterCrashTheLogStaysSmall() throws {
+        let folder = try TemporaryFolder("index")
+        var path = folder.database
+        var checkpointCount = 0
+        func logSize() throws -> UInt64 { try FileStatus.of(path + Array("-wal".utf8), label: "test").size }
+        for round in 0..<12 {
+            let index = try Index(path: path)
+            if try logSize() > 17 << 20 {
+                #expect(index.waitUntilCheckpointIsDue())
+                try index.checkpoint()
+                checkpointCount += 1
+            }
+            for number in 0..<50 {
+                try index.write { transaction throws(Failure) in
+                    let made = try transaction.make(named: name("\(round) \(number)"))
+                    try transaction.setAttribute([1], of: made.node.id, to: [UInt8](repeating: 7, count: 50_000))
+                }
+            }
+            _ = try index.commitCount()
+            path = try folder.copyOfDatabase("copy\(round)", from: path)
+        }
+        #expect(checkpointCount > 0)
+        #expect(try logSize() < 24 << 20)
+        #expect(try Index(path: path).read { transaction throws(Failure) in try transaction.children(of: .root).count } == 600)
+    }
+
     @Test func aNewIndexWorksWhereItsJournalCannotBeMade() async {
         await #expect(processExitsWith: .success) {
             for label in ["index.journal.make", "index.journal.allocate", "index.journal.header"] {
