@@ -45,7 +45,8 @@ let package = Package(
         .target(name: "CPromiseSystem", cSettings: gnu),
         module("PromiseSystem", ["CPromiseSystem", "PromiseCore"]),
         // What is here, what is there, and what brings them together.
-        module("PromiseIndex", ["PromiseCore", "PromiseSystem", .product(name: "GRDB", package: "GRDB.swift")]),
+        .target(name: "CPromiseIndex"),
+        module("PromiseIndex", ["CPromiseIndex", "PromiseCore", "PromiseSystem", .product(name: "GRDB", package: "GRDB.swift")]),
         module("PromiseContent", ["PromiseCore", "PromiseSystem", "PromiseIndex"]),
         module("PromiseProvider", ["PromiseCore", "PromiseSystem"]),
         module("PromiseFolder", ["PromiseCore", "PromiseSystem", "PromiseProvider", logging]),

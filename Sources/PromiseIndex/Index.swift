@@ -1,3 +1,4 @@
+import CPromiseIndex
 package import PromiseCore
 package import PromiseSystem
 
@@ -20,6 +21,8 @@ package final class Index: Sendable {
         var isEpochOpen = false
         /// A journal file waits for a sync of SQLite's log.
         var isFileWaiting = false
+        /// Names may have changed that the search of names has not seen.
+        var hasChanged = true
         var isClosed = false
     }
     private let work = Monitor(Work())
@@ -28,6 +31,10 @@ package final class Index: Sendable {
 
     /// How long the background thread lets a transaction be open.
     private static let epochAgeMax = Duration.seconds(1)
+    /// How long nothing is written before the search catches up with names.
+    private static let searchQuietTime = Duration.seconds(10)
+    /// For others, between two pieces of that.
+    private static let searchPause = Duration.milliseconds(20)
 
     /// How many rows the change feed keeps.
     package static let changeCountMax = 1_000_000
@@ -42,6 +49,7 @@ package final class Index: Sendable {
         path: [UInt8], cacheCountMax: Int = 100_000, journalByteCount: Int = Journal.fileByteCount,
         clock: any TimeSource = SystemClock()
     ) throws(Failure) {
+        promise_index_configure_sqlite()
         let journal = try Journal(path: path, byteCount: journalByteCount)
         let reserve = Reserve(path: path + Array("-reserve".utf8))
         let migration = try Schema.migrate(path: path) { () throws(Failure) in
@@ -125,6 +133,7 @@ package final class Index: Sendable {
         work.update { work in
             if isCheckpointDue { work.isCheckpointDue = true }
             if notes.contains(.epoch) { work.isEpochOpen = true }
+            if notes.contains(.change) { work.hasChanged = true }
             if notes.contains(.waitingFile) { work.isFileWaiting = true }
         }
     }
@@ -143,18 +152,49 @@ package final class Index: Sendable {
                     work.isFileWaiting = false
                     return .freeFiles
                 }
-                return work.isEpochOpen ? .age : nil
+                if work.isEpochOpen { return .age }
+                return work.hasChanged ? .search : nil
             }
             switch duty {
             case .end, nil: return false
             case .checkpoint: return true
             case .freeFiles: freeJournalFiles()
             case .age: commitWhenOld()
+            case .search: catchUpSearchWhenQuiet()
             }
         }
     }
 
-    private enum Duty { case end, checkpoint, freeFiles, age }
+    private enum Duty { case end, checkpoint, freeFiles, age, search }
+
+    /// A search goes on without it, only slower, so it is done while nobody writes.
+    private func catchUpSearchWhenQuiet() {
+        func isDisturbed(within time: Duration) -> Bool {
+            work.wait(timeout: time) { work in
+                work.isClosed || work.isCheckpointDue || work.isFileWaiting || work.hasChanged ? true : nil
+            } ?? false
+        }
+        work.update { $0.hasChanged = false }
+        var isBehind = true
+        if !isDisturbed(within: Index.searchQuietTime) {
+            do throws(Failure) {
+                repeat {
+                    isBehind = try write(derived: true) { transaction throws(Failure) in try transaction.indexSomeNames() }
+                } while isBehind && !isDisturbed(within: Index.searchPause)
+            } catch {
+                // The next change tries again.
+                isBehind = false
+            }
+        }
+        if isBehind { work.update { $0.hasChanged = true } }
+    }
+
+    /// Brings the search of names up to date. Mutations go on meanwhile.
+    package func catchUpSearch() throws(Failure) {
+        try repeatGently { () throws(Failure) in
+            try write(derived: true) { transaction throws(Failure) in try transaction.indexSomeNames() }
+        }
+    }
 
     private func commitWhenOld() {
         let isUrgent = work.wait(timeout: Index.epochAgeMax) { work in
@@ -198,7 +238,7 @@ package final class Index: Sendable {
         }
     }
 
-    /// Prunes the change feed, brings the search of names up to date and moves the log into the database file; called now
+    /// Prunes the change feed and moves the log into the database file; called now
     /// and then by a background thread, never by a mount request. Mutations go on meanwhile.
     package func checkpoint() throws(Failure) { try checkpoint(keepingChanges: Index.changeCountMax) }
 
@@ -207,9 +247,6 @@ package final class Index: Sendable {
         precondition(count > 0, "the feed keeps its last row, which carries the sequence across restarts")
         try repeatGently { () throws(Failure) in
             try write(derived: true) { transaction throws(Failure) in try transaction.pruneChanges(keeping: count) }
-        }
-        try repeatGently { () throws(Failure) in
-            try write(derived: true) { transaction throws(Failure) in try transaction.indexSomeNames() }
         }
         let plan = try store.withStore { store throws(Failure) in store.planSync() }
         let isComplete = try log.checkpoint { copy throws(Failure) in

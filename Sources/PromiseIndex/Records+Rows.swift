@@ -3,27 +3,29 @@ import PromiseCore
 // From rows to values and back, by position in the tables of `Schema`.
 
 extension Node {
-    /// A row of `SELECT * FROM node`.
-    init(_ row: Row) {
-        let kind = NodeKind(rawValue: Int(row.integer(1))) ?? .file
+    /// A row of `SELECT * FROM node`, whose columns begin at `first`.
+    init(_ row: Row, from first: CInt = 0) {
+        let kind = NodeKind(rawValue: Int(row.integer(first + 1))) ?? .file
         self.init(
-            id: row.node(0), kind: kind, mode: row.word(7), owner: row.word(8), group: row.word(9), size: row.unsigned(10),
-            time: row.time(15), content: ContentState(rawValue: Int(row.integer(2))) ?? .absent,
-            version: row.optionalText(21).map { ContentVersion($0) })
-        pin = Pin(rawValue: Int(row.integer(3))) ?? .automatic
-        isOpenForWriting = row.flag(4)
-        isPopulated = row.flag(5)
-        isDurable = row.flag(6)
-        localBytes = row.unsigned(11)
-        accessTime = row.time(12)
-        modificationTime = row.time(13)
-        changeTime = row.time(14)
-        lastUse = row.time(16)
-        linkCount = row.word(17)
-        device = row.unsigned(18)
-        generation = Generation(row.unsigned(19))
-        edits = row.unsigned(20)
-        target = row.optionalBytes(22)
+            id: row.node(first), kind: kind, mode: row.word(first + 7), owner: row.word(first + 8), group: row.word(first + 9),
+            size: row.unsigned(first + 10), time: row.time(first + 15),
+            content: ContentState(rawValue: Int(row.integer(first + 2))) ?? .absent,
+            version: row.optionalText(first + 21).map { ContentVersion($0) })
+        pin = Pin(rawValue: Int(row.integer(first + 3))) ?? .automatic
+        isOpenForWriting = row.flag(first + 4)
+        isPopulated = row.flag(first + 5)
+        isDurable = row.flag(first + 6)
+        localBytes = row.unsigned(first + 11)
+        accessTime = row.time(first + 12)
+        modificationTime = row.time(first + 13)
+        changeTime = row.time(first + 14)
+        lastUse = row.time(first + 16)
+        linkCount = row.word(first + 17)
+        device = row.unsigned(first + 18)
+        generation = Generation(row.unsigned(first + 19))
+        edits = row.unsigned(first + 20)
+        target = row.optionalBytes(first + 22)
+        isAsSynced = row.flag(first + 23)
     }
 
     /// In the order of the table's columns.
@@ -51,6 +53,7 @@ extension Node {
         binder.unsigned(edits)
         binder.optional(version?.rawValue)
         binder.optional(target)
+        binder.flag(isAsSynced)
     }
 
     /// The columns that no index names, after the id.
@@ -70,6 +73,7 @@ extension Node {
         binder.unsigned(edits)
         binder.optional(version?.rawValue)
         binder.optional(target)
+        binder.flag(isAsSynced)
     }
 
     /// Whether no index of the table has to change between this state and `other`.
@@ -87,6 +91,8 @@ extension Entry {
             id: row.entry(0), parent: row.node(1), name: row.name(2), node: row.node(3), identifier: row.identifier(4),
             isExcluded: row.flag(5), conflictsWith: row.identifier(6))
     }
+
+    static let columnCount: CInt = 7
 
     var place: Place { Place(parent: parent, name: name) }
 
@@ -156,6 +162,6 @@ extension Change {
     init(_ row: Row) {
         self.init(
             sequence: row.integer(0), kind: Kind(rawValue: Int(row.integer(1))) ?? .modified, node: row.node(2),
-            parent: row.node(3), name: row.isNull(4) ? nil : row.name(4))
+            parent: row.node(3), name: row.isNull(4) ? nil : row.name(4), count: Int(row.integer(5)))
     }
 }

@@ -40,6 +40,9 @@ package struct Node: Hashable, Sendable {
     package var isPopulated: Bool
     /// The content file has been fsynced since it was last written, so a power cut does not harm it.
     package var isDurable: Bool
+    /// The node's only entry and the node itself say what both sides last agreed on, and the table `synced` has no row of it.
+    /// Kept by the index, which ignores what callers put there.
+    package var isAsSynced: Bool
 
     package init(
         id: NodeID, kind: NodeKind, mode: UInt32, owner: UInt32, group: UInt32, size: UInt64 = 0, time: Timestamp,
@@ -67,6 +70,7 @@ package struct Node: Hashable, Sendable {
         localBytes = 0
         isPopulated = false
         isDurable = false
+        isAsSynced = false
     }
 }
 
@@ -145,6 +149,8 @@ package struct Change: Hashable, Sendable {
     package var node: NodeID
     package var parent: NodeID
     package var name: FileName?
+    /// How many nodes it is about, one after the other from `node` on; more than one when a listing made them.
+    package var count: Int
 }
 
 /// Totals for `status`.

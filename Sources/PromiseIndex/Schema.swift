@@ -66,6 +66,9 @@ enum Schema {
             try database.execute(literal: SQL(sql: providerTables))
             try database.execute(literal: SQL(sql: bookkeepingTables))
         }
+        migrator.registerMigration("2 listings") { database in
+            try database.execute(literal: SQL(sql: listingColumns))
+        }
         return migrator
     }
 
@@ -195,5 +198,11 @@ enum Schema {
             value TEXT NOT NULL
         ) WITHOUT ROWID;
         CREATE VIRTUAL TABLE name_search USING fts5 (names, tokenize = 'trigram');
+        """
+
+    /// A listing brings many items that are here exactly as they are there, so it costs what their nodes and names cost.
+    private static let listingColumns = """
+        ALTER TABLE node ADD COLUMN is_as_synced INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE change ADD COLUMN count INTEGER NOT NULL DEFAULT 1;
         """
 }

@@ -16,6 +16,8 @@ extension Store {
         static let waitingFile = Notes(rawValue: 2)
         /// SQLite's log has grown.
         static let checkpoint = Notes(rawValue: 4)
+        /// More than what can be made again from the rest has changed.
+        static let change = Notes(rawValue: 8)
     }
 
     /// Bodies that share a commit at most: by then a body's part of the commit is small against what it costs itself.
@@ -68,7 +70,7 @@ extension Store {
             throw error
         }
         record.pointee.wasWritten()
-        if openBodyCount == 1 || commitFailure != nil { notes.insert(.epoch) }
+        if openBodyCount == 1 || commitFailure != nil { notes.formUnion([.epoch, .change]) }
         if openBodyCount >= Store.epochBodyCountMax || journal.room < Journal.roomMin { commitIfItMayWork() }
     }
 

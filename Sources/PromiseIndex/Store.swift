@@ -128,9 +128,7 @@ final class Store {
         if try connection.exists("SELECT 1 FROM node WHERE id = 1") { return }
         var root = Node(id: .root, kind: .folder, mode: 0o755, owner: getuid(), group: getgid(), time: now)
         root.linkCount = 2
-        try connection.run(
-            "INSERT INTO node VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,?23)"
-        ) { root.bindAll(to: &$0) }
+        try connection.run(Store.nodeInsertion) { root.bindAll(to: &$0) }
     }
 
     // Numbers.
@@ -145,6 +143,8 @@ final class Store {
         defer { nextNode += 1 }
         return NodeID(nextNode)
     }
+
+    var nextNodeID: NodeID { NodeID(nextNode) }
 
     func takeEntry() throws(Failure) -> EntryID {
         if nextEntry >= memory.entryLimit {

@@ -5,9 +5,14 @@ package import PromiseCore
 extension Transaction {
     /// Every change of a name must be recorded, or `search` does not find it.
     package func record(_ kind: Change.Kind, node: NodeID, parent: NodeID, name: FileName?) throws(Failure) {
+        try record(kind, node: node, count: 1, parent: parent, name: name)
+    }
+
+    /// Of `count` nodes of one folder, numbered one after the other from `node` on.
+    func record(_ kind: Change.Kind, node: NodeID, count: Int, parent: NodeID, name: FileName?) throws(Failure) {
         try store.change(
-            "INSERT INTO change VALUES (?1, ?2, ?3, ?4, ?5)", .integer(store.takeChange()), .count(kind.rawValue), .id(node),
-            .id(parent), .optional(name?.bytes))
+            "INSERT INTO change VALUES (?1, ?2, ?3, ?4, ?5, ?6)", .integer(store.takeChange()), .count(kind.rawValue),
+            .id(node), .id(parent), .optional(name?.bytes), .count(count))
     }
 
     /// After `sequence`, in order. A reader that was away for longer than the feed reaches back (`firstChange`) has missed

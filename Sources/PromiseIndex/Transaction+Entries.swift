@@ -51,12 +51,13 @@ extension Transaction {
         in parent: NodeID, named name: FileName, node: NodeID, identifier: ItemIdentifier?, isExcluded: Bool = false,
         conflictsWith: ItemIdentifier? = nil
     ) throws(Failure) -> Entry {
+        try storeSynced(of: node)
         let entry = Entry(
             id: try store.takeEntry(), parent: parent, name: name, node: node, identifier: identifier, isExcluded: isExcluded,
             conflictsWith: conflictsWith)
         store.touch(entry.place)
         do throws(Failure) {
-            try store.change("INSERT INTO entry VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)") { entry.bindAll(to: &$0) }
+            try store.change(Store.entryInsertion) { entry.bindAll(to: &$0) }
         } catch {
             throw try explain(error, entry)
         }
@@ -69,6 +70,7 @@ extension Transaction {
     package func update(_ entry: Entry) throws(Failure) {
         guard let old = try self.entry(entry.id) else { throw Failure(.notFound, "entry \(entry.id) is not in the index") }
         if old == entry { return }
+        try storeSynced(of: old, becoming: entry)
         store.touch(old.place)
         store.touch(entry.place)
         do throws(Failure) {
@@ -86,6 +88,8 @@ extension Transaction {
             throw Failure(.notFound, "entry \(first) or \(second) is not in the index")
         }
         if first == second { return }
+        try storeSynced(of: one.node)
+        try storeSynced(of: other.node)
         store.touch(one.place)
         store.touch(other.place)
         var movedOne = one
@@ -104,6 +108,7 @@ extension Transaction {
     /// deleted or given the link count 0 by the caller in the same body.
     package func delete(_ entry: EntryID) throws(Failure) {
         guard let old = try self.entry(entry) else { throw Failure(.notFound, "entry \(entry) is not in the index") }
+        try storeSynced(of: old.node)
         store.touch(old.place)
         try store.change("DELETE FROM pending WHERE id = ?1", .id(entry))
         try store.change("DELETE FROM entry WHERE id = ?1", .id(entry))

@@ -15,14 +15,10 @@ extension Transaction {
     package func insert(_ node: Node) throws(Failure) -> Node {
         var stored = node
         stored.id = try store.takeNode()
+        stored.isAsSynced = false
         store.touch(stored.id)
-        if stored.kind == .file && stored.content == .absent {
-            // A placeholder stays as it is, and listings bring many.
-            try store.change(Store.nodeInsertion) { stored.bindAll(to: &$0) }
-        } else {
-            try store.note(Store.nodeInsertion) { stored.bindAll(to: &$0) }
-            try store.setDirty(stored, isNew: true)
-        }
+        try store.note(Store.nodeInsertion) { stored.bindAll(to: &$0) }
+        try store.setDirty(stored, isNew: true)
         store.memory.totals.add(stored)
         store.nodes.set(stored.id, stored)
         return stored
@@ -31,7 +27,13 @@ extension Transaction {
     /// Replaces everything stored of a node. Throws `.notFound` when there is no such node.
     package func update(_ node: Node) throws(Failure) {
         guard let old = try self.node(node.id) else { throw Failure(.notFound, "node \(node.id) is not in the index") }
+        var node = node
+        node.isAsSynced = old.isAsSynced
         if old == node { return }
+        if old.isAsSynced, old.isItem(differentFrom: node) {
+            try storeSynced(of: old)
+            node.isAsSynced = false
+        }
         store.touch(node.id)
         if old.hasSameIndexedColumns(as: node) {
             try store.note(Store.plainNodeUpdate) { node.bindUnindexed(to: &$0) }

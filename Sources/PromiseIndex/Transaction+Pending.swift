@@ -102,7 +102,8 @@ extension Transaction {
             INSERT OR IGNORE INTO pending
             SELECT entry.id, NULL, ?1, ?1, 0, NULL, NULL
             FROM entry JOIN node ON node.id = entry.node LEFT JOIN synced ON synced.identifier = entry.identifier
-            WHERE node.kind <= 2 AND entry.is_excluded = 0 AND entry.parent NOT IN (SELECT node FROM hidden) AND (
+            WHERE node.kind <= 2 AND node.is_as_synced = 0
+                AND entry.is_excluded = 0 AND entry.parent NOT IN (SELECT node FROM hidden) AND (
                 entry.identifier IS NULL OR synced.identifier IS NULL
                 OR synced.parent IS NOT CASE entry.parent WHEN 1 THEN ?2 ELSE (
                     SELECT above.identifier FROM entry AS above WHERE above.node = entry.parent ORDER BY above.id LIMIT 1) END

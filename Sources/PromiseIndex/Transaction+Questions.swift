@@ -9,6 +9,17 @@ extension Transaction {
         return try connection.all("SELECT id FROM node INDEXED BY node_populated WHERE is_populated = 1") { $0.node(0) }
     }
 
+    /// Folders in a folder whose children are not known, in the order in which it is read.
+    package func unlistedFolders(in parent: NodeID) throws(Failure) -> [NodeID] {
+        try store.flushNodes()
+        return try connection.all(
+            """
+            SELECT node.id FROM entry JOIN node ON node.id = entry.node
+            WHERE entry.parent = ?1 AND node.kind = 1 AND node.is_populated = 0 ORDER BY entry.id
+            """, .id(parent)
+        ) { $0.node(0) }
+    }
+
     package func nodesOpenForWriting() throws(Failure) -> [Node] {
         try store.flushNodes()
         return try connection.all("SELECT * FROM node INDEXED BY node_local WHERE kind = 0 AND is_open_for_writing = 1") {
@@ -56,9 +67,9 @@ extension Transaction {
         return try connection.all(
             """
             SELECT * FROM node INDEXED BY node_local
-            WHERE kind = 0 AND content <> 0 AND is_durable = 0 AND version IS NOT NULL AND EXISTS (
+            WHERE kind = 0 AND content <> 0 AND is_durable = 0 AND version IS NOT NULL AND (is_as_synced = 1 OR EXISTS (
                 SELECT 1 FROM entry JOIN synced ON synced.identifier = entry.identifier
-                WHERE entry.node = node.id AND synced.edits = node.edits)
+                WHERE entry.node = node.id AND synced.edits = node.edits))
             """
         ) { Node($0) }
     }

@@ -1,7 +1,8 @@
 package import PromiseCore
 
-// The search of names. The trigram index is kept out of the mutation path: `checkpoint` catches it up from the change
-// feed, and a search looks through the names that it has not reached yet one by one, so an answer is never stale.
+// The search of names. The trigram index is kept out of the mutation path: `catchUpSearch` brings it up from the change
+// feed while nothing else happens, and a search looks through the names that it has not reached yet one by one, so an
+// answer is never stale.
 //
 // A row of `name_search` has the node's id and all its names, separated by `/`, which no name contains. The setting
 // `search.change` is the last change that the index has seen. While the index is built anew, because the feed was pruned
@@ -33,7 +34,8 @@ extension Transaction {
         }
         try connection.forEach(
             """
-            SELECT * FROM entry WHERE node IN (SELECT node FROM change WHERE sequence > ?1) ORDER BY id
+            SELECT entry.* FROM change CROSS JOIN entry ON entry.node BETWEEN change.node AND change.node + change.count - 1
+            WHERE change.sequence > ?1 ORDER BY entry.id
             """, [.integer(position.change)]
         ) { row in
             guard result.count < limit else { return false }
@@ -64,11 +66,17 @@ extension Transaction {
         let position = try searchPosition()
         if position.isRebuilding { return try rebuildSomeNames(position.change) }
         let changes = try connection.all(
-            "SELECT sequence, node FROM change WHERE sequence > ?1 ORDER BY sequence LIMIT 100", .integer(position.change)
-        ) { (sequence: $0.integer(0), node: $0.node(1)) }
-        guard let last = changes.last else { return false }
-        for node in Set(changes.map(\.node)) { try indexNames(of: node) }
-        try setSetting("search.change", "\(last.sequence)")
+            "SELECT sequence, node, count FROM change WHERE sequence > ?1 ORDER BY sequence LIMIT 100", .integer(position.change)
+        ) { (sequence: $0.integer(0), nodes: $0.unsigned(1)..<$0.unsigned(1) + $0.unsigned(2)) }
+        var nodes: Set<NodeID> = []
+        var done: Int64?
+        for change in changes where nodes.count < 100 {
+            nodes.formUnion(change.nodes.map { NodeID($0) })
+            done = change.sequence
+        }
+        guard let done else { return false }
+        for node in nodes { try indexNames(of: node) }
+        try setSetting("search.change", "\(done)")
         return true
     }
 

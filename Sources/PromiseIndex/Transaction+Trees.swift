@@ -4,17 +4,14 @@ package import PromiseCore
 
 extension Transaction {
     package func synced(_ identifier: ItemIdentifier) throws(Failure) -> SyncedItem? {
-        try connection.first("SELECT * FROM synced WHERE identifier = ?1", .identifier(identifier)) { SyncedItem($0) }
+        let row = try connection.first("SELECT * FROM synced WHERE identifier = ?1", .identifier(identifier)) { SyncedItem($0) }
+        if let row { return row }
+        return try listedAsSynced(identifier)
     }
 
     package func setSynced(_ item: SyncedItem) throws(Failure) {
-        try store.change(
-            """
-            INSERT INTO synced VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
-            ON CONFLICT DO UPDATE SET parent = ?2, name = ?3, kind = ?4, size = ?5, mode = ?6, owner = ?7, owner_group = ?8,
-                modification_time = ?9, version = ?10, target = ?11, edits = ?12
-            """
-        ) { binder in
+        try unmark(itemOf: item.item.identifier)
+        try store.change(Store.syncedInsertion) { binder in
             item.item.bindAll(to: &binder)
             binder.unsigned(item.edits)
         }
@@ -22,6 +19,7 @@ extension Transaction {
 
     /// Nothing happens when there is none.
     package func deleteSynced(_ identifier: ItemIdentifier) throws(Failure) {
+        try unmark(itemOf: identifier)
         try store.change("DELETE FROM synced WHERE identifier = ?1", .identifier(identifier))
     }
 
@@ -38,12 +36,14 @@ extension Transaction {
 
     /// Ordered by name bytes.
     package func syncedChildren(of parent: ItemIdentifier) throws(Failure) -> [SyncedItem] {
-        try connection.all("SELECT * FROM synced WHERE parent = ?1 ORDER BY name", .identifier(parent)) { SyncedItem($0) }
+        let rows = try connection.all("SELECT * FROM synced WHERE parent = ?1", .identifier(parent)) { SyncedItem($0) }
+        return (rows + (try listedChildren(of: parent))).sorted { $0.item.name < $1.item.name }
     }
 
     /// Looks at one of them.
     package func hasSyncedChildren(of parent: ItemIdentifier) throws(Failure) -> Bool {
-        try connection.exists("SELECT 1 FROM synced WHERE parent = ?1 LIMIT 1", .identifier(parent))
+        if try connection.exists("SELECT 1 FROM synced WHERE parent = ?1 LIMIT 1", .identifier(parent)) { return true }
+        return try hasListedChildren(of: parent)
     }
 
     /// nil means "as synced".
@@ -78,16 +78,18 @@ extension Transaction {
     /// What the provider has in a folder, by all that is known: the synced tree with the differences applied. Ordered by
     /// name bytes.
     package func remoteChildren(of parent: ItemIdentifier) throws(Failure) -> [Item] {
-        try connection.all(
-            """
-            SELECT identifier, parent, name, kind, size, mode, owner, owner_group, modification_time, version, target
-            FROM synced WHERE parent = ?1 AND NOT EXISTS (SELECT 1 FROM remote WHERE remote.identifier = synced.identifier)
-            UNION ALL
-            SELECT identifier, parent, name, kind, size, mode, owner, owner_group, modification_time, version, target
-            FROM remote WHERE parent = ?1 AND is_deleted = 0
-            ORDER BY name
-            """, .identifier(parent)
-        ) { Item($0, from: 0) }
+        let others = try connection.all("SELECT * FROM remote WHERE parent = ?1 AND is_deleted = 0", .identifier(parent)) {
+            Item($0, from: 2)
+        }
+        var items = try syncedChildren(of: parent).map(\.item)
+        if try connection.exists("SELECT 1 FROM remote LIMIT 1") {
+            let same = items
+            items = []
+            for item in same where try remote(item.identifier) == nil { items.append(item) }
+        }
+        if others.isEmpty { return items }
+        items += others
+        return items.sorted { $0.name < $1.name }
     }
 
     /// Items whose remote state differs from the synced one, oldest first.

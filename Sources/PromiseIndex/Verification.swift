@@ -105,12 +105,28 @@ struct Verification {
             """
             SELECT id, identifier FROM entry WHERE identifier IS NOT NULL
                 AND identifier NOT IN (SELECT identifier FROM synced) AND identifier NOT IN (SELECT identifier FROM remote)
+                AND node NOT IN (SELECT id FROM node WHERE is_as_synced = 1)
             """
         ) { "entry \($0.integer(0)) stands for the item \($0.text(1)), which is neither synced nor remote" }
+        try check(
+            """
+            SELECT node.id FROM node LEFT JOIN entry ON entry.node = node.id
+            WHERE node.is_as_synced = 1 AND (
+                node.version IS NULL OR entry.identifier IS NULL OR entry.identifier IN (SELECT identifier FROM synced))
+            GROUP BY node.id
+            """
+        ) { "node \($0.integer(0)) is said to be as synced, but has no item or a row of its own" }
         try check("SELECT id FROM pending WHERE id > 0 AND id NOT IN (SELECT id FROM entry)") {
             "there is a pending row of entry \($0.integer(0)), which does not exist"
         }
-        try check("SELECT identifier FROM pending WHERE id <= 0 AND identifier NOT IN (SELECT identifier FROM synced)") {
+        try check(
+            """
+            SELECT identifier FROM pending WHERE id <= 0 AND identifier NOT IN (SELECT identifier FROM synced)
+                AND identifier NOT IN (
+                    SELECT identifier FROM entry JOIN node ON node.id = entry.node
+                    WHERE is_as_synced = 1 AND identifier IS NOT NULL)
+            """
+        ) {
             "there is a pending deletion of the item \($0.text(0)), which is not synced"
         }
         try check("SELECT id FROM pending WHERE (id > 0) <> (identifier IS NULL)") {

@@ -9,6 +9,9 @@ import PromiseSystem
 extension SyncEngine {
     /// One listing under way.
     struct Listing {
+        /// Tells it from another one of the same folder.
+        var number: Int
+        var folder: NodeID
         var identifier: ItemIdentifier
         var isFirst: Bool
         /// Our operations finished after this count are newer than the listing.
@@ -16,6 +19,9 @@ extension SyncEngine {
         var started: Duration
         var waiters: [HydrationReply] = []
         var task: Task<Void, Never>?
+        /// Unless it is the first: everything it showed, and the names that are new here.
+        var seen: Set<ItemIdentifier> = []
+        var appeared: [FileName] = []
     }
 
     /// Makes a folder's children known; replies when the index has them. Called from any thread.
@@ -45,6 +51,35 @@ extension SyncEngine {
             startListing(of: folder, identifier, isFirst: true, waiters: [reply])
         } catch {
             reply(.failure(error))
+            return
+        }
+        listAhead(of: folder)
+    }
+
+    /// Who walks through the tree finds the next folders listed.
+    private func listAhead(of folder: NodeID) {
+        do throws(Failure) {
+            let next: [(NodeID, ItemIdentifier)] = try index.read { transaction throws(Failure) in
+                guard let parent = try transaction.entries(of: folder).first?.parent else { return [] }
+                let nodes = try state.walk.asked(for: folder, in: parent, at: clock.uptime()) { () throws(Failure) in
+                    try transaction.unlistedFolders(in: parent)
+                }
+                var next: [(NodeID, ItemIdentifier)] = []
+                for node in nodes {
+                    if let identifier = try identifier(of: node, transaction), state.listings[node] == nil,
+                        try transaction.node(node)?.isPopulated == false
+                    {
+                        next.append((node, identifier))
+                    } else {
+                        state.walk.ended(node)
+                    }
+                }
+                return next
+            }
+            for (node, identifier) in next { startListing(of: node, identifier, isFirst: true, waiters: []) }
+        } catch {
+            // Whoever needs them asks for them.
+            logger.debug("folders were not listed ahead", metadata: ["reason": "\(error.message)"])
         }
     }
 
@@ -99,9 +134,11 @@ extension SyncEngine {
     }
 
     private func startListing(of folder: NodeID, _ identifier: ItemIdentifier, isFirst: Bool, waiters: [HydrationReply]) {
+        state.listingCount += 1
+        let number = state.listingCount
         var listing = Listing(
-            identifier: identifier, isFirst: isFirst, operationCount: state.operationCount, started: clock.uptime(),
-            waiters: waiters)
+            number: number, folder: folder, identifier: identifier, isFirst: isFirst, operationCount: state.operationCount,
+            started: clock.uptime(), waiters: waiters)
         listing.task = Task { [provider, mailbox, index] in
             do throws(ProviderError) {
                 let reference: ItemReference? = try catchingFailure { () throws(Failure) in
@@ -110,42 +147,52 @@ extension SyncEngine {
                     }
                 }
                 guard let reference else { throw ProviderError(.notFound, "the folder is not known at the provider") }
-                var items: [Item] = []
                 var page: PageToken?
                 repeat {
                     let result = try await provider.enumerateItems(in: reference, page: page)
-                    items += result.items
                     page = result.next
+                    // One page is stored while the provider makes the next one.
+                    mailbox.post { [isLast = page == nil] in $0.listed(folder, number, result.items, isLast: isLast) }
                 } while page != nil
-                mailbox.post { [items] engine in engine.listed(folder, .success(items)) }
             } catch {
-                mailbox.post { $0.listed(folder, .failure(error)) }
+                mailbox.post { $0.listingFailed(folder, number, error) }
             }
         }
         state.listings[folder] = listing
     }
 
-    private func listed(_ folder: NodeID, _ result: Result<[Item], ProviderError>) {
-        guard let listing = state.listings.removeValue(forKey: folder) else { return }
-        state.unscanned.remove(listing.identifier)
-        var outcome: Result<Void, Failure> = .success(())
-        switch result {
-        case .success(let items):
-            do throws(Failure) {
-                try store(items, of: folder, listing)
-            } catch {
-                logger.error("a listing could not be stored", metadata: ["reason": "\(error.message)"])
-                outcome = .failure(error)
-            }
-        case .failure(let problem):
-            judge(problem)
-            outcome = .failure(problem.failure)
-            switch problem.code {
-            case .notFound: state.missing.insert(listing.identifier)
-            case .offline, .authenticate, .cancelled: break
-            default: if !listing.isFirst { rescan(listing.identifier, after: .seconds(5)) }
-            }
+    private func listed(_ folder: NodeID, _ number: Int, _ items: [Item], isLast: Bool) {
+        guard var listing = state.listings[folder], listing.number == number else { return }
+        do throws(Failure) {
+            try store(items, of: folder, &listing)
+            state.listings[folder] = listing
+            guard isLast else { return }
+            state.listings[folder] = nil
+            try finish(listing, of: folder)
+            end(listing, .success(()))
+        } catch {
+            logger.error("a listing could not be stored", metadata: ["reason": "\(error.message)"])
+            state.listings[folder] = nil
+            listing.task?.cancel()
+            end(listing, .failure(error))
         }
+    }
+
+    private func listingFailed(_ folder: NodeID, _ number: Int, _ problem: ProviderError) {
+        guard let listing = state.listings[folder], listing.number == number else { return }
+        state.listings[folder] = nil
+        judge(problem)
+        switch problem.code {
+        case .notFound: state.missing.insert(listing.identifier)
+        case .offline, .authenticate, .cancelled: break
+        default: if !listing.isFirst { rescan(listing.identifier, after: .seconds(5)) }
+        }
+        end(listing, .failure(problem.failure))
+    }
+
+    private func end(_ listing: Listing, _ outcome: Result<Void, Failure>) {
+        state.unscanned.remove(listing.identifier)
+        state.walk.ended(listing.folder)
         listing.waiters.forEach { $0(outcome) }
         if state.listings.isEmpty && state.running.isEmpty {
             state.touchedItems = [:]
@@ -158,31 +205,61 @@ extension SyncEngine {
             listing.task?.cancel()
             listing.waiters.forEach { $0(.failure(failure)) }
             state.listings[folder] = nil
+            state.walk.ended(folder)
             if !listing.isFirst { state.folderDue[listing.identifier] = clock.uptime() }
         }
     }
 
     // MARK: Storing what was listed
 
-    private static let itemsPerWrite = 2000
+    /// So that a request of the mount waits for no more than a few milliseconds of it.
+    private static let itemsPerWrite = 256
 
-    private func store(_ items: [Item], of folder: NodeID, _ listing: Listing) throws(Failure) {
-        var appeared: [FileName] = []
+    private func store(_ items: [Item], of folder: NodeID, _ listing: inout Listing) throws(Failure) {
         var position = 0
         while position < items.count {
             let slice = items[position..<min(position + SyncEngine.itemsPerWrite, items.count)]
-            appeared += try index.write { transaction throws(Failure) in
-                var names: [FileName] = []
-                for item in slice where try observe(item, in: folder, listing, transaction) { names.append(item.name) }
-                return names
+            listing.appeared += try index.write { transaction throws(Failure) in
+                try self.store(slice, of: folder, listing, transaction)
             }
             position = slice.endIndex
         }
-        let listed = Set(items.map(\.identifier))
+        if !listing.isFirst { listing.seen.formUnion(items.map(\.identifier)) }
+    }
+
+    /// Returns the names that appeared in a folder that was known before.
+    private func store(
+        _ items: ArraySlice<Item>, of folder: NodeID, _ listing: Listing, _ transaction: borrowing Transaction
+    ) throws(Failure) -> [FileName] {
+        let first = transaction.nextNode
+        let pin = try transaction.node(folder)?.pin ?? .automatic
+        // Neither expected after a crash, nor known from before.
+        let isUnheard = listing.isFirst && state.intents?.isEmpty == true
+        var insertedCount = 0
+        var names: [FileName] = []
+        for item in items {
+            var node = Node(placeholderFor: item)
+            node.pin = pin
+            // In a folder that nobody has looked into an item is new, but for rare moves.
+            if isUnheard, try transaction.insertListed(node, of: item, in: folder) {
+                insertedCount += 1
+            } else if try observe(item, in: folder, listing, transaction) {
+                names.append(item.name)
+            }
+        }
+        if insertedCount > 0 {
+            let count = Int(transaction.nextNode.rawValue - first.rawValue)
+            try transaction.recordListed(from: first, count: count, in: folder)
+        }
+        return listing.isFirst ? [] : names
+    }
+
+    /// Everything was listed.
+    private func finish(_ listing: Listing, of folder: NodeID) throws(Failure) {
         try index.write { transaction throws(Failure) in
             if !listing.isFirst {
                 for item in try transaction.remoteChildren(of: listing.identifier)
-                where !listed.contains(item.identifier) && !isNewer(item, than: listing) {
+                where !listing.seen.contains(item.identifier) && !isNewer(item, than: listing) {
                     state.missing.insert(item.identifier)
                 }
             }
@@ -199,7 +276,7 @@ extension SyncEngine {
             if cost > .milliseconds(20), let due = state.folderDue[listing.identifier] {
                 state.folderDue[listing.identifier] = max(due, clock.uptime() + min(cost * 10, .seconds(30)))
             }
-            for name in appeared { observer.entryChanged(in: folder, named: name) }
+            for name in listing.appeared { observer.entryChanged(in: folder, named: name) }
         }
     }
 

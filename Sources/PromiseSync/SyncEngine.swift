@@ -53,6 +53,8 @@ package final class SyncEngine: Sendable {
     struct State {
         var running: [Pending.Subject: Operation] = [:]
         var listings: [NodeID: Listing] = [:]
+        var listingCount = 0
+        var walk = FolderWalk()
         /// Folders to list again, and when at the earliest (uptime).
         var folderDue: [ItemIdentifier: Duration] = [:]
         /// Items that a listing no longer showed, to be asked for one by one.

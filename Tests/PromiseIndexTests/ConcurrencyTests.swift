@@ -63,6 +63,7 @@ import Testing
             while !isDone.load(ordering: .relaxed) {
                 #expect(throws: Never.self) {
                     try index.checkpoint(keepingChanges: 50)
+                    try index.catchUpSearch()
                     try index.synchronize()
                 }
             }

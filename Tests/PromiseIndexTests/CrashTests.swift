@@ -14,6 +14,7 @@ import Testing
         // So small that files are changed all the time.
         let size = [16_384, 20_000, 65_536][round % 3]
         var index = try Index(path: path, cacheCountMax: 16, journalByteCount: size)
+        try index.write { transaction throws(Failure) in try transaction.setSetting("root.identifier", "root") }
         run.model.nodes[.root] = try index.read { transaction throws(Failure) in try transaction.node(.root) }
         for step in 0..<120 {
             switch Int.random(in: 0..<12, using: &run.generator) {

@@ -13,6 +13,7 @@ import Testing
     @Test(arguments: 0..<4) func anIndexBehavesLikeDictionaries(_ round: Int) throws {
         var run = Run(generator: SeededGenerator(for: "anIndexBehavesLikeDictionaries \(round)"))
         var index = try folder.open(cacheCountMax: 16)
+        try index.write { transaction throws(Failure) in try transaction.setSetting("root.identifier", "root") }
         run.model.nodes[.root] = try index.read { transaction throws(Failure) in try transaction.node(.root) }
         for batch in 0..<25 {
             for _ in 0..<8 {
@@ -28,7 +29,10 @@ import Testing
                     run.model = before
                 }
             }
-            if batch % 5 == 4 { try index.checkpoint(keepingChanges: 40) }
+            if batch % 5 == 4 {
+                try index.checkpoint(keepingChanges: 40)
+                try index.catchUpSearch()
+            }
             if batch % 4 == 3 {
                 index.close()
                 index = try folder.open(cacheCountMax: 16)
@@ -38,7 +42,8 @@ import Testing
                 // Nothing below throws another type; the expectations merely hide that from the compiler.
                 do { try model.expectEqual(transaction, names: Run.names) } catch { throw error as! Failure }
             }
-            try #require(try index.verify() == [])
+            let problems = try index.verify()
+            try #require(problems == [])
         }
     }
 }
@@ -70,7 +75,7 @@ struct Run {
 
     mutating func step(_ transaction: borrowing Transaction) throws(Failure) {
         clock += 1
-        switch Int.random(in: 0..<14, using: &generator) {
+        switch Int.random(in: 0..<16, using: &generator) {
         case 0, 1, 2: try create(transaction)
         case 3: try link(transaction)
         case 4, 5: try rename(transaction)
@@ -81,6 +86,7 @@ struct Run {
         case 10: try bind(transaction)
         case 11: try setRemote(transaction)
         case 12: try setPending(transaction)
+        case 13, 14: try list(transaction)
         default: try setAttribute(transaction)
         }
     }
@@ -221,6 +227,29 @@ struct Run {
         model.synced[value.item.identifier] = value
         try transaction.update(entry)
         model.entries[entry.id] = entry
+    }
+
+    private mutating func list(_ transaction: borrowing Transaction) throws(Failure) {
+        let folder = anyFolder()
+        guard let parent = folder == .root ? ItemIdentifier("root") : model.entries(of: folder).first?.identifier else { return }
+        itemCount += 1
+        let isKnown = chance(4)
+        let known = model.synced.keys.map(\.rawValue).sorted()
+        let identifier = isKnown ? pick(known) ?? "item \(itemCount)" : "item \(itemCount)"
+        let listed = item(
+            identifier, in: parent.rawValue, named: pick(Run.names)!, kind: pick([.file, .folder])!, version: "\(clock)")
+        var node = Node(
+            id: .root, kind: listed.kind, mode: listed.metadata.mode, owner: listed.metadata.owner, group: listed.metadata.group,
+            size: listed.size, time: listed.metadata.modificationTime, version: listed.version)
+        node.birthTime = time(clock)
+        let isFree = model.entry(at: folder, listed.name) == nil && model.synced[listed.identifier] == nil
+        #expect(try transaction.insertListed(node, of: listed, in: folder) == isFree)
+        guard isFree, let entry = try transaction.entry(in: folder, named: listed.name) else { return }
+        try transaction.recordListed(from: entry.node, count: 1, in: folder)
+        node.id = entry.node
+        model.nodes[node.id] = node
+        model.entries[entry.id] = entry
+        model.synced[listed.identifier] = SyncedItem(item: listed, edits: 0)
     }
 
     private mutating func setRemote(_ transaction: borrowing Transaction) throws(Failure) {

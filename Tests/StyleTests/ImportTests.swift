@@ -10,7 +10,7 @@ import Testing
     static let allowed: [String: Set<String>] = [
         "PromiseCore": ["Collections", "OrderedCollections", "DequeModule", "HeapModule"],
         "PromiseSystem": ["CPromiseSystem", "PromiseCore"],
-        "PromiseIndex": ["PromiseCore", "PromiseSystem", "GRDB", "GRDBSQLite"],
+        "PromiseIndex": ["CPromiseIndex", "PromiseCore", "PromiseSystem", "GRDB", "GRDBSQLite"],
         "PromiseContent": ["PromiseCore", "PromiseSystem", "PromiseIndex"],
         "PromiseProvider": ["PromiseCore", "PromiseSystem"],
         "PromiseFolder": ["PromiseCore", "PromiseSystem", "PromiseProvider", "Logging"],
