@@ -134,8 +134,10 @@ extension FileSystem {
         if closed.isLastWriter || closed.isLast && opens.writeFile(of: id) != nil { noteWrites(of: id, isClosing: true) }
         if closed.isLast {
             engine.hydrator.release(id)
-            deleteIfNameless(id)
-            if let node = try? known(id), node.pin == .onlineOnly { evictIfOnlineOnly(id) }
+            if let node = try? known(id) {
+                if node.linkCount == 0 { deleteIfNameless(id) }
+                if node.pin == .onlineOnly { evictIfOnlineOnly(id) }
+            }
         }
         opens.forgetIfUnused(id)
     }

@@ -13,6 +13,9 @@ final class Store {
     /// What a place holds; nil: nothing, and that is known.
     var places: ClockCache<Place, Entry?>
 
+    /// False: no file has any extended attribute or ACL, which programs ask for all the time.
+    var hasAttributes = true
+
     /// Rows of the table `node` that have changed since SQLite saw them: see `Store+Nodes.swift`.
     var dirtyNodes: [NodeID: DirtyNode] = [:]
 
@@ -82,6 +85,7 @@ final class Store {
         try loadNumbers()
         try makeRoot(now: now)
         memory.totals = try Totals(from: connection)
+        hasAttributes = try connection.exists("SELECT 1 FROM attribute LIMIT 1")
         let mark = try JournalMark.take(from: connection)
         sequence = mark.sequence
         committedSequence = mark.sequence

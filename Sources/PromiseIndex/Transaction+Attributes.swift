@@ -4,16 +4,19 @@ package import PromiseCore
 
 extension Transaction {
     package func attribute(_ name: [UInt8], of node: NodeID) throws(Failure) -> [UInt8]? {
-        try connection.first("SELECT value FROM attribute WHERE node = ?1 AND name = ?2", .id(node), .bytes(name)) { $0.bytes(0) }
+        if !store.hasAttributes { return nil }
+        return try connection.first("SELECT value FROM attribute WHERE node = ?1 AND name = ?2", .id(node), .bytes(name)) { $0.bytes(0) }
     }
 
     /// Ordered by name bytes.
     package func attributeNames(of node: NodeID) throws(Failure) -> [[UInt8]] {
-        try connection.all("SELECT name FROM attribute WHERE node = ?1 ORDER BY name", .id(node)) { $0.bytes(0) }
+        if !store.hasAttributes { return [] }
+        return try connection.all("SELECT name FROM attribute WHERE node = ?1 ORDER BY name", .id(node)) { $0.bytes(0) }
     }
 
     /// Inserts or replaces. The caller sees to limits and flags of setxattr(2).
     package func setAttribute(_ name: [UInt8], of node: NodeID, to value: [UInt8]) throws(Failure) {
+        store.hasAttributes = true
         try store.change(
             "INSERT INTO attribute VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET value = ?3", .id(node), .bytes(name),
             .bytes(value))

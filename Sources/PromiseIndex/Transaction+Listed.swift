@@ -43,6 +43,18 @@ extension Transaction {
     /// The number that the next node will have, or a later one.
     package var nextNode: NodeID { store.nextNodeID }
 
+    /// A part of a folder with what its names stand for, ordered by name bytes: at most `limit` after `name`. Keeps nothing in
+    /// the caches, unlike asking for one node after the other.
+    package func nodes(in parent: NodeID, after name: FileName?, limit: Int) throws(Failure) -> [(entry: Entry, node: Node)] {
+        try store.flushNodes()
+        return try connection.all(
+            """
+            SELECT entry.*, node.* FROM entry JOIN node ON node.id = entry.node
+            WHERE entry.parent = ?1 AND entry.name > ?2 ORDER BY entry.name LIMIT ?3
+            """, .id(parent), .bytes(name?.bytes ?? []), .count(limit)
+        ) { row in (Entry(row), Node(row, from: Entry.columnCount)) }
+    }
+
     // MARK: Standing in for rows of `synced`
 
     /// What the row of an item that is as synced would say; nil for any other.

@@ -58,7 +58,7 @@ extension Transaction {
             precondition(isEmpty, "folder \(node) is deleted only after its children")
         }
         store.touch(node)
-        try store.change("DELETE FROM attribute WHERE node = ?1") { $0.id(node) }
+        if store.hasAttributes { try store.change("DELETE FROM attribute WHERE node = ?1") { $0.id(node) } }
         if old.content == .partial { try store.change("DELETE FROM local_range WHERE node = ?1") { $0.id(node) } }
         if store.dirtyNodes.removeValue(forKey: node)?.isNew == true {
             try store.note("DELETE FROM node WHERE id = ?1") { $0.id(node) }

@@ -5,9 +5,12 @@ package import PromiseCore
 package struct NeighbourPlan: Sendable {
     /// So many opens in order are no coincidence.
     static let streakMin = 3
-    /// Files between two opens that still count as in order: programs skip some.
-    static let skipMax = 8
-    static let aheadMax = 64
+    /// Files between two opens that still count as in order: programs skip some, and several that share the work are apart.
+    static let skipMax = 48
+    /// Opens out of order after which a folder is left alone, and for how many opens.
+    static let missesMax = 8
+    static let restCount = 256
+    static let aheadMax = 96
     static let bytesAheadMax: UInt64 = 16 << 20
     static let foldersMax = 16
     /// How many names are loaded at a time.
@@ -38,7 +41,10 @@ package struct NeighbourPlan: Sendable {
         var passed: [FileName] = []
         var last: FileName
         var streak = 1
+        var misses = 0
         var lastUse: Int
+        /// Nothing is loaded for it before so many opens have been seen.
+        var restsUntil = 0
     }
 
     private var streams: [NodeID: Stream] = [:]
@@ -59,6 +65,15 @@ package struct NeighbourPlan: Sendable {
         }
         stream.lastUse = useCount
         if stream.following.isEmpty, !stream.isLoadedToEnd {
+            if stream.misses > NeighbourPlan.missesMax {
+                stream.misses = 0
+                stream.restsUntil = useCount + NeighbourPlan.restCount
+            }
+            if useCount < stream.restsUntil {
+                stream.last = name
+                streams[folder] = stream
+                return nil
+            }
             let before = stream.last
             stream.last = name
             streams[folder] = stream
@@ -111,7 +126,9 @@ extension NeighbourPlan.Stream {
             following.removeFirst(index + 1)
             givenCount = max(0, givenCount - index - 1)
             streak += 1
+            misses = 0
         } else {
+            misses += 1
             following = []
             passed = []
             givenCount = 0

@@ -73,15 +73,12 @@ package final class NeighbourPrefetch: Sendable {
 
     private func neighbours(in folder: NodeID, after name: FileName) throws(Failure) -> [NeighbourPlan.Neighbour] {
         try index.read { transaction throws(Failure) in
-            var result: [NeighbourPlan.Neighbour] = []
-            for entry in try transaction.children(of: folder, after: name, limit: NeighbourPlan.loadCount) {
-                guard let node = try transaction.node(entry.node) else { continue }
-                let isWanted = node.kind == .file && node.content != .whole && node.size <= HydrationPlan.smallFileMax
+            try transaction.nodes(in: folder, after: name, limit: NeighbourPlan.loadCount).map { entry, node in
+                let isWanted =
+                    node.kind == .file && node.content != .whole && node.size <= HydrationPlan.smallFileMax
                     && node.pin != .onlineOnly && entry.identifier != nil
-                result.append(
-                    NeighbourPlan.Neighbour(node: node.id, name: entry.name, size: node.size, isWanted: isWanted))
+                return NeighbourPlan.Neighbour(node: node.id, name: entry.name, size: node.size, isWanted: isWanted)
             }
-            return result
         }
     }
 
