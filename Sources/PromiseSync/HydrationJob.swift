@@ -24,6 +24,7 @@ final class HydrationJob: Sendable {
         var tasks: [ByteRange: Task<Void, Never>] = [:]
         /// Everything is wanted although nobody waits, e.g. because the file is pinned.
         var isWantedInBackground = false
+        var isCompleting = false
         var isEnded = false
     }
 
@@ -146,6 +147,16 @@ final class HydrationJob: Sendable {
         state.withLock { state in
             state.plan.resize(to: size)
             return state.plan.present
+        }
+    }
+
+    /// True once, when everything is here, for whoever is to store that. Several fetches may end at one moment, and what was
+    /// missing may be written here instead of fetched.
+    func beginCompletion() -> Bool {
+        state.withLock { state in
+            guard state.plan.isComplete, !state.isCompleting, !state.isEnded else { return false }
+            state.isCompleting = true
+            return true
         }
     }
 

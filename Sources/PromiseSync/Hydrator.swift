@@ -141,7 +141,7 @@ package final class Hydrator: Sendable {
             return job
         }
         // An empty file has nothing to fetch and is whole at once.
-        if chosen === job, job.isComplete { complete(job) }
+        if chosen === job, job.beginCompletion() { complete(job) }
         return chosen
     }
 
@@ -149,6 +149,8 @@ package final class Hydrator: Sendable {
 
     private func pump(_ job: HydrationJob) {
         job.startFetches { range in Task { await self.fetch(range, of: job) } }
+        // When local writes filled the last gap there is no fetch whose end would tell.
+        if job.isWanted, job.beginCompletion() { complete(job) }
     }
 
     private func fetch(_ range: ByteRange, of job: HydrationJob) async {
@@ -171,9 +173,9 @@ package final class Hydrator: Sendable {
             try? await Task.sleep(for: delay)
         }
         job.fetchEnded(range)
-        if job.isComplete {
+        if job.beginCompletion() {
             complete(job)
-        } else {
+        } else if !job.isComplete {
             store(job)
             pump(job)
             if job.isIdle { onIdle(job.node) }

@@ -64,6 +64,21 @@ import Testing
         }
     }
 
+    /// Whoever waited for all of it, an upload too, waited for a fetch that nobody had to make.
+    @Test func aFileWhoseLastGapWasWrittenHereIsWhole() async throws {
+        let fixture = try EngineFixture()
+        let size = 2 << 20
+        await fixture.provider.put("a", String(repeating: "x", count: size))
+        try await fixture.run {
+            try await fixture.list()
+            let node = try #require(try fixture.node("a")).id
+            #expect(try fixture.engine.hydrator.claim(ByteRange(0, UInt64(size)), of: node) != nil)
+            try await fixture.hydrate(node)
+            #expect(try fixture.node("a")?.content == .whole)
+            #expect(await fixture.provider.fetches.isEmpty)
+        }
+    }
+
     @Test func emptyFileIsWholeWithoutAFetch() async throws {
         let fixture = try EngineFixture()
         await fixture.provider.put("empty")
