@@ -223,8 +223,10 @@ struct HydrationSink: ContentSink {
             }
         }
         counted(stored)
-        // Bytes that were here already count as taken: a source that ended early shows in the missing rest.
-        return job.ranges.contains(ByteRange(offset: offset, count: count)) ? count : stored
+        // Bytes that were here already count as taken, and those behind the end of a file that was cut here: a source that
+        // ended early shows in the missing rest.
+        let wanted = ByteRange(offset: offset, count: count).clamped(to: job.progress.size)
+        return job.ranges.contains(wanted) ? count : stored
     }
 }
 

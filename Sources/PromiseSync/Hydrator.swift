@@ -187,9 +187,11 @@ package final class Hydrator: Sendable {
             let sink = HydrationSink(job: job) { count in
                 self.fetchedByteCount.wrappingAdd(count, ordering: .relaxed)
             }
-            let whole = range == ByteRange(0, job.progress.size) || !provider.capabilities.contains(.ranges)
-            try await provider.fetchContents(
-                of: reference(to: job.node), version: job.version, range: whole ? nil : range, into: sink)
+            let (reference, size) = try source(of: job.node)
+            // Of a file that was cut or grown here less is wanted than the item has, or more.
+            let wanted = range.clamped(to: size ?? range.upper)
+            let whole = wanted == ByteRange(0, size ?? job.progress.size) || !provider.capabilities.contains(.ranges)
+            try await provider.fetchContents(of: reference, version: job.version, range: whole ? nil : wanted, into: sink)
             guard job.ranges.contains(range.clamped(to: job.progress.size)) else {
                 return ProviderError(.corrupted, "the provider sent fewer bytes than the item has")
             }
@@ -208,19 +210,21 @@ package final class Hydrator: Sendable {
         }
     }
 
-    private func reference(to id: NodeID) throws(ProviderError) -> ItemReference {
+    /// The item that a node's content comes from, and its size.
+    private func source(of id: NodeID) throws(ProviderError) -> (ItemReference, size: UInt64?) {
         do throws(Failure) {
-            let reference: ItemReference? = try index.read { transaction throws(Failure) in
+            let source: (ItemReference, UInt64?)? = try index.read { transaction throws(Failure) in
                 for entry in try transaction.entries(of: id) {
                     guard let identifier = entry.identifier else { continue }
                     if let path = try transaction.remotePath(of: identifier) {
-                        return ItemReference(identifier: identifier, path: path)
+                        let size = try transaction.synced(identifier)?.item.size
+                        return (ItemReference(identifier: identifier, path: path), size)
                     }
                 }
                 return nil
             }
-            guard let reference else { throw Failure(.stale, "node \(id) has no item at the provider any more") }
-            return reference
+            guard let source else { throw Failure(.stale, "node \(id) has no item at the provider any more") }
+            return source
         } catch {
             throw ProviderError(error.code == .stale ? .notFound : .permanent, error.message)
         }
