@@ -20,6 +20,7 @@ _Static_assert(sizeof(struct fuse_open_out) == 16, "fuse_open_out has 16 bytes")
 _Static_assert(CT_INIT_EXT == FUSE_INIT_EXT, "FUSE_INIT_EXT is bit 30");
 _Static_assert(CT_PARALLEL_DIROPS == FUSE_PARALLEL_DIROPS, "FUSE_PARALLEL_DIROPS is bit 18");
 _Static_assert(CT_WRITEBACK_CACHE == FUSE_WRITEBACK_CACHE, "FUSE_WRITEBACK_CACHE is bit 16");
+_Static_assert(CT_SETXATTR_EXT == FUSE_SETXATTR_EXT, "FUSE_SETXATTR_EXT is bit 29");
 _Static_assert(CT_HANDLE_KILLPRIV_V2 == FUSE_HANDLE_KILLPRIV_V2, "FUSE_HANDLE_KILLPRIV_V2 is bit 28");
 _Static_assert(CT_OPEN_DIRECT_IO == FOPEN_DIRECT_IO, "FOPEN_DIRECT_IO is bit 0");
 _Static_assert(CT_OPEN_KEEP_CACHE == FOPEN_KEEP_CACHE, "FOPEN_KEEP_CACHE is bit 1");
@@ -92,7 +93,7 @@ uint64_t ct_edit_init_reply(uint8_t *reply, size_t size, uint64_t offered, bool 
   if (flags & CT_INIT_EXT) flags |= (uint64_t)out.flags2 << 32;
   flags &= ~CT_WRITEBACK_CACHE;
   // libfuse 3.14 asks for PARALLEL_DIROPS in `want` and then forgets to put it into the reply.
-  flags |= offered & (CT_HANDLE_KILLPRIV_V2 | CT_PARALLEL_DIROPS);
+  flags |= offered & (CT_HANDLE_KILLPRIV_V2 | CT_PARALLEL_DIROPS | CT_SETXATTR_EXT);
   uint32_t stack_depth = 0;
   if (wants_passthrough && (offered & CT_PASSTHROUGH) && (offered & CT_INIT_EXT)) {
     flags |= CT_PASSTHROUGH | CT_INIT_EXT;
@@ -197,14 +198,35 @@ static void note_init(struct ct_transport *transport, const struct fuse_in_heade
   if (!transport->rings) transport->rings_problem = errno;
 }
 
+// libfuse 3.14 knows the SETXATTR of before Linux 5.13: the two words that came after its first two are taken out. Returns
+// FUSE_SETXATTR_ACL_KILL_SGID.
+static bool take_out_attribute_flags(struct fuse_buf *memory) {
+  struct fuse_in_header *header = memory->mem;
+  char *body = (char *)(header + 1);
+  size_t size = memory->size - sizeof *header;
+  struct fuse_setxattr_in in;
+  if (size < sizeof in) return false;
+  memcpy(&in, body, sizeof in);
+  memmove(body + FUSE_COMPAT_SETXATTR_IN_SIZE, body + sizeof in, size - sizeof in);
+  size_t taken = sizeof in - FUSE_COMPAT_SETXATTR_IN_SIZE;
+  memory->size -= taken;
+  header->len -= (uint32_t)taken;
+  return (in.setxattr_flags & FUSE_SETXATTR_ACL_KILL_SGID) != 0;
+}
+
 // What libfuse 3.14 drops of a request: read before it is handed over.
-static struct ct_request look_at(struct ct_transport *transport, const struct fuse_buf *memory) {
-  const struct fuse_in_header *header = memory->mem;
+static struct ct_request look_at(struct ct_transport *transport, struct fuse_buf *memory) {
+  struct fuse_in_header *header = memory->mem;
   const void *body = header + 1;
   size_t size = memory->size - sizeof *header;
   struct ct_request request = {.unique = header->unique, .is_serving = true};
   uint32_t opcode = header->opcode < CT_OPCODE_COUNT ? header->opcode : CT_OPCODE_COUNT - 1;
   atomic_fetch_add_explicit(&transport->requests[opcode], 1, memory_order_relaxed);
+  if (header->opcode == FUSE_TMPFILE) {
+    // Linux 6.2's O_TMPFILE: request and reply are those of CREATE, and its name means nothing. libfuse has no call for it.
+    request.is_nameless = true;
+    header->opcode = FUSE_CREATE;
+  }
   switch (header->opcode) {
   case FUSE_INIT:
     note_init(transport, header, body, size);
@@ -223,6 +245,9 @@ static struct ct_request look_at(struct ct_transport *transport, const struct fu
       request.clears_setid = (flags & FUSE_WRITE_KILL_SUIDGID) != 0;
       request.is_page_write = (flags & FUSE_WRITE_CACHE) != 0;
     }
+    break;
+  case FUSE_SETXATTR:
+    if (transport->negotiation.accepted & CT_SETXATTR_EXT) request.clears_setid = take_out_attribute_flags(memory);
     break;
   default:
     break;

@@ -1,4 +1,5 @@
 import CFuse
+import CFuseTransport
 import Glibc
 import PromiseCore
 import PromiseFilesystem
@@ -70,8 +71,10 @@ func serveSetExtendedAttribute(
     // setxattr(2): XATTR_CREATE is 1, XATTR_REPLACE is 2.
     let mode: AttributeWriteMode = flags & 1 != 0 ? .createOnly : flags & 2 != 0 ? .replaceOnly : .any
     let bytes = Array(UnsafeRawBufferPointer(start: value, count: count))
+    let clearsSetGroupID = ct_current_request().clears_setid
     answer(request!, .setExtendedAttribute, node) { filesystem throws(Failure) in
-        try filesystem.setExtendedAttribute(copiedBytes(name), of: node, to: bytes, mode: mode, caller: caller)
+        try filesystem.setExtendedAttribute(
+            copiedBytes(name), of: node, to: bytes, mode: mode, clearsSetGroupID: clearsSetGroupID, caller: caller)
     } send: { request, _ in
         fuse_reply_err(request, 0)
     }

@@ -96,9 +96,10 @@ func serveSeek(
     let handle = file!.handle
     answer(request!, .seek, node) { filesystem throws(Failure) in
         // lseek(2): SEEK_DATA is 3, SEEK_HOLE is 4.
-        guard offset >= 0, whence == 3 || whence == 4 else {
-            throw Failure(.invalid, "only SEEK_DATA and SEEK_HOLE are asked of a file system, not \(whence) from \(offset)")
+        guard whence == 3 || whence == 4 else {
+            throw Failure(.invalid, "only SEEK_DATA and SEEK_HOLE are asked of a file system, not \(whence)")
         }
+        guard offset >= 0 else { throw Failure(.outOfRange, "there is nothing before the start") }
         let position = FilePosition(node: node, handle: handle, offset: UInt64(offset))
         return try filesystem.seek(position, to: whence == 3 ? .data : .hole)
     } send: { request, offset in

@@ -40,17 +40,18 @@ func serveCreate(
     _ file: UnsafeMutablePointer<fuse_file_info>?
 ) {
     let parent = NodeID(parent)
-    let opening = OpenRequest(flags: file!.pointee.flags, clearsSetID: ct_current_request().clears_setid)
+    let details = ct_current_request()
+    let opening = OpenRequest(flags: file!.pointee.flags, clearsSetID: details.clears_setid)
     let reply = Reply(request!, .create, parent)
+    if details.is_nameless {
+        return reply.park(
+            reply.filesystem.createNameless(
+                in: parent, permissions: mode & 0o7777, opening: opening, caller: Caller(request!)
+            ) { reply.finish(created: $0) })
+    }
     withName(name, reply) { name in
         reply.filesystem.create(name, in: parent, permissions: mode & 0o7777, opening: opening, caller: Caller(request!)) {
-            result in
-            reply.finish(result) { request, created in
-                var entry = fuse_entry_param(created.entry)
-                let opened = created.opened
-                return ct_reply_create(
-                    request, &entry, opened.handle.rawValue, openFlags(opened), opened.backing?.rawValue ?? 0)
-            }
+            reply.finish(created: $0)
         }
     }
 }
@@ -126,8 +127,8 @@ func serveRename(
     let newParent = NodeID(newParent)
     let reply = Reply(request!, .rename, parent)
     let flags = RenameFlags(rawValue: flags)
-    guard flags.subtracting([.noReplace, .exchange]).isEmpty else {
-        return reply.fail(Failure(.invalid, "rename knows no flags but RENAME_NOREPLACE and RENAME_EXCHANGE"))
+    guard flags.subtracting([.noReplace, .exchange, .whiteout]).isEmpty else {
+        return reply.fail(Failure(.invalid, "rename knows no flags but RENAME_NOREPLACE, RENAME_EXCHANGE and RENAME_WHITEOUT"))
     }
     withName(name, reply) { name in
         withName(newName, reply) { newName in
@@ -158,6 +159,14 @@ private func withName(_ name: UnsafePointer<CChar>?, _ reply: Reply, _ body: (Fi
 }
 
 extension Reply {
+    func finish(created result: Result<CreateReply, Failure>) {
+        finish(result) { request, created in
+            var entry = fuse_entry_param(created.entry)
+            let opened = created.opened
+            return ct_reply_create(request, &entry, opened.handle.rawValue, openFlags(opened), opened.backing?.rawValue ?? 0)
+        }
+    }
+
     func finish(entry result: Result<EntryReply, Failure>) {
         finish(result) { request, entry in
             var entry = fuse_entry_param(entry)

@@ -91,7 +91,7 @@ extension FileSystem {
                         try transaction.record(.modified, node: id, parent: entry.parent, name: entry.name)
                     }
                 }
-                try stampContent(of: node, changes)
+                if changes.modificationTime != nil { try stampContent(of: node) }
                 return attributesReply(for: node)
             }
             engine.notePending()
@@ -113,15 +113,16 @@ extension FileSystem {
         if let owner = changes.owner { node.owner = owner }
         if let group = changes.group { node.group = group }
         let changesOwner = changes.owner != nil || changes.group != nil
-        if node.kind == .file, changes.clearsSetID || changesOwner && changes.permissions == nil { node.clearSetID() }
+        // Of everything but folders (chown(2)): a fifo that lends a group is as wrong as a program.
+        if node.kind != .folder, changes.clearsSetID || changesOwner && changes.permissions == nil { node.clearSetID() }
         if let time = changes.accessTime { node.accessTime = time.resolved(now) }
         if let time = changes.modificationTime { node.modificationTime = time.resolved(now) }
         node.changeTime = changes.changeTime ?? now
     }
 
     /// While somebody writes, the content file's times are the truth, so they are set there, too.
-    private func stampContent(of node: Node, _ changes: AttributeChanges) throws(Failure) {
-        guard changes.modificationTime != nil, let file = opens.writeFile(of: node.id) else { return }
+    func stampContent(of node: Node) throws(Failure) {
+        guard let file = opens.writeFile(of: node.id) else { return }
         do throws(SystemError) {
             try setTimes(file.number, access: nil, modification: node.modificationTime, label: "filesystem.times")
         } catch {

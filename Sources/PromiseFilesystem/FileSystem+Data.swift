@@ -88,13 +88,18 @@ extension FileSystem {
         try store(bytes, at: offset, in: file)
         guard let ranges else { return }
         try index.write { transaction throws(Failure) in
-            guard var node = try transaction.node(id), node.content == .partial else { return }
-            try transaction.setRanges(of: id, to: ranges)
+            guard var node = try transaction.node(id), node.content != .absent else { return }
             node.size = max(node.size, offset + UInt64(bytes.count))
             node.modificationTime = clock.now()
             node.changeTime = node.modificationTime
             node.edits += 1
             node.isDurable = false
+            if node.content == .partial {
+                try transaction.setRanges(of: id, to: ranges)
+            } else {
+                // The last fetch ended between the write and now, and took the write's time from the content file.
+                try stampContent(of: node)
+            }
             try transaction.update(node)
             try markPending(namesOf: id, transaction)
         }
@@ -174,7 +179,15 @@ extension FileSystem {
             } catch {
                 throw Failure(error)
             }
+            try clearSetID(of: position.node, for: caller)
         }
+    }
+
+    /// The kernel asks for this with a write and a truncation, and leaves it to us with fallocate(2) and copy_file_range(2).
+    /// Root may do what it likes (CAP_FSETID).
+    private func clearSetID(of id: NodeID, for caller: Caller) throws(Failure) {
+        guard caller.user != 0, let node = try known(id), node.mode & 0o6000 != 0 else { return }
+        try clearSetID(of: id)
     }
 
     /// Content that is not here has no holes: a copy that skips holes must not skip it.
@@ -202,14 +215,16 @@ extension FileSystem {
                 throw Failure(.notSupported, "the content is not local")
             }
             let (from, to) = (try wholeFile(source.node), try wholeFile(target.node))
+            let copied: UInt64
             do throws(SystemError) {
-                let copied = try copyBytes(
+                copied = try copyBytes(
                     from: from.number, at: source.offset, to: to.number, at: target.offset, count: UInt64(count),
                     label: "content.copy")
-                reply(.success(Int(copied)))
             } catch {
                 throw Failure(error)
             }
+            try clearSetID(of: target.node, for: caller)
+            reply(.success(Int(copied)))
         } catch {
             reply(.failure(error))
         }

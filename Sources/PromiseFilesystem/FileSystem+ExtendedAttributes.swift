@@ -24,7 +24,7 @@ extension FileSystem {
     }
 
     package func setExtendedAttribute(
-        _ name: [UInt8], of id: NodeID, to value: [UInt8], mode: AttributeWriteMode, caller: Caller
+        _ name: [UInt8], of id: NodeID, to value: [UInt8], mode: AttributeWriteMode, clearsSetGroupID: Bool, caller: Caller
     ) throws(Failure) {
         if let virtual = VirtualAttribute(name) { return try set(virtual, of: id, to: value) }
         guard value.count <= FileSystem.valueByteCountMax else {
@@ -36,6 +36,7 @@ extension FileSystem {
             if mode == .createOnly && exists { throw Failure(.exists, "the attribute is there already") }
             if mode == .replaceOnly && !exists { throw Failure(.noAttribute, "there is no such attribute") }
             try setPlain(name, of: &node, to: value, transaction)
+            if clearsSetGroupID, name == AccessControlList.accessName { node.mode &= ~0o2000 }
             node.changeTime = clock.now()
             try transaction.update(node)
         }
@@ -64,7 +65,14 @@ extension FileSystem {
     package func removeExtendedAttribute(_ name: [UInt8], of id: NodeID, caller: Caller) throws(Failure) {
         if VirtualAttribute(name) != nil { throw Failure(.notPermitted, "the state of an item cannot be removed") }
         try index.write { transaction throws(Failure) in
-            guard try transaction.removeAttribute(name, of: id) else { throw Failure(.noAttribute, "there is no such attribute") }
+            guard var node = try transaction.node(id) else { throw Failure(.stale, "the file is gone") }
+            guard try transaction.removeAttribute(name, of: id) else {
+                // To have no list is what removing it asks for.
+                if name == AccessControlList.accessName || name == AccessControlList.defaultName { return }
+                throw Failure(.noAttribute, "there is no such attribute")
+            }
+            node.changeTime = clock.now()
+            try transaction.update(node)
         }
     }
 

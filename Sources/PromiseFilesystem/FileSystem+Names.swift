@@ -130,18 +130,7 @@ extension FileSystem {
                 content: .whole)
             fresh.isOpenForWriting = isOpen
             var node = try enter(fresh, name, in: folder, caller, transaction)
-            // Made inside the transaction: when this fails nothing is entered, and a file without a row is rubbish.
-            let created = SharedDescriptor(try content.create(node.id, node.generation))
-            do throws(SystemError) {
-                // Times as the content file has them, so that closing it unwritten shows no change.
-                let status = try FileStatus.of(descriptor: created.number, label: "filesystem.create")
-                node.modificationTime = status.modificationTime
-                node.changeTime = status.modificationTime
-            } catch {
-                throw Failure(error)
-            }
-            try transaction.update(node)
-            file = created
+            file = try makeContent(of: &node, transaction)
             return node
         }
         guard let made, let file else { return nil }
@@ -149,19 +138,29 @@ extension FileSystem {
         return (made, file)
     }
 
+    /// Inside the transaction that inserts the node: when this fails nothing is entered, and a file without a row is rubbish.
+    func makeContent(of node: inout Node, _ transaction: borrowing Transaction) throws(Failure) -> SharedDescriptor {
+        let created = SharedDescriptor(try content.create(node.id, node.generation))
+        do throws(SystemError) {
+            // Times as the content file has them, so that closing it unwritten shows no change.
+            let status = try FileStatus.of(descriptor: created.number, label: "filesystem.create")
+            node.modificationTime = status.modificationTime
+            node.changeTime = status.modificationTime
+        } catch {
+            throw Failure(error)
+        }
+        try transaction.update(node)
+        return created
+    }
+
     /// Enters a new node under a name, as the same document that was there before if the provider still has one of that name.
-    private func enter(
+    func enter(
         _ fresh: Node, _ name: FileName, in folder: Node, _ caller: Caller, _ transaction: borrowing Transaction
     ) throws(Failure) -> Node {
         if folder.linkCount == 0 { throw Failure(.notFound, "the folder was removed") }
         if try transaction.entry(in: folder.id, named: name) != nil { throw Failure(.exists, "the name is taken") }
         var node = fresh
-        if folder.mode & 0o2000 != 0 {
-            node.group = folder.group
-            if node.kind == .folder { node.mode |= 0o2000 }
-        }
-        node.pin = folder.pin
-        let inherited = try inheritAccessControl(from: folder, into: &node, caller, transaction)
+        let inherited = try inherit(from: folder, into: &node, caller, transaction)
         let isExcluded = try isExcluded(name, node.kind, in: folder.id, transaction)
         let adopted = isExcluded ? nil : try adoptable(name, node.kind, in: folder.id, transaction)
         if let adopted { node.edits = adopted.edits + 1 }
@@ -170,10 +169,22 @@ extension FileSystem {
         let entry = try transaction.insertEntry(
             in: folder.id, named: name, node: node.id, identifier: adopted?.item.identifier, isExcluded: isExcluded)
         if let adopted { try transaction.deletePending(.deletion(adopted.item.identifier)) }
-        try touch(folder, transaction)
+        try touch(folder, subfolders: node.kind == .folder ? 1 : 0, transaction)
         try markPending(entry, transaction)
         try transaction.record(.created, node: node.id, parent: folder.id, name: name)
         return node
+    }
+
+    /// What a new node has from its folder; returns the attributes to set once it is inserted.
+    func inherit(
+        from folder: Node, into node: inout Node, _ caller: Caller, _ transaction: borrowing Transaction
+    ) throws(Failure) -> [([UInt8], [UInt8])] {
+        if folder.mode & 0o2000 != 0 {
+            node.group = folder.group
+            if node.kind == .folder { node.mode |= 0o2000 }
+        }
+        node.pin = folder.pin
+        return try inheritAccessControl(from: folder, into: &node, caller, transaction)
     }
 
     /// The item that had this name until it was removed here, if the provider still has it: making the name again is an edit
@@ -197,18 +208,23 @@ extension FileSystem {
             let linked: EntryReply? = try index.write { transaction throws(Failure) in
                 let folder = try folder(parent, transaction)
                 guard folder.isPopulated else { return nil }
-                guard var node = try transaction.node(id), node.linkCount > 0 else {
+                // A file without a name gets its first: the kernel lets this through for one that O_TMPFILE made.
+                guard var node = try transaction.node(id), node.linkCount > 0 || opens.isOpen(id) else {
                     throw Failure(.notFound, "the file was removed")
                 }
                 if node.kind == .folder { throw Failure(.notPermitted, "a folder has one name only") }
                 if node.linkCount >= 65_000 { throw Failure(.tooManyLinks, "the file has 65,000 names already") }
                 if try transaction.entry(in: parent, named: name) != nil { throw Failure(.exists, "the name is taken") }
                 let isExcluded = try isExcluded(name, node.kind, in: parent, transaction)
+                let isFirst = node.linkCount == 0 && !isExcluded
+                let adopted = isFirst ? try adoptable(name, node.kind, in: parent, transaction) : nil
+                if let adopted { node.edits = max(node.edits, adopted.edits) + 1 }
                 node.linkCount += 1
                 node.changeTime = clock.now()
                 try transaction.update(node)
                 let entry = try transaction.insertEntry(
-                    in: parent, named: name, node: id, identifier: nil, isExcluded: isExcluded)
+                    in: parent, named: name, node: id, identifier: adopted?.item.identifier, isExcluded: isExcluded)
+                if let adopted { try transaction.deletePending(.deletion(adopted.item.identifier)) }
                 try touch(folder, transaction)
                 try markPending(entry, transaction)
                 try transaction.record(.created, node: id, parent: parent, name: name)

@@ -59,7 +59,7 @@ extension FileSystem {
                 }
                 if try transaction.hasChildren(node.id) { throw Failure(.notEmpty, "the folder is not empty") }
                 removed = try remove(entry, node, transaction)
-                try touch(folder, transaction)
+                try touch(folder, subfolders: -1, transaction)
                 return true
             }
             guard isDone else { return nil }

@@ -39,9 +39,9 @@ extension FileSystem {
                     try exchange(renaming, transaction)
                 } else {
                     removed = try replace(renaming, transaction)
+                    if flags.contains(.whiteout) { try leaveWhiteout(name, in: parent, caller, transaction) }
                 }
-                try touch(try folder(parent, transaction), transaction)
-                if newParent != parent { try touch(try folder(newParent, transaction), transaction) }
+                try touchFolders(of: renaming, from: parent, isExchange: flags.contains(.exchange), transaction)
                 return true
             }
             guard isDone else { return nil }
@@ -49,6 +49,30 @@ extension FileSystem {
             engine.notePending()
             return ()
         }
+    }
+
+    /// The two folders of a rename, of which one may have a subfolder more and one less.
+    private func touchFolders(
+        of renaming: Renaming, from parent: NodeID, isExchange: Bool, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        let newParent = renaming.newParent.id
+        let goes = renaming.sourceNode.kind == .folder ? 1 : 0
+        let replaced = renaming.targetNode?.kind == .folder ? 1 : 0
+        let change = isExchange ? replaced - goes : -goes
+        if newParent == parent {
+            return try touch(try folder(parent, transaction), subfolders: change + goes - replaced, transaction)
+        }
+        try touch(try folder(parent, transaction), subfolders: change, transaction)
+        try touch(try folder(newParent, transaction), subfolders: goes - replaced, transaction)
+    }
+
+    /// RENAME_WHITEOUT: a character device 0:0 takes the old name, which tells an overlay that something was there.
+    private func leaveWhiteout(
+        _ name: FileName, in parent: NodeID, _ caller: Caller, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        let whiteout = Node(
+            id: .root, kind: .characterDevice, mode: 0, owner: caller.user, group: caller.group, time: clock.now())
+        _ = try enter(whiteout, name, in: try folder(parent, transaction), caller, transaction)
     }
 
     private func find(
@@ -181,15 +205,38 @@ extension FileSystem {
 
     // MARK: Exchanging
 
-    /// Two files exchange their contents under their names: each name stays the document it was.
     private func exchange(_ renaming: Renaming, _ transaction: borrowing Transaction) throws(Failure) {
-        guard var second = renaming.target, var secondNode = renaming.targetNode else { return }
-        var first = renaming.source
-        var firstNode = renaming.sourceNode
-        if first.node == second.node { return }
-        guard firstNode.kind == .file, secondNode.kind == .file, firstNode.content == .whole, secondNode.content == .whole else {
-            throw Failure(.invalid, "only files whose content is local can be exchanged")
+        guard let second = renaming.target, let secondNode = renaming.targetNode else { return }
+        if renaming.source.node == second.node { return }
+        let nodes = [renaming.sourceNode, secondNode]
+        if nodes.allSatisfy({ $0.kind == .file && $0.content == .whole }) {
+            try exchangeContents(renaming.source, renaming.sourceNode, second, secondNode, transaction)
+        } else {
+            try exchangePlaces(renaming.source, second, transaction)
         }
+    }
+
+    /// Folders, links and what is not local: each item goes where the other was, as by three renames.
+    private func exchangePlaces(_ first: Entry, _ second: Entry, _ transaction: borrowing Transaction) throws(Failure) {
+        try transaction.exchange(first.id, second.id)
+        for before in [first, second] {
+            guard var entry = try transaction.entry(before.id), var node = try transaction.node(entry.node) else { continue }
+            entry.conflictsWith = nil
+            node.changeTime = clock.now()
+            try classify(&entry, &node, was: before, transaction)
+            try transaction.update(entry)
+            try transaction.update(node)
+            try markPending(entry, transaction)
+            try transaction.record(.moved, node: node.id, parent: entry.parent, name: entry.name)
+        }
+    }
+
+    /// Two files exchange their contents under their names: each name stays the document it was, as when a document is saved
+    /// by an exchange with its new version.
+    private func exchangeContents(
+        _ first: Entry, _ firstNode: Node, _ second: Entry, _ secondNode: Node, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        var (first, firstNode, second, secondNode) = (first, firstNode, second, secondNode)
         (first.node, second.node) = (second.node, first.node)
         try transaction.update(first)
         try transaction.update(second)

@@ -161,9 +161,10 @@ package final class FileSystem: FileSystemOperations {
         for entry in try transaction.entries(of: node) { try markPending(entry, transaction) }
     }
 
-    /// A folder's times after a name in it came or went.
-    func touch(_ folder: Node, _ transaction: borrowing Transaction) throws(Failure) {
+    /// A folder's times after a name in it came or went, and its links: 2 and one for each subfolder.
+    func touch(_ folder: Node, subfolders change: Int = 0, _ transaction: borrowing Transaction) throws(Failure) {
         var folder = folder
+        folder.countSubfolders(change)
         folder.modificationTime = clock.now()
         folder.changeTime = folder.modificationTime
         try transaction.update(folder)

@@ -368,6 +368,10 @@ package protocol FileSystemOperations: AnyObject, Sendable {
         _ name: FileName, in parent: NodeID, permissions: UInt32, opening: OpenRequest, caller: Caller,
         reply: @escaping Reply<CreateReply>
     ) -> ParkedRequest?
+    /// O_TMPFILE: a file without a name, open for writing; `addName` may give it one.
+    func createNameless(
+        in parent: NodeID, permissions: UInt32, opening: OpenRequest, caller: Caller, reply: @escaping Reply<CreateReply>
+    ) -> ParkedRequest?
     func makeFolder(
         _ name: FileName, in parent: NodeID, permissions: UInt32, caller: Caller, reply: @escaping Reply<EntryReply>
     ) -> ParkedRequest?
@@ -400,9 +404,10 @@ package protocol FileSystemOperations: AnyObject, Sendable {
     /// Throws `.noAttribute`. Names carry their prefix (`user.`, `system.posix_acl_access`).
     func extendedAttribute(_ name: [UInt8], of node: NodeID, caller: Caller) throws(Failure) -> [UInt8]
     func extendedAttributeNames(of node: NodeID) throws(Failure) -> [[UInt8]]
-    /// Setting `system.posix_acl_access` changes the permission bits as well; the kernel leaves that to us.
+    /// Setting `system.posix_acl_access` changes the permission bits as well; the kernel leaves that to us, and says with
+    /// `clearsSetGroupID` that the caller is not in the file's group.
     func setExtendedAttribute(
-        _ name: [UInt8], of node: NodeID, to value: [UInt8], mode: AttributeWriteMode, caller: Caller
+        _ name: [UInt8], of node: NodeID, to value: [UInt8], mode: AttributeWriteMode, clearsSetGroupID: Bool, caller: Caller
     ) throws(Failure)
     func removeExtendedAttribute(_ name: [UInt8], of node: NodeID, caller: Caller) throws(Failure)
     func space() throws(Failure) -> FileSystemSpace

@@ -16,7 +16,7 @@ package struct Node: Hashable, Sendable {
     package var modificationTime: Timestamp
     package var changeTime: Timestamp
     package var birthTime: Timestamp
-    /// Names this node has; 2 + subfolders for a folder is computed by nobody: folders say 2.
+    /// Names this node has; of a folder 2 and one for each subfolder that is known; 0 of what was removed and is still open.
     package var linkCount: UInt32
     /// Device number of a device node, else 0.
     package var device: UInt64
@@ -71,6 +71,14 @@ package struct Node: Hashable, Sendable {
         isPopulated = false
         isDurable = false
         isAsSynced = false
+    }
+}
+
+extension Node {
+    /// Subfolders came to a folder, or went.
+    package mutating func countSubfolders(_ change: Int) {
+        guard change != 0, linkCount > 0 else { return }
+        linkCount = UInt32(max(2, Int(linkCount) + change))
     }
 }
 

@@ -46,6 +46,13 @@ extension Transaction {
         store.nodes.set(node.id, node)
     }
 
+    /// Subfolders came to a folder (1) or went (-1). Nothing happens when the folder is gone.
+    package func countSubfolders(of folder: NodeID, _ change: Int) throws(Failure) {
+        guard var node = try node(folder) else { return }
+        node.countSubfolders(change)
+        try update(node)
+    }
+
     /// Removes the node with its attributes and ranges. It must have no entry and no children, else this traps. Throws
     /// `.notFound` when there is no such node.
     package func delete(_ node: NodeID) throws(Failure) {

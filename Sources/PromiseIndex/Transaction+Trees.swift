@@ -34,6 +34,17 @@ extension Transaction {
         ) { SyncedItem($0) }
     }
 
+    /// The item that was last agreed to be at this place, when an entry stands for it, wherever that is.
+    package func boundSynced(in parent: ItemIdentifier, named name: FileName) throws(Failure) -> ItemIdentifier? {
+        try connection.first(
+            """
+            SELECT identifier FROM synced WHERE parent = ?1 AND name = ?2
+                AND EXISTS (SELECT 1 FROM entry WHERE entry.identifier = synced.identifier)
+            LIMIT 1
+            """, .identifier(parent), .name(name)
+        ) { ItemIdentifier($0.text(0)) }
+    }
+
     /// Ordered by name bytes.
     package func syncedChildren(of parent: ItemIdentifier) throws(Failure) -> [SyncedItem] {
         let rows = try connection.all("SELECT * FROM synced WHERE parent = ?1", .identifier(parent)) { SyncedItem($0) }

@@ -24,6 +24,7 @@ final class HydrationJob: Sendable {
         var tasks: [ByteRange: Task<Void, Never>] = [:]
         /// Everything is wanted although nobody waits, e.g. because the file is pinned.
         var isWantedInBackground = false
+        var isCompleting = false
         var isEnded = false
     }
 
@@ -149,6 +150,16 @@ final class HydrationJob: Sendable {
         }
     }
 
+    /// True once, when everything is here, for whoever is to store that. Several fetches may end at one moment, and what was
+    /// missing may be written here instead of fetched.
+    func beginCompletion() -> Bool {
+        state.withLock { state in
+            guard state.plan.isComplete, !state.isCompleting, !state.isEnded else { return false }
+            state.isCompleting = true
+            return true
+        }
+    }
+
     /// Ends the job if nobody waits and nothing is on its way; false when somebody has come.
     func endIfUnwanted() -> Bool {
         state.withLock { state in
@@ -212,8 +223,10 @@ struct HydrationSink: ContentSink {
             }
         }
         counted(stored)
-        // Bytes that were here already count as taken: a source that ended early shows in the missing rest.
-        return job.ranges.contains(ByteRange(offset: offset, count: count)) ? count : stored
+        // Bytes that were here already count as taken, and those behind the end of a file that was cut here: a source that
+        // ended early shows in the missing rest.
+        let wanted = ByteRange(offset: offset, count: count).clamped(to: job.progress.size)
+        return job.ranges.contains(wanted) ? count : stored
     }
 }
 

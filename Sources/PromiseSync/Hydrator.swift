@@ -141,7 +141,7 @@ package final class Hydrator: Sendable {
             return job
         }
         // An empty file has nothing to fetch and is whole at once.
-        if chosen === job, job.isComplete { complete(job) }
+        if chosen === job, job.beginCompletion() { complete(job) }
         return chosen
     }
 
@@ -149,6 +149,8 @@ package final class Hydrator: Sendable {
 
     private func pump(_ job: HydrationJob) {
         job.startFetches { range in Task { await self.fetch(range, of: job) } }
+        // When local writes filled the last gap there is no fetch whose end would tell.
+        if job.isWanted, job.beginCompletion() { complete(job) }
     }
 
     private func fetch(_ range: ByteRange, of job: HydrationJob) async {
@@ -171,9 +173,9 @@ package final class Hydrator: Sendable {
             try? await Task.sleep(for: delay)
         }
         job.fetchEnded(range)
-        if job.isComplete {
+        if job.beginCompletion() {
             complete(job)
-        } else {
+        } else if !job.isComplete {
             store(job)
             pump(job)
             if job.isIdle { onIdle(job.node) }
@@ -185,9 +187,11 @@ package final class Hydrator: Sendable {
             let sink = HydrationSink(job: job) { count in
                 self.fetchedByteCount.wrappingAdd(count, ordering: .relaxed)
             }
-            let whole = range == ByteRange(0, job.progress.size) || !provider.capabilities.contains(.ranges)
-            try await provider.fetchContents(
-                of: reference(to: job.node), version: job.version, range: whole ? nil : range, into: sink)
+            let (reference, size) = try source(of: job.node)
+            // Of a file that was cut or grown here less is wanted than the item has, or more.
+            let wanted = range.clamped(to: size ?? range.upper)
+            let whole = wanted == ByteRange(0, size ?? job.progress.size) || !provider.capabilities.contains(.ranges)
+            try await provider.fetchContents(of: reference, version: job.version, range: whole ? nil : wanted, into: sink)
             guard job.ranges.contains(range.clamped(to: job.progress.size)) else {
                 return ProviderError(.corrupted, "the provider sent fewer bytes than the item has")
             }
@@ -206,19 +210,21 @@ package final class Hydrator: Sendable {
         }
     }
 
-    private func reference(to id: NodeID) throws(ProviderError) -> ItemReference {
+    /// The item that a node's content comes from, and its size.
+    private func source(of id: NodeID) throws(ProviderError) -> (ItemReference, size: UInt64?) {
         do throws(Failure) {
-            let reference: ItemReference? = try index.read { transaction throws(Failure) in
+            let source: (ItemReference, UInt64?)? = try index.read { transaction throws(Failure) in
                 for entry in try transaction.entries(of: id) {
                     guard let identifier = entry.identifier else { continue }
                     if let path = try transaction.remotePath(of: identifier) {
-                        return ItemReference(identifier: identifier, path: path)
+                        let size = try transaction.synced(identifier)?.item.size
+                        return (ItemReference(identifier: identifier, path: path), size)
                     }
                 }
                 return nil
             }
-            guard let reference else { throw Failure(.stale, "node \(id) has no item at the provider any more") }
-            return reference
+            guard let source else { throw Failure(.stale, "node \(id) has no item at the provider any more") }
+            return source
         } catch {
             throw ProviderError(error.code == .stale ? .notFound : .permanent, error.message)
         }

@@ -103,6 +103,7 @@ extension SyncEngine {
             return false
         }
         try transaction.delete(entry.id)
+        if node.kind == .folder { try transaction.countSubfolders(of: entry.parent, -1) }
         try release(node, &notices, transaction)
         if let identifier = entry.identifier {
             try transaction.deleteSynced(identifier)

@@ -267,10 +267,12 @@ extension SyncEngine {
             node.isPopulated = true
             try transaction.update(node)
         }
-        if try index.read({ transaction throws(Failure) in try transaction.node(folder) })?.pin == .pinned {
-            try hydratePinned(in: folder)
-        }
-        if !listing.isFirst {
+        let node = try index.read { transaction throws(Failure) in try transaction.node(folder) }
+        if node?.pin == .pinned { try hydratePinned(in: folder) }
+        if listing.isFirst {
+            // Its links count the subfolders, of which none was known.
+            if let node, node.linkCount > 2 { observer.nodeChanged(folder, content: false) }
+        } else {
             // A large folder is not listed again and again while somebody works in it.
             let cost = clock.uptime() - listing.started
             if cost > .milliseconds(20), let due = state.folderDue[listing.identifier] {

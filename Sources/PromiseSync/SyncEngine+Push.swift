@@ -160,15 +160,22 @@ extension SyncEngine {
         let agreedEdits = try transaction.synced(synced.identifier)?.edits ?? node.edits
         var changes = ItemChanges()
         var places: [Place] = synced.parent.map { [Place(parent: $0, name: synced.name)] } ?? []
+        var (hasContent, metadata) = (hasContent, metadata)
         if place {
             guard let parent = try identifier(of: entry.parent, transaction) else {
                 state.blocked[entry.parent, default: []].insert(pending.subject)
                 return .later(.seconds(5))
             }
             if try transaction.unboundSynced(in: parent, named: entry.name) != nil { return .later(SyncEngine.blockedDelay) }
-            guard let folder = try self.reference(to: parent, transaction) else { return .later(.seconds(1)) }
-            changes.place = (folder, entry.name)
-            places.append(Place(parent: parent, name: entry.name))
+            var target = Place(parent: parent, name: entry.name)
+            switch try way(of: synced, to: target, transaction) {
+            case .free: break
+            case .taken: return .later(SyncEngine.blockedDelay)
+            case .circle(let aside): (target, hasContent, metadata) = (aside, false, false)
+            }
+            guard let folder = try self.reference(to: target.parent, transaction) else { return .later(.seconds(1)) }
+            changes.place = (folder, target.name)
+            places.append(target)
         }
         if metadata || hasContent { changes.metadata = Metadata(node) }
         var source: UploadSource?

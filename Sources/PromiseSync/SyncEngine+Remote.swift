@@ -165,6 +165,7 @@ extension SyncEngine {
         if let parent = try transaction.node(folder), parent.pin != .automatic { node.pin = parent.pin }
         node = try transaction.insert(node)
         let entry = try transaction.insertEntry(in: folder, named: item.name, node: node.id, identifier: item.identifier)
+        if item.kind == .folder { try transaction.countSubfolders(of: folder, 1) }
         try transaction.setSynced(SyncedItem(item: item, edits: 0))
         if try transaction.remote(item.identifier) != nil { try transaction.setRemote(item.identifier, nil) }
         try transaction.record(.created, node: node.id, parent: folder, name: item.name)
@@ -298,7 +299,13 @@ extension SyncEngine {
         var moved = entry
         moved.parent = folder
         moved.name = item.name
+        // Making room may have moved it already.
+        let before = try transaction.entry(entry.id)?.parent ?? entry.parent
         try transaction.update(moved)
+        if item.kind == .folder, folder != before {
+            try transaction.countSubfolders(of: before, -1)
+            try transaction.countSubfolders(of: folder, 1)
+        }
         try transaction.record(.moved, node: entry.node, parent: folder, name: item.name)
         notices.entries.append((entry.parent, entry.name))
         notices.entries.append((folder, item.name))

@@ -82,6 +82,7 @@ package struct RenameFlags: OptionSet, Sendable {
     package init(rawValue: UInt32) { self.rawValue = rawValue }
     package static let noReplace = RenameFlags(rawValue: 1)
     package static let exchange = RenameFlags(rawValue: 2)
+    package static let whiteout = RenameFlags(rawValue: 4)
 }
 
 package func rename(

@@ -145,5 +145,31 @@ extension MountSuites {
                 #expect(stopped < 6_000_000)
             }
         }
+
+        /// The upload waited for a fetch that took what was cut away for another version of the item.
+        @Test(.timeLimit(.minutes(2))) func aPlaceholderThatWasCutOrGrownIsUploaded() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = """
+                for size in 500000 9000000; do
+                    head -c $size /dev/urandom > "$T/$size"; cp "$T/$size" "$C/cut-$size"; cp "$T/$size" "$C/grown-$size"
+                done
+                """
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    for size in 500000 9000000; do
+                        truncate -s $((size / 3)) "$M/cut-$size" "$T/$size"; truncate -s $((size * 2)) "$M/grown-$size"
+                    done
+                    """)
+                try await domain.synchronize()
+                try await domain.shell(
+                    """
+                    for size in 500000 9000000; do
+                        cmp "$T/$size" "$C/cut-$size"; cmp -n $((size / 3)) "$T/$size" "$C/grown-$size"
+                    done
+                    """)
+                try await domain.expectProviderEqualsMount()
+            }
+        }
     }
 }

@@ -58,6 +58,37 @@ import Testing
         }
     }
 
+    /// Each waited for the other to make room, and the provider was never told.
+    @Test func namesThatWentRoundAreChangedAtTheProvider() async throws {
+        let fixture = try EngineFixture()
+        for name in ["a", "b", "c"] { _ = await fixture.provider.put(name, "content of \(name)") }
+        try await fixture.run {
+            try await fixture.list()
+            let identifiers = try ["a", "b", "c"].map { try fixture.entry($0)?.identifier }
+            for (from, to) in [("a", "x"), ("c", "a"), ("b", "c"), ("x", "b")] { try fixture.rename(from, to: to) }
+            try await expectQuiet(fixture)
+            #expect(await fixture.provider.names() == ["a=content of c", "b=content of a", "c=content of b"])
+            #expect(try ["b", "c", "a"].map { try fixture.entry($0)?.identifier } == identifiers)
+        }
+    }
+
+    @Test func namesExchangedAtTheProviderAreExchangedHere() async throws {
+        let fixture = try EngineFixture()
+        let first = await fixture.provider.put("a", "content of a")
+        let second = await fixture.provider.put("b", "content of b")
+        try await fixture.run {
+            try await fixture.list()
+            await fixture.provider.change(first, name: "x")
+            await fixture.provider.change(second, name: "a")
+            await fixture.provider.change(first, name: "b")
+            #expect(try await fixture.eventually { try fixture.entry("a")?.identifier == second })
+            try await expectQuiet(fixture)
+            #expect(try fixture.names() == ["a", "b"])
+            #expect(try fixture.entry("b")?.identifier == first)
+            #expect(await fixture.provider.names() == ["a=content of b", "b=content of a"])
+        }
+    }
+
     @Test func remoteEditReplacesUneditedContent() async throws {
         try await withFileA { fixture, identifier in
             let before = try #require(try fixture.node("a"))

@@ -64,6 +64,41 @@ import Testing
         }
     }
 
+    /// Whoever waited for all of it, an upload too, waited for a fetch that nobody had to make.
+    @Test func aFileWhoseLastGapWasWrittenHereIsWhole() async throws {
+        let fixture = try EngineFixture()
+        let size = 2 << 20
+        await fixture.provider.put("a", String(repeating: "x", count: size))
+        try await fixture.run {
+            try await fixture.list()
+            let node = try #require(try fixture.node("a")).id
+            #expect(try fixture.engine.hydrator.claim(ByteRange(0, UInt64(size)), of: node) != nil)
+            try await fixture.hydrate(node)
+            #expect(try fixture.node("a")?.content == .whole)
+            #expect(await fixture.provider.fetches.isEmpty)
+        }
+    }
+
+    /// The fetch of the rest asked for the item's whole content, and took what was too much for another version.
+    @Test(arguments: [100_000, 3 << 20, 9 << 20]) func theRestOfAFileThatWasCutOrGrownHereIsFetched(size: Int) async throws {
+        for newSize in [size / 3, size * 2] {
+            let fixture = try EngineFixture()
+            await fixture.provider.put("a", String(repeating: "x", count: size))
+            try await fixture.run {
+                try await fixture.list()
+                let node = try #require(try fixture.node("a")).id
+                _ = try fixture.engine.hydrator.resize(node, to: UInt64(newSize))
+                let file = try #require(try fixture.engine.hydrator.file(of: node))
+                try truncate(file.number, to: UInt64(newSize), label: "test.cut")
+                try await fixture.hydrate(node)
+                #expect(try fixture.node("a")?.content == .whole)
+                #expect(fixture.engine.hydrator.bytesFetched == UInt64(min(size, newSize)))
+                let status = try FileStatus.of(descriptor: file.number, label: "test.size")
+                #expect(status.size == UInt64(newSize))
+            }
+        }
+    }
+
     @Test func emptyFileIsWholeWithoutAFetch() async throws {
         let fixture = try EngineFixture()
         await fixture.provider.put("empty")

@@ -23,6 +23,7 @@ struct fuse_session;
 #define CT_PARALLEL_DIROPS (UINT64_C(1) << 18)
 #define CT_WRITEBACK_CACHE (UINT64_C(1) << 16)
 #define CT_HANDLE_KILLPRIV_V2 (UINT64_C(1) << 28) // Linux 5.11
+#define CT_SETXATTR_EXT (UINT64_C(1) << 29) // Linux 5.13
 #define CT_INIT_EXT (UINT64_C(1) << 30)
 #define CT_PASSTHROUGH (UINT64_C(1) << 37) // Linux 6.9
 #define CT_OVER_IO_URING (UINT64_C(1) << 41) // Linux 6.14
@@ -59,7 +60,7 @@ uint64_t ct_request_count(const struct ct_transport *_Nonnull transport, uint32_
 int ct_attach(struct ct_transport *_Nonnull transport, struct fuse_session *_Nonnull session);
 
 // Sets in an INIT reply of `size` bytes (CT_INIT_REPLY_SIZE or more) what the kernel offered and libfuse does not know:
-// HANDLE_KILLPRIV_V2, PARALLEL_DIROPS and, when wanted, PASSTHROUGH with a stack depth of one and OVER_IO_URING; clears
+// HANDLE_KILLPRIV_V2, SETXATTR_EXT, PARALLEL_DIROPS and, when wanted, PASSTHROUGH with a stack depth of one and OVER_IO_URING; clears
 // WRITEBACK_CACHE. Returns the flags in force.
 uint64_t ct_edit_init_reply(
     uint8_t *_Nonnull reply, size_t size, uint64_t offered, bool wants_passthrough, bool wants_rings);
@@ -91,8 +92,9 @@ int ct_ring_problem(const struct ct_transport *_Nonnull transport);
 struct ct_request {
   uint64_t unique;
   bool is_serving;   // this thread is inside ct_process or ct_serve_ring
-  bool clears_setid; // FUSE_OPEN_KILL_SUIDGID or FUSE_WRITE_KILL_SUIDGID
+  bool clears_setid; // FUSE_OPEN_KILL_SUIDGID, FUSE_WRITE_KILL_SUIDGID or FUSE_SETXATTR_ACL_KILL_SGID
   bool is_page_write; // FUSE_WRITE_CACHE
+  bool is_nameless; // FUSE_TMPFILE, which libfuse is shown as a CREATE
 };
 struct ct_request ct_current_request(void);
 
