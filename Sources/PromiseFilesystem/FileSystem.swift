@@ -42,7 +42,7 @@ package final class FileSystem: FileSystemOperations {
     let logger: Logger
     let configuration: Configuration
     let opens = OpenTable()
-    let folders = FolderHandles()
+    let orders = FolderOrders()
     package let parking: Parking
     let references = Mutex(References())
     let connection = Mutex<MountConnection?>(nil)
