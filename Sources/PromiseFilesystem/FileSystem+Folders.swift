@@ -97,22 +97,6 @@ extension FileSystem {
         if id == .root { return id }
         return try index.read { transaction throws(Failure) in try transaction.entries(of: id).first?.parent ?? .root }
     }
-
-    package func synchronizeFolder(_ id: NodeID, reply: @escaping Reply<Void>) -> ParkedRequest? {
-        // Only the disk is waited for, so nothing is there to interrupt.
-        let request = parking.enter { reply(.failure($0)) }
-        workers.submit { [self] in
-            let result: Result<Void, Failure>
-            do throws(Failure) {
-                try index.synchronize()
-                result = .success(())
-            } catch {
-                result = .failure(error)
-            }
-            if parking.claim(request) { reply(result) }
-        }
-        return request
-    }
 }
 
 extension Array {
