@@ -70,7 +70,10 @@ package final class FileSystem: FileSystemOperations {
 
     // MARK: Life
 
-    package func mounted(_ connection: MountConnection) { self.connection.withLock { $0 = connection } }
+    package func mounted(_ connection: MountConnection) {
+        self.connection.withLock { $0 = connection }
+        content.onRemoval { [weak self] node in self?.contentRemoved(node) }
+    }
 
     package func ended() {
         parking.end()
