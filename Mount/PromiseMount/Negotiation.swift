@@ -2,6 +2,8 @@ import CFuseTransport
 
 /// What INIT settles beyond libfuse's knowledge; the bytes are edited by CFuseTransport.
 package enum Negotiation {
+    /// FUSE_NO_OPENDIR_SUPPORT (Linux 5.1).
+    static let noOpenFolderFlag: UInt64 = 1 << 24
     /// FUSE_PASSTHROUGH (Linux 6.9), in the word that has `flags2` in its upper half; a macro in C that Swift does not import.
     package static let passthroughFlag: UInt64 = 1 << 37
     /// FUSE_OVER_IO_URING (Linux 6.14).

@@ -8,7 +8,7 @@ enum Operation: String, Sendable {
     case lookup, create, makeFolder, makeNode, makeLink, addName, unlink, removeFolder, rename, linkTarget
     case attributes, setAttributes, extendedAttribute, extendedAttributeNames, setExtendedAttribute, removeExtendedAttribute,
         space
-    case openFolder, readFolder, synchronizeFolder, releaseFolder
+    case readFolder, synchronizeFolder
     case open, read, write, synchronize, allocate, seek, copyRange, release
 }
 

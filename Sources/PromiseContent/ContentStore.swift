@@ -1,15 +1,17 @@
 import Glibc
 package import PromiseCore
 package import PromiseSystem
+import Synchronization
 
 /// The content files of one domain, named by node and generation: `FOLDER/af/12ab.3` holds node 0x12ab, generation 3.
 ///
 /// Replacing content is a file of the next generation and an index commit, never an overwrite; what no index row names
-/// is rubbish and is removed at start. Thread-safe: it has no state but the folder.
+/// is rubbish and is removed at start. Thread-safe: it has no state but the folder, and who is told of removals.
 package final class ContentStore: Sendable {
     private let folder: [UInt8]
     /// The same folder, open: files are reached from here, whatever the length of its path.
     private let root: Descriptor
+    private let removalObserver = Mutex<(@Sendable (NodeID) -> Void)?>(nil)
 
     /// Makes the folder and its 256 parts when they are missing.
     package init(folder: [UInt8]) throws(Failure) {
@@ -61,8 +63,12 @@ package final class ContentStore: Sendable {
         }
     }
 
+    /// `body` is called after each removal, on the thread that removed.
+    package func onRemoval(_ body: @escaping @Sendable (NodeID) -> Void) { removalObserver.withLock { $0 = body } }
+
     /// Removing what is not there is done. Readers that have the file open keep it.
     package func remove(_ node: NodeID, _ generation: Generation) throws(Failure) {
+        defer { removalObserver.withLock { $0 }?(node) }
         do throws(SystemError) {
             try unlink(path(node, generation), in: root.number, label: "content.remove")
         } catch {

@@ -1,7 +1,5 @@
 import Glibc
-import Hummingbird
 package import Logging
-import NIOCore
 import PromiseCore
 import PromiseSystem
 import PromiseWire
@@ -75,16 +73,17 @@ package final class ControlServer: Sendable {
     /// Serves until `stop` or cancellation. `ready` is called once clients can connect.
     package func run(ready: @escaping @Sendable () async -> Void) async throws(StartFailure) {
         let path = socketPath
-        let application = Application(
-            responder: routes.router().buildResponder(),
-            configuration: ApplicationConfiguration(address: .unixDomainSocket(path: path), serverName: "promisefs"),
-            onServerRunning: { _ in
+        let listener: any Service
+        do {
+            listener = try controlListener(at: path, routes, logger: logger) {
                 // The folder (0700) keeps everybody else out between bind and here.
                 chmod(path, 0o600)
                 await ready()
-            },
-            logger: logger)
-        var configuration = ServiceGroupConfiguration(services: [application], logger: logger)
+            }
+        } catch {
+            throw StartFailure(message: "the control API cannot be served at \(path): \(error)", exitStatus: 1)
+        }
+        var configuration = ServiceGroupConfiguration(services: [listener], logger: logger)
         configuration.maximumGracefulShutdownDuration = ControlServer.stopGrace
         let services = ServiceGroup(configuration: configuration)
         let isStopped = life.withLock { life in

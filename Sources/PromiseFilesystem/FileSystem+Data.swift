@@ -107,65 +107,6 @@ extension FileSystem {
         engine.hydrator.hydrateInBackground(id)
     }
 
-    // MARK: Durability
-
-    package func synchronize(
-        _ id: NodeID, handle: HandleID, dataOnly: Bool, reply: @escaping Reply<Void>
-    ) -> ParkedRequest? {
-        let parked = parking.enter { reply(.failure($0)) }
-        workers.submit { [self] in
-            let result: Result<Void, Failure>
-            do throws(Failure) {
-                try makeDurable(id, dataOnly: dataOnly)
-                result = .success(())
-            } catch {
-                result = .failure(error)
-            }
-            if parking.claim(parked) { reply(result) }
-        }
-        return parked
-    }
-
-    /// Content first, then the index that names it. The next time only the content, while the index on the disk says that
-    /// the file is being written to and has an edit that the provider does not: after a crash its content file tells the rest.
-    private func makeDurable(_ id: NodeID, dataOnly: Bool) throws(Failure) {
-        if let file = opens.durablyWrittenFile(of: id), try hasUnsentEdit(id) {
-            return try makeDurable(file, dataOnly: dataOnly)
-        }
-        let written = opens.writeFile(of: id)
-        if opens.hasWriters(id) { noteWrites(of: id, isClosing: false) }
-        if let node = try known(id), node.kind == .file, node.content != .absent {
-            try makeDurable(try contentFile(of: node), dataOnly: dataOnly)
-        }
-        try index.write { transaction throws(Failure) in
-            guard var node = try transaction.node(id), node.version != nil, !node.isDurable, !opens.hasWriters(id) else { return }
-            node.isDurable = true
-            try transaction.update(node)
-        }
-        try index.synchronize()
-        if let written { opens.noteWritingDurable(id, written) }
-    }
-
-    private func makeDurable(_ file: SharedDescriptor, dataOnly: Bool) throws(Failure) {
-        do throws(SystemError) {
-            try PromiseSystem.synchronize(file.number, dataOnly: dataOnly, label: "content.synchronize")
-        } catch {
-            throw Failure(error)
-        }
-    }
-
-    /// Not for a file that stays on this machine, which is nobody's to send.
-    private func hasUnsentEdit(_ id: NodeID) throws(Failure) -> Bool {
-        try index.read { transaction throws(Failure) in
-            guard let node = try transaction.node(id), node.isOpenForWriting, node.content == .whole else { return false }
-            for entry in try transaction.entries(of: id) where !entry.isExcluded {
-                guard let identifier = entry.identifier, let agreed = try transaction.synced(identifier) else { continue }
-                if agreed.edits == node.edits { return false }
-            }
-            return true
-        }
-    }
-
     // MARK: Space and holes
 
     package func allocate(

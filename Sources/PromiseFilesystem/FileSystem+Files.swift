@@ -24,6 +24,10 @@ extension FileSystem {
                 if request.clearsSetID, node.mode & 0o6000 != 0 { try clearSetID(of: id) }
             } else if node.content == .whole {
                 engine.neighbours.opened(id, isHere: true)
+                if !request.isWritable, let known = opens.grantRegistered(id, generation: node.generation) {
+                    reply(.success(OpenReply(handle: known.handle, backing: known.backing, keepsCache: true)))
+                    return nil
+                }
             } else if node.size <= HydrationPlan.smallFileMax, request.access != .write {
                 // Who only writes may be about to truncate, or to set times (touch(1)): nothing is fetched for that.
                 engine.neighbours.opened(id, isHere: false)
@@ -90,8 +94,8 @@ extension FileSystem {
         // The kernel clears no set-ID bits on passthrough writes, so such files are written through the daemon.
         let lendsPrivilege = request.isWritable && node.mode & 0o6000 != 0
         let granted = opens.grant(
-            id, isWritable: request.isWritable, file: file, backings: isWhole && !lendsPrivilege ? backings : nil,
-            now: clock.now())
+            id, isWritable: request.isWritable, file: file, generation: node.generation,
+            backings: isWhole && !lendsPrivilege ? backings : nil, now: clock.now())
         return OpenReply(handle: granted.handle, backing: granted.backing, keepsCache: true)
     }
 
@@ -129,15 +133,15 @@ extension FileSystem {
 
     package func release(_ id: NodeID, handle: HandleID) {
         guard let closed = opens.close(handle, now: clock.now()) else { return }
-        if let backing = closed.releasedBacking { backings?.release(backing) }
+        for backing in closed.releasedBackings { backings?.release(backing) }
         // The last close looks again: at the last writer's an open may have been under way.
         if closed.isLastWriter || closed.isLast && opens.writeFile(of: id) != nil { noteWrites(of: id, isClosing: true) }
         if closed.isLast {
             engine.hydrator.release(id)
-            if let node = try? known(id) {
-                if node.linkCount == 0 { deleteIfNameless(id) }
-                if node.pin == .onlineOnly { evictIfOnlineOnly(id) }
-            }
+            // Nearly always neither, which one look tells.
+            let node = try? known(id)
+            if node?.linkCount == 0 { deleteIfNameless(id) }
+            if node?.pin == .onlineOnly { evictIfOnlineOnly(id) }
         }
         opens.forgetIfUnused(id)
     }
@@ -165,6 +169,11 @@ extension FileSystem {
         } catch {
             logger.warning("an unlinked file could not be deleted", metadata: ["node": "\(id)", "reason": "\(error.message)"])
         }
+    }
+
+    /// What is removed from the content store gives its room back at once.
+    func contentRemoved(_ id: NodeID) {
+        if let backing = opens.dropResting(id) { backings?.release(backing) }
     }
 
     // MARK: Noticing writes

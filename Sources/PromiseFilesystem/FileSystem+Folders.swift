@@ -4,81 +4,58 @@ import PromiseSync
 import PromiseSystem
 import Synchronization
 
-// opendir, readdir, and what they cost: one snapshot of names per open, attributes as they are read.
-
-/// Open folders. A reader sees the names that were there when it started (or rewound), each once.
-final class FolderHandles: Sendable {
-    struct Listing {
-        var node: NodeID
-        var entries: [Entry]?
-    }
-
-    private let state = Mutex<(listings: [HandleID: Listing], next: UInt64)>(([:], 1))
-
-    func open(_ node: NodeID) -> HandleID {
-        state.withLock { state in
-            let id = HandleID(state.next)
-            state.next += 1
-            state.listings[id] = Listing(node: node, entries: nil)
-            return id
-        }
-    }
-
-    func entries(_ id: HandleID) -> [Entry]? { state.withLock { $0.listings[id]?.entries } }
-    func setEntries(_ entries: [Entry], of id: HandleID) { state.withLock { $0.listings[id]?.entries = entries } }
-    func close(_ id: HandleID) { state.withLock { $0.listings[id] = nil } }
-}
+// readdir: pages of a folder's entries in the order of their numbers, which a reader's place is made of, so that no reader
+// has anything of its own here. The kernel keeps what it was told and answers later readers by itself.
 
 extension FileSystem {
-    package func openFolder(_ id: NodeID, caller: Caller, reply: @escaping Reply<OpenFolderReply>) -> ParkedRequest? {
+    /// Numbers 1 and 2 are the places after `.` and `..`; an entry's is its own number and two.
+    private static let dotCount: UInt64 = 2
+    /// Entries are read in portions: the index's lock is held once for many, and not for all of a large folder.
+    private static let portionCount = 64
+
+    package func readFolder(
+        _ id: NodeID, after cookie: UInt64, withAttributes: Bool, add: @escaping @Sendable (FolderEntry) -> Bool,
+        reply: @escaping Reply<Void>
+    ) -> ParkedRequest? {
         withListing(of: id, reply: reply) { [self] () throws(Failure) in
             guard let node = try known(id) else { throw Failure(.notFound, "the folder was removed") }
             guard node.kind == .folder else { throw Failure(.notFolder, "it is not a folder") }
             guard node.isPopulated else { return nil }
-            return OpenFolderReply(handle: folders.open(id), cachesListing: true, keepsCache: true)
+            var isEmpty = true
+            do throws(Failure) {
+                try fillPage(of: id, after: cookie, withAttributes: withAttributes) { line in
+                    guard add(line) else { return false }
+                    isEmpty = false
+                    return true
+                }
+            } catch {
+                // What the page has counts as looked up, so it is sent; the next page fails.
+                if isEmpty { throw error }
+            }
+            return ()
         }
     }
 
-    package func readFolder(
-        _ id: NodeID, handle: HandleID, after cookie: UInt64, withAttributes: Bool, add: (FolderEntry) -> Bool
+    /// Calls `add` with the lines after `cookie` until it returns false.
+    private func fillPage(
+        of id: NodeID, after cookie: UInt64, withAttributes: Bool, add: (FolderEntry) -> Bool
     ) throws(Failure) {
-        let entries: [Entry]
-        if cookie > 0, let known = folders.entries(handle) {
-            entries = known
-        } else {
-            entries = try index.read { transaction throws(Failure) in try transaction.children(of: id) }
-            folders.setEntries(entries, of: handle)
+        for place in cookie..<max(cookie, Self.dotCount) {
+            let node = place == 0 ? id : try parentFolder(of: id)
+            let name: [UInt8] = place == 0 ? [0x2E] : [0x2E, 0x2E]
+            guard add(FolderEntry(name: name, node: node, kind: .folder, nextCookie: place + 1)) else { return }
         }
-        var position = cookie
-        while position < 2 {
-            let isSelf = position == 0
-            let parent = isSelf || id == .root ? id : try parentFolder(of: id)
-            let line = FolderEntry(name: isSelf ? [0x2E] : [0x2E, 0x2E], node: parent, kind: .folder, nextCookie: position + 1)
-            guard add(line) else { return }
-            position += 1
+        let order = try order(of: id, isStarting: cookie == 0)
+        var start = order.count
+        if cookie < UInt64(Int64.max) {
+            let last = Int64(max(cookie, Self.dotCount) - Self.dotCount)
+            start = order.partitioningIndex { $0.rawValue > last }
         }
-        // Nodes are read in portions: the index's lock is held once for many, and not for all of a large folder.
-        while position - 2 < UInt64(entries.count) {
-            let start = Int(position - 2)
-            let portion = entries[start..<min(start + 256, entries.count)]
-            let lines: [FolderEntry?] = try index.read { transaction throws(Failure) in
-                var result: [FolderEntry?] = []
-                result.reserveCapacity(portion.count)
-                for entry in portion {
-                    // A line with attributes becomes a name in the kernel's cache, so it must still be true.
-                    if withAttributes, try transaction.entry(in: id, named: entry.name)?.node != entry.node {
-                        result.append(nil)
-                    } else {
-                        result.append(try transaction.node(entry.node).map { line(entry, $0, withAttributes: withAttributes) })
-                    }
-                }
-                return result
-            }
-            for line in lines {
-                position += 1
-                // A name that went since the listing was made is not shown.
-                guard var line else { continue }
-                line.nextCookie = position
+        if start == order.count, cookie > 0 { return orders.drop(id) }
+        while start < order.count {
+            let portion = order[start..<min(start + Self.portionCount, order.count)]
+            start = portion.endIndex
+            for line in try lines(of: id, portion, withAttributes: withAttributes) {
                 // Counted first: the kernel may forget as soon as it has the line.
                 if withAttributes { references.withLock { $0.lookups[line.node, default: 0] += 1 } }
                 guard add(line) else {
@@ -89,31 +66,42 @@ extension FileSystem {
         }
     }
 
-    private func line(_ entry: Entry, _ node: Node, withAttributes: Bool) -> FolderEntry {
-        FolderEntry(
-            name: entry.name.bytes, node: node.id, kind: node.kind, nextCookie: 0,
-            entry: withAttributes ? entryReply(for: node) : nil)
+    /// Read again where a listing starts, so that it has all names of that time.
+    private func order(of id: NodeID, isStarting: Bool) throws(Failure) -> [EntryID] {
+        if !isStarting, let order = orders.order(of: id) { return order }
+        let order = try index.read { transaction throws(Failure) in try transaction.childNumbers(of: id) }
+        orders.keep(order, of: id)
+        return order
+    }
+
+    /// With attributes a line becomes a name in the kernel's cache, so all of it is of one moment.
+    private func lines(
+        of id: NodeID, _ portion: ArraySlice<EntryID>, withAttributes: Bool
+    ) throws(Failure) -> [FolderEntry] {
+        try index.read { transaction throws(Failure) in
+            try transaction.children(of: id, numbered: portion).map { child in
+                FolderEntry(
+                    name: child.name.bytes, node: child.node.id, kind: child.node.kind,
+                    nextCookie: UInt64(child.id.rawValue) + Self.dotCount,
+                    entry: withAttributes ? entryReply(for: child.node) : nil)
+            }
+        }
     }
 
     private func parentFolder(of id: NodeID) throws(Failure) -> NodeID {
-        try index.read { transaction throws(Failure) in try transaction.entries(of: id).first?.parent ?? .root }
+        if id == .root { return id }
+        return try index.read { transaction throws(Failure) in try transaction.entries(of: id).first?.parent ?? .root }
     }
+}
 
-    package func synchronizeFolder(_ id: NodeID, handle: HandleID, reply: @escaping Reply<Void>) -> ParkedRequest? {
-        // Only the disk is waited for, so nothing is there to interrupt.
-        let request = parking.enter { reply(.failure($0)) }
-        workers.submit { [self] in
-            let result: Result<Void, Failure>
-            do throws(Failure) {
-                try index.synchronize()
-                result = .success(())
-            } catch {
-                result = .failure(error)
-            }
-            if parking.claim(request) { reply(result) }
+extension Array {
+    /// Where the elements begin for which `isAfter` is true; it is false for all before them.
+    fileprivate func partitioningIndex(where isAfter: (Element) -> Bool) -> Int {
+        var (low, high) = (0, count)
+        while low < high {
+            let middle = low + (high - low) / 2
+            if isAfter(self[middle]) { high = middle } else { low = middle + 1 }
         }
-        return request
+        return low
     }
-
-    package func releaseFolder(_ id: NodeID, handle: HandleID) { folders.close(handle) }
 }

@@ -14,7 +14,8 @@ extension FileSystem {
             let (node, file) = try makeNameless(in: parent, permissions, isOpen: opening.isWritable, caller)
             opens.announce(node.id)
             let granted = opens.grant(
-                node.id, isWritable: opening.isWritable, file: file, backings: backings, now: node.modificationTime)
+                node.id, isWritable: opening.isWritable, file: file, generation: node.generation, backings: backings,
+                now: node.modificationTime)
             let opened = OpenReply(handle: granted.handle, backing: granted.backing, keepsCache: true)
             reply(.success(CreateReply(entry: remember(node), opened: opened)))
         } catch {

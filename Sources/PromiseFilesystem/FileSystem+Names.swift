@@ -61,7 +61,8 @@ extension FileSystem {
             }
             opens.announce(node.id)
             let granted = opens.grant(
-                node.id, isWritable: opening.isWritable, file: file, backings: backings, now: node.modificationTime)
+                node.id, isWritable: opening.isWritable, file: file, generation: node.generation, backings: backings,
+                now: node.modificationTime)
             let opened = OpenReply(handle: granted.handle, backing: granted.backing, keepsCache: true)
             return CreateReply(entry: remember(node), opened: opened)
         }

@@ -42,12 +42,16 @@ package final class FileSystem: FileSystemOperations {
     let logger: Logger
     let configuration: Configuration
     let opens = OpenTable()
-    let folders = FolderHandles()
+    let orders = FolderOrders()
     package let parking: Parking
     let references = Mutex(References())
     let connection = Mutex<MountConnection?>(nil)
     /// For fsync, removal of content files, and other calls that wait for the disk.
     let workers = BlockingPool(name: "filesystem", threads: 4)
+    /// For the index's part of an fsync; one thread, as the index lets one in at a time.
+    let indexSynchronizer = BlockingPool(name: "index-fsync", threads: 1)
+    /// A serving thread is in an fsync.
+    let isSynchronizing = Atomic(false)
     /// What the provider has room for, when it says so.
     let quota = Mutex<(total: UInt64, available: UInt64)?>(nil)
 
@@ -66,13 +70,17 @@ package final class FileSystem: FileSystemOperations {
 
     // MARK: Life
 
-    package func mounted(_ connection: MountConnection) { self.connection.withLock { $0 = connection } }
+    package func mounted(_ connection: MountConnection) {
+        self.connection.withLock { $0 = connection }
+        content.onRemoval { [weak self] node in self?.contentRemoved(node) }
+    }
 
     package func ended() {
         parking.end()
         for node in opens.nodesWithWriters { noteWrites(of: node, isClosing: true) }
         connection.withLock { $0 = nil }
         workers.stop()
+        indexSynchronizer.stop()
     }
 
     package func interrupt(_ request: ParkedRequest) { parking.interrupt(request) }

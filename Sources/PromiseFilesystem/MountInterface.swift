@@ -31,7 +31,7 @@ package struct Caller: Sendable, Hashable {
     }
 }
 
-/// The file system's name of an open file or folder; it chooses the number and gets it back until the release.
+/// The file system's name of an open file; it chooses the number and gets it back until the release.
 package struct HandleID: RawRepresentable, Hashable, Sendable {
     package let rawValue: UInt64
     package init(rawValue: UInt64) { self.rawValue = rawValue }
@@ -169,20 +169,6 @@ package struct CreateReply: Sendable, Hashable {
     package init(entry: EntryReply, opened: OpenReply) {
         self.entry = entry
         self.opened = opened
-    }
-}
-
-package struct OpenFolderReply: Sendable, Hashable {
-    package var handle: HandleID
-    /// The kernel may keep the listing and answer later readers from it.
-    package var cachesListing: Bool
-    /// A listing that the kernel has kept is still right.
-    package var keepsCache: Bool
-
-    package init(handle: HandleID, cachesListing: Bool, keepsCache: Bool) {
-        self.handle = handle
-        self.cachesListing = cachesListing
-        self.keepsCache = keepsCache
     }
 }
 
@@ -414,15 +400,19 @@ package protocol FileSystemOperations: AnyObject, Sendable {
 
     // MARK: Folders
 
-    /// Waits until the listing is known.
-    func openFolder(_ node: NodeID, caller: Caller, reply: @escaping Reply<OpenFolderReply>) -> ParkedRequest?
+    // The kernel opens folders by itself and keeps their listings (FOPEN_KEEP_CACHE, FOPEN_CACHE_DIR) until a name in them
+    // changes through it, or the notifier invalidates the content of the folder: a listing has no handle.
+
     /// Calls `add` with the lines after `cookie` (0: from the start) until it returns false, which leaves that line for
-    /// the next call. With `withAttributes` the lines carry entries.
+    /// the next call, and then answers. With `withAttributes` the lines carry entries. Waits until the listing is known;
+    /// then `add` is called on another thread, and never after `reply`.
+    ///
+    /// What is in the folder from the first page to the last comes in exactly one of them.
     func readFolder(
-        _ node: NodeID, handle: HandleID, after cookie: UInt64, withAttributes: Bool, add: (FolderEntry) -> Bool
-    ) throws(Failure)
-    func synchronizeFolder(_ node: NodeID, handle: HandleID, reply: @escaping Reply<Void>) -> ParkedRequest?
-    func releaseFolder(_ node: NodeID, handle: HandleID)
+        _ node: NodeID, after cookie: UInt64, withAttributes: Bool, add: @escaping @Sendable (FolderEntry) -> Bool,
+        reply: @escaping Reply<Void>
+    ) -> ParkedRequest?
+    func synchronizeFolder(_ node: NodeID, reply: @escaping Reply<Void>) -> ParkedRequest?
 
     // MARK: Files
 

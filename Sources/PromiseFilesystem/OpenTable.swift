@@ -26,6 +26,8 @@ final class OpenTable: Sendable {
         var writingSince: Timestamp?
         /// The index on the disk knows that somebody writes: after a crash the content file is looked at.
         var isWritingDurable = false
+        /// Of the content file that is registered.
+        var generation = Generation(0)
 
         var isUnused: Bool { handles == 0 && announced == 0 }
     }
@@ -35,7 +37,17 @@ final class OpenTable: Sendable {
         var handles: [HandleID: Handle] = [:]
         var nextHandle: UInt64 = 1
         var recentUses: [NodeID: Timestamp] = [:]
+        var resting = RestingBackings(countMax: OpenTable.restingCountMax)
+
+        mutating func newHandle(_ handle: Handle) -> HandleID {
+            defer { nextHandle += 1 }
+            handles[HandleID(nextHandle)] = handle
+            return HandleID(nextHandle)
+        }
     }
+
+    /// The kernel keeps an open file for each, of about a kilobyte with what hangs on it.
+    private static let restingCountMax = 8_192
 
     private let state = Mutex(State())
 
@@ -49,14 +61,20 @@ final class OpenTable: Sendable {
     /// Whether a content file will have to be registered or served, so that it must be opened before `grant`.
     func mode(of node: NodeID) -> OpenMode { state.withLock { $0.nodes[node]?.mode ?? OpenMode() } }
 
-    /// Turns an announced open into a handle, in the mode that the node's other opens have.
+    /// Turns an announced open into a handle, in the mode that the node's other opens have. `generation` is the one of
+    /// `file`, the content file.
     func grant(
-        _ node: NodeID, isWritable: Bool, file: SharedDescriptor, backings: (any BackingRegistrar)?, now: Timestamp
+        _ node: NodeID, isWritable: Bool, file: SharedDescriptor, generation: Generation, backings: (any BackingRegistrar)?,
+        now: Timestamp
     ) -> (handle: HandleID, backing: BackingID?) {
         state.withLock { state in
             var open = state.nodes[node, default: OpenNode()]
             var grant = open.mode.open(passthroughPossible: backings != nil)
-            if grant == .register { grant = open.mode.opened(with: backings?.register(descriptor: file.number)) }
+            if grant == .register {
+                let known = state.resting.take(node, generation)
+                grant = open.mode.opened(with: known ?? backings?.register(descriptor: file.number))
+                open.generation = generation
+            }
             open.announced -= 1
             open.handles += 1
             if isWritable {
@@ -67,21 +85,43 @@ final class OpenTable: Sendable {
                 }
             }
             state.nodes[node] = open
-            let id = HandleID(state.nextHandle)
-            state.nextHandle += 1
             var backing: BackingID?
             if case .passthrough(let registered) = grant { backing = registered }
             let keepsFile = isWritable || backing == nil
-            state.handles[id] = Handle(node: node, isWritable: isWritable, file: keepsFile ? file : nil)
+            let id = state.newHandle(Handle(node: node, isWritable: isWritable, file: keepsFile ? file : nil))
             return (id, backing)
         }
     }
+
+    /// As `grant`, for reading what the kernel has registered already: no content file is needed. Nil when it has not; then
+    /// the open stays announced.
+    func grantRegistered(_ node: NodeID, generation: Generation) -> (handle: HandleID, backing: BackingID)? {
+        state.withLock { state in
+            var open = state.nodes[node, default: OpenNode()]
+            if open.mode.isIdle {
+                guard let known = state.resting.take(node, generation) else { return nil }
+                _ = open.mode.opened(with: known)
+                open.generation = generation
+            } else {
+                guard open.mode.isPassthrough else { return nil }
+                _ = open.mode.open(passthroughPossible: true)
+            }
+            guard case .passthrough(_, let backing) = open.mode.state else { preconditionFailure("it was granted so") }
+            open.announced -= 1
+            open.handles += 1
+            state.nodes[node] = open
+            return (state.newHandle(Handle(node: node, isWritable: false, file: nil)), backing)
+        }
+    }
+
+    /// The node's content file goes, or has gone: nothing may keep its room on the disk. To be released by the caller.
+    func dropResting(_ node: NodeID) -> BackingID? { state.withLock { $0.resting.drop(node) } }
 
     // MARK: Closing
 
     struct Closed {
         var handle: Handle
-        var releasedBacking: BackingID?
+        var releasedBackings: [BackingID]
         var isLastWriter: Bool
         var isLast: Bool
     }
@@ -90,8 +130,10 @@ final class OpenTable: Sendable {
         state.withLock { state in
             guard let handle = state.handles.removeValue(forKey: id), var open = state.nodes[handle.node] else { return nil }
             state.recentUses[handle.node] = now
-            var released: BackingID?
-            if case .lastClose(let backing) = open.mode.close() { released = backing }
+            var released: [BackingID] = []
+            if case .lastClose(let backing?) = open.mode.close() {
+                released = state.resting.rest(backing, handle.node, open.generation)
+            }
             open.handles -= 1
             var isLastWriter = false
             if handle.isWritable {
@@ -99,7 +141,7 @@ final class OpenTable: Sendable {
                 isLastWriter = open.writers == 0
             }
             state.nodes[handle.node] = open
-            return Closed(handle: handle, releasedBacking: released, isLastWriter: isLastWriter, isLast: open.handles == 0)
+            return Closed(handle: handle, releasedBackings: released, isLastWriter: isLastWriter, isLast: open.handles == 0)
         }
     }
 
@@ -145,6 +187,7 @@ final class OpenTable: Sendable {
     func writingSince(_ node: NodeID) -> Timestamp? { state.withLock { $0.nodes[node]?.writingSince } }
     var nodesWithWriters: [NodeID] { state.withLock { $0.nodes.filter { $0.value.writers > 0 }.map(\.key) } }
     var handleCount: Int { state.withLock { $0.handles.count } }
+    var restingCount: Int { state.withLock { $0.resting.count } }
 
     /// When nodes were last used, since the last call.
     func takeRecentUses() -> [NodeID: Timestamp] {

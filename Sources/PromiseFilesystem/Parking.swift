@@ -36,12 +36,14 @@ package final class Parking: Sendable {
     /// Enters a request; `fail` answers it when it is not claimed in time.
     package func enter(process: Int32 = 0, fail: @escaping @Sendable (Failure) -> Void) -> ParkedRequest {
         let deadline = clock.uptime() + limit
-        return ParkedRequest(
-            state.update { state in
-                defer { state.next += 1 }
-                state.parked[state.next] = Parked(deadline: deadline, process: process, fail: fail, abandon: nil)
-                return state.next
-            })
+        let (number, isFirst) = state.withLock { state in
+            defer { state.next += 1 }
+            state.parked[state.next] = Parked(deadline: deadline, process: process, fail: fail, abandon: nil)
+            return (state.next, state.parked.count == 1)
+        }
+        // The thread sleeps until the earliest deadline, and a later request's is later.
+        if isFirst { state.update { _ in } }
+        return ParkedRequest(number)
     }
 
     /// Sets what to do when the request is given up; done at once when it was given up already.

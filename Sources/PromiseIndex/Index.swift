@@ -229,6 +229,12 @@ package final class Index: Sendable {
         }
     }
 
+    /// Whether `synchronize` would sync anything.
+    package func hasUnsynchronized() throws(Failure) -> Bool {
+        let plan = try store.withFacts { $0.planSync() }
+        return !plan.files.isEmpty || plan.isLogNeeded || plan.isFolderNeeded || !log.isFolderDurable
+    }
+
     /// After a failing fsync the kernel may have dropped what it could not write, and the file is not to be trusted.
     private func synchronizeWithoutJournal() throws(Failure) {
         try store.withStore { store throws(Failure) in

@@ -5,7 +5,9 @@ package import PromiseCore
 extension Transaction {
     package func attribute(_ name: [UInt8], of node: NodeID) throws(Failure) -> [UInt8]? {
         if !store.hasAttributes { return nil }
-        return try connection.first("SELECT value FROM attribute WHERE node = ?1 AND name = ?2", .id(node), .bytes(name)) { $0.bytes(0) }
+        return try connection.first("SELECT value FROM attribute WHERE node = ?1 AND name = ?2", .id(node), .bytes(name)) {
+            $0.bytes(0)
+        }
     }
 
     /// Ordered by name bytes.

@@ -8,8 +8,9 @@ package typealias HydrationReply = @Sendable (Result<Void, Failure>) -> Void
 
 /// One node whose content is on its way: the plan, who waits for which bytes, and the file they go to.
 ///
-/// Thread-safe. The lock (a leaf, taken after the index and the hydrator's table) is held over local writes into the content
-/// file, so that fetched bytes never land on bytes written here, and never over a reply or a provider call.
+/// Thread-safe. The lock (a leaf, taken after the index and the hydrator's table) is held over no call. Fetched bytes never
+/// land on bytes written here: while some of them are being written into the content file their range is *landing*, and who
+/// changes just these bytes, or ends the job, waits for that. It takes no longer than the disk takes for one write.
 final class HydrationJob: Sendable {
     struct Waiter {
         var id: UInt64
@@ -24,6 +25,8 @@ final class HydrationJob: Sendable {
         var tasks: [ByteRange: Task<Void, Never>] = [:]
         /// Everything is wanted although nobody waits, e.g. because the file is pinned.
         var isWantedInBackground = false
+        /// Being written into the file at this moment.
+        var landing: [ByteRange] = []
         var isCompleting = false
         var isEnded = false
     }
@@ -32,14 +35,14 @@ final class HydrationJob: Sendable {
     let generation: Generation
     let version: ContentVersion
     let file: SharedDescriptor
-    private let state: Mutex<State>
+    private let state: Monitor<State>
 
     init(node: NodeID, generation: Generation, version: ContentVersion, file: SharedDescriptor, plan: HydrationPlan) {
         self.node = node
         self.generation = generation
         self.version = version
         self.file = file
-        state = Mutex(State(plan: plan))
+        state = Monitor(State(plan: plan))
     }
 
     // MARK: Readers
@@ -90,39 +93,64 @@ final class HydrationJob: Sendable {
     // MARK: Fetching
 
     /// The fetches to start; `start` is called under the lock and must only make the task.
-    func startFetches(_ start: (ByteRange) -> Task<Void, Never>) {
+    func startFetches(atOnce countMax: Int, _ start: (ByteRange) -> Task<Void, Never>) {
         state.withLock { state in
             guard !state.isEnded else { return }
-            for range in state.plan.next(waiting: state.waiters.compactMap(\.range)) { state.tasks[range] = start(range) }
+            let ranges = state.plan.next(waiting: state.waiters.compactMap(\.range), atOnce: countMax)
+            for range in ranges { state.tasks[range] = start(range) }
         }
     }
 
     /// Puts fetched bytes where nothing is yet, by calling `store` for each gap, and answers who waited for them.
     func arrived(_ range: ByteRange, store: (ByteRange) throws(ProviderError) -> UInt64) throws(ProviderError) -> UInt64 {
-        let outcome: Result<(UInt64, [Waiter]), ProviderError> = state.withLock { state in
+        let begun: [ByteRange]?? = state.wait { state in
             // Late bytes of a job that has ended must not reach a file that another job may have now.
-            if state.isEnded { return .failure(ProviderError(.cancelled, "the content is not wanted any more")) }
-            var stored: UInt64 = 0
-            for gap in state.plan.present.missing(in: range.clamped(to: state.plan.size)) {
-                do throws(ProviderError) {
-                    let count = try store(gap)
-                    state.plan.arrived(ByteRange(offset: gap.lower, count: count))
-                    stored += count
-                    if count < gap.count { break }
-                } catch {
-                    return .failure(error)
-                }
+            if state.isEnded { return .some(nil) }
+            // The same bytes from a fetch that was given up a moment ago.
+            if state.landing.contains(where: { $0.overlaps(range) }) { return nil }
+            let gaps = state.plan.present.missing(in: range.clamped(to: state.plan.size))
+            state.landing += gaps
+            return .some(gaps)
+        }
+        guard case .some(.some(var gaps)) = begun else { throw ProviderError(.cancelled, "the content is not wanted any more") }
+        var stored: UInt64 = 0
+        var problem: ProviderError?
+        while let gap = gaps.first, problem == nil {
+            var count: UInt64 = 0
+            do throws(ProviderError) {
+                count = try store(gap)
+            } catch {
+                problem = error
             }
+            land(gap, ByteRange(offset: gap.lower, count: count))
+            gaps.removeFirst()
+            stored += count
+            if count < gap.count { break }
+        }
+        answerServed(givingUp: gaps)
+        if let problem { throw problem }
+        return stored
+    }
+
+    private func land(_ gap: ByteRange, _ present: ByteRange) {
+        state.update { state in
+            state.landing.removeAll { $0 == gap }
+            state.plan.arrived(present)
+        }
+    }
+
+    /// Called when nothing of the caller's lands any more, as a reply may end the job.
+    private func answerServed(givingUp gaps: [ByteRange]) {
+        let served: [Waiter] = state.update { state in
+            state.landing.removeAll { gaps.contains($0) }
             let served = state.waiters.filter { waiter in waiter.range.map { state.plan.isPresent($0) } ?? false }
             if !served.isEmpty {
                 let ids = Set(served.map(\.id))
                 state.waiters.removeAll { ids.contains($0.id) }
             }
-            return .success((stored, served))
+            return served
         }
-        let (stored, served) = try outcome.get()
         served.forEach { $0.reply(.success(())) }
-        return stored
     }
 
     func fetchEnded(_ range: ByteRange) {
@@ -136,18 +164,25 @@ final class HydrationJob: Sendable {
 
     /// Claims a range for bytes a program writes now: fetched bytes will not land on it.
     func claim(_ range: ByteRange) -> ByteRangeSet {
-        state.withLock { state in
+        changeOnceLanded(range) { state in
             if range.upper > state.plan.size { state.plan.resize(to: range.upper) }
             state.plan.arrived(range)
-            return state.plan.present
         }
     }
 
     func resize(to size: UInt64) -> ByteRangeSet {
-        state.withLock { state in
-            state.plan.resize(to: size)
+        changeOnceLanded(nil) { state in state.plan.resize(to: size) }
+    }
+
+    /// Changes the plan when nothing lands in `range` (nil: anywhere).
+    private func changeOnceLanded(_ range: ByteRange?, _ change: (inout State) -> Void) -> ByteRangeSet {
+        let present: ByteRangeSet? = state.wait { state in
+            guard !state.landing.contains(where: { range?.overlaps($0) ?? true }) else { return nil }
+            change(&state)
             return state.plan.present
         }
+        guard let present else { preconditionFailure("a wait without a deadline ends with a value") }
+        return present
     }
 
     /// True once, when everything is here, for whoever is to store that. Several fetches may end at one moment, and what was
@@ -169,7 +204,7 @@ final class HydrationJob: Sendable {
         }
     }
 
-    /// No more waiters and fetches; those there are get `result`.
+    /// No more waiters and fetches; those there are get `result`. When it returns nothing lands in the file any more.
     func end(_ result: Result<Void, Failure>) {
         let (waiters, tasks) = state.withLock { state in
             state.isEnded = true
@@ -180,6 +215,7 @@ final class HydrationJob: Sendable {
             return (state.waiters, Array(state.tasks.values))
         }
         tasks.forEach { $0.cancel() }
+        _ = state.wait { $0.landing.isEmpty ? true : nil }
         waiters.forEach { $0.reply(result) }
     }
 }
@@ -194,9 +230,11 @@ package final class SharedDescriptor: Sendable {
 /// Takes the bytes of one fetch.
 struct HydrationSink: ContentSink {
     let job: HydrationJob
+    let call: ProviderDelay.Call
     let counted: @Sendable (UInt64) -> Void
 
     func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(ProviderError) {
+        call.bytesCame()
         let range = ByteRange(offset: offset, count: UInt64(bytes.count))
         let stored = try job.arrived(range) { gap throws(ProviderError) in
             let piece = UnsafeRawBufferPointer(rebasing: bytes[Int(gap.lower - offset)..<Int(gap.upper - offset)])
@@ -213,6 +251,7 @@ struct HydrationSink: ContentSink {
     func copy(
         from descriptor: Int32, at sourceOffset: UInt64, to offset: UInt64, count: UInt64
     ) throws(ProviderError) -> UInt64 {
+        call.bytesCame()
         let stored = try job.arrived(ByteRange(offset: offset, count: count)) { gap throws(ProviderError) in
             do throws(SystemError) {
                 return try copyBytes(

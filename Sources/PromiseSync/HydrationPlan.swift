@@ -12,7 +12,9 @@ package struct HydrationPlan: Sendable {
     static let readAheadMin: UInt64 = 1 << 20
     static let readAheadMax: UInt64 = 64 << 20
     /// So many fetches run at a time, so that a provider far away is kept busy by a reader that goes on and on.
-    static let fetchesMax = 16
+    package static let fetchesMax = 16
+    /// Of a provider that is near, where fetches side by side only take each other's disk.
+    package static let nearFetchesMax = 2
 
     package private(set) var size: UInt64
     package private(set) var present: ByteRangeSet
@@ -51,7 +53,7 @@ package struct HydrationPlan: Sendable {
     }
 
     /// The fetches to start now, most wanted first. They count as in flight from here on.
-    package mutating func next(waiting: [ByteRange]) -> [ByteRange] {
+    package mutating func next(waiting: [ByteRange], atOnce countMax: Int = HydrationPlan.fetchesMax) -> [ByteRange] {
         var result: [ByteRange] = []
         if size <= HydrationPlan.smallFileMax {
             guard inFlight.isEmpty, !isComplete, wantsWhole || !waiting.isEmpty else { return [] }
@@ -67,7 +69,7 @@ package struct HydrationPlan: Sendable {
             for gap in covered.missing(in: range) {
                 var position = gap.lower
                 while position < gap.upper {
-                    guard inFlight.count < HydrationPlan.fetchesMax else { return result }
+                    guard inFlight.count < min(countMax, HydrationPlan.fetchesMax) else { return result }
                     let piece = ByteRange(position, min(position + HydrationPlan.pieceMax, gap.upper))
                     inFlight.append(piece)
                     covered.insert(piece)

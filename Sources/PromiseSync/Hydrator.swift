@@ -21,6 +21,7 @@ package final class Hydrator: Sendable {
     private let clock: any TimeSource
     private let logger: Logger
     private let backoff: Backoff
+    private let delay = ProviderDelay()
     /// Told of every provider error of a fetch: the engine judges the connection and looks at the item again.
     private let onTrouble: @Sendable (NodeID, ProviderError) -> Void
     /// Told when a node's content has become whole.
@@ -148,7 +149,7 @@ package final class Hydrator: Sendable {
     // MARK: Fetching
 
     private func pump(_ job: HydrationJob) {
-        job.startFetches { range in Task { await self.fetch(range, of: job) } }
+        job.startFetches(atOnce: delay.fetchesAtOnce) { range in Task { await self.fetch(range, of: job) } }
         // When local writes filled the last gap there is no fetch whose end would tell.
         if job.isWanted, job.beginCompletion() { complete(job) }
     }
@@ -165,7 +166,7 @@ package final class Hydrator: Sendable {
             guard let problem else { break }
             onTrouble(job.node, problem)
             attempts += 1
-            guard let delay = delay(after: problem, attempts: attempts), job.isWanted else {
+            guard let delay = pause(after: problem, attempts: attempts), job.isWanted else {
                 job.fetchEnded(range)
                 fail(job, problem)
                 return
@@ -184,7 +185,7 @@ package final class Hydrator: Sendable {
 
     private func attempt(_ range: ByteRange, of job: HydrationJob) async -> ProviderError? {
         do throws(ProviderError) {
-            let sink = HydrationSink(job: job) { count in
+            let sink = HydrationSink(job: job, call: ProviderDelay.Call(delay, clock)) { count in
                 self.fetchedByteCount.wrappingAdd(count, ordering: .relaxed)
             }
             let (reference, size) = try source(of: job.node)
@@ -202,7 +203,7 @@ package final class Hydrator: Sendable {
     }
 
     /// nil: not to be tried again.
-    private func delay(after problem: ProviderError, attempts: Int) -> Duration? {
+    private func pause(after problem: ProviderError, attempts: Int) -> Duration? {
         switch problem.code {
         case .retry: backoff.delay(after: attempts)
         case .retryAfter(let delay): delay

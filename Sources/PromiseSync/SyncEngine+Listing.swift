@@ -236,6 +236,7 @@ extension SyncEngine {
         // Neither expected after a crash, nor known from before.
         let isUnheard = listing.isFirst && state.intents?.isEmpty == true
         var insertedCount = 0
+        var folderCount = 0
         var names: [FileName] = []
         for item in items {
             var node = Node(placeholderFor: item)
@@ -243,12 +244,14 @@ extension SyncEngine {
             // In a folder that nobody has looked into an item is new, but for rare moves.
             if isUnheard, try transaction.insertListed(node, of: item, in: folder) {
                 insertedCount += 1
+                if item.kind == .folder { folderCount += 1 }
             } else if try observe(item, in: folder, listing, transaction) {
                 names.append(item.name)
             }
         }
         if insertedCount > 0 {
             let count = Int(transaction.nextNode.rawValue - first.rawValue)
+            try transaction.countSubfolders(of: folder, folderCount)
             try transaction.recordListed(from: first, count: count, in: folder)
         }
         return listing.isFirst ? [] : names

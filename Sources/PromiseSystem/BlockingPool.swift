@@ -42,7 +42,7 @@ package final class BlockingPool: Sendable {
     package func stop() { queue.update { $0.isStopped = true } }
 
     /// Runs `body` on a thread of the pool, without waiting for it.
-    package func submit(_ body: @escaping @Sendable () -> Void) { queue.update { $0.jobs.append(body) } }
+    package func submit(_ body: @escaping @Sendable () -> Void) { queue.updateForOne { $0.jobs.append(body) } }
 
     /// Runs `body` on a thread of the pool and returns what it returns. Cancellation does not interrupt `body`.
     package func run<Value: Sendable, Problem: Error>(

@@ -80,6 +80,15 @@ package final class Monitor<State>: @unchecked Sendable {
         return body(&state)
     }
 
+    /// Changes the state and wakes one waiter, where any of them will do.
+    package func updateForOne<Value>(_ body: (inout State) -> Value) -> Value {
+        pthread_mutex_lock(mutex)
+        let value = body(&state)
+        pthread_mutex_unlock(mutex)
+        pthread_cond_signal(condition)
+        return value
+    }
+
     /// Waits until `body` returns a value, or until `timeout` has passed (nil: for ever), and returns that value.
     package func wait<Value>(timeout: Duration? = nil, until body: (inout State) -> Value?) -> Value? {
         var deadline = timespec()

@@ -93,5 +93,48 @@ extension MountSuites {
                     """)
             }
         }
+
+        /// As rm(1) does, and as Samba does, which goes back to places that it remembers.
+        @Test(.timeLimit(.minutes(2))) func aReaderGoesOnWhereItWasAfterTheNameThereHasGone() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    python3 - "$M/emptied" <<'PYTHON'
+                    import ctypes, os, sys
+                    top = sys.argv[1]; os.mkdir(top)
+                    for number in range(3000): open("%s/%d" % (top, number), "w").close()
+                    removed = 0
+                    with os.scandir(top) as entries:
+                        for entry in entries:
+                            os.unlink(entry.path); removed += 1
+                    assert removed == 3000 and os.listdir(top) == [], removed
+                    for number in range(1500): open("%s/%d" % (top, number), "w").close()
+                    c = ctypes.CDLL(None)
+                    c.opendir.restype = c.readdir.restype = ctypes.c_void_p
+                    c.telldir.restype = ctypes.c_long
+                    c.readdir.argtypes = c.telldir.argtypes = [ctypes.c_void_p]
+                    c.seekdir.argtypes = [ctypes.c_void_p, ctypes.c_long]
+                    def read(count):
+                        names = []
+                        while len(names) < count:
+                            line = c.readdir(folder)
+                            if not line: break
+                            name = ctypes.string_at(line + 19)
+                            if name not in (b".", b".."): names.append(name)
+                        return names
+                    folder = c.opendir(top.encode())
+                    first = read(1000); place = c.telldir(folder); rest = read(10000)
+                    assert len(set(first + rest)) == 1500, len(rest)
+                    os.chdir(top)
+                    for name in first[500:]: os.rename(name, b"moved " + name)
+                    os.unlink(first[0])
+                    c.seekdir(folder, place)
+                    assert read(10000) == rest
+                    c.rewinddir.argtypes = [ctypes.c_void_p]; c.rewinddir(folder)
+                    assert len(set(read(10000))) == 1499
+                    PYTHON
+                    """)
+            }
+        }
     }
 }

@@ -68,6 +68,39 @@ extension MountSuites {
             }
         }
 
+        /// A file that was open stays registered with the kernel, which must not keep its room when its content goes. The state
+        /// is on a disk of its own, in a mount namespace of its own.
+        @Test(.timeLimit(.minutes(2)), .enabled(if: Machine.hasKernelPassthrough, "passthrough needs root and Linux 6.9"))
+        func contentThatWasReadGivesItsRoomBackWhenItGoes() async throws {
+            let script = """
+                set -e
+                mount -t tmpfs -o size=300M none "$S"
+                "$P" mount --state-dir "$S" --domain room --upload-delay 100ms "folder:$C" "$M"
+                used() { df --output=used -k "$S" | tail -1; }
+                less() {
+                    for n in $(seq 100); do [ "$(used)" -lt "$1" ] && return; sleep 0.1; done
+                    echo "$2: $(used)" >&2; exit 1
+                }
+                empty=$(used)
+                head -c 40M /dev/urandom > "$M/a"; cp "$M/a" "$M/b"; cat "$M/a" "$M/b" "$M/a" > /dev/null
+                [ "$(used)" -gt $((empty + 80000)) ]
+                rm "$M/a"
+                less $((empty + 60000)) "after removing"
+                "$P" sync --wait "$M"; cat "$M/b" > /dev/null
+                "$P" evict "$M/b"
+                less $((empty + 20000)) "after evicting"
+                cat "$M/b" > /dev/null
+                : > "$M/b"
+                less $((empty + 20000)) "after truncating"
+                "$P" unmount --wait "$M"
+                umount "$S"
+                """
+            try await MountedDomain.with(MountedDomain.Options(), mounts: false) { domain in
+                try await domain.shell("cat > \"$T/script\" <<'SCRIPT'\n\(script)\nSCRIPT")
+                try await domain.shell("unshare --mount --propagation private bash \"$T/script\"")
+            }
+        }
+
         @Test(.timeLimit(.minutes(2))) func anotherUsersFilesBelongToThatUser() async throws {
             guard Machine.isRoot else { return }
             var options = MountedDomain.Options()

@@ -200,6 +200,32 @@ import Testing
         }
     }
 
+    @Test func aListingGoesByNumbersThatOutliveARename() throws {
+        let index = try folder.open()
+        try index.write { transaction throws(Failure) in
+            var made: [Entry] = []
+            for number in 0..<100 { made.append(try transaction.make(named: name("\(100 - number)")).entry) }
+            let numbers = try transaction.childNumbers(of: .root)
+            #expect(numbers == made.map(\.id))
+            // One is renamed, one goes, one leaves the folder.
+            made[3].name = name("renamed")
+            try transaction.update(made[3])
+            try transaction.delete(made[4].id)
+            let other = try transaction.make(named: name("other")) { $0.kind = .folder }
+            made[5].parent = other.node.id
+            try transaction.update(made[5])
+            let expected = Array(made[0..<4] + made[6..<20])
+            let near = try transaction.children(of: .root, numbered: numbers[0..<20])
+            #expect(near.map(\.id) == expected.map(\.id) && near.map(\.name) == expected.map(\.name))
+            #expect(near.map(\.node.id) == expected.map(\.node))
+            // Numbers that lie far apart.
+            let sparse = [numbers[0], numbers[3], numbers[5], numbers[99]]
+            let found = try transaction.children(of: .root, numbered: sparse[...])
+            #expect(found.map(\.id) == [made[0], made[3], made[99]].map(\.id))
+            #expect(try transaction.children(of: .root, numbered: []).isEmpty)
+        }
+    }
+
     @Test func deletingANodeTakesItsAttributesAndRanges() throws {
         let index = try folder.open()
         try index.write { transaction throws(Failure) in

@@ -27,7 +27,7 @@ import Testing
         "PromiseWire": ["FoundationEssentials"],
         "PromiseControl": [
             "PromiseWire", "PromiseCore", "PromiseSystem", "PromiseDomain", "Logging", "Hummingbird", "HummingbirdCore",
-            "HTTPTypes", "NIOCore", "NIOPosix", "ServiceLifecycle", "Foundation", "FoundationEssentials",
+            "HTTPTypes", "NIOCore", "NIOHTTP1", "NIOPosix", "ServiceLifecycle", "Foundation", "FoundationEssentials",
         ],
         "PromiseKit": [
             "PromiseWire", "PromiseCore", "AsyncHTTPClient", "NIOCore", "NIOPosix", "NIOHTTP1", "NIOFoundationCompat",

@@ -26,7 +26,7 @@ ROWS = {row.name: row for row in (
     Row("walk-first", "s", False, "first walk and lstat of 100,000 files in 1,000 folders; disk: caches dropped",
         "One listing of the provider and one transaction of the index for each folder."),
     Row("walk-second", "s", False, "the same again, warm",
-        "Opening and closing folders; attributes are in the kernel's or the daemon's memory."),
+        "Attributes, names and listings are in the kernel's or the daemon's memory."),
     Row("latency-small", "s", False, "1,000 cold files of 4 KiB in order by one reader, 20 ms for each call of the provider; "
         "disk: 1,000 × 20 ms", "How far ahead of the reader the next files of a folder are fetched."),
     Row("latency-stream", "s", False, "256 MiB, 20 ms for each call of the provider; disk: on the mount without latency",

@@ -14,15 +14,16 @@ ROWS = {row.name: row for row in (
     Row("stat-cold", "s", False, "walk and lstat of the tree after a remount, caches dropped",
         "Reading the index; a listing brings the attributes of its entries along, so it is one request for many files."),
     Row("stat-warm", "s", False, "the same again",
-        "Attributes and names are the kernel's; what is left is a request to open and to close each folder."),
-    Row("find", "s", False, "find -type f, warm", "As `stat-warm`: opening and closing folders."),
+        "Attributes, names and listings are the kernel's; for each folder it asks once, as listing it made its "
+        "access time doubtful."),
+    Row("find", "s", False, "find -type f, warm", "No request is left; the kernel's way through FUSE is longer than through ext4."),
     Row("grep-cold", "s", False, "grep -r of a rare word after a remount, caches dropped",
         "A request to open and one to close each file; its bytes come from the disk by the kernel, as natively."),
     Row("grep-warm", "s", False, "the same again",
         "A request to open and one to close each file, which native files do not need; the bytes are in the page cache."),
     Row("git-commit", "s", False, "git init, add -A and commit of the tree",
         "git makes a file, a link or rename and a deletion for each object: the sum of `create`, `rename` and `unlink`."),
-    Row("git-status", "s", False, "git status, warm", "Attributes are the kernel's; opening and closing folders is left."),
+    Row("git-status", "s", False, "git status, warm", "Attributes and listings are the kernel's; a request for each file that git opens."),
     Row("rm-tree", "s", False, "rm -rf of the tree and its .git", "As `unlink`."),
 )}
 

@@ -1,0 +1,127 @@
+package import PromiseCore
+import PromiseIndex
+import PromiseSync
+import PromiseSystem
+import Synchronization
+
+// fsync: the content file and the journal of the index, as far as either has anything to lose.
+
+extension FileSystem {
+    package func synchronize(
+        _ id: NodeID, handle: HandleID, dataOnly: Bool, reply: @escaping Reply<Void>
+    ) -> ParkedRequest? {
+        whenDurable(reply) { [self] () throws(Failure) in try makeDurable(id, dataOnly: dataOnly) }
+    }
+
+    package func synchronizeFolder(_ id: NodeID, reply: @escaping Reply<Void>) -> ParkedRequest? {
+        whenDurable(reply) { [self] () throws(Failure) in try index.synchronize() }
+    }
+
+    /// Answers when `body` has returned. Two changes of threads take as long as a fast disk's flush, so one caller at a time
+    /// waits for the disk on the thread that serves it, which is never the only one. Not while a request is parked: its
+    /// answer may have to be sent by this thread.
+    private func whenDurable(
+        _ reply: @escaping Reply<Void>, _ body: @escaping @Sendable () throws(Failure) -> Void
+    ) -> ParkedRequest? {
+        let attempt: @Sendable () -> Result<Void, Failure> = {
+            do throws(Failure) {
+                return .success(try body())
+            } catch {
+                return .failure(error)
+            }
+        }
+        let isFree = parking.count == 0
+        if isFree, isSynchronizing.compareExchange(expected: false, desired: true, ordering: .acquiring).exchanged {
+            let result = attempt()
+            isSynchronizing.store(false, ordering: .releasing)
+            reply(result)
+            return nil
+        }
+        // Only the disk is waited for, so nothing is there to interrupt.
+        let parked = parking.enter { reply(.failure($0)) }
+        workers.submit { [parking] in
+            let result = attempt()
+            if parking.claim(parked) { reply(result) }
+        }
+        return parked
+    }
+
+    /// Content, and the index that names it. The next time only the content, while the index on the disk says that the file
+    /// is being written to and has an edit that the provider does not: after a crash its content file tells the rest.
+    private func makeDurable(_ id: NodeID, dataOnly: Bool) throws(Failure) {
+        if let file = opens.durablyWrittenFile(of: id), try hasUnsentEdit(id) {
+            return try synchronize(file, dataOnly: dataOnly)
+        }
+        let written = opens.writeFile(of: id)
+        if opens.hasWriters(id) { noteWrites(of: id, isClosing: false) }
+        var file: SharedDescriptor?
+        var isWorthNoting = false
+        if let node = try known(id), node.kind == .file, node.content != .absent {
+            file = try contentFile(of: node)
+            isWorthNoting = node.version != nil && !node.isDurable
+        }
+        if let file, isWorthNoting, !opens.hasWriters(id) {
+            // What the index says of it must not be on the disk before the content is.
+            try synchronize(file, dataOnly: dataOnly)
+            try noteDurable(id)
+            try index.synchronize()
+        } else if let file {
+            try synchronizeWithIndex(file, dataOnly: dataOnly)
+        } else {
+            try index.synchronize()
+        }
+        if let written { opens.noteWritingDurable(id, written) }
+    }
+
+    private func noteDurable(_ id: NodeID) throws(Failure) {
+        try index.write { transaction throws(Failure) in
+            guard var node = try transaction.node(id), node.version != nil, !node.isDurable, !opens.hasWriters(id) else { return }
+            node.isDurable = true
+            try transaction.update(node)
+        }
+    }
+
+    /// Both at once: two flushes of a disk take little longer than one, and its file system commits once for both. A power
+    /// cut in between leaves what one without any fsync may leave.
+    private func synchronizeWithIndex(_ file: SharedDescriptor, dataOnly: Bool) throws(Failure) {
+        guard try index.hasUnsynchronized() else { return try synchronize(file, dataOnly: dataOnly) }
+        let outcome = Monitor<Result<Void, Failure>?>(nil)
+        indexSynchronizer.submit { [index] in
+            do throws(Failure) {
+                try index.synchronize()
+                outcome.update { $0 = .success(()) }
+            } catch {
+                outcome.update { $0 = .failure(error) }
+            }
+        }
+        let content: Result<Void, Failure>
+        do throws(Failure) {
+            content = .success(try synchronize(file, dataOnly: dataOnly))
+        } catch {
+            content = .failure(error)
+        }
+        let indexed = outcome.wait { $0 }
+        try content.get()
+        try indexed?.get()
+    }
+
+    private func synchronize(_ file: SharedDescriptor, dataOnly: Bool) throws(Failure) {
+        do throws(SystemError) {
+            try PromiseSystem.synchronize(file.number, dataOnly: dataOnly, label: "content.synchronize")
+        } catch {
+            throw Failure(error)
+        }
+    }
+
+    /// Not for a file that stays on this machine, which is nobody's to send.
+    private func hasUnsentEdit(_ id: NodeID) throws(Failure) -> Bool {
+        try index.read { transaction throws(Failure) in
+            guard let node = try transaction.node(id), node.isOpenForWriting, node.content == .whole else { return false }
+            for entry in try transaction.entries(of: id) where !entry.isExcluded {
+                guard let identifier = entry.identifier, let agreed = try transaction.synced(identifier) else { continue }
+                if agreed.edits == node.edits { return false }
+            }
+            return true
+        }
+    }
+}
