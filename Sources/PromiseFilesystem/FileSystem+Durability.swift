@@ -46,30 +46,21 @@ extension FileSystem {
         return parked
     }
 
-    /// Content, and the index that names it. The next time only the content, while the index on the disk says that the file
-    /// is being written to and has an edit that the provider does not: after a crash its content file tells the rest.
+    /// Content first, then the index that names it. The next time only the content, while the index on the disk says that
+    /// the file is being written to and has an edit that the provider does not: after a crash its content file tells the rest.
     private func makeDurable(_ id: NodeID, dataOnly: Bool) throws(Failure) {
         if let file = opens.durablyWrittenFile(of: id), try hasUnsentEdit(id) {
             return try synchronize(file, dataOnly: dataOnly)
         }
         let written = opens.writeFile(of: id)
         if opens.hasWriters(id) { noteWrites(of: id, isClosing: false) }
-        var file: SharedDescriptor?
-        var isWorthNoting = false
         if let node = try known(id), node.kind == .file, node.content != .absent {
-            file = try contentFile(of: node)
-            isWorthNoting = node.version != nil && !node.isDurable
+            // The disk writes the journal's pages while the content is waited for, so that the second flush has little to do.
+            try index.prepareToSynchronize()
+            try synchronize(try contentFile(of: node), dataOnly: dataOnly)
+            if node.version != nil, !node.isDurable { try noteDurable(id) }
         }
-        if let file, isWorthNoting, !opens.hasWriters(id) {
-            // What the index says of it must not be on the disk before the content is.
-            try synchronize(file, dataOnly: dataOnly)
-            try noteDurable(id)
-            try index.synchronize()
-        } else if let file {
-            try synchronizeWithIndex(file, dataOnly: dataOnly)
-        } else {
-            try index.synchronize()
-        }
+        try index.synchronize()
         if let written { opens.noteWritingDurable(id, written) }
     }
 
@@ -79,30 +70,6 @@ extension FileSystem {
             node.isDurable = true
             try transaction.update(node)
         }
-    }
-
-    /// Both at once: two flushes of a disk take little longer than one, and its file system commits once for both. A power
-    /// cut in between leaves what one without any fsync may leave.
-    private func synchronizeWithIndex(_ file: SharedDescriptor, dataOnly: Bool) throws(Failure) {
-        guard try index.hasUnsynchronized() else { return try synchronize(file, dataOnly: dataOnly) }
-        let outcome = Monitor<Result<Void, Failure>?>(nil)
-        indexSynchronizer.submit { [index] in
-            do throws(Failure) {
-                try index.synchronize()
-                outcome.update { $0 = .success(()) }
-            } catch {
-                outcome.update { $0 = .failure(error) }
-            }
-        }
-        let content: Result<Void, Failure>
-        do throws(Failure) {
-            content = .success(try synchronize(file, dataOnly: dataOnly))
-        } catch {
-            content = .failure(error)
-        }
-        let indexed = outcome.wait { $0 }
-        try content.get()
-        try indexed?.get()
     }
 
     private func synchronize(_ file: SharedDescriptor, dataOnly: Bool) throws(Failure) {

@@ -48,8 +48,6 @@ package final class FileSystem: FileSystemOperations {
     let connection = Mutex<MountConnection?>(nil)
     /// For fsync, removal of content files, and other calls that wait for the disk.
     let workers = BlockingPool(name: "filesystem", threads: 4)
-    /// For the index's part of an fsync; one thread, as the index lets one in at a time.
-    let indexSynchronizer = BlockingPool(name: "index-fsync", threads: 1)
     /// A serving thread is in an fsync.
     let isSynchronizing = Atomic(false)
     /// What the provider has room for, when it says so.
@@ -80,7 +78,6 @@ package final class FileSystem: FileSystemOperations {
         for node in opens.nodesWithWriters { noteWrites(of: node, isClosing: true) }
         connection.withLock { $0 = nil }
         workers.stop()
-        indexSynchronizer.stop()
     }
 
     package func interrupt(_ request: ParkedRequest) { parking.interrupt(request) }

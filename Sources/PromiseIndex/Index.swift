@@ -229,10 +229,9 @@ package final class Index: Sendable {
         }
     }
 
-    /// Whether `synchronize` would sync anything.
-    package func hasUnsynchronized() throws(Failure) -> Bool {
-        let plan = try store.withFacts { $0.planSync() }
-        return !plan.files.isEmpty || plan.isLogNeeded || plan.isFolderNeeded || !log.isFolderDurable
+    /// To be called before something else that is synced first: then `synchronize` finds the journal's pages written.
+    package func prepareToSynchronize() throws(Failure) {
+        for file in try store.withFacts({ $0.planSync() }).files { file.beginWriting() }
     }
 
     /// After a failing fsync the kernel may have dropped what it could not write, and the file is not to be trusted.

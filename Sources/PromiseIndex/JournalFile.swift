@@ -97,6 +97,8 @@ final class JournalFile: Sendable {
         try writeFully(descriptor.number, record, at: UInt64(offset), label: "index.journal.append")
     }
 
+    func beginWriting() { PromiseSystem.beginWriting(descriptor.number) }
+
     /// fdatasync(2).
     func synchronize() throws(SystemError) {
         try PromiseSystem.synchronize(descriptor.number, dataOnly: true, label: "index.journal.fsync")

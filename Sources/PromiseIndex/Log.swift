@@ -63,11 +63,9 @@ final class Log: Sendable {
         if log == nil { _ = try copy() }
     }
 
-    var isFolderDurable: Bool { files.withLock { $0.isFolderDurable } }
-
     /// fsync(2) of the folder that holds the files, the first time and when there is a new one.
     func synchronizeFolder(isChanged: Bool) throws(Failure) {
-        if !isChanged, isFolderDurable { return }
+        if !isChanged, files.withLock({ $0.isFolderDurable }) { return }
         do throws(SystemError) {
             let folder = try Descriptor.open(folderPath, flags: O_RDONLY | O_DIRECTORY, label: "index.folder.open")
             try PromiseSystem.synchronize(folder.number, dataOnly: false, label: "index.folder.fsync")

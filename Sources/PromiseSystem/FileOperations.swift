@@ -125,6 +125,9 @@ package func synchronize(_ descriptor: CInt, dataOnly: Bool, label: StaticString
     _ = try call(label) { dataOnly ? fdatasync(descriptor) : fsync(descriptor) }
 }
 
+/// Lets the disk begin to write what a later `synchronize` waits for. Makes nothing durable, so it has no failure.
+package func beginWriting(_ descriptor: CInt) { _ = cps_begin_writing(descriptor) }
+
 package func truncate(_ descriptor: CInt, to size: UInt64, label: StaticString) throws(SystemError) {
     _ = try call(label) { ftruncate(descriptor, off_t(size)) }
 }

@@ -14,18 +14,14 @@ enum SystemMounts {
 
     private static let probeTimeout: Duration = .seconds(3)
 
-    /// Asks a mount for its root's attributes, on a thread that is left behind when nothing comes back.
+    /// Asks a mount for its space, on a thread that is left behind when nothing comes back.
     static func probe(_ mountPoint: [UInt8]) -> Life {
         let answer = Monitor<Life?>(nil)
         _ = OwnedThread(name: "probe") {
-            let life: Life
-            do throws(SystemError) {
-                // Opening a folder asks the daemon; attributes alone may come from the kernel's cache.
-                _ = try Descriptor.open(mountPoint, flags: O_RDONLY | O_DIRECTORY, label: "command.probe")
-                life = .alive
-            } catch {
-                life = error.errno == ENOTCONN || error.errno == ECONNABORTED ? .dead : .alive
-            }
+            // The kernel passes that on always; attributes and listings it may remember, and folders it opens by itself.
+            var status = statvfs()
+            let result = withCPath(mountPoint) { statvfs($0, &status) }
+            let life: Life = result != 0 && (errno == ENOTCONN || errno == ECONNABORTED) ? .dead : .alive
             answer.update { $0 = life }
         }
         return answer.wait(timeout: probeTimeout) { $0 } ?? .silent

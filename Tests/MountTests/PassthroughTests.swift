@@ -93,7 +93,6 @@ extension MountSuites {
                 : > "$M/b"
                 less $((empty + 20000)) "after truncating"
                 "$P" unmount --wait "$M"
-                umount "$S"
                 """
             try await MountedDomain.with(MountedDomain.Options(), mounts: false) { domain in
                 try await domain.shell("cat > \"$T/script\" <<'SCRIPT'\n\(script)\nSCRIPT")

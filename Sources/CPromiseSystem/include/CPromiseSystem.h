@@ -14,6 +14,8 @@ int64_t cps_copy_file_range(int from, int64_t from_offset, int to, int64_t to_of
 int cps_fallocate(int descriptor, int mode, int64_t offset, int64_t count);
 int cps_punch_hole(int descriptor, int64_t offset, int64_t count);
 int cps_clone(int from, int to);
+// sync_file_range(2) of the whole file with SYNC_FILE_RANGE_WRITE: writing begins and is not waited for.
+int cps_begin_writing(int descriptor);
 void cps_set_thread_name(const char *_Nonnull name);
 
 struct cps_file_status {
