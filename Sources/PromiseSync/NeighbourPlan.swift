@@ -10,7 +10,7 @@ package struct NeighbourPlan: Sendable {
     /// Opens out of order after which a folder is left alone, and for how many opens.
     static let missesMax = 8
     static let restCount = 256
-    static let aheadMax = 96
+    static let aheadMax = 64
     static let bytesAheadMax: UInt64 = 16 << 20
     static let foldersMax = 16
     /// How many names are loaded at a time.

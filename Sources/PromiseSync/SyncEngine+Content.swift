@@ -81,6 +81,7 @@ extension SyncEngine {
             node.linkCount -= 1
             node.changeTime = clock.now()
             try transaction.update(node)
+            notices.nodes.append((node.id, false))
         }
     }
 

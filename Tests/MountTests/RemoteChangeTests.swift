@@ -129,6 +129,21 @@ extension MountSuites {
             }
         }
 
+        /// The other name went on showing two links.
+        @Test(.timeLimit(.minutes(2))) func aRemoteEditOfOneOfTwoNamesTakesTheNameAway() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    "ls -R \"$M\" > /dev/null; ln \"$M/folder/a\" \"$M/linked\"; cp \"$M/linked\" \"$T/before\"")
+                try await domain.synchronize()
+                try await domain.shell(
+                    """
+                    [ "$(stat -c %h "$M/linked")" = 2 ]; echo theirs > "$C/folder/a"
+                    within 20 '[ "$(cat "$M/folder/a")" = theirs ]'; within 5 '[ "$(stat -c %h "$M/linked")" = 1 ]'
+                    cmp "$M/linked" "$T/before"
+                    """)
+            }
+        }
+
         @Test(.timeLimit(.minutes(3))) func twoDomainsOnOneFolderSeeEachOther() async throws {
             try await MountedDomain.with(options) { first in
                 var second = MountedDomain.Options()

@@ -7,6 +7,7 @@ import Testing
     static let extended: UInt64 = 1 << 30
     static let passthrough = Negotiation.passthroughFlag
     static let killPrivilege: UInt64 = 1 << 28
+    static let attributeFlags: UInt64 = 1 << 29
     static let parallelFolders: UInt64 = 1 << 18
     static let writebackCache: UInt64 = 1 << 16
 
@@ -75,8 +76,9 @@ import Testing
         #expect(edit(&bytes, offered: 0, wantsPassthrough: true) == 1)
         bytes = reply(flags: 1)
         #expect(
-            edit(&bytes, offered: Self.killPrivilege | Self.parallelFolders | 1 << 5, wantsPassthrough: true)
-                == Self.killPrivilege | Self.parallelFolders | 1)
+            edit(
+                &bytes, offered: Self.killPrivilege | Self.attributeFlags | Self.parallelFolders | 1 << 5, wantsPassthrough: true)
+                == Self.killPrivilege | Self.attributeFlags | Self.parallelFolders | 1)
     }
 
     @Test func theWritebackCacheIsAlwaysOff() {

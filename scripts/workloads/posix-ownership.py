@@ -4,7 +4,7 @@ it as root, the outputs must be equal.
 
 usage: posix-ownership.py FOLDER
 """
-import os, struct, sys, time
+import mmap, os, struct, sys, time
 
 from posix_calls import (PUNCH, KEEP_SIZE, answer, as_user, attempt, check, facts, fallocate, libc, put, renameat2, show,
                          AT_FDCWD, NOREPLACE)
@@ -80,6 +80,51 @@ def bits_that_lend_privilege():
                     result = as_user(who, who, [GROUP, OTHER] if who else [], lambda: action("it"))
                     name = "it" if os.path.lexists("it") else "second"
                     show(f"{kind} {mode:o}, {change} by {who}", (result, facts(name)))
+    clean()
+
+
+def capabilities_of_a_file():
+    """security.capability goes with a change of content or owner, whoever makes it (capabilities(7))."""
+    value = struct.pack("<IIIII", 0x02000001, 1 << 10, 0, 0, 0)
+
+    def set_while_open(path):
+        descriptor = os.open(path, os.O_RDWR)
+        os.write(descriptor, b"1")
+        os.setxattr(path, "security.capability", value)
+        os.write(descriptor, b"2")
+        os.close(descriptor)
+
+    def through_a_mapping(path):
+        descriptor = os.open(path, os.O_RDWR)
+        memory = mmap.mmap(descriptor, 4)
+        memory[:2] = b"zz"
+        memory.close()
+        os.close(descriptor)
+    changes = {
+        "write": lambda path: put_in_place(path, b"y"),
+        "write nothing": lambda path: put_in_place(path, b""),
+        "open for writing": lambda path: os.close(os.open(path, os.O_WRONLY)),
+        "truncate": lambda path: os.truncate(path, 0),
+        "open with O_TRUNC": lambda path: os.close(os.open(path, os.O_WRONLY | os.O_TRUNC)),
+        "chown": lambda path: os.chown(path, 5, 5),
+        "chown of nothing": lambda path: os.chown(path, -1, -1),
+        "chmod": lambda path: os.chmod(path, 0o755),
+        "fallocate": lambda path: space(path, 0, 9000),
+        "punch": lambda path: space(path, PUNCH | KEEP_SIZE, 1),
+        "copy_file_range": lambda path: copy_over(path),
+        "mapping": through_a_mapping,
+        "set while open": set_while_open,
+    }
+    for change, action in changes.items():
+        for who in (0, USER):
+            clean()
+            put("source", b"1234")
+            put("it", b"12345678")
+            os.chown("it", USER, GROUP)
+            os.chmod("it", 0o755)
+            os.setxattr("it", "security.capability", value)
+            result = as_user(who, who, [GROUP] if who else [], lambda: action("it"))
+            show(f"{change} by {who}", (result, answer(lambda: os.getxattr("it", "security.capability").hex())))
     clean()
 
 
@@ -236,6 +281,7 @@ def access_control_lists():
     clean()
 
 
-for step in (owners_of_what_is_made, bits_that_lend_privilege, what_changes_which_time, exact_times, access_control_lists):
+for step in (owners_of_what_is_made, bits_that_lend_privilege, capabilities_of_a_file, what_changes_which_time, exact_times,
+             access_control_lists):
     print(f"-- {step.__name__}")
     step()
