@@ -28,6 +28,8 @@ final class OpenTable: Sendable {
         var isWritingDurable = false
         /// Of the content file that is registered.
         var generation = Generation(0)
+        /// Somebody could write since the content file was registered.
+        var wasWritable = false
 
         var isUnused: Bool { handles == 0 && announced == 0 }
     }
@@ -79,6 +81,7 @@ final class OpenTable: Sendable {
             open.handles += 1
             if isWritable {
                 open.writers += 1
+                open.wasWritable = true
                 if open.writeFile == nil {
                     open.writeFile = file
                     open.writingSince = now
@@ -132,7 +135,10 @@ final class OpenTable: Sendable {
             state.recentUses[handle.node] = now
             var released: [BackingID] = []
             if case .lastClose(let backing?) = open.mode.close() {
-                released = state.resting.rest(backing, handle.node, open.generation)
+                // A disk keeps room ahead of the end of a file until its last writer has closed it.
+                released =
+                    open.wasWritable ? [backing] : state.resting.rest(backing, handle.node, open.generation)
+                open.wasWritable = false
             }
             open.handles -= 1
             var isLastWriter = false

@@ -1,8 +1,8 @@
 package import PromiseCore
 
-/// Registrations of content files that nobody has open any more, for the next open of the same file: it then costs no
-/// system call. A resting registration takes no descriptor of this process, but it keeps the content file's room on the
-/// disk, so whoever removes content drops it.
+/// Registrations of content files that were read and that nobody has open any more, for the next open of the same file: it
+/// then costs no system call. A resting registration takes no descriptor of this process, but it keeps the content file's
+/// room on the disk, so whoever removes content drops it.
 ///
 /// A value under the lock of `OpenTable`. What it hands back is to be released outside of it.
 package struct RestingBackings {
