@@ -1,13 +1,13 @@
-import PromiseCore
+package import PromiseCore
 
 /// Foresees which folders a walk through the tree asks for next, so that they are listed meanwhile.
 ///
 /// Somebody who has a few folders listed for the first time in a short while, one after the other, is taken for a walk.
 /// Walks go through the folders in a folder in the order in which it is read, so the next ones in that order are named.
 /// A pure state machine; at most `parentCountMax` folders are remembered.
-struct FolderWalk {
+package struct FolderWalk {
     /// Listings that are under way because of this, at most.
-    static let aheadCount = 4
+    package static let aheadCount = 4
     private static let pauseMax = Duration.seconds(2)
     private static let listingCountMin = 3
     private static let parentCountMax = 32
@@ -18,9 +18,11 @@ struct FolderWalk {
     private var waiting: [NodeID: ArraySlice<NodeID>] = [:]
     private var ahead: Set<NodeID> = []
 
+    package init() {}
+
     /// A program asks for the first listing of a folder in `parent`. Returns the folders to be listed ahead of it; `unlisted`
     /// gives the unlisted folders in `parent` in the order in which it is read.
-    mutating func asked<Problem>(
+    package mutating func asked<Problem>(
         for folder: NodeID, in parent: NodeID, at now: Duration, unlisted: () throws(Problem) -> [NodeID]
     ) throws(Problem) -> [NodeID] {
         if now - lastListing > FolderWalk.pauseMax {
@@ -44,5 +46,5 @@ struct FolderWalk {
     }
 
     /// A listing has ended, or was not begun.
-    mutating func ended(_ folder: NodeID) { ahead.remove(folder) }
+    package mutating func ended(_ folder: NodeID) { ahead.remove(folder) }
 }

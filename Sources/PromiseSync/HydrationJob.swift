@@ -1,6 +1,6 @@
 import PromiseContent
 package import PromiseCore
-import PromiseProvider
+package import PromiseProvider
 package import PromiseSystem
 import Synchronization
 
@@ -11,7 +11,7 @@ package typealias HydrationReply = @Sendable (Result<Void, Failure>) -> Void
 /// Thread-safe. The lock (a leaf, taken after the index and the hydrator's table) is held over no call. Fetched bytes never
 /// land on bytes written here: while some of them are being written into the content file their range is *landing*, and who
 /// changes just these bytes, or ends the job, waits for that. It takes no longer than the disk takes for one write.
-final class HydrationJob: Sendable {
+package final class HydrationJob: Sendable {
     struct Waiter {
         var id: UInt64
         /// nil: the whole file, stored as such in the index.
@@ -37,7 +37,7 @@ final class HydrationJob: Sendable {
     let file: SharedDescriptor
     private let state: Monitor<State>
 
-    init(node: NodeID, generation: Generation, version: ContentVersion, file: SharedDescriptor, plan: HydrationPlan) {
+    package init(node: NodeID, generation: Generation, version: ContentVersion, file: SharedDescriptor, plan: HydrationPlan) {
         self.node = node
         self.generation = generation
         self.version = version
@@ -102,7 +102,7 @@ final class HydrationJob: Sendable {
     }
 
     /// Puts fetched bytes where nothing is yet, by calling `store` for each gap, and answers who waited for them.
-    func arrived(_ range: ByteRange, store: (ByteRange) throws(ProviderError) -> UInt64) throws(ProviderError) -> UInt64 {
+    package func arrived(_ range: ByteRange, store: (ByteRange) throws(ProviderError) -> UInt64) throws(ProviderError) -> UInt64 {
         let begun: [ByteRange]?? = state.wait { state in
             // Late bytes of a job that has ended must not reach a file that another job may have now.
             if state.isEnded { return .some(nil) }
@@ -163,7 +163,7 @@ final class HydrationJob: Sendable {
     // MARK: Local edits
 
     /// Claims a range for bytes a program writes now: fetched bytes will not land on it.
-    func claim(_ range: ByteRange) -> ByteRangeSet {
+    package func claim(_ range: ByteRange) -> ByteRangeSet {
         changeOnceLanded(range) { state in
             if range.upper > state.plan.size { state.plan.resize(to: range.upper) }
             state.plan.arrived(range)
@@ -205,7 +205,7 @@ final class HydrationJob: Sendable {
     }
 
     /// No more waiters and fetches; those there are get `result`. When it returns nothing lands in the file any more.
-    func end(_ result: Result<Void, Failure>) {
+    package func end(_ result: Result<Void, Failure>) {
         let (waiters, tasks) = state.withLock { state in
             state.isEnded = true
             defer {
