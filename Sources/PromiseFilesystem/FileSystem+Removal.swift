@@ -72,11 +72,28 @@ extension FileSystem {
     /// Takes one name from a node within a transaction.
     func remove(_ entry: Entry, _ node: Node, _ transaction: borrowing Transaction) throws(Failure) -> Removed? {
         try transaction.delete(entry.id)
-        if let identifier = entry.identifier, try transaction.synced(identifier) != nil {
+        if let identifier = entry.identifier, try transaction.synced(identifier) != nil,
+            try !handOver(identifier, of: node, transaction)
+        {
             try markPending(.deletion(identifier), transaction)
         }
         try transaction.record(.deleted, node: node.id, parent: entry.parent, name: entry.name)
         return try release(node, transaction)
+    }
+
+    /// A file that has another name, of which the provider knows nothing yet, was in effect renamed by link(2) and unlink(2).
+    /// What is not local could not be sent under the other name once the item is gone.
+    private func handOver(
+        _ identifier: ItemIdentifier, of node: Node, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard node.kind != .folder, node.linkCount > 1 else { return false }
+        for var other in try transaction.entries(of: node.id) where other.identifier == nil && !other.isExcluded {
+            other.identifier = identifier
+            try transaction.update(other)
+            try markPending(other, transaction)
+            return true
+        }
+        return false
     }
 
     /// A node has one name less. Nil while it has others.

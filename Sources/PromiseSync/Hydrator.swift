@@ -188,11 +188,11 @@ package final class Hydrator: Sendable {
             let sink = HydrationSink(job: job, call: ProviderDelay.Call(delay, clock)) { count in
                 self.fetchedByteCount.wrappingAdd(count, ordering: .relaxed)
             }
-            let (reference, size) = try source(of: job.node)
+            let (reference, version, size) = try source(of: job)
             // Of a file that was cut or grown here less is wanted than the item has, or more.
             let wanted = range.clamped(to: size ?? range.upper)
             let whole = wanted == ByteRange(0, size ?? job.progress.size) || !provider.capabilities.contains(.ranges)
-            try await provider.fetchContents(of: reference, version: job.version, range: whole ? nil : wanted, into: sink)
+            try await provider.fetchContents(of: reference, version: version, range: whole ? nil : wanted, into: sink)
             guard job.ranges.contains(range.clamped(to: job.progress.size)) else {
                 return ProviderError(.corrupted, "the provider sent fewer bytes than the item has")
             }
@@ -211,20 +211,30 @@ package final class Hydrator: Sendable {
         }
     }
 
-    /// The item that a node's content comes from, and its size.
-    private func source(of id: NodeID) throws(ProviderError) -> (ItemReference, size: UInt64?) {
+    /// The item that a node's content comes from, its version and size. Of several names it is one that has the version that
+    /// is being fetched, or else one that was sent the same edit: the name that had the version may have been removed here.
+    private func source(
+        of job: HydrationJob
+    ) throws(ProviderError) -> (reference: ItemReference, version: ContentVersion, size: UInt64?) {
         do throws(Failure) {
-            let source: (ItemReference, UInt64?)? = try index.read { transaction throws(Failure) in
-                for entry in try transaction.entries(of: id) {
-                    guard let identifier = entry.identifier else { continue }
-                    if let path = try transaction.remotePath(of: identifier) {
-                        let size = try transaction.synced(identifier)?.item.size
-                        return (ItemReference(identifier: identifier, path: path), size)
+            let source: (ItemReference, ContentVersion, UInt64?)? = try index.read { transaction throws(Failure) in
+                let edits = try transaction.node(job.node)?.edits
+                var other: (ItemReference, ContentVersion, UInt64?)?
+                for entry in try transaction.entries(of: job.node) {
+                    guard let identifier = entry.identifier, let path = try transaction.remotePath(of: identifier)
+                    else { continue }
+                    let reference = ItemReference(identifier: identifier, path: path)
+                    guard let synced = try transaction.synced(identifier) else {
+                        other = other ?? (reference, job.version, nil)
+                        continue
                     }
+                    if synced.item.version == job.version { return (reference, job.version, synced.item.size) }
+                    if synced.edits == edits { other = (reference, synced.item.version, synced.item.size) }
+                    if other == nil { other = (reference, job.version, synced.item.size) }
                 }
-                return nil
+                return other
             }
-            guard let source else { throw Failure(.stale, "node \(id) has no item at the provider any more") }
+            guard let source else { throw Failure(.stale, "node \(job.node) has no item at the provider any more") }
             return source
         } catch {
             throw ProviderError(error.code == .stale ? .notFound : .permanent, error.message)

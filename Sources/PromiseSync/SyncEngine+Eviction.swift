@@ -40,11 +40,12 @@ extension SyncEngine {
         guard var node = try transaction.node(id), node.kind == .file, node.content != .absent else { return .nothing }
         if node.isOpenForWriting || observer.isOpen(id) { return .kept("it is open") }
         if node.pin == .pinned && !evenPinned { return .kept("it is pinned") }
-        guard let entry = try transaction.entries(of: id).first else { return .kept("it has no name any more") }
-        if entry.isExcluded { return .kept("it is kept on this machine only") }
-        guard let identifier = entry.identifier, let synced = try transaction.synced(identifier),
-            synced.edits == node.edits, node.version == synced.item.version
-        else { return .kept("the provider does not have it yet") }
+        let entries = try transaction.entries(of: id)
+        guard let first = entries.first else { return .kept("it has no name any more") }
+        if first.isExcluded { return .kept("it is kept on this machine only") }
+        var sent: Entry?
+        for entry in entries where try isAtProvider(node, as: entry, transaction) { sent = sent ?? entry }
+        guard let entry = sent else { return .kept("the provider does not have it yet") }
         let freed = node.localBytes
         notices.removedContent.append((id, node.generation))
         notices.discarded.append(id)
@@ -57,6 +58,11 @@ extension SyncEngine {
         try transaction.update(node)
         try transaction.record(.content, node: id, parent: entry.parent, name: entry.name)
         return .evicted(freed)
+    }
+
+    private func isAtProvider(_ node: Node, as entry: Entry, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
+        guard let identifier = entry.identifier, let synced = try transaction.synced(identifier) else { return false }
+        return synced.edits == node.edits && node.version == synced.item.version
     }
 
     /// Keeps the store under its limit and the disk from filling up, least recently used first.

@@ -95,8 +95,11 @@ extension SyncEngine {
             try transaction.setRemote(old, nil)
         }
         if entry.identifier != item.identifier {
+            let handedOver = operation.identifier == nil ? entry.identifier : nil
             entry.identifier = item.identifier
             try transaction.update(entry)
+            // While it was made, it took over the item of another name that was removed here.
+            if let handedOver { try remind(.deletion(handedOver), transaction) }
         }
         var agreed = item
         if let sent = operation.sentMetadata { agreed.metadata = sent }

@@ -97,5 +97,28 @@ extension MountSuites {
                 try await domain.shell("diff -r \"$M\" \"$C\" --exclude=.promisefs")
             }
         }
+
+        /// The second name had nowhere to fetch from: the item of the first was deleted with the only copy of the content.
+        @Test(.timeLimit(.minutes(2))) func aPlaceholderOutlivesTheFirstOfItsNames() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = """
+                echo first > "$C/a"; echo second > "$C/b"; head -c 3000000 /dev/urandom > "$T/large"; cp "$T/large" "$C"
+                """
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    ln "$M/a" "$M/a2"; rm "$M/a"; ln "$M/large" "$M/large2"; rm "$M/large"
+                    ln "$M/b" "$M/b2"
+                    """)
+                try await domain.synchronize()
+                try await domain.shell(
+                    """
+                    cmp "$T/large" "$C/large2"; [ "$(cat "$C/a2")" = first ]; [ ! -e "$C/a" ]
+                    "$P" evict "$M/b"; rm "$M/b"; [ "$(cat "$M/b2")" = second ]
+                    """)
+                try await domain.synchronize()
+                try await domain.expectProviderEqualsMount()
+            }
+        }
     }
 }
