@@ -47,8 +47,8 @@ private func negotiate(_ userData: UnsafeMutableRawPointer?, _ connection: Unsaf
     let wanted =
         FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_CACHE_SYMLINKS
         | FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_READDIRPLUS | FUSE_CAP_SPLICE_WRITE
-        // Attributes come with the first page of a listing, and with the rest only for a reader that stats.
-        | FUSE_CAP_READDIRPLUS_AUTO
+        // Attributes come with every page of a listing (no READDIRPLUS_AUTO): find(1) and others read all names first and
+        // ask for attributes then, which would be a request for each.
         // The umask is applied here, because a folder with a default ACL replaces it.
         | FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK
     // Left out on purpose: WRITEBACK_CACHE (it would take size, times and caller away), EXPORT_SUPPORT (nodes cannot be

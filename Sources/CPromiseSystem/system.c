@@ -1,5 +1,6 @@
 #include "CPromiseSystem.h"
 
+#include <malloc.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -101,3 +102,7 @@ int cps_file_system(int descriptor, int64_t *type, uint64_t *identity) {
 }
 
 int cps_event_descriptor(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+void cps_share_arenas(void) { mallopt(M_ARENA_MAX, 2); }
+
+void cps_give_memory_back(void) { malloc_trim(0); }

@@ -226,6 +226,8 @@ package final class Domain: Sendable {
         while index.waitUntilCheckpointIsDue() {
             do throws(Failure) {
                 try index.checkpoint()
+                // So much was written that much was allocated, too: the system gets back what is free.
+                ProcessMemory.giveBack()
             } catch {
                 logger.warning("the index's log could not be moved", metadata: ["reason": "\(error.message)"])
             }

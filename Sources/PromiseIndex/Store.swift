@@ -13,6 +13,9 @@ final class Store {
     /// What a place holds; nil: nothing, and that is known.
     var places: ClockCache<Place, Entry?>
 
+    /// The entries of a node, oldest first: asked for with every change in a folder, and every close.
+    var names: ClockCache<NodeID, [Entry]>
+
     /// False: no file has any extended attribute or ACL, which programs ask for all the time.
     var hasAttributes = true
 
@@ -68,6 +71,7 @@ final class Store {
     private var memoryBeforeBody = Memory()
     private var touchedNodes: [NodeID] = []
     private var touchedPlaces: [Place] = []
+    private var touchedNames: [NodeID] = []
 
     /// How many numbers one row of `setting` reserves at a time; as many are lost when the process ends.
     static let reservationCount = 4096
@@ -81,6 +85,7 @@ final class Store {
         record.initialize(to: RecordBuffer(countMax: journal.recordCountMax))
         nodes = ClockCache(countMax: cacheCountMax)
         places = ClockCache(countMax: cacheCountMax)
+        names = ClockCache(countMax: max(1, cacheCountMax / 8))
         try configure()
         try loadNumbers()
         try makeRoot(now: now)
@@ -104,7 +109,8 @@ final class Store {
         try connection.run("PRAGMA synchronous = NORMAL")
         try connection.run("PRAGMA wal_autocheckpoint = 0")
         try connection.run("PRAGMA journal_size_limit = 16777216")
-        try connection.run("PRAGMA cache_size = -65536")
+        // In KiB. The rest of a large index is in the system's page cache, which is not this process's memory.
+        try connection.run("PRAGMA cache_size = -16384")
         try connection.run("PRAGMA foreign_keys = OFF")
         try connection.run("PRAGMA temp_store = MEMORY")
         // Debian builds SQLite with it on: it would overwrite deleted rows with zeros.
@@ -203,6 +209,11 @@ final class Store {
     /// To be called before a node's row or cached value changes.
     func touch(_ node: NodeID) { touchedNodes.append(node) }
     func touch(_ place: Place) { touchedPlaces.append(place) }
+    /// To be called before an entry of the node changes; its cached entries are forgotten.
+    func touchNames(of node: NodeID) {
+        touchedNames.append(node)
+        names.remove(node)
+    }
 
     // A body's life.
 
@@ -213,6 +224,7 @@ final class Store {
         hasBodyChanged = false
         if writing { record.pointee.begin() }
         if !touchedNodes.isEmpty { touchedNodes.removeAll(keepingCapacity: touchedNodes.capacity <= 1024) }
+        if !touchedNames.isEmpty { touchedNames.removeAll(keepingCapacity: touchedNames.capacity <= 1024) }
         if !touchedPlaces.isEmpty { touchedPlaces.removeAll(keepingCapacity: touchedPlaces.capacity <= 1024) }
         connection.problem = nil
     }
@@ -248,6 +260,7 @@ final class Store {
         memory = memoryBeforeBody
         for node in touchedNodes { nodes.remove(node) }
         for place in touchedPlaces { places.remove(place) }
+        for node in touchedNames { names.remove(node) }
         if isBodyEmpty && isEpochOpen && connection.problem == nil { return closeEmptyEpoch() }
         rollBack(isCommitting: true)
     }

@@ -23,9 +23,12 @@ extension Transaction {
         try connection.first("SELECT * FROM entry WHERE identifier = ?1", .identifier(identifier)) { Entry($0) }
     }
 
-    /// Oldest first.
+    /// Oldest first. Answered from the cache when it can be.
     package func entries(of node: NodeID) throws(Failure) -> [Entry] {
-        try connection.all("SELECT * FROM entry WHERE node = ?1 ORDER BY id", .id(node)) { Entry($0) }
+        if let known = store.names.value(for: node) { return known }
+        let entries = try connection.all("SELECT * FROM entry WHERE node = ?1 ORDER BY id", .id(node)) { Entry($0) }
+        store.names.set(node, entries)
+        return entries
     }
 
     /// Ordered by name bytes.
@@ -56,12 +59,15 @@ extension Transaction {
             id: try store.takeEntry(), parent: parent, name: name, node: node, identifier: identifier, isExcluded: isExcluded,
             conflictsWith: conflictsWith)
         store.touch(entry.place)
+        let others = store.names.value(for: node)
+        store.touchNames(of: node)
         do throws(Failure) {
             try store.change(Store.entryInsertion) { entry.bindAll(to: &$0) }
         } catch {
             throw try explain(error, entry)
         }
         store.places.set(entry.place, entry)
+        if let others { store.names.set(node, others + [entry]) }
         return entry
     }
 
@@ -71,6 +77,8 @@ extension Transaction {
         guard let old = try self.entry(entry.id) else { throw Failure(.notFound, "entry \(entry.id) is not in the index") }
         if old == entry { return }
         try storeSynced(of: old, becoming: entry)
+        store.touchNames(of: old.node)
+        if entry.node != old.node { store.touchNames(of: entry.node) }
         store.touch(old.place)
         store.touch(entry.place)
         do throws(Failure) {
@@ -90,6 +98,8 @@ extension Transaction {
         if first == second { return }
         try storeSynced(of: one.node)
         try storeSynced(of: other.node)
+        store.touchNames(of: one.node)
+        store.touchNames(of: other.node)
         store.touch(one.place)
         store.touch(other.place)
         var movedOne = one
@@ -109,6 +119,7 @@ extension Transaction {
     package func delete(_ entry: EntryID) throws(Failure) {
         guard let old = try self.entry(entry) else { throw Failure(.notFound, "entry \(entry) is not in the index") }
         try storeSynced(of: old.node)
+        store.touchNames(of: old.node)
         store.touch(old.place)
         try store.change("DELETE FROM pending WHERE id = ?1", .id(entry))
         try store.change("DELETE FROM entry WHERE id = ?1", .id(entry))
@@ -120,13 +131,10 @@ extension Transaction {
         var names: [FileName] = []
         var current = node
         while current != .root {
-            let step = try connection.first(
-                "SELECT parent, name FROM entry WHERE node = ?1 ORDER BY id LIMIT 1", .id(current)
-            ) { row in (row.node(0), row.name(1)) }
-            guard let (parent, name) = step else { return nil }
+            guard let step = try entries(of: current).first else { return nil }
             if names.count > 100_000 { throw Failure(.corrupted, "the folders above node \(node) form a circle") }
-            names.append(name)
-            current = parent
+            names.append(step.name)
+            current = step.parent
         }
         return names.reversed()
     }

@@ -78,9 +78,7 @@ extension Transaction {
 
     func itemIdentifier(of folder: NodeID) throws(Failure) -> ItemIdentifier? {
         if folder == .root { return try rootIdentifier() }
-        return try connection.first(
-            "SELECT identifier FROM entry WHERE node = ?1 ORDER BY id LIMIT 1", binding: { $0.id(folder) },
-            read: { $0.identifier(0) }) ?? nil
+        return try entries(of: folder).first?.identifier
     }
 
     /// Of the items in a folder that are as synced. Ordered by name bytes.

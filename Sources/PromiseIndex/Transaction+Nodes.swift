@@ -21,6 +21,8 @@ extension Transaction {
         try store.setDirty(stored, isNew: true)
         store.memory.totals.add(stored)
         store.nodes.set(stored.id, stored)
+        store.touchNames(of: stored.id)
+        store.names.set(stored.id, [])
         return stored
     }
 
@@ -74,5 +76,6 @@ extension Transaction {
         }
         store.memory.totals.remove(old)
         store.nodes.remove(node)
+        store.touchNames(of: node)
     }
 }

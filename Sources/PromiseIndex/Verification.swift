@@ -167,6 +167,10 @@ extension Store {
             let row = try connection.first("SELECT * FROM node WHERE id = ?1", .id(id)) { Node($0) }
             if row != nodes.value(for: id) { problems.append("node \(id) is cached in a state that the table does not have") }
         }
+        for id in Array(names.keys) {
+            let rows = try connection.all("SELECT * FROM entry WHERE node = ?1 ORDER BY id", .id(id)) { Entry($0) }
+            if rows != names.value(for: id) { problems.append("the names of node \(id) are cached as the table has them not") }
+        }
         for place in Array(places.keys) {
             let row = try connection.first(
                 "SELECT * FROM entry WHERE parent = ?1 AND name = ?2", .id(place.parent), .name(place.name)

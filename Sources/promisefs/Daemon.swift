@@ -38,6 +38,7 @@ enum Daemon {
             limit.rlim_cur = limit.rlim_max
             setrlimit(descriptors, &limit)
         }
+        ProcessMemory.shareArenas()
         // Modes are set as the callers of the mount say.
         umask(0)
         // Nothing below the working directory should be kept from being unmounted.

@@ -41,3 +41,9 @@ int cps_set_attribute(int descriptor, const char *_Nonnull name, const void *_No
 int cps_file_system(int descriptor, int64_t *_Nonnull type, uint64_t *_Nonnull identity);
 // eventfd(2), close-on-exec and non-blocking.
 int cps_event_descriptor(void);
+
+// Removable when the Glibc module exports <malloc.h>.
+// mallopt(3): one arena for all threads but the first.
+void cps_share_arenas(void);
+// malloc_trim(3).
+void cps_give_memory_back(void);
