@@ -10,6 +10,7 @@ PEERS = {
     "bindfs": ["bindfs"],
     "hp": ["the example passthrough_hp of libfuse, named by --passthrough-hp"],
     "hp-nopt": ["the example passthrough_hp of libfuse, named by --passthrough-hp"],
+    "hp-uring": ["the example passthrough_hp of libfuse 3.18 or newer, named by --passthrough-hp"],
     "rclone-local": ["rclone"],
     "rclone-dav": ["rclone"],
     "davfs2": ["mount.davfs", "rclone"],
@@ -122,13 +123,16 @@ class Bindfs(Peer):
 
 
 class PassthroughExample(Peer):
-    """libfuse's example passthrough_hp, with and without kernel passthrough."""
+    """libfuse's example passthrough_hp, with and without kernel passthrough, and with FUSE over io_uring."""
+
+    OPTIONS = {"hp": [], "hp-nopt": ["--nopassthrough"], "hp-uring": ["-o", "io_uring"]}
+    WORDS = {"hp": "", "hp-nopt": " without passthrough", "hp-uring": " with io_uring"}
 
     def __init__(self, scratch, label, path):
         super().__init__(scratch, label)
         self.path = path
-        self.options = ["--nopassthrough"] if label == "hp-nopt" else []
-        self.description = "libfuse's passthrough_hp" + (" without passthrough" if self.options else "")
+        self.options = self.OPTIONS[label]
+        self.description = "libfuse's passthrough_hp" + self.WORDS[label]
 
     def command(self):
         return [self.path, "--foreground", *self.options, self.source, self.mount]

@@ -11,7 +11,9 @@ package final class ContentStore: Sendable {
     private let folder: [UInt8]
     /// The same folder, open: files are reached from here, whatever the length of its path.
     private let root: Descriptor
-    private let removalObserver = Mutex<(@Sendable (NodeID) -> Void)?>(nil)
+    /// A closure stored as a generic value itself would be wrapped once more at every access.
+    private struct RemovalObserver { var body: @Sendable (NodeID) -> Void }
+    private let removalObserver = Mutex<RemovalObserver?>(nil)
 
     /// Makes the folder and its 256 parts when they are missing.
     package init(folder: [UInt8]) throws(Failure) {
@@ -64,11 +66,13 @@ package final class ContentStore: Sendable {
     }
 
     /// `body` is called after each removal, on the thread that removed.
-    package func onRemoval(_ body: @escaping @Sendable (NodeID) -> Void) { removalObserver.withLock { $0 = body } }
+    package func onRemoval(_ body: @escaping @Sendable (NodeID) -> Void) {
+        removalObserver.withLock { $0 = RemovalObserver(body: body) }
+    }
 
     /// Removing what is not there is done. Readers that have the file open keep it.
     package func remove(_ node: NodeID, _ generation: Generation) throws(Failure) {
-        defer { removalObserver.withLock { $0 }?(node) }
+        defer { removalObserver.withLock { $0 }?.body(node) }
         do throws(SystemError) {
             try unlink(path(node, generation), in: root.number, label: "content.remove")
         } catch {

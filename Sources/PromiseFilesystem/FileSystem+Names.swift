@@ -193,7 +193,8 @@ extension FileSystem {
     func adoptable(
         _ name: FileName, _ kind: NodeKind, in folder: NodeID, _ transaction: borrowing Transaction
     ) throws(Failure) -> SyncedItem? {
-        guard let parent = try identifier(of: folder, transaction),
+        // What was removed here and is still there waits to be deleted there.
+        guard try transaction.hasPendingDeletions(), let parent = try identifier(of: folder, transaction),
             let synced = try transaction.unboundSynced(in: parent, named: name), synced.item.kind == kind,
             try transaction.remote(synced.item.identifier) == nil
         else { return nil }

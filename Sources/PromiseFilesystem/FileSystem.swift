@@ -148,11 +148,15 @@ package final class FileSystem: FileSystemOperations {
     /// Puts an entry in line for the provider.
     func markPending(_ entry: Entry, _ transaction: borrowing Transaction) throws(Failure) {
         guard !entry.isExcluded else { return }
-        try markPending(.entry(entry.id), transaction)
+        let now = clock.now()
+        let due = engine.uploadDue(after: now)
+        // An eighth of the quiet time sooner is the same.
+        let early = Timestamp(nanoseconds: due.rawValue - (due.rawValue - now.rawValue) / 8)
+        try transaction.renewPending(entry.id, since: now, due: due, unlessSince: early)
     }
 
     func markPending(_ subject: Pending.Subject, _ transaction: borrowing Transaction) throws(Failure) {
-        let due = engine.uploadDue
+        let due = engine.uploadDue(after: clock.now())
         var row = try transaction.pending(subject) ?? Pending(subject: subject, since: clock.now(), due: due)
         row.due = due
         row.attempts = 0

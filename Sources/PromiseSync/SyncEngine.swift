@@ -247,7 +247,7 @@ package final class SyncEngine: Sendable {
     }
 
     /// When a change made now is to be told to the provider.
-    package var uploadDue: Timestamp { clock.now().advanced(by: configuration.uploadDelay) }
+    package func uploadDue(after now: Timestamp) -> Timestamp { now.advanced(by: configuration.uploadDelay) }
 
     // MARK: Identifiers and nodes
 
