@@ -134,7 +134,7 @@ final class EngineFixture: Sendable {
 
     private func remind(_ entry: Entry, _ transaction: borrowing Transaction) throws(Failure) {
         let now = SystemClock().now()
-        try transaction.setPending(Pending(subject: .entry(entry.id), since: now, due: engine.uploadDue))
+        try transaction.setPending(Pending(subject: .entry(entry.id), since: now, due: engine.uploadDue(after: now)))
     }
 
     @discardableResult
