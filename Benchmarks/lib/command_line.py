@@ -107,8 +107,9 @@ def tell(text):
 
 
 def command_of(parser):
-    """The command as a reader can repeat it."""
-    return " ".join([parser.prog, *sys.argv[1:]])
+    """The command as a reader can repeat it: where things were on this machine is nobody's business."""
+    words = [os.path.basename(word) if word.startswith("/") else word for word in sys.argv[1:]]
+    return " ".join([parser.prog, *words])
 
 
 def main(function):

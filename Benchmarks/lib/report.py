@@ -52,15 +52,20 @@ def main_table(document):
 
 
 def failures(document):
-    """Each reason once, with its row and subject."""
-    lines = []
+    """Each reason once, with its subject and the rows."""
+    rows_of = {}
     for row in document["rows"]:
         for label, entry in row["subjects"].items():
             if "failure" in entry:
-                lines.append(f"- {row['row']}, {label}: {entry['failure']}")
+                reason = entry["failure"]
             elif entry.get("failures"):
-                lines.append(f"- {row['row']}, {label}: failed in {len(entry['failures'])} rounds: {entry['failures'][0]}")
-    return lines
+                reason = f"failed in {len(entry['failures'])} rounds: {entry['failures'][0]}"
+            else:
+                continue
+            rows_of.setdefault((label, reason), []).append(row["row"])
+    every = len(document["rows"])
+    return [f"- {label}, {'every row' if len(rows) == every else ', '.join(rows)}: {reason}"
+            for (label, reason), rows in rows_of.items()]
 
 
 def legend(document):
