@@ -19,10 +19,17 @@ struct ct_transport {
   int rings_problem; // the errno of making them
   // Requests received, by opcode; the last one counts what is beyond.
   _Atomic uint64_t requests[CT_OPCODE_COUNT];
+  // A page that outlives this process, or null; and whether INIT is being answered from it.
+  void *record;
+  bool is_resuming;
 };
 
 // Has libfuse call the operation of a request that lies in `memory`, header first.
 void transport_process(struct ct_transport *transport, struct fuse_session *session, struct fuse_buf *memory);
+
+// Keeps INIT, and what was settled, for a successor.
+void transport_note_request(struct ct_transport *transport, const void *request, size_t size);
+void transport_note_negotiation(struct ct_transport *transport);
 
 // Makes the rings of a session, one for each serving thread, without anything that needs the kernel's FUSE: so that what can
 // fail has failed before INIT is answered. Null with errno.

@@ -30,6 +30,9 @@ _Static_assert(CT_OPEN_CACHE_FOLDER == FOPEN_CACHE_DIR, "FOPEN_CACHE_DIR is bit 
 #define MAX_STACK_DEPTH_OFFSET 36
 _Static_assert(offsetof(struct fuse_init_out, unused) == MAX_STACK_DEPTH_OFFSET, "the stack depth follows flags2");
 
+// Linux 6.9: set in the number of a request that comes again, and to be set in its reply.
+#define UNIQUE_RESEND (UINT64_C(1) << 63)
+
 // Linux 6.9's fuse_open_out, where backing_id was padding, and the registration of backing files.
 struct open_reply {
   uint64_t handle;
@@ -94,6 +97,7 @@ uint64_t ct_edit_init_reply(uint8_t *reply, size_t size, uint64_t offered, bool 
   flags &= ~CT_WRITEBACK_CACHE;
   // libfuse 3.14 asks for PARALLEL_DIROPS in `want` and then forgets to put it into the reply.
   flags |= offered & (CT_HANDLE_KILLPRIV_V2 | CT_PARALLEL_DIROPS | CT_SETXATTR_EXT);
+  if (offered & CT_INIT_EXT) flags |= offered & (CT_HAS_RESEND | CT_INIT_EXT);
   uint32_t stack_depth = 0;
   if (wants_passthrough && (offered & CT_PASSTHROUGH) && (offered & CT_INIT_EXT)) {
     flags |= CT_PASSTHROUGH | CT_INIT_EXT;
@@ -126,6 +130,7 @@ static void answer_init(struct ct_transport *transport, const struct iovec *repl
       reply->iov_base, reply->iov_len, negotiation->offered, transport->wants_passthrough, transport->rings != NULL);
   if (negotiation->accepted & CT_OVER_IO_URING) rings_negotiated(transport->rings, reply->iov_base);
   negotiation->is_done = true;
+  transport_note_negotiation(transport);
 }
 
 // The one place where a reply or a notification is written.
@@ -134,6 +139,8 @@ static ssize_t send_message(int descriptor, struct iovec *parts, int count, void
   const struct fuse_out_header *header = parts[0].iov_base;
   if (!transport->negotiation.is_done && header->unique == transport->init_request && header->error == 0 && count == 2)
     answer_init(transport, &parts[1]);
+  // The kernel has had this reply from the daemon before.
+  if (transport->is_resuming) return total_size(parts, count);
   bool is_notification = header->unique == 0;
   if (is_notification) notification_error = 0;
   if (!is_notification && transport->rings && rings_reply(transport->rings, parts, count)) return total_size(parts, count);
@@ -186,6 +193,7 @@ void ct_buffer_destroy(struct ct_buffer *buffer) {
 
 static void note_init(struct ct_transport *transport, const struct fuse_in_header *header, const void *body, size_t size) {
   struct fuse_init_in in = {0};
+  transport_note_request(transport, header, sizeof *header + size);
   memcpy(&in, body, size < sizeof in ? size : sizeof in);
   transport->init_request = header->unique;
   transport->negotiation.offered = in.flags;
@@ -219,7 +227,8 @@ static struct ct_request look_at(struct ct_transport *transport, struct fuse_buf
   struct fuse_in_header *header = memory->mem;
   const void *body = header + 1;
   size_t size = memory->size - sizeof *header;
-  struct ct_request request = {.unique = header->unique, .is_serving = true};
+  struct ct_request request = {
+      .unique = header->unique & ~UNIQUE_RESEND, .is_serving = true, .is_resent = (header->unique & UNIQUE_RESEND) != 0};
   uint32_t opcode = header->opcode < CT_OPCODE_COUNT ? header->opcode : CT_OPCODE_COUNT - 1;
   atomic_fetch_add_explicit(&transport->requests[opcode], 1, memory_order_relaxed);
   if (header->opcode == FUSE_TMPFILE) {

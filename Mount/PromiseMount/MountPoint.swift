@@ -36,6 +36,9 @@ struct MountPoint: Sendable, Equatable {
         try checkFolder(shown, permitsNonempty: permitsNonempty)
     }
 
+    /// Of a mount that is there and waits for this process: nothing is asked of it. `path` is as the kernel's table has it.
+    init(resuming path: [UInt8]) { self.path = path }
+
     private func checkFolder(_ shown: String, permitsNonempty: Bool) throws(Failure) {
         do throws(SystemError) {
             let folder = try Descriptor.open(path, flags: O_RDONLY | O_DIRECTORY, label: "mount.point")

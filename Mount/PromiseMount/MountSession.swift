@@ -4,7 +4,7 @@ import Glibc
 package import Logging
 package import PromiseCore
 package import PromiseFilesystem
-import PromiseSystem
+package import PromiseSystem
 import Synchronization
 
 /// One mount and the threads that serve it, from `mount` over `run` to the end, which comes from outside (`umount`) or by
@@ -24,19 +24,23 @@ package final class MountSession: Sendable {
         var mountPoint: MountPoint?
         var connection: MountConnection?
         var gauge: TransportGauge?
+        var outlivesDaemon = false
         /// Why the session ended, when it was not an unmount.
         var problem: String?
         var waiters: [CheckedContinuation<Void, Never>] = []
     }
 
     private let options: MountOptions
+    /// Keeps the mount while no daemon lives; nil: the mount ends with this process.
+    private let holder: Holder?
     private let logger: Logger
     private let context: MountContext
     private let state = Mutex(State())
 
-    package init(filesystem: any FileSystemOperations, options: MountOptions, logger: Logger) {
+    package init(filesystem: any FileSystemOperations, options: MountOptions, holder: Holder? = nil, logger: Logger) {
         precondition(options.threads > 0, "a session has at least one thread")
         self.options = options
+        self.holder = holder
         self.logger = logger
         context = MountContext(filesystem: filesystem, logger: logger)
     }
@@ -46,9 +50,14 @@ package final class MountSession: Sendable {
     /// Throws a sentence: `.notFound`, `.notFolder`, `.notEmpty`, `.busy` or `.refused` for the mount point, `.refused` when
     /// this user may not mount, `.notSupported` without /dev/fuse. Nothing is left mounted then.
     package func mount() throws(Failure) {
-        let mountPoint = try MountPoint(checking: options.mountPoint, permitsNonempty: options.permitsNonempty)
+        let isResuming = holder?.device != nil
+        let mountPoint =
+            try isResuming
+            ? MountPoint(resuming: options.mountPoint)
+            : MountPoint(checking: options.mountPoint, permitsNonempty: options.permitsNonempty)
         LibraryLog.route(to: logger)
-        let session = try Session(context: context, options: options, mountPoint: mountPoint, logger: logger)
+        let session = try Session(
+            context: context, options: options, mountPoint: mountPoint, holder: holder, logger: logger)
         let connection = session.connection
         state.withLock { state in
             guard case .new = state.phase else { preconditionFailure("a session is mounted once") }
@@ -56,10 +65,11 @@ package final class MountSession: Sendable {
             state.mountPoint = mountPoint
             state.connection = connection
             state.gauge = session.gauge
+            state.outlivesDaemon = session.outlivesDaemon
         }
         let transport = session.gauge.status
         logger.info(
-            "mounted",
+            isResuming ? "went on with the mount" : "mounted",
             metadata: [
                 "protocol": "\(connection.protocolMajor).\(connection.protocolMinor)",
                 "passthrough": "\(connection.passthroughProblem ?? "yes")",
@@ -140,6 +150,9 @@ package final class MountSession: Sendable {
 
     /// Why the session ended, when it was not an unmount; nil while it runs.
     package var problem: String? { state.withLock { $0.problem } }
+
+    /// The mount is kept, and can be gone on with, when this process ends.
+    package var outlivesDaemon: Bool { state.withLock { $0.outlivesDaemon } }
 
     /// The absolute path of the mount; nil before `mount`.
     package var mountPoint: [UInt8]? { state.withLock { $0.mountPoint?.path } }

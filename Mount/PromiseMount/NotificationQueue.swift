@@ -34,9 +34,11 @@ final class NotificationQueue: KernelNotifier, @unchecked Sendable {
     init(session: OpaquePointer, logger: Logger) {
         self.session = session
         self.logger = logger
+        let device = fuse_session_fd(session)
         _ = OwnedThread(name: "pfs-notify") { [self] in
             // Nobody joins it: `stop` waits for it with a limit.
             pthread_detach(pthread_self())
+            ct_keep_only(device)
             work()
             state.update { $0.hasLeft = true }
         }

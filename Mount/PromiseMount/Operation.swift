@@ -16,8 +16,9 @@ extension Caller {
     /// On the serving thread only: the kernel's number of the request is the thread's.
     init(_ request: OpaquePointer) {
         let context = fuse_req_ctx(request).pointee
+        let details = ct_current_request()
         self.init(
             user: context.uid, group: context.gid, process: context.pid, umask: UInt32(context.umask),
-            request: ct_current_request().unique)
+            request: details.unique, isResent: details.is_resent)
     }
 }

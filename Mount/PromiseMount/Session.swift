@@ -17,6 +17,8 @@ final class Session: @unchecked Sendable {
 
     let connection: MountConnection
     let gauge: TransportGauge
+    /// The holder has the device, and a successor can go on.
+    let outlivesDaemon: Bool
     private let context: MountContext
     private let mountPoint: MountPoint
     private let logger: Logger
@@ -27,15 +29,18 @@ final class Session: @unchecked Sendable {
     private let readers = DeviceReaders()
     private let problem = Mutex<String?>(nil)
 
-    /// Mounts and answers the kernel's INIT.
-    init(context: MountContext, options: MountOptions, mountPoint: MountPoint, logger: Logger) throws(Failure) {
+    /// Mounts and answers the kernel's INIT, or goes on with the mount that the holder has.
+    init(
+        context: MountContext, options: MountOptions, mountPoint: MountPoint, holder: Holder?, logger: Logger
+    ) throws(Failure) {
         // Balanced in `freeMemory`: libfuse's user data refers to it.
         let owner = Unmanaged.passRetained(context)
         guard let transport = ct_create(owner.toOpaque(), options.wantsPassthrough, options.wantsRings) else {
             preconditionFailure("out of memory")
         }
+        if let holder { ct_use_record(transport, holder.record.session) }
         do throws(Failure) {
-            session = try Session.mounted(transport, options, mountPoint)
+            session = try Session.mounted(transport, options, mountPoint, holder)
         } catch {
             ct_destroy(transport)
             owner.release()
@@ -54,10 +59,11 @@ final class Session: @unchecked Sendable {
         self.logger = logger
         self.transport = transport
         gauge = TransportGauge(transport, isWanted: options.wantsRings)
+        outlivesDaemon = holder != nil && ct_may_be_resumed(transport)
     }
 
     private static func mounted(
-        _ transport: OpaquePointer, _ options: MountOptions, _ mountPoint: MountPoint
+        _ transport: OpaquePointer, _ options: MountOptions, _ mountPoint: MountPoint, _ holder: Holder?
     ) throws(Failure) -> OpaquePointer {
         ct_clear_message()
         var table = makeOperationTable()
@@ -73,15 +79,20 @@ final class Session: @unchecked Sendable {
                 &arguments, &table, MemoryLayout<fuse_lowlevel_ops>.size, UnsafeMutableRawPointer(transport))
         }
         guard let session = made else { throw Failure(.invalid, "the mount options were refused\(libraryReason())") }
-        guard withCPath(mountPoint.path, { fuse_session_mount(session, $0) }) == 0 else {
+        let device = holder?.device
+        // libfuse takes a device that is mounted already by this name, and leaves the mount alone at the end.
+        let place = device.map { Array("/dev/fd/\($0)".utf8) } ?? mountPoint.path
+        guard withCPath(place, { fuse_session_mount(session, $0) }) == 0 else {
             fuse_session_destroy(session)
             throw mountFailure(mountPoint)
         }
-        guard ct_attach(transport, session) == 0, answerInit(transport, session) else {
+        let isAttached = ct_attach(transport, session) == 0
+        guard isAttached, device == nil ? answerInit(transport, session) : ct_resume(transport, session) == 0 else {
             fuse_session_unmount(session)
             fuse_session_destroy(session)
             throw Failure(.inputOutput, "the kernel and libfuse did not agree on a protocol\(libraryReason())")
         }
+        if device == nil, ct_may_be_resumed(transport) { holder?.keep(device: fuse_session_fd(session)) }
         return session
     }
 

@@ -39,6 +39,8 @@ struct ControlRoutes: Sendable {
                 wait: document.wait ?? false, timeout: try duration(document.timeoutSeconds), lazy: document.lazy ?? false)
             return jsonResponse(UnmountDocument(pending: pending))
         }
+        // Without an answer: the connection breaks when the process ends.
+        router.post("v1/restart") { _, _ -> Response in throw await blocking.run { [service] in service.restart() } }
         return router
     }
 

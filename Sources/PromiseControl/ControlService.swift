@@ -16,6 +16,8 @@ package protocol ControlService: Sendable {
     func synchronize(below node: NodeID?, wait: Bool, timeout: Duration?) async throws(Failure)
     func verify(repair: Bool) async throws(Failure) -> VerifyReport
     func unmount(wait: Bool, timeout: Duration?, lazy: Bool) async throws(Failure) -> Int
+    /// Returns only when the process cannot be replaced.
+    func restart() -> Failure
 }
 
 extension Domain: ControlService {}

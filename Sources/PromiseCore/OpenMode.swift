@@ -29,6 +29,9 @@ package struct OpenMode: Hashable, Sendable {
 
     package init() {}
 
+    /// As the kernel has an inode that was opened through another daemon.
+    package init(inheriting state: State) { self.state = state }
+
     package var isIdle: Bool { state == .idle }
     package var isPassthrough: Bool { if case .passthrough = state { true } else { false } }
 

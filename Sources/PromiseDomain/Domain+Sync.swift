@@ -129,6 +129,13 @@ extension Domain {
             bytesFetched: engine.hydrator.bytesFetched,
             bytesUploaded: engine.bytesUploaded, cacheBytes: counts?.localBytes ?? 0, cacheLimit: configuration.cacheLimit,
             quotaTotal: quota?.total, quotaAvailable: quota?.available, openFiles: filesystem.openCount)
+        if let holder {
+            status.isSupervised = holder.isAlive
+            status.outlivesDaemon = holder.isAlive && session.outlivesDaemon
+            status.holderID = holder.processID
+            status.restarts = holder.restarts
+            status.lastEnd = holder.lastEnd
+        }
         switch engine.connection {
         case .online: break
         case .offline(let message): (status.connection, status.connectionMessage) = (.offline, message)

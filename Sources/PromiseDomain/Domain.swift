@@ -7,7 +7,7 @@ import PromiseIndex
 import PromiseMount
 import PromiseProvider
 import PromiseSync
-import PromiseSystem
+package import PromiseSystem
 import Synchronization
 
 /// One domain: its provider, index, content, engine, filesystem and mount, wired together, and its life.
@@ -50,6 +50,8 @@ package final class Domain: Sendable {
     let session: MountSession
     let clock = SystemClock()
     let logger: Logger
+    /// Keeps the mount while no daemon lives; nil: the mount ends with this process.
+    let holder: Holder?
     /// Keeps the state folder locked for as long as the domain lives.
     private let state: StateFolder
     /// A leaf: nothing is called while it is held.
@@ -57,10 +59,14 @@ package final class Domain: Sendable {
 
     // MARK: Start
 
-    /// Locks the state folder, opens the index, connects the provider, mounts. When this returns the mount serves requests.
-    /// Throws a sentence and leaves nothing half-mounted.
-    package static func start(_ configuration: DomainConfiguration, logger: Logger) async throws(StartFailure) -> Domain {
-        let state = try StateFolder(configuration.stateFolder)
+    /// Locks the state folder, opens the index, connects the provider, mounts or goes on with the mount that `holder` has. When
+    /// this returns the mount serves requests. Throws a sentence and leaves nothing half-mounted.
+    package static func start(
+        _ configuration: DomainConfiguration, holder: Holder? = nil, logger: Logger
+    ) async throws(StartFailure) -> Domain {
+        // A daemon that was killed may take a moment to let go of it.
+        let patience: Duration = (holder?.restarts ?? 0) > 0 ? .seconds(5) : .zero
+        let state = try await StateFolder.lock(configuration.stateFolder, patience: patience)
         let provider = try makeProvider(configuration.provider, logger: logger)
         let index: Index
         let content: ContentStore
@@ -73,8 +79,8 @@ package final class Domain: Sendable {
             throw StartFailure(error)
         }
         do throws(StartFailure) {
-            let root = try await connect(provider, index, configuration)
-            let domain = try Domain(configuration, provider, index, content, root: root.identifier, state, logger)
+            let root = try await connect(provider, index, configuration, isResuming: holder?.device != nil)
+            let domain = try Domain(configuration, provider, index, content, root: root.identifier, state, holder, logger)
             try domain.mount(isConnected: root.isConnected)
             return domain
         } catch {
@@ -85,13 +91,14 @@ package final class Domain: Sendable {
 
     private init(
         _ configuration: DomainConfiguration, _ provider: any Provider, _ index: Index, _ content: ContentStore,
-        root: ItemIdentifier, _ state: StateFolder, _ logger: Logger
+        root: ItemIdentifier, _ state: StateFolder, _ holder: Holder?, _ logger: Logger
     ) throws(StartFailure) {
         self.configuration = configuration
         self.provider = provider
         self.index = index
         self.content = content
         self.state = state
+        self.holder = holder
         self.logger = logger
         engine = SyncEngine(
             index: index, content: content, provider: provider, clock: clock, rootIdentifier: root,
@@ -103,7 +110,7 @@ package final class Domain: Sendable {
             index: index, content: content, engine: engine, clock: clock,
             configuration: FileSystem.Configuration(
                 requestDeadline: configuration.requestDeadline, domainName: configuration.name),
-            logger: logger)
+            record: holder?.record, logger: logger)
         do throws(Failure) {
             var options = MountOptions(mountPoint: configuration.mountPoint, domain: configuration.name)
             for option in configuration.mountOptions { try options.apply(option) }
@@ -111,7 +118,7 @@ package final class Domain: Sendable {
             options.wantsPassthrough = configuration.allowsPassthrough
             options.backingHelper = configuration.backingHelper.map { BackingHelper(path: $0, store: state.file("content")) }
             options.wantsRings = configuration.allowsRings
-            session = MountSession(filesystem: filesystem, options: options, logger: logger)
+            session = MountSession(filesystem: filesystem, options: options, holder: holder, logger: logger)
         } catch {
             throw StartFailure(error)
         }
@@ -119,17 +126,19 @@ package final class Domain: Sendable {
 
     /// Asks the provider for its root, or takes the known one when it cannot be reached now.
     private static func connect(
-        _ provider: any Provider, _ index: Index, _ configuration: DomainConfiguration
+        _ provider: any Provider, _ index: Index, _ configuration: DomainConfiguration, isResuming: Bool
     ) async throws(StartFailure) -> (identifier: ItemIdentifier, isConnected: Bool) {
         let root: Item
         do throws(ProviderError) {
-            root = try await withDeadline(configuration.requestDeadline, "the provider did not answer") {
+            // Programs wait on a mount that is gone on with.
+            let limit = isResuming ? min(.seconds(1), configuration.requestDeadline) : configuration.requestDeadline
+            root = try await withDeadline(limit, "the provider did not answer") {
                 () throws(ProviderError) in
                 try await provider.connect()
                 return try await provider.root()
             }
         } catch {
-            return (try knownRoot(index, provider, error), false)
+            return (try knownRoot(index, provider, error, isResuming: isResuming), false)
         }
         do throws(Failure) {
             try adopt(root, index, provider)
@@ -140,7 +149,7 @@ package final class Domain: Sendable {
     }
 
     private static func knownRoot(
-        _ index: Index, _ provider: any Provider, _ problem: ProviderError
+        _ index: Index, _ provider: any Provider, _ problem: ProviderError, isResuming: Bool
     ) throws(StartFailure) -> ItemIdentifier {
         let status: Int32 =
             switch problem.code {
@@ -155,7 +164,7 @@ package final class Domain: Sendable {
         } catch {
             throw StartFailure(error)
         }
-        guard status == 4, let known else { throw StartFailure(problem.message, exitStatus: status) }
+        guard status == 4 || isResuming, let known else { throw StartFailure(problem.message, exitStatus: status) }
         return ItemIdentifier(known)
     }
 
@@ -192,7 +201,9 @@ package final class Domain: Sendable {
             throw StartFailure(error)
         }
         engine.start(observer: filesystem, isConnected: isConnected)
+        if holder?.device != nil { filesystem.resumeOpenFiles() }
         session.run()
+        holder?.tellServing()
         OwnedThread(
             name: "rubbish",
             { [filesystem, logger] in
@@ -250,6 +261,19 @@ package final class Domain: Sendable {
         }
         index.close()
         life.update { [pending] in $0.remaining = pending }
+        holder?.tellEnded()
+    }
+
+    /// Ends this process, as a crash would but in one piece, for the holder to start the executable anew: programs on the
+    /// mount wait a moment. Returns only with a failure: `.notSupported` where the mount would end with the process.
+    package func restart() -> Failure {
+        guard let holder, holder.isAlive, session.outlivesDaemon else {
+            return Failure(.notSupported, "this mount would end with its daemon: unmount it and mount it again")
+        }
+        logger.notice("ending for a successor")
+        holder.tellRestart()
+        // No cleaning up: what has returned is kept (see SEMANTICS), and the mount is to stay.
+        _exit(0)
     }
 
     /// Unmounts. With `wait`, first until nothing is pending or the timeout passes. Returns how many items are left pending;

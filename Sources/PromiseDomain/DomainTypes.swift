@@ -70,6 +70,14 @@ package struct DomainStatus: Sendable {
     package var quotaTotal: UInt64?
     package var quotaAvailable: UInt64?
     package var openFiles: Int
+    /// A holder lives that starts a successor when this daemon ends.
+    package var isSupervised = false
+    /// With a successor the mount goes on; otherwise it is made anew.
+    package var outlivesDaemon = false
+    package var holderID: Int32?
+    /// How many daemons this mount has had before, and how the last one ended.
+    package var restarts = 0
+    package var lastEnd: String?
 
     package init(
         name: String, provider: String, capabilities: [String], mountPoint: [UInt8], stateFolder: [UInt8], processID: Int32,

@@ -9,8 +9,21 @@ final class StateFolder: Sendable {
     /// Held as long as the daemon lives; the kernel lets go of it when the daemon dies.
     private let lock: Descriptor
 
+    /// As `init`, but goes on trying for as long as `patience`.
+    static func lock(_ path: [UInt8], patience: Duration) async throws(Domain.StartFailure) -> StateFolder {
+        let start = ContinuousClock.now
+        while true {
+            do throws(Domain.StartFailure) {
+                return try StateFolder(path)
+            } catch {
+                guard ContinuousClock.now - start < patience else { throw error }
+                try? await Task.sleep(for: .milliseconds(5))
+            }
+        }
+    }
+
     /// Makes the folder (mode 0700) and takes its lock.
-    init(_ path: [UInt8]) throws(Domain.StartFailure) {
+    private init(_ path: [UInt8]) throws(Domain.StartFailure) {
         self.path = path
         let shown = escapedForDisplay(path)
         do throws(SystemError) {

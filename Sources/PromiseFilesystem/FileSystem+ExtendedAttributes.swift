@@ -30,7 +30,8 @@ extension FileSystem {
         guard value.count <= FileSystem.valueByteCountMax else {
             throw Failure(.attributeTooLarge, "an attribute has at most 64 KiB")
         }
-        try index.write { transaction throws(Failure) in
+        if isCarriedOut(caller) { return }
+        try carryOut(caller) { transaction throws(Failure) in
             guard var node = try transaction.node(id) else { throw Failure(.stale, "the file is gone") }
             let exists = try transaction.attribute(name, of: id) != nil
             if mode == .createOnly && exists { throw Failure(.exists, "the attribute is there already") }
@@ -64,7 +65,8 @@ extension FileSystem {
 
     package func removeExtendedAttribute(_ name: [UInt8], of id: NodeID, caller: Caller) throws(Failure) {
         if VirtualAttribute(name) != nil { throw Failure(.notPermitted, "the state of an item cannot be removed") }
-        try index.write { transaction throws(Failure) in
+        if isCarriedOut(caller) { return }
+        try carryOut(caller) { transaction throws(Failure) in
             guard var node = try transaction.node(id) else { throw Failure(.stale, "the file is gone") }
             guard try transaction.removeAttribute(name, of: id) else {
                 // To have no list is what removing it asks for.

@@ -12,6 +12,10 @@ extension FileSystem {
     package func open(
         _ id: NodeID, _ request: OpenRequest, caller: Caller, reply: @escaping Reply<OpenReply>
     ) -> ParkedRequest? {
+        if caller.isResent, let known = opens.takeInherited(caller.request) {
+            reply(.success(OpenReply(handle: known.handle, backing: known.backing, keepsCache: true)))
+            return nil
+        }
         // Announced before the node is read: from here on the engine does not replace or evict the content.
         opens.announce(id)
         do throws(Failure) {
@@ -24,16 +28,17 @@ extension FileSystem {
                 if request.clearsSetID, node.mode & 0o6000 != 0 { try clearSetID(of: id) }
             } else if node.content == .whole {
                 engine.neighbours.opened(id, isHere: true)
-                if !request.isWritable, let known = opens.grantRegistered(id, generation: node.generation) {
+                if !request.isWritable, let known = opens.grantRegistered(id, generation: node.generation, request: caller.request)
+                {
                     reply(.success(OpenReply(handle: known.handle, backing: known.backing, keepsCache: true)))
                     return nil
                 }
             } else if node.size <= HydrationPlan.smallFileMax, request.access != .write {
                 // Who only writes may be about to truncate, or to set times (touch(1)): nothing is fetched for that.
                 engine.neighbours.opened(id, isHere: false)
-                return openAfterHydration(id, request, isRetry: false, reply: reply)
+                return openAfterHydration(id, request, caller, reply: reply)
             }
-            reply(.success(try grant(id, request)))
+            reply(.success(try grant(id, request, caller)))
         } catch {
             withdraw(id)
             reply(.failure(error))
@@ -43,7 +48,7 @@ extension FileSystem {
 
     /// Small files are brought here whole and opened then.
     private func openAfterHydration(
-        _ id: NodeID, _ request: OpenRequest, isRetry: Bool, reply: @escaping Reply<OpenReply>
+        _ id: NodeID, _ request: OpenRequest, _ caller: Caller, reply: @escaping Reply<OpenReply>
     ) -> ParkedRequest? {
         if let failure = engine.connectionFailure {
             withdraw(id)
@@ -58,7 +63,7 @@ extension FileSystem {
             guard parking.claim(parked) else { return }
             do throws(Failure) {
                 try result.get()
-                reply(.success(try grant(id, request)))
+                reply(.success(try grant(id, request, caller)))
             } catch {
                 withdraw(id)
                 reply(.failure(error))
@@ -70,7 +75,7 @@ extension FileSystem {
     }
 
     /// Opens the content file, in the mode in which the kernel has the node already.
-    private func grant(_ id: NodeID, _ request: OpenRequest) throws(Failure) -> OpenReply {
+    private func grant(_ id: NodeID, _ request: OpenRequest, _ caller: Caller) throws(Failure) -> OpenReply {
         var node = try index.read { transaction throws(Failure) in try transaction.node(id) }
         if request.isWritable, node?.isOpenForWriting == false {
             node = try index.write { transaction throws(Failure) in
@@ -82,21 +87,21 @@ extension FileSystem {
         }
         guard let node else { throw Failure(.stale, "the file is gone") }
         let isWhole = node.content == .whole
-        let file: SharedDescriptor
-        if isWhole {
-            file = try contentFile(of: node)
-        } else if let partial = try engine.hydrator.file(of: id) {
-            file = partial
-        } else {
-            file = SharedDescriptor(try content.open(id, node.generation))
-        }
+        let file = try fileToServe(node)
         if request.isWritable, opens.writeFile(of: id) == nil { try align(file, with: node) }
         // The kernel clears no set-ID bits on passthrough writes, so such files are written through the daemon.
         let lendsPrivilege = request.isWritable && node.mode & 0o6000 != 0
         let granted = opens.grant(
             id, isWritable: request.isWritable, file: file, generation: node.generation,
-            backings: isWhole && !lendsPrivilege ? backings : nil, now: clock.now())
+            backings: isWhole && !lendsPrivilege ? backings : nil, now: clock.now(), request: caller.request)
         return OpenReply(handle: granted.handle, backing: granted.backing, keepsCache: true)
+    }
+
+    /// What the bytes are read from and written to, here or by the kernel.
+    func fileToServe(_ node: Node) throws(Failure) -> SharedDescriptor {
+        if node.content == .whole { return try contentFile(of: node) }
+        if let partial = try engine.hydrator.file(of: node.id) { return partial }
+        return SharedDescriptor(try content.open(node.id, node.generation))
     }
 
     /// From here on the content file tells size and times, so it must start with the node's.

@@ -11,13 +11,13 @@ extension FileSystem {
         in parent: NodeID, permissions: UInt32, opening: OpenRequest, caller: Caller, reply: @escaping Reply<CreateReply>
     ) -> ParkedRequest? {
         do throws(Failure) {
+            // One that was made and not opened when it came first is left to the recovery of nameless files.
+            if let made = try reopen(caller) {
+                reply(.success(made))
+                return nil
+            }
             let (node, file) = try makeNameless(in: parent, permissions, isOpen: opening.isWritable, caller)
-            opens.announce(node.id)
-            let granted = opens.grant(
-                node.id, isWritable: opening.isWritable, file: file, generation: node.generation, backings: backings,
-                now: node.modificationTime)
-            let opened = OpenReply(handle: granted.handle, backing: granted.backing, keepsCache: true)
-            reply(.success(CreateReply(entry: remember(node), opened: opened)))
+            reply(.success(opened(node, file, opening, caller)))
         } catch {
             reply(.failure(error))
         }

@@ -56,16 +56,22 @@ extension FileSystem {
         reply: @escaping Reply<CreateReply>
     ) -> ParkedRequest? {
         withListing(of: parent, reply: reply) { [self] () throws(Failure) in
+            if let made = try recreate(name, in: parent, opening, caller) { return made }
             guard let (node, file) = try makeFile(name, in: parent, permissions, isOpen: opening.isWritable, caller) else {
                 return nil
             }
-            opens.announce(node.id)
-            let granted = opens.grant(
-                node.id, isWritable: opening.isWritable, file: file, generation: node.generation, backings: backings,
-                now: node.modificationTime)
-            let opened = OpenReply(handle: granted.handle, backing: granted.backing, keepsCache: true)
-            return CreateReply(entry: remember(node), opened: opened)
+            return opened(node, file, opening, caller)
         }
+    }
+
+    /// What `create` answers with, once the file is there.
+    func opened(_ node: Node, _ file: SharedDescriptor, _ opening: OpenRequest, _ caller: Caller) -> CreateReply {
+        opens.announce(node.id)
+        let granted = opens.grant(
+            node.id, isWritable: opening.isWritable, file: file, generation: node.generation, backings: backings,
+            now: node.modificationTime, request: caller.request)
+        let opened = OpenReply(handle: granted.handle, backing: granted.backing, keepsCache: true)
+        return CreateReply(entry: remember(node), opened: opened)
     }
 
     package func makeNode(
@@ -73,6 +79,7 @@ extension FileSystem {
         reply: @escaping Reply<EntryReply>
     ) -> ParkedRequest? {
         withListing(of: parent, reply: reply) { [self] () throws(Failure) in
+            if isCarriedOut(caller) { return try entry(name, in: parent) }
             if kind == .file {
                 return try makeFile(name, in: parent, permissions, isOpen: false, caller).map { remember($0.0) }
             }
@@ -106,7 +113,8 @@ extension FileSystem {
         _ fresh: Node, _ name: FileName, in parent: NodeID, _ caller: Caller,
         _ prepare: (inout Node, borrowing Transaction) throws(Failure) -> Void
     ) throws(Failure) -> EntryReply? {
-        let made: Node? = try index.write { transaction throws(Failure) in
+        if isCarriedOut(caller) { return try entry(name, in: parent) }
+        let made: Node? = try carryOut(caller) { transaction throws(Failure) in
             let folder = try folder(parent, transaction)
             guard folder.isPopulated else { return nil }
             var node = fresh
@@ -123,7 +131,7 @@ extension FileSystem {
         _ name: FileName, in parent: NodeID, _ permissions: UInt32, isOpen: Bool, _ caller: Caller
     ) throws(Failure) -> (Node, SharedDescriptor)? {
         var file: SharedDescriptor?
-        let made: Node? = try index.write { transaction throws(Failure) in
+        let made: Node? = try carryOut(caller) { transaction throws(Failure) in
             let folder = try folder(parent, transaction)
             guard folder.isPopulated else { return nil }
             var fresh = Node(
@@ -207,7 +215,8 @@ extension FileSystem {
         _ name: FileName, in parent: NodeID, to id: NodeID, caller: Caller, reply: @escaping Reply<EntryReply>
     ) -> ParkedRequest? {
         withListing(of: parent, reply: reply) { [self] () throws(Failure) in
-            let linked: EntryReply? = try index.write { transaction throws(Failure) in
+            if isCarriedOut(caller) { return try entry(name, in: parent) }
+            let linked: EntryReply? = try carryOut(caller) { transaction throws(Failure) in
                 let folder = try folder(parent, transaction)
                 guard folder.isPopulated else { return nil }
                 // A file without a name gets its first: the kernel lets this through for one that O_TMPFILE made.

@@ -14,8 +14,9 @@ extension FileSystem {
         let (written, nameless): ([Node], [Node]) = try index.read { transaction throws(Failure) in
             (try transaction.nodesOpenForWriting(), try transaction.orphans())
         }
-        for node in nameless { try deleteNameless(node) }
-        for node in written where node.linkCount > 0 { try takeStock(of: node) }
+        // What the kernel has open through the daemon before is looked at in `resumeOpenFiles`.
+        for node in nameless where !opens.isOpen(node.id) { try deleteNameless(node) }
+        for node in written where node.linkCount > 0 && !opens.hasWriters(node.id) { try takeStock(of: node) }
         if hasPowerFailed { try dropDoubtfulContent() }
         if isUnclean { try matchSizes() }
         let now = clock.now()
@@ -59,7 +60,7 @@ extension FileSystem {
         let nodes: [Node] = try index.read { transaction throws(Failure) in
             try transaction.nodesWithContent(in: .whole) + transaction.nodesWithContent(in: .partial)
         }
-        for node in nodes {
+        for node in nodes where !opens.hasWriters(node.id) {
             guard let status = try content.status(node.id, node.generation), status.size != node.size else { continue }
             try index.write { transaction throws(Failure) in
                 guard var current = try transaction.node(node.id) else { return }

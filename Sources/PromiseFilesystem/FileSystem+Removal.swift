@@ -18,8 +18,9 @@ extension FileSystem {
 
     package func unlink(_ name: FileName, in parent: NodeID, caller: Caller, reply: @escaping Reply<Void>) -> ParkedRequest? {
         withListing(of: parent, reply: reply) { [self] () throws(Failure) in
+            if isCarriedOut(caller) { return () }
             var removed: Removed?
-            let isListed: Bool = try index.writeFreeing { transaction throws(Failure) in
+            let isListed: Bool = try carryOut(caller, isFreeing: true) { transaction throws(Failure) in
                 let folder = try folder(parent, transaction)
                 guard folder.isPopulated else { return false }
                 guard let entry = try transaction.entry(in: parent, named: name), let node = try transaction.node(entry.node)
@@ -44,8 +45,9 @@ extension FileSystem {
         // Whether a folder is empty is known only when it is listed, so two folders may have to be.
         let target = Chosen(parent)
         return withListing(of: { target.folder }, reply: reply) { [self] () throws(Failure) in
+            if isCarriedOut(caller) { return () }
             var removed: Removed?
-            let isDone: Bool = try index.writeFreeing { transaction throws(Failure) in
+            let isDone: Bool = try carryOut(caller, isFreeing: true) { transaction throws(Failure) in
                 let folder = try folder(parent, transaction)
                 guard folder.isPopulated else { return false }
                 guard let entry = try transaction.entry(in: parent, named: name), let node = try transaction.node(entry.node)

@@ -22,8 +22,9 @@ extension FileSystem {
     ) -> ParkedRequest? {
         let missing = Chosen(parent)
         return withListing(of: { missing.folder }, reply: reply) { [self] () throws(Failure) in
+            if isCarriedOut(caller) { return () }
             var removed: Removed?
-            let isDone: Bool = try index.write { transaction throws(Failure) in
+            let isDone: Bool = try carryOut(caller) { transaction throws(Failure) in
                 for folder in [try folder(parent, transaction), try folder(newParent, transaction)] where !folder.isPopulated {
                     missing.folder = folder.id
                     return false

@@ -41,7 +41,9 @@ package final class FileSystem: FileSystemOperations {
     let clock: any TimeSource
     let logger: Logger
     let configuration: Configuration
-    let opens = OpenTable()
+    let opens: OpenTable
+    /// Requests that the daemon before carried out and perhaps did not answer.
+    let carriedOut: Set<UInt64>
     let orders = FolderOrders()
     package let parking: Parking
     let references = Mutex(References())
@@ -55,7 +57,7 @@ package final class FileSystem: FileSystemOperations {
 
     package init(
         index: Index, content: ContentStore, engine: SyncEngine, clock: any TimeSource, configuration: Configuration,
-        logger: Logger
+        record: MountRecord? = nil, logger: Logger
     ) {
         self.index = index
         self.content = content
@@ -64,6 +66,8 @@ package final class FileSystem: FileSystemOperations {
         self.configuration = configuration
         self.logger = logger
         parking = Parking(clock: clock, limit: configuration.requestDeadline)
+        opens = OpenTable(record: record)
+        carriedOut = record?.carriedOut(lastBody: index.bodyAtOpening) ?? []
     }
 
     // MARK: Life

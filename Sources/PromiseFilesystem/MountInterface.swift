@@ -21,13 +21,18 @@ package struct Caller: Sendable, Hashable {
     package var umask: UInt32
     /// The kernel's number of the request; a request that is sent again keeps its number.
     package var request: UInt64
+    /// The daemon before this one has received it, too, and may have carried it out.
+    package var isResent: Bool
 
-    package init(user: UInt32, group: UInt32, process: Int32, umask: UInt32 = 0, request: UInt64 = 0) {
+    package init(
+        user: UInt32, group: UInt32, process: Int32, umask: UInt32 = 0, request: UInt64 = 0, isResent: Bool = false
+    ) {
         self.user = user
         self.group = group
         self.process = process
         self.umask = umask
         self.request = request
+        self.isResent = isResent
     }
 }
 

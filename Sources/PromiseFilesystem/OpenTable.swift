@@ -12,6 +12,8 @@ final class OpenTable: Sendable {
         var isWritable: Bool
         /// Nil for a read-only passthrough open: the kernel needs nothing more from us.
         var file: SharedDescriptor?
+        /// Where it is noted for a successor.
+        var position: MountRecord.Position?
     }
 
     struct OpenNode {
@@ -34,24 +36,32 @@ final class OpenTable: Sendable {
         var isUnused: Bool { handles == 0 && announced == 0 }
     }
 
-    private struct State {
+    struct State {
         var nodes: [NodeID: OpenNode] = [:]
         var handles: [HandleID: Handle] = [:]
         var nextHandle: UInt64 = 1
         var recentUses: [NodeID: Timestamp] = [:]
         var resting = RestingBackings(countMax: OpenTable.restingCountMax)
+        /// Where registered backing files are noted for a successor.
+        var backingPositions: [BackingID: MountRecord.Position] = [:]
+        /// Handles that the daemon before opened, by the request: it may not have answered.
+        var inherited: [UInt64: HandleID] = [:]
+    }
 
-        mutating func newHandle(_ handle: Handle) -> HandleID {
-            defer { nextHandle += 1 }
-            handles[HandleID(nextHandle)] = handle
-            return HandleID(nextHandle)
-        }
+    let state: Mutex<State>
+    /// For a successor of this daemon; nil when there will be none.
+    let record: MountRecord?
+
+    /// With what the daemon before has left in `record`.
+    init(record: MountRecord? = nil) {
+        self.record = record
+        var initial = State()
+        if let record { initial.inherit(record.inherited) }
+        state = Mutex(initial)
     }
 
     /// The kernel keeps an open file for each, of about a kilobyte with what hangs on it.
     private static let restingCountMax = 8_192
-
-    private let state = Mutex(State())
 
     // MARK: Opening
 
@@ -67,14 +77,19 @@ final class OpenTable: Sendable {
     /// `file`, the content file.
     func grant(
         _ node: NodeID, isWritable: Bool, file: SharedDescriptor, generation: Generation, backings: (any BackingRegistrar)?,
-        now: Timestamp
+        now: Timestamp, request: UInt64
     ) -> (handle: HandleID, backing: BackingID?) {
         state.withLock { state in
             var open = state.nodes[node, default: OpenNode()]
             var grant = open.mode.open(passthroughPossible: backings != nil)
             if grant == .register {
-                let known = state.resting.take(node, generation)
-                grant = open.mode.opened(with: known ?? backings?.register(descriptor: file.number))
+                var backing = state.resting.take(node, generation)
+                if backing == nil, let made = backings?.register(descriptor: file.number) {
+                    backing = made
+                    state.backingPositions[made] = record?.note(
+                        MountRecord.Open(handle: 0, node: node, generation: generation, backing: made, isWritable: false))
+                }
+                grant = open.mode.opened(with: backing)
                 open.generation = generation
             }
             open.announced -= 1
@@ -91,14 +106,16 @@ final class OpenTable: Sendable {
             var backing: BackingID?
             if case .passthrough(let registered) = grant { backing = registered }
             let keepsFile = isWritable || backing == nil
-            let id = state.newHandle(Handle(node: node, isWritable: isWritable, file: keepsFile ? file : nil))
-            return (id, backing)
+            let handle = Handle(node: node, isWritable: isWritable, file: keepsFile ? file : nil)
+            return (enter(handle, open.generation, backing, request, &state), backing)
         }
     }
 
     /// As `grant`, for reading what the kernel has registered already: no content file is needed. Nil when it has not; then
     /// the open stays announced.
-    func grantRegistered(_ node: NodeID, generation: Generation) -> (handle: HandleID, backing: BackingID)? {
+    func grantRegistered(
+        _ node: NodeID, generation: Generation, request: UInt64
+    ) -> (handle: HandleID, backing: BackingID)? {
         state.withLock { state in
             var open = state.nodes[node, default: OpenNode()]
             if open.mode.isIdle {
@@ -113,12 +130,46 @@ final class OpenTable: Sendable {
             open.announced -= 1
             open.handles += 1
             state.nodes[node] = open
-            return (state.newHandle(Handle(node: node, isWritable: false, file: nil)), backing)
+            let handle = Handle(node: node, isWritable: false, file: nil)
+            return (enter(handle, generation, backing, request, &state), backing)
         }
     }
 
+    private func enter(
+        _ handle: Handle, _ generation: Generation, _ backing: BackingID?, _ request: UInt64, _ state: inout State
+    ) -> HandleID {
+        let number: UInt64
+        var handle = handle
+        if let record {
+            number = record.nextHandle()
+            handle.position = record.note(
+                MountRecord.Open(
+                    handle: number, node: handle.node, generation: generation, request: request, backing: backing,
+                    isWritable: handle.isWritable))
+        } else {
+            number = state.nextHandle
+            state.nextHandle += 1
+        }
+        state.handles[HandleID(number)] = handle
+        return HandleID(number)
+    }
+
     /// The node's content file goes, or has gone: nothing may keep its room on the disk. To be released by the caller.
-    func dropResting(_ node: NodeID) -> BackingID? { state.withLock { $0.resting.drop(node) } }
+    func dropResting(_ node: NodeID) -> BackingID? {
+        state.withLock { state in
+            guard let backing = state.resting.drop(node) else { return nil }
+            forget([backing], &state)
+            return backing
+        }
+    }
+
+    /// A successor need not know of what is released now.
+    private func forget(_ backings: [BackingID], _ state: inout State) {
+        guard let record else { return }
+        for backing in backings {
+            if let position = state.backingPositions.removeValue(forKey: backing) { record.clear(position) }
+        }
+    }
 
     // MARK: Closing
 
@@ -132,6 +183,7 @@ final class OpenTable: Sendable {
     func close(_ id: HandleID, now: Timestamp) -> Closed? {
         state.withLock { state in
             guard let handle = state.handles.removeValue(forKey: id), var open = state.nodes[handle.node] else { return nil }
+            if let position = handle.position { record?.clear(position) }
             state.recentUses[handle.node] = now
             var released: [BackingID] = []
             if case .lastClose(let backing?) = open.mode.close() {
@@ -139,6 +191,7 @@ final class OpenTable: Sendable {
                 released =
                     open.wasWritable ? [backing] : state.resting.rest(backing, handle.node, open.generation)
                 open.wasWritable = false
+                forget(released, &state)
             }
             open.handles -= 1
             var isLastWriter = false

@@ -29,6 +29,9 @@ package final class Index: Sendable {
     /// Held by whoever syncs. Before the store's lock.
     private let syncing = Monitor(())
 
+    /// The number of the last body that the process before has kept: see `Transaction.body`.
+    package let bodyAtOpening: UInt64
+
     /// How long the background thread lets a transaction be open.
     private static let epochAgeMax = Duration.seconds(1)
     /// How long nothing is written before the search catches up with names.
@@ -63,8 +66,9 @@ package final class Index: Sendable {
         self.path = path
         self.reserve = reserve
         log = try Log(path: path)
-        store = StoreLock(
-            try Store(path: path, cacheCountMax: cacheCountMax, journal: journal, log: log, now: clock.now()))
+        let opened = try Store(path: path, cacheCountMax: cacheCountMax, journal: journal, log: log, now: clock.now())
+        bodyAtOpening = opened.sequence
+        store = StoreLock(opened)
         reserve.refill()
         if log.isCheckpointDue { work.update { $0.isCheckpointDue = true } }
         try migration.close()

@@ -8,6 +8,11 @@ package struct Transaction: ~Copyable {
     let store: Store
 
     var connection: Connection { store.connection }
+
+    /// The number that this body gets when it changes anything and is kept.
+    package var body: UInt64 { store.sequence + 1 }
+    /// It has changed something so far.
+    package var hasChanged: Bool { store.hasBodyChanged }
 }
 
 // Small facts about the domain (root identifier, anchor, boot id, …).

@@ -123,6 +123,27 @@ public final class PromiseClient: Sendable {
         return try await reply("POST", "unmount", request, deadline: wait ? .hours(24 * 365) : .minutes(5))
     }
 
+    /// Replaces the daemon by a new process of the executable that is installed now; the mount stays, and programs wait for a
+    /// moment. Returns when the new one answers. Fails where the mount would end with its daemon.
+    public func restart(patience: Duration = .seconds(60)) async throws(PromiseError) -> StatusDocument {
+        let before = try await status()
+        do throws(PromiseError) {
+            let _: UnmountDocument = try await reply("POST", "restart", UnmountRequest(), deadline: .seconds(30))
+        } catch {
+            guard error.kind == .brokenReply || error.kind == .notAnswering else { throw error }
+        }
+        let start = ContinuousClock.now
+        while true {
+            do throws(PromiseError) {
+                let now = try await status()
+                if now.processID != before.processID { return now }
+            } catch {
+                guard ContinuousClock.now - start < patience else { throw error }
+            }
+            try? await Task.sleep(for: .milliseconds(20))
+        }
+    }
+
     // MARK: - Requests
 
     /// A request takes so many paths and so many bytes, so large lists are sent in pieces.

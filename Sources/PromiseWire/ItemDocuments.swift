@@ -42,6 +42,15 @@ public struct StatusDocument: Codable, Sendable, Equatable {
     public var quotaTotal: UInt64?
     public var quotaAvailable: UInt64?
     public var openFiles: Int
+    /// A holder lives that starts a successor when the daemon ends.
+    public var isSupervised = false
+    /// With a successor the mount goes on, and open files with it; otherwise it is made anew.
+    public var outlivesDaemon = false
+    public var holderID: Int32?
+    /// How many daemons the mount has had before.
+    public var restarts = 0
+    /// How the last one ended: `signal 9`, `status 1`; missing before there was one.
+    public var lastEnd: String?
 
     public init(
         name: String, provider: String, capabilities: [String], mountPoint: String, mountPointBytes: String,

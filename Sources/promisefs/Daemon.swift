@@ -11,12 +11,12 @@ import Synchronization
 enum Daemon {
     /// Returns when the mount has ended. `ready` is told once, of success or of why not.
     static func run(
-        _ configuration: DomainConfiguration, plan: MountPlan, level: Logger.Level, ready: ReadyChannel?
+        _ configuration: DomainConfiguration, plan: MountPlan, level: Logger.Level, holder: Holder?, ready: ReadyChannel?
     ) async throws(CommandFailure) {
         settle(level)
         let logger = Logger(label: "promisefs")
         do throws(CommandFailure) {
-            try await serve(configuration, socketPath: plan.socketPath, logger, ready)
+            try await serve(configuration, socketPath: plan.socketPath, logger, holder, ready)
         } catch {
             logger.error("the domain could not be served", metadata: ["reason": "\(error.message ?? "")"])
             if let ready {
@@ -47,7 +47,7 @@ enum Daemon {
     }
 
     private static func serve(
-        _ configuration: DomainConfiguration, socketPath: String, _ logger: Logger, _ ready: ReadyChannel?
+        _ configuration: DomainConfiguration, socketPath: String, _ logger: Logger, _ holder: Holder?, _ ready: ReadyChannel?
     ) async throws(CommandFailure) {
         do throws(ControlServer.StartFailure) {
             try await Blocking.run { () throws(ControlServer.StartFailure) in try ControlServer.prepare(socketPath: socketPath) }
@@ -56,7 +56,7 @@ enum Daemon {
         }
         let domain: Domain
         do throws(Domain.StartFailure) {
-            domain = try await Domain.start(configuration, logger: logger)
+            domain = try await Domain.start(configuration, holder: holder, logger: logger)
         } catch {
             throw CommandFailure(error.message, exitStatus: error.exitStatus)
         }
@@ -67,7 +67,7 @@ enum Daemon {
             do throws(ControlServer.StartFailure) {
                 try await server.run {
                     logger.notice("mounted", metadata: ["domain": "\(configuration.name)", "on": "\(place)"])
-                    guard let ready, !ready.send(ReadyMessage(ready: true)) else { return }
+                    guard let ready, !ready.send(ReadyMessage(ready: true, processID: getpid())) else { return }
                     // Who asked for the mount has gone before it was there, so nobody knows of it.
                     logger.notice("the process that asked for the mount has gone; unmounting")
                     signals.request()

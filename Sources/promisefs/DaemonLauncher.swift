@@ -7,6 +7,7 @@ import Synchronization
 /// What the daemon says once to the process that started it, as one line of JSON.
 struct ReadyMessage: Codable, Sendable, Equatable {
     var ready: Bool
+    var processID: Int32?
     var error: String?
     var exitStatus: Int32?
 }
@@ -40,8 +41,8 @@ enum DaemonLauncher {
     private static let logByteCountMax: UInt64 = 10 << 20
     private static let readyNumber: CInt = 3
 
-    /// Returns the daemon's process identifier.
-    static func start(_ plan: MountPlan, forwarded: [String]) throws(CommandFailure) -> Int32 {
+    /// Returns the daemon's process identifier. `isSupervised`: it is started by the holder, which lives as long as the mount.
+    static func start(_ plan: MountPlan, forwarded: [String], isSupervised: Bool) throws(CommandFailure) -> Int32 {
         let log = try openLog(plan)
         let null: Descriptor
         do throws(SystemError) {
@@ -66,15 +67,37 @@ enum DaemonLauncher {
             (from: null.number, to: STDIN_FILENO), (from: log.number, to: STDOUT_FILENO), (from: log.number, to: STDERR_FILENO),
             (from: ends[1], to: readyNumber),
         ]
-        let process = Spawn.start(Array("/proc/self/exe".utf8), arguments: arguments, descriptors: descriptors, newSession: true)
+        let (program, words) = isSupervised ? try held(arguments, plan) : (Array("/proc/self/exe".utf8), arguments)
+        let process = Spawn.start(program, arguments: words, descriptors: descriptors, newSession: true)
         writing = nil
         _ = consume writing
         guard let process else { throw CommandFailure("the daemon cannot be started: \(String(cString: strerror(errno)))") }
-        try wait(for: process, at: reading, plan)
-        return process
+        return try wait(for: process, at: reading, plan) ?? process
     }
 
-    private static func wait(for process: pid_t, at reading: borrowing Descriptor, _ plan: MountPlan) throws(CommandFailure) {
+    /// The holder, and its arguments for starting a daemon with these.
+    private static func held(_ arguments: [[UInt8]], _ plan: MountPlan) throws(CommandFailure) -> ([UInt8], [[UInt8]]) {
+        guard let holder = HelperPlace.holder(), let own = HelperPlace.ownPath else {
+            throw CommandFailure("promisefs-holder is not beside this program; mount with --no-supervision")
+        }
+        return (holder, [Array("promisefs-holder".utf8), plan.mountPoint, own] + arguments)
+    }
+
+    /// For `--foreground`: this process becomes the holder, which starts it once more as the daemon. Returns only what went
+    /// wrong.
+    static func becomeHolder(_ plan: MountPlan) throws(CommandFailure) -> CommandFailure {
+        let own = RawArguments.ofProcess().map { RawArguments.bytes(of: $0) }
+        let (holder, words) = try held(own, plan)
+        var arguments: [UnsafeMutablePointer<CChar>?] = words.map { word in withCPath(word) { strdup($0) } }
+        arguments.append(nil)
+        _ = withCPath(holder) { execv($0, arguments) }
+        return CommandFailure("promisefs-holder cannot be started: \(String(cString: strerror(errno)))")
+    }
+
+    /// Returns the daemon's process identifier as it says itself.
+    private static func wait(
+        for process: pid_t, at reading: borrowing Descriptor, _ plan: MountPlan
+    ) throws(CommandFailure) -> Int32? {
         var line: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 4096)
         while !line.contains(0x0A) {
@@ -84,7 +107,7 @@ enum DaemonLauncher {
             line += buffer[..<count]
         }
         if let message = WireCoding.decode(ReadyMessage.self, from: line.prefix { $0 != 0x0A }) {
-            if message.ready { return }
+            if message.ready { return message.processID }
             _ = Spawn.wait(process)
             throw CommandFailure(
                 message.error ?? "the daemon could not start", exitStatus: message.exitStatus ?? ExitStatus.failed)

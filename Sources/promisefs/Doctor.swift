@@ -15,7 +15,7 @@ enum Doctor {
         let kernel = KernelVersion.current()
         let capabilities = effectiveCapabilities(status: SystemMounts.smallFile("/proc/self/status") ?? "")
         var findings = [device(), unmounter()]
-        findings.append(passthrough(kernel, capabilities: capabilities, helper: BackingHelperPlace.find()))
+        findings.append(passthrough(kernel, capabilities: capabilities, helper: HelperPlace.backing()))
         findings.append(
             rings(
                 kernel, setting: SystemMounts.smallFile("/sys/module/fuse/parameters/enable_uring"),

@@ -1,7 +1,9 @@
 import ArgumentParser
+import Logging
 import PromiseCore
 import PromiseDomain
 import PromiseKit
+import PromiseSystem
 import PromiseWire
 
 struct MountCommand: AsyncParsableCommand {
@@ -11,7 +13,8 @@ struct MountCommand: AsyncParsableCommand {
         usage: "promisefs mount [<options>] [<provider>] <mountpoint>",
         discussion: """
             Returns once the mount serves requests; with --foreground it stays until unmounted. Without PROVIDER it mounts the \
-            embedded folder provider under $XDG_DATA_HOME/promisefs/cloud.
+            embedded folder provider under $XDG_DATA_HOME/promisefs/cloud. When the daemon dies or is restarted, \
+            promisefs-holder keeps the mount and starts a successor, and programs wait meanwhile.
 
             Example:
               promisefs mount folder:/srv/documents /mnt
@@ -42,23 +45,38 @@ struct MountCommand: AsyncParsableCommand {
         let plan = try await Blocking.run { [self] () throws(CommandFailure) in
             try MountPlan(operands: operands, domain: options.domain, stateFolder: options.stateDir?.bytes)
         }
-        let isStartedByMount = readyDescriptor != nil
+        let holder = Holder.find()
+        let isStartedByMount = readyDescriptor != nil || holder != nil
         let notice = try await Blocking.run { [options] () throws(CommandFailure) in
-            // The process that started this one has looked at everything.
-            try isStartedByMount ? nil : plan.prepare(mountOptions: options.splitMountOptions)
+            if isStartedByMount {
+                // The process that started this one has looked at everything; a mount that could not be kept is in the way.
+                return holder.map { $0.restarts > 0 && $0.device == nil } == true ? try plan.clearMountPoint() : nil
+            }
+            return try plan.prepare(mountOptions: options.splitMountOptions)
         }
         if let notice, !output.json { Output.line(notice) }
-        if foreground || isStartedByMount {
-            var configuration = plan.configuration
-            options.apply(to: &configuration)
-            let ready = readyDescriptor.map { ReadyChannel(descriptor: $0) }
-            return try await Daemon.run(configuration, plan: plan, level: level, ready: ready)
+        if isStartedByMount || foreground && !isSupervised {
+            // Whoever started the first daemon has heard of it.
+            let isFirst = holder.map { $0.restarts == 0 } ?? true
+            let ready = isFirst ? readyDescriptor.map { ReadyChannel(descriptor: $0) } : nil
+            return try await serve(plan, level, holder, ready)
         }
-        let arguments = options.forwarded
+        if foreground { throw try DaemonLauncher.becomeHolder(plan) }
+        let (arguments, isSupervised) = (options.forwarded, isSupervised)
         let process = try await Blocking.run { () throws(CommandFailure) in
-            try DaemonLauncher.start(plan, forwarded: arguments)
+            try DaemonLauncher.start(plan, forwarded: arguments, isSupervised: isSupervised)
         }
         report(plan, process)
+    }
+
+    private var isSupervised: Bool { !options.noSupervision && HelperPlace.holder() != nil }
+
+    private func serve(
+        _ plan: MountPlan, _ level: Logger.Level, _ holder: Holder?, _ ready: ReadyChannel?
+    ) async throws(CommandFailure) {
+        var configuration = plan.configuration
+        options.apply(to: &configuration)
+        try await Daemon.run(configuration, plan: plan, level: level, holder: holder, ready: ready)
     }
 
     private struct Document: Encodable {

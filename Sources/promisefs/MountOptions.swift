@@ -25,6 +25,8 @@ struct DomainOptions: ParsableArguments {
     var noPassthrough = false
     @Flag(name: .long, help: "Do not use FUSE over io_uring.")
     var noIoUring = false
+    @Flag(name: .long, help: "Let the mount end with its daemon, instead of keeping it for a successor.")
+    var noSupervision = false
     @Option(
         name: .customShort("o"),
         help: ArgumentHelp("As mount(8): allow_other, default_permissions, uid=, gid=, …", valueName: "opt[,opt…]"))
@@ -44,7 +46,7 @@ struct DomainOptions: ParsableArguments {
         if let requestDeadline { configuration.requestDeadline = requestDeadline.duration }
         configuration.isReadOnly = isReadOnly
         configuration.allowsPassthrough = !noPassthrough
-        configuration.backingHelper = BackingHelperPlace.find()
+        configuration.backingHelper = HelperPlace.backing()
         configuration.allowsRings = !noIoUring
         configuration.mountOptions = splitMountOptions
     }
@@ -59,6 +61,7 @@ struct DomainOptions: ParsableArguments {
         if isReadOnly { result.append("--read-only") }
         if noPassthrough { result.append("--no-passthrough") }
         if noIoUring { result.append("--no-io-uring") }
+        if noSupervision { result.append("--no-supervision") }
         for option in splitMountOptions { result += ["-o", option] }
         return result
     }

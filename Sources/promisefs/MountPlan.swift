@@ -69,7 +69,7 @@ struct MountPlan: Sendable {
     private var place: String { escapedForDisplay(mountPoint) }
 
     /// Refuses a living mount of ours and removes a dead one.
-    private func clearMountPoint() throws(CommandFailure) -> String? {
+    func clearMountPoint() throws(CommandFailure) -> String? {
         let table: MountTable
         do throws(PromiseError) { table = try MountTable.current() } catch { throw CommandFailure(error) }
         guard let entry = table.entries.last(where: { $0.mountPoint == mountPoint }), entry.isPromiseFS else {

@@ -89,7 +89,16 @@ struct StatusCommand: AsyncParsableCommand {
         rows.append(["  open files", "\(status.openFiles)"])
         rows.append(["  state", status.stateFolder])
         rows.append(["  process", "\(status.processID)"])
+        rows.append(["  supervision", supervision(status)])
         let mark = status.isReadOnly ? " (read-only)" : ""
         return "\(Terminal.styled(status.name, .bold)) on \(status.mountPoint)\(mark)\n" + table(rows)
+    }
+
+    private static func supervision(_ status: StatusDocument) -> String {
+        guard status.isSupervised else { return "no: the mount ends with its daemon" }
+        let promise = status.outlivesDaemon ? "the mount outlives its daemon" : "the mount is made anew when its daemon ends"
+        guard status.restarts > 0 else { return promise }
+        let last = status.lastEnd.map { ", the last one ended by \($0)" } ?? ""
+        return promise + " (\(counted(status.restarts, "daemon")) before\(last))"
     }
 }

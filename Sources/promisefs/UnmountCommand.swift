@@ -64,10 +64,11 @@ struct UnmountCommand: AsyncParsableCommand {
 
     private func unmountByDaemon(_ mount: MountEntry) async throws(PromiseError) -> Int {
         let client = try PromiseClient(mount: mount)
-        let process = try await client.status().processID
+        let status = try await client.status()
+        let processes = [status.processID, status.holderID].compactMap { $0 }
         let reply = try await client.unmount(wait: wait || timeout != nil, timeout: timeout?.duration, lazy: lazy)
         // The next mount wants the state folder's lock, so the daemon should be gone too; a lazy one may live on.
-        if !lazy { _ = await poll { !UnmountCommand.isRunning(process) } }
+        if !lazy { _ = await poll { !processes.contains(where: UnmountCommand.isRunning) } }
         return reply.pending
     }
 

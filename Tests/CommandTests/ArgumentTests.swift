@@ -45,14 +45,14 @@ import Testing
             for subcommand in command.configuration.subcommands { check(subcommand) }
         }
         check(PromiseFS.self)
-        #expect(PromiseFS.configuration.subcommands.count == 13)
+        #expect(PromiseFS.configuration.subcommands.count == 14)
     }
 
     @Test func everyWorkingCommandTakesJSON() throws {
         let commands = [
             ["mount", "/m"], ["unmount", "/m"], ["status"], ["info", "/m"], ["fetch", "/m"], ["evict", "/m"], ["pin", "/m"],
             ["unpin", "/m"],
-            ["pending"], ["sync"], ["verify"], ["doctor"], ["provider", "list"],
+            ["pending"], ["sync"], ["verify"], ["doctor"], ["provider", "list"], ["restart", "/m"],
         ]
         for command in commands { _ = try PromiseFS.parseAsRoot(command + ["--json"]) }
     }

@@ -113,6 +113,8 @@ final class FakeService: ControlService {
         return VerifyReport(problems: ["a node has no name"], repaired: repair ? ["a node has no name"] : [], nodes: 7)
     }
 
+    func restart() -> Failure { Failure(.notSupported, "there is no holder") }
+
     func unmount(wait: Bool, timeout: Duration?, lazy: Bool) async throws(Failure) -> Int {
         try note("unmount \(wait) \(timeout?.nanoseconds ?? -1) \(lazy)")
         let (count, unmounted) = state.withLock { ($0.pending.count, $0.unmounted) }

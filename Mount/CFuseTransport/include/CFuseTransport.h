@@ -26,6 +26,7 @@ struct fuse_session;
 #define CT_SETXATTR_EXT (UINT64_C(1) << 29) // Linux 5.13
 #define CT_INIT_EXT (UINT64_C(1) << 30)
 #define CT_PASSTHROUGH (UINT64_C(1) << 37) // Linux 6.9
+#define CT_HAS_RESEND (UINT64_C(1) << 39) // Linux 6.9
 #define CT_OVER_IO_URING (UINT64_C(1) << 41) // Linux 6.14
 
 // Flags of an OPEN reply.
@@ -60,10 +61,24 @@ uint64_t ct_request_count(const struct ct_transport *_Nonnull transport, uint32_
 int ct_attach(struct ct_transport *_Nonnull transport, struct fuse_session *_Nonnull session);
 
 // Sets in an INIT reply of `size` bytes (CT_INIT_REPLY_SIZE or more) what the kernel offered and libfuse does not know:
-// HANDLE_KILLPRIV_V2, SETXATTR_EXT, PARALLEL_DIROPS and, when wanted, PASSTHROUGH with a stack depth of one and OVER_IO_URING; clears
+// HANDLE_KILLPRIV_V2, SETXATTR_EXT, PARALLEL_DIROPS, HAS_RESEND and, when wanted, PASSTHROUGH with a stack depth of one and OVER_IO_URING; clears
 // WRITEBACK_CACHE. Returns the flags in force.
 uint64_t ct_edit_init_reply(
     uint8_t *_Nonnull reply, size_t size, uint64_t offered, bool wants_passthrough, bool wants_rings);
+
+// A page that outlives this process, for a successor to go on with the session: to be called before INIT is answered.
+#define CT_SESSION_RECORD_SIZE 4096
+void ct_use_record(struct ct_transport *_Nonnull transport, void *_Nonnull memory);
+// Whether a successor can: not with rings, and not before Linux 6.9.
+bool ct_may_be_resumed(const struct ct_transport *_Nonnull transport);
+// In place of answering INIT: settles what the record says was settled, and has the kernel send again what the daemon before
+// has received and not answered. 0 or -errno: -EPROTO when this program would have settled something else.
+int ct_resume(struct ct_transport *_Nonnull transport, struct fuse_session *_Nonnull session);
+
+// Gives this thread a table of descriptors of its own with the first three and this one. A thread that waits in the kernel for
+// an answer of this mount's keeps a killed process from ending, and would keep its sockets and locks with it. Where it is not
+// permitted nothing changes.
+void ct_keep_only(int descriptor);
 
 // The memory that one thread receives requests in.
 struct ct_buffer;
@@ -91,6 +106,7 @@ int ct_ring_problem(const struct ct_transport *_Nonnull transport);
 // What libfuse does not tell an operation of the request that this thread is serving; zero on other threads.
 struct ct_request {
   uint64_t unique;
+  bool is_resent;    // the daemon before has received it, and may have carried it out
   bool is_serving;   // this thread is inside ct_process or ct_serve_ring
   bool clears_setid; // FUSE_OPEN_KILL_SUIDGID, FUSE_WRITE_KILL_SUIDGID or FUSE_SETXATTR_ACL_KILL_SGID
   bool is_page_write; // FUSE_WRITE_CACHE

@@ -5,6 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "HolderProtocol.h"
+#include "MountRecord.h"
+
 // Removable when Swift imports variadic functions.
 int cps_open_at(int folder, const char *_Nonnull path, int flags, unsigned mode);
 

@@ -1,13 +1,17 @@
 import Glibc
 
-/// Where `promisefs-backing` is: the program that gives the mounts of an ordinary user kernel passthrough.
-enum BackingHelperPlace {
-    private static let name = "promisefs-backing"
+/// Where the small programs are that a mount uses.
+enum HelperPlace {
+    /// Gives the mounts of an ordinary user kernel passthrough (Mount/BackingHelper).
+    static func backing() -> [UInt8]? { find("promisefs-backing") }
+    /// Keeps a mount while no daemon lives (Mount/Holder).
+    static func holder() -> [UInt8]? { find("promisefs-holder") }
+
     private static let installed = ["/usr/local/libexec/promisefs", "/usr/libexec/promisefs"]
 
     /// The first that may be run, as bytes of a path: an installed one has its capability, one beside this executable
     /// may have been given it by hand. Nil when there is none.
-    static func find() -> [UInt8]? {
+    private static func find(_ name: String) -> [UInt8]? {
         let own = ownFolder.map { $0 + [0x2F] + Array(name.utf8) }
         let candidates = installed.map { Array("\($0)/\(name)".utf8) } + [own].compactMap { $0 }
         return candidates.first { path in
@@ -16,11 +20,16 @@ enum BackingHelperPlace {
     }
 
     private static var ownFolder: [UInt8]? {
+        guard let path = ownPath, let slash = path.lastIndex(of: 0x2F) else { return nil }
+        return Array(path[..<slash])
+    }
+
+    /// Of this executable, so that a successor is what lies there then.
+    static var ownPath: [UInt8]? {
         var buffer = [UInt8](repeating: 0, count: Int(PATH_MAX))
         let count = buffer.withUnsafeMutableBytes {
             readlink("/proc/self/exe", $0.bindMemory(to: CChar.self).baseAddress!, $0.count)
         }
-        guard count > 0, let slash = buffer[..<count].lastIndex(of: 0x2F) else { return nil }
-        return Array(buffer[..<slash])
+        return count > 0 ? Array(buffer[..<count]) : nil
     }
 }

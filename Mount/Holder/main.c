@@ -1,0 +1,239 @@
+// promisefs-holder MOUNTPOINT EXECUTABLE ARGUMENT...
+//
+// Starts the daemon (EXECUTABLE with its arguments, the first being its name) and keeps its mount alive: it holds the FUSE
+// device, so that programs wait instead of failing when the daemon dies, and starts a successor, which goes on where the
+// last one was (fs/fuse/dev.c, FUSE_NOTIFY_RESEND). It does nothing else, touches no file, and ends with the daemon's exit
+// status once the mount has ended in order.
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "HolderProtocol.h"
+
+extern char **environ;
+
+// Programs on the mount wait no longer than this for a daemon.
+#define GIVE_UP_MILLISECONDS 60000
+// A daemon that served for as long had no trouble in starting.
+#define STEADY_MILLISECONDS 10000
+#define PAUSE_MIN_MILLISECONDS 100
+#define PAUSE_MAX_MILLISECONDS 5000
+// Between the break of the line and the end of the process. One thread of it may wait in the kernel for what only the
+// successor answers, so it is not waited for without a limit.
+#define END_MILLISECONDS 100
+
+struct daemon {
+  pid_t process;
+  int line;
+  int64_t started;
+  bool is_serving, has_ended, wants_restart;
+};
+
+static const char *mount_point;
+static int record = -1, device = -1, signals = -1;
+static unsigned restarts;
+static int last_status;
+// Somebody wants the mount to end.
+static bool is_ending;
+
+static int64_t now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+}
+
+// Above every number that a daemon is given.
+static int moved_up(int descriptor) {
+  int high = fcntl(descriptor, F_DUPFD_CLOEXEC, 64);
+  close(descriptor);
+  return high;
+}
+
+static bool start(struct daemon *daemon, char **command) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return false;
+  *daemon = (struct daemon){.line = moved_up(ends[0]), .started = now()};
+  int theirs = moved_up(ends[1]);
+  char text[96];
+  snprintf(text, sizeof text, "%d %u %d %d", (int)getpid(), restarts, device >= 0, last_status);
+  setenv(HOLDER_ENVIRONMENT, text, 1);
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawn_file_actions_init(&actions);
+  posix_spawnattr_init(&attributes);
+  // A group of its own: Ctrl-C at a terminal reaches the daemon once, through the holder.
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawn_file_actions_adddup2(&actions, theirs, HOLDER_LINE);
+  posix_spawn_file_actions_adddup2(&actions, record, HOLDER_RECORD);
+  if (device >= 0) posix_spawn_file_actions_adddup2(&actions, device, HOLDER_DEVICE);
+  posix_spawn_file_actions_addclosefrom_np(&actions, HOLDER_DEVICE + (device >= 0 ? 1 : 0));
+  int problem = posix_spawn(&daemon->process, command[0], &actions, &attributes, command + 1, environ);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  close(theirs);
+  if (problem == 0) return true;
+  fprintf(stderr, "promisefs-holder: %s cannot be started: %s\n", command[0], strerror(problem));
+  close(daemon->line);
+  return false;
+}
+
+static void keep(int descriptor) {
+  if (device >= 0) close(device);
+  device = moved_up(descriptor);
+}
+
+// One message of the daemon's; false when the line is broken.
+static bool listen_to(struct daemon *daemon) {
+  uint32_t message = 0;
+  struct iovec part = {.iov_base = &message, .iov_len = sizeof message};
+  union {
+    struct cmsghdr header;
+    char memory[CMSG_SPACE(sizeof(int))];
+  } control = {0};
+  struct msghdr header = {
+      .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+  ssize_t size = recvmsg(daemon->line, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  if (size < 0) return errno == EINTR || errno == EAGAIN;
+  if (size == 0) return false;
+  int descriptor = -1;
+  if (CMSG_FIRSTHDR(&header) && control.header.cmsg_type == SCM_RIGHTS)
+    memcpy(&descriptor, CMSG_DATA(&control.header), sizeof descriptor);
+  switch (message) {
+  case HOLDER_KEEP:
+    if (descriptor >= 0) keep(descriptor);
+    descriptor = -1;
+    break;
+  case HOLDER_SERVING: daemon->is_serving = true; break;
+  case HOLDER_ENDED: daemon->has_ended = true; break;
+  case HOLDER_RESTART: daemon->wants_restart = true; break;
+  default: break;
+  }
+  if (descriptor >= 0) close(descriptor);
+  return true;
+}
+
+// Passes the signals on that mean the end to whoever lives.
+static void take_signals(const struct daemon *daemon) {
+  struct signalfd_siginfo info;
+  while (read(signals, &info, sizeof info) == sizeof info) {
+    if (info.ssi_signo == SIGCHLD) continue;
+    is_ending = true;
+    if (daemon && daemon->process > 0) kill(daemon->process, (int)info.ssi_signo);
+  }
+}
+
+// Until the daemon's line breaks. Returns its wait status; SIGKILL for one that has not gone in time.
+static int serve(struct daemon *daemon) {
+  struct pollfd waits[] = {{.fd = daemon->line, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
+  while (true) {
+    if (poll(waits, 2, -1) < 0 && errno != EINTR) break;
+    if (waits[1].revents) take_signals(daemon);
+    if (waits[0].revents && !listen_to(daemon)) break;
+  }
+  close(daemon->line);
+  int status = 0;
+  // In order: then all of it has come to its end.
+  for (int64_t limit = now() + END_MILLISECONDS; daemon->has_ended || now() < limit;) {
+    pid_t result = waitpid(daemon->process, &status, daemon->has_ended ? 0 : WNOHANG);
+    if (result == daemon->process) return status;
+    if (result < 0 && errno != EINTR) break;
+    if (!daemon->has_ended) poll(NULL, 0, 1);
+  }
+  return SIGKILL;
+}
+
+// A pause that a signal ends; false when it has.
+static bool pause_for(int64_t milliseconds) {
+  struct pollfd wait = {.fd = signals, .events = POLLIN};
+  for (int64_t end = now() + milliseconds, left; !is_ending && (left = end - now()) > 0;) {
+    if (poll(&wait, 1, (int)left) > 0) take_signals(NULL);
+    while (waitpid(-1, NULL, WNOHANG) > 0) {}
+  }
+  return !is_ending;
+}
+
+static void describe(int status, const char *next) {
+  if (WIFSIGNALED(status))
+    fprintf(stderr, "promisefs-holder: the daemon was ended by signal %d; %s\n", WTERMSIG(status), next);
+  else
+    fprintf(stderr, "promisefs-holder: the daemon ended with status %d; %s\n", WEXITSTATUS(status), next);
+}
+
+// The mount goes, and whoever waits on it gets an error.
+static void abandon(void) {
+  if (device < 0) return;
+  if (geteuid() != 0 || umount2(mount_point, MNT_FORCE | MNT_DETACH | UMOUNT_NOFOLLOW) != 0) {
+    char *const arguments[] = {"fusermount3", "-u", "-q", "-z", "--", (char *)mount_point, NULL};
+    pid_t process;
+    if (posix_spawnp(&process, arguments[0], NULL, NULL, arguments, environ) == 0) waitpid(process, NULL, 0);
+  }
+  // The last descriptor of the device: this aborts the connection.
+  close(device);
+}
+
+static int exit_status(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
+
+static int run(char **command) {
+  int64_t pause = 0, without = now();
+  while (true) {
+    struct daemon daemon;
+    bool is_first = restarts == 0, is_started = start(&daemon, command);
+    // What the first one is told to write to is closed for its successors: somebody waits for its end.
+    if (is_first) close(STDERR_FILENO + 1);
+    if (!is_started) return 127;
+    last_status = serve(&daemon);
+    if (daemon.is_serving) without = now();
+    if (daemon.has_ended) return exit_status(last_status);
+    // One that has never served says itself why, to whoever started it.
+    if (is_first && !daemon.is_serving) return exit_status(last_status);
+    if (daemon.wants_restart || (daemon.is_serving && now() - daemon.started >= STEADY_MILLISECONDS)) pause = 0;
+    bool is_over = is_ending || now() - without >= GIVE_UP_MILLISECONDS;
+    if (!daemon.wants_restart) describe(last_status, is_over ? "its mount is given up" : "starting its successor");
+    restarts++;
+    if (is_over || !pause_for(pause)) {
+      abandon();
+      return exit_status(last_status);
+    }
+    pause = pause == 0 ? PAUSE_MIN_MILLISECONDS : pause * 2 < PAUSE_MAX_MILLISECONDS ? pause * 2 : PAUSE_MAX_MILLISECONDS;
+  }
+}
+
+int main(int count, char **arguments) {
+  if (count < 4) {
+    fprintf(stderr, "usage: promisefs-holder MOUNTPOINT EXECUTABLE NAME [ARGUMENT]...\n");
+    return 2;
+  }
+  mount_point = arguments[1];
+  sigset_t taken;
+  sigemptyset(&taken);
+  sigaddset(&taken, SIGCHLD);
+  sigaddset(&taken, SIGTERM);
+  sigaddset(&taken, SIGINT);
+  sigaddset(&taken, SIGHUP);
+  sigprocmask(SIG_BLOCK, &taken, NULL);
+  signals = moved_up(signalfd(-1, &taken, SFD_NONBLOCK));
+  record = moved_up(memfd_create("promisefs-record", 0));
+  if (signals < 0 || record < 0) {
+    fprintf(stderr, "promisefs-holder: no memory for the record: %s\n", strerror(errno));
+    return 1;
+  }
+  // Nothing below it should be kept from being unmounted.
+  if (chdir("/") != 0) return 1;
+  return run(arguments + 2);
+}

@@ -1,0 +1,27 @@
+#include "include/HolderProtocol.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+int cps_holder_tell(int line, enum holder_message message, int descriptor) {
+  uint32_t word = message;
+  struct iovec part = {.iov_base = &word, .iov_len = sizeof word};
+  union {
+    struct cmsghdr header;
+    char memory[CMSG_SPACE(sizeof(int))];
+  } control = {0};
+  struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+  if (descriptor >= 0) {
+    header.msg_control = &control;
+    header.msg_controllen = sizeof control;
+    control.header.cmsg_level = SOL_SOCKET;
+    control.header.cmsg_type = SCM_RIGHTS;
+    control.header.cmsg_len = CMSG_LEN(sizeof descriptor);
+    memcpy(CMSG_DATA(&control.header), &descriptor, sizeof descriptor);
+  }
+  ssize_t size;
+  do size = sendmsg(line, &header, MSG_NOSIGNAL);
+  while (size < 0 && errno == EINTR);
+  return size < 0 ? -1 : 0;
+}

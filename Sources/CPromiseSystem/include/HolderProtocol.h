@@ -1,0 +1,26 @@
+#pragma once
+// What the holder (Mount/Holder) and the daemon it keeps alive say to each other, and how the daemon finds what the holder has
+// for it.
+#include <stdint.h>
+
+// Numbers of the daemon's descriptors when it starts.
+enum {
+  HOLDER_LINE = 10, // a SOCK_SEQPACKET socket to the holder; its break is the daemon's end
+  HOLDER_RECORD = 11, // MountRecord.h, memfd_create(2)
+  HOLDER_DEVICE = 12, // the FUSE device of the mount, for a successor only
+};
+
+// Four numbers with spaces between: the holder's process, how many daemons there were before, whether HOLDER_DEVICE is open,
+// and the wait status of the last one.
+#define HOLDER_ENVIRONMENT "PROMISEFS_HOLDER"
+
+// What the daemon says, each as one message of four bytes.
+enum holder_message {
+  HOLDER_KEEP = 1, // with the FUSE device as SCM_RIGHTS: a successor can go on with the mount
+  HOLDER_SERVING = 2, // requests are being served
+  HOLDER_ENDED = 3, // the mount has ended in order: the holder ends with the daemon's exit status
+  HOLDER_RESTART = 4, // the daemon ends at once and wants a successor, which is no crash
+};
+
+// Says it, with a descriptor unless that is negative. 0 or -1 with errno.
+int cps_holder_tell(int line, enum holder_message message, int descriptor);
