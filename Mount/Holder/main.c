@@ -27,10 +27,14 @@ extern char **environ;
 
 // Programs on the mount wait no longer than this for a daemon.
 #define GIVE_UP_MILLISECONDS 60000
-// A daemon that served for as long had no trouble in starting.
+// One that served for as long has no trouble that comes back at once.
 #define STEADY_MILLISECONDS 10000
-#define PAUSE_MIN_MILLISECONDS 100
-#define PAUSE_MAX_MILLISECONDS 5000
+// Before a successor, after each daemon that did serve, but not for long: programs wait meanwhile.
+#define PAUSE_STEP_MILLISECONDS 10
+#define PAUSE_MAX_MILLISECONDS 200
+// And after one that did not serve at all: twice the pause before.
+#define FAILURE_PAUSE_MIN_MILLISECONDS 100
+#define FAILURE_PAUSE_MAX_MILLISECONDS 5000
 // Between the break of the line and the end of the process. One thread of it may wait in the kernel for what only the
 // successor answers, so it is not waited for without a limit.
 #define END_MILLISECONDS 100
@@ -187,6 +191,15 @@ static void abandon(void) {
   close(device);
 }
 
+static int64_t next_pause(int64_t pause, const struct daemon *daemon) {
+  if (!daemon->is_serving) {
+    if (pause < FAILURE_PAUSE_MIN_MILLISECONDS) return FAILURE_PAUSE_MIN_MILLISECONDS;
+    return pause * 2 < FAILURE_PAUSE_MAX_MILLISECONDS ? pause * 2 : FAILURE_PAUSE_MAX_MILLISECONDS;
+  }
+  if (daemon->wants_restart || now() - daemon->started >= STEADY_MILLISECONDS) return 0;
+  return pause + PAUSE_STEP_MILLISECONDS < PAUSE_MAX_MILLISECONDS ? pause + PAUSE_STEP_MILLISECONDS : PAUSE_MAX_MILLISECONDS;
+}
+
 static int exit_status(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
 
 static int run(char **command) {
@@ -202,7 +215,6 @@ static int run(char **command) {
     if (daemon.has_ended) return exit_status(last_status);
     // One that has never served says itself why, to whoever started it.
     if (is_first && !daemon.is_serving) return exit_status(last_status);
-    if (daemon.wants_restart || (daemon.is_serving && now() - daemon.started >= STEADY_MILLISECONDS)) pause = 0;
     bool is_over = is_ending || now() - without >= GIVE_UP_MILLISECONDS;
     if (!daemon.wants_restart) describe(last_status, is_over ? "its mount is given up" : "starting its successor");
     restarts++;
@@ -210,7 +222,7 @@ static int run(char **command) {
       abandon();
       return exit_status(last_status);
     }
-    pause = pause == 0 ? PAUSE_MIN_MILLISECONDS : pause * 2 < PAUSE_MAX_MILLISECONDS ? pause * 2 : PAUSE_MAX_MILLISECONDS;
+    pause = next_pause(pause, &daemon);
   }
 }
 

@@ -129,6 +129,7 @@ extension Domain {
             bytesFetched: engine.hydrator.bytesFetched,
             bytesUploaded: engine.bytesUploaded, cacheBytes: counts?.localBytes ?? 0, cacheLimit: configuration.cacheLimit,
             quotaTotal: quota?.total, quotaAvailable: quota?.available, openFiles: filesystem.openCount)
+        status.kernelNodes = filesystem.kernelNodeCount
         if let holder {
             status.isSupervised = holder.isAlive
             status.outlivesDaemon = holder.isAlive && session.outlivesDaemon

@@ -70,6 +70,8 @@ package struct DomainStatus: Sendable {
     package var quotaTotal: UInt64?
     package var quotaAvailable: UInt64?
     package var openFiles: Int
+    /// Nodes that the kernel refers to.
+    package var kernelNodes = 0
     /// A holder lives that starts a successor when this daemon ends.
     package var isSupervised = false
     /// With a successor the mount goes on; otherwise it is made anew.

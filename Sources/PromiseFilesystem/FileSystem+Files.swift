@@ -28,8 +28,8 @@ extension FileSystem {
                 if request.clearsSetID, node.mode & 0o6000 != 0 { try clearSetID(of: id) }
             } else if node.content == .whole {
                 engine.neighbours.opened(id, isHere: true)
-                if !request.isWritable, let known = opens.grantRegistered(id, generation: node.generation, request: caller.request)
-                {
+                let isShared = !request.isWritable
+                if isShared, let known = opens.grantRegistered(id, generation: node.generation, request: caller.request) {
                     reply(.success(OpenReply(handle: known.handle, backing: known.backing, keepsCache: true)))
                     return nil
                 }

@@ -87,6 +87,8 @@ package final class FileSystem: FileSystemOperations {
     package func interrupt(_ request: ParkedRequest) { parking.interrupt(request) }
 
     package var openCount: Int { opens.handleCount }
+    /// Nodes that the kernel refers to, as far as this daemon has told it of them.
+    package var kernelNodeCount: Int { references.withLock { $0.lookups.count } }
     package var hasPassthrough: Bool { backings != nil }
     package var passthroughProblem: String? { connection.withLock { $0?.passthroughProblem } }
     package func setQuota(total: UInt64, available: UInt64) { quota.withLock { $0 = (total, available) } }

@@ -42,6 +42,8 @@ public struct StatusDocument: Codable, Sendable, Equatable {
     public var quotaTotal: UInt64?
     public var quotaAvailable: UInt64?
     public var openFiles: Int
+    /// Nodes that the kernel refers to, as far as this daemon has told it of them.
+    public var kernelNodes = 0
     /// A holder lives that starts a successor when the daemon ends.
     public var isSupervised = false
     /// With a successor the mount goes on, and open files with it; otherwise it is made anew.

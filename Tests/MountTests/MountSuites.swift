@@ -13,14 +13,17 @@ enum Machine {
     static let isRoot = geteuid() == 0
     static let canMount = access("/dev/fuse", R_OK | W_OK) == 0
 
-    /// The kernel can hand reads and writes to the content file itself, from 6.9 on.
-    static let hasKernelPassthrough: Bool = {
+    /// The kernel can send again what a dead daemon has received (FUSE_HAS_RESEND), from 6.9 on.
+    static let canOutliveDaemon: Bool = {
         var name = utsname()
         uname(&name)
         let release = withUnsafeBytes(of: &name.release) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
         let numbers = release.split(whereSeparator: { !$0.isNumber }).prefix(2).compactMap { Int($0) }
-        return isRoot && numbers.count == 2 && (numbers[0], numbers[1]) >= (6, 9)
+        return numbers.count == 2 && (numbers[0], numbers[1]) >= (6, 9)
     }()
+
+    /// The kernel can hand reads and writes to the content file itself, from 6.9 on.
+    static let hasKernelPassthrough = isRoot && canOutliveDaemon
 
     private static let environment = ProcessInfo.processInfo.environment
 

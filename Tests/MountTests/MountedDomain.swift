@@ -32,6 +32,10 @@ final class MountedDomain: Sendable {
         let bytesFetched: UInt64
         let bytesUploaded: UInt64
         let cacheBytes: UInt64
+        let isSupervised: Bool
+        let outlivesDaemon: Bool
+        let restarts: Int
+        let lastEnd: String?
     }
 
     let root: String
@@ -148,20 +152,28 @@ final class MountedDomain: Sendable {
         try Data(lines.map { $0 + "\n" }.joined().utf8).write(to: URL(fileURLWithPath: faults), options: .atomic)
     }
 
-    /// Kills the daemon and whatever it started, as a crash would.
+    /// Kills the daemon and its holder: nobody starts another daemon.
     func kill9() async throws {
-        let processes = daemonProcesses()
-        guard !processes.isEmpty else { throw HarnessError("there is no daemon to kill") }
-        for process in processes { kill(process, SIGKILL) }
+        let daemons = daemonProcesses()
+        guard !daemons.isEmpty else { throw HarnessError("there is no daemon to kill") }
+        // The holder first, or it would start a successor.
+        for process in daemonProcesses(of: "promisefs-holder") + daemons { kill(process, SIGKILL) }
         try await waitUntilGone()
     }
 
-    /// Processes of our executable that name our state folder. Only those are ever killed.
-    func daemonProcesses() -> [pid_t] {
+    /// Kills the daemon alone, as a crash would: its holder starts another one.
+    func killDaemon() throws {
+        let daemons = daemonProcesses()
+        guard !daemons.isEmpty else { throw HarnessError("there is no daemon to kill") }
+        for process in daemons { kill(process, SIGKILL) }
+    }
+
+    /// Processes of our executables that name our state folder. Only those are ever killed.
+    func daemonProcesses(of executable: String = "promisefs") -> [pid_t] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
         return names.compactMap(pid_t.init).filter { process in
             let program = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(process)/exe")
-            guard let program, URL(fileURLWithPath: program).lastPathComponent == "promisefs" else { return false }
+            guard let program, URL(fileURLWithPath: program).lastPathComponent == executable else { return false }
             let words = FileManager.default.contents(atPath: "/proc/\(process)/cmdline") ?? Data()
             return String(decoding: words, as: UTF8.self).contains(root + "/")
         }
@@ -192,7 +204,7 @@ final class MountedDomain: Sendable {
     }
 
     private func cleanUp() async {
-        for process in daemonProcesses() { kill(process, SIGKILL) }
+        for process in daemonProcesses(of: "promisefs-holder") + daemonProcesses() { kill(process, SIGKILL) }
         // Whatever is still mounted below: lazily, so that a hanging one does not stop us either.
         let script = """
             grep -o ' \(root)/[^ ]*' /proc/self/mountinfo | sort -r | while read -r place; do

@@ -1,0 +1,137 @@
+import Foundation
+import Testing
+
+extension MountSuites {
+    /// A provider that never answers holds up nobody for longer than the deadline, and nothing for good.
+    @Suite struct HangTests {
+        private var options: MountedDomain.Options {
+            var options = MountedDomain.Options()
+            options.arguments = ["--request-deadline", "1s"]
+            options.prepare = """
+                mkdir "$C/small" "$C/unlisted"; head -c 9000000 /dev/urandom > "$C/large"
+                for n in 0 1 2 3 4 5 6 7 8 9; do
+                    head -c 1000 /dev/urandom > "$C/small/$n"; mkdir "$C/unlisted/$n"; echo x > "$C/unlisted/$n/file"
+                done
+                """
+            return options
+        }
+
+        private func listed(_ body: (MountedDomain) async throws -> Void) async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell("ls -l \"$M\" \"$M/small\" \"$M/unlisted\" > /dev/null")
+                try await body(domain)
+            }
+        }
+
+        /// A few calls wait twice, for two folders or for the content of two places: each of these has its own deadline.
+        @Test(.timeLimit(.minutes(5)), arguments: Machine.isFullScale ? ["hang=true", "bandwidth=1"] : ["hang=true"])
+        func noCallOutlastsItsDeadline(fault: String) async throws {
+            try await listed { domain in
+                try domain.setFaults([fault])
+                let calls = try await domain.shell("python3 \"$W/waiting-calls.py\" \"$M\" --limit 8", seconds: 200)
+                print(calls.output)
+                try domain.setFaults([])
+                try await domain.shell(
+                    "within 60 'cmp -s \"$M/small/7\" \"$C/small/7\"'; cat \"$M/unlisted/8/file\"", seconds: 90)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3))) func aReaderThatWaitsCanBeKilledAtOnce() async throws {
+            try await listed { domain in
+                try domain.setFaults(["hang=true"])
+                for command in ["cat \"$M/small/1\"", "tail -c 1000 \"$M/large\"", "ls \"$M/unlisted/1\""] {
+                    let killed = try await domain.shell("timeout -s KILL 0.3 \(command)", status: 137)
+                    #expect(killed.elapsed < .seconds(3), "\(command)")
+                }
+            }
+        }
+
+        /// What suspend does to all processes (cgroups(7), the freezer).
+        @Test(.enabled(if: Freezer.isThere, "no freezer that this user may use"), .timeLimit(.minutes(3)))
+        func aReaderThatWaitsCanBeFrozen() async throws {
+            try await listed { domain in
+                try domain.setFaults(["hang=true"])
+                try await domain.shell(
+                    """
+                    group=\(Freezer.folder)/promisefs-test-$$; mkdir "$group"
+                    trap 'echo THAWED > "$group/freezer.state"; sleep 0.2; rmdir "$group"' EXIT
+                    cat "$M/small/1" > /dev/null 2>&1 & reader=$!
+                    echo $reader > "$group/tasks"; sleep 0.3
+                    echo FROZEN > "$group/freezer.state"
+                    within 5 '[ "$(cat '"$group"'/freezer.state)" = FROZEN ]'
+                    echo THAWED > "$group/freezer.state"; not wait $reader
+                    """, seconds: 30)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3))) func aMountWithWaitersIsDetached() async throws {
+            try await listed { domain in
+                try domain.setFaults(["hang=true"])
+                let detached = try await domain.shell(
+                    """
+                    cat "$M/small/1" > /dev/null 2>&1 & reader=$!
+                    sleep 0.2; "$P" unmount --lazy "$M" || [ $? = 7 ]
+                    not mountpoint -q "$M"; not wait $reader
+                    """, seconds: 30)
+                #expect(detached.elapsed < .seconds(10))
+                // Its daemon ends with the last program that had something open.
+                try await domain.shell("within 20 'not pgrep --full \"$S\"'", seconds: 30)
+            }
+        }
+    }
+
+    /// Many files and many contenders use up nothing and block nobody.
+    @Suite struct EnduranceTests {
+        @Test(.timeLimit(.minutes(5))) func knownFilesTakeNoDescriptors() async throws {
+            let count = Machine.isFullScale ? 30_000 : 3_000
+            var options = MountedDomain.Options()
+            options.prepare =
+                "mkdir \"$C/many\"; cd \"$C/many\"; for n in $(seq \(count)); do printf x > $n; done"
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    "cd \"$M/many\"; seq \(count) | xargs cat | wc -c | grep -qx \(count); ls -l > /dev/null", seconds: 200)
+                let daemon = try #require(domain.daemonProcesses().first)
+                let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(daemon)/fd").count
+                #expect(descriptors < 200)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3))) func contendersForOneLockAllGetIt() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    echo 0 > "$M/count"; : > "$M/lock"
+                    for process in 1 2 3 4; do
+                        (for turn in $(seq 50); do
+                            (flock 9; n=$(cat "$M/count"); echo $((n + 1)) > "$M/count") 9<> "$M/lock"
+                        done) & pids="${pids:-} $!"
+                    done
+                    flock "$M/lock" sleep 1000 & holder=$!
+                    sleep 0.3; pkill -KILL -P $holder 2>/dev/null || true; kill -KILL $holder 2>/dev/null || true
+                    for pid in $pids; do wait $pid; done
+                    [ "$(cat "$M/count")" = 200 ]
+                    """, seconds: 60)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(60))) func manyProgramsDoEverythingAtOnce() async throws {
+            let seconds = Machine.isFullScale ? 1_800 : 8
+            try await MountedDomain.with { domain in
+                let seed = Machine.seed ?? Int.random(in: 0..<1_000_000_000)
+                let result = try await domain.shell(
+                    """
+                    python3 "$W/mixed-workload.py" "$M" "$C" --executable "$P" --seconds \(seconds) --seed \(seed) \
+                        --processes \(Machine.isFullScale ? 16 : 6)
+                    """, seconds: seconds + 400)
+                print(result.output)
+                try await domain.shell("\"$P\" verify \"$M\"", seconds: 60)
+            }
+        }
+    }
+}
+
+/// The freezer of cgroups, version 1.
+private enum Freezer {
+    static let folder = "/sys/fs/cgroup/freezer"
+    static let isThere = geteuid() == 0 && access(folder + "/tasks", W_OK) == 0
+}

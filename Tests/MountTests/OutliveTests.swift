@@ -1,0 +1,134 @@
+import Foundation
+import Testing
+
+extension MountSuites {
+    /// Programs on a mount notice nothing but a pause when its daemon dies or is replaced.
+    @Suite(.enabled(if: Machine.canOutliveDaemon, "before Linux 6.9 the kernel sends no request again"))
+    struct OutliveTests {
+        private var options: MountedDomain.Options {
+            var options = MountedDomain.Options()
+            options.arguments = ["--no-io-uring"]
+            return options
+        }
+
+        @Test(.timeLimit(.minutes(30))) func programsWorkOnWhileTheirDaemonIsKilledAgainAndAgain() async throws {
+            let seed = Machine.seed ?? Int.random(in: 0..<1_000_000_000)
+            // How long a call may take is measured by hand, on a quiet machine: here nothing may fail.
+            let result = try await runShell(
+                """
+                python3 '\(Machine.workloads)/outlive-workload.py' --executable '\(Machine.executable)' \
+                    --kills \(Machine.isFullScale ? 300 : 12) --patience 60 --seed \(seed) --folder '\(Machine.folder)'
+                """, seconds: 1700)
+            print(result.output)
+            if result.status != 0 {
+                Issue.record("seed \(seed), exit \(result.status):\n\(result.output.suffix(6000))\n\(result.error.suffix(2000))")
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3))) func openFilesGoOnWithTheNextDaemon() async throws {
+            var options = options
+            options.prepare = "seq 1 1000 > \"$C/read\"; seq 1 1000 > \"$C/written\"; seq 1 1000 > \"$C/gone\""
+            try await MountedDomain.with(options) { domain in
+                #expect(try await domain.status().outlivesDaemon)
+                try await domain.shell(
+                    """
+                    (exec 3<"$M/read" 4<>"$M/written" 5<"$M/gone"; rm "$M/gone"
+                     touch "$T/ready"; within 60 '[ -e "$T/killed" ]'
+                     cat <&3 | cmp - "$C/read"; echo new >&4; seq 1 1000 | cmp - /dev/fd/5; mkdir "$M/folder"; touch "$T/good"
+                    ) > "$T/log" 2>&1 & disown; within 20 '[ -e "$T/ready" ]'
+                    """)
+                try domain.killDaemon()
+                try await domain.shell(
+                    "touch \"$T/killed\"; within 60 '[ -e \"$T/good\" ]' || { cat \"$T/log\"; false; }", seconds: 90)
+                let status = try await domain.status()
+                #expect(status.restarts == 1)
+                #expect(status.lastEnd == "signal 9")
+                try await domain.synchronize()
+                try await domain.expectProviderEqualsMount()
+                try await domain.shell("[ \"$(head -1 \"$C/written\")\" = new ]; [ ! -e \"$C/gone\" ]; \"$P\" verify \"$M\"")
+            }
+        }
+
+        /// A file whose bytes are on their way is read through the daemon, which the next one has to know.
+        @Test(.timeLimit(.minutes(3))) func aReaderOfAPlaceholderGetsItsBytesFromTheNextDaemon() async throws {
+            var options = options
+            options.prepare = "head -c 8000000 /dev/urandom > \"$C/large\""
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell("ls \"$M\"")
+                try domain.setFaults(["delay=300ms"])
+                try await domain.shell(
+                    "(cmp \"$M/large\" \"$C/large\" && touch \"$T/equal\") > \"$T/log\" 2>&1 & disown; sleep 0.5")
+                try domain.killDaemon()
+                try domain.setFaults([])
+                try await domain.shell("within 60 '[ -e \"$T/equal\" ]' || { cat \"$T/log\"; false; }", seconds: 90)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3))) func anUpgradeReplacesTheDaemonUnderOpenFiles() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    exec 3>"$M/file"; echo before >&3
+                    "$P" restart "$M" --json | grep -q '"restarts":1'
+                    echo after >&3; exec 3>&-
+                    [ "$(cat "$M/file" | tr '\\n' ' ')" = "before after " ]
+                    """)
+                #expect(try await domain.status().lastEnd == "status 0")
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func anUnmountEndsDaemonAndHolder() async throws {
+            try await MountedDomain.with(options) { domain in
+                #expect(domain.daemonProcesses(of: "promisefs-holder").count == 1)
+                try await domain.shell("\"$P\" unmount \"$M\"; not mountpoint -q \"$M\"")
+                #expect(domain.daemonProcesses().isEmpty)
+                #expect(domain.daemonProcesses(of: "promisefs-holder").isEmpty)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func withoutSupervisionTheMountEndsWithItsDaemonAndSaysSo() async throws {
+            var options = options
+            options.arguments.append("--no-supervision")
+            try await MountedDomain.with(options) { domain in
+                #expect(try await domain.status().isSupervised == false)
+                let refused = try await domain.shell("\"$P\" restart \"$M\"", status: 1)
+                #expect(refused.error.contains("unmount it and mount it again"))
+                try await domain.kill9()
+                try await domain.shell("not ls \"$M\"")
+                try await domain.remount()
+            }
+        }
+
+        /// The kernel loses what a dying process has in its rings, so the mount itself cannot be kept.
+        @Test(.enabled(if: Machine.canUseRings), .timeLimit(.minutes(2)))
+        func byRingsTheMountIsMadeAnewWhenItsDaemonDies() async throws {
+            var options = options
+            options.arguments = []
+            try await MountedDomain.with(options) { domain in
+                let status = try await domain.status()
+                guard status.transport == "io_uring" else { return }
+                #expect(status.isSupervised && !status.outlivesDaemon)
+                try await domain.shell("echo kept > \"$M/file\"")
+                try domain.killDaemon()
+                try await domain.shell("within 60 '[ \"$(cat \"$M/file\" 2>/dev/null)\" = kept ]'", seconds: 90)
+                #expect(try await domain.status().restarts == 1)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func aForegroundMountIsHeldAndEndsOnASignalWithItsStatus() async throws {
+            try await MountedDomain.with(options, mounts: false) { domain in
+                let command = domain.mountCommand.replacingOccurrences(of: "\"$P\" 'mount'", with: "\"$P\" mount --foreground")
+                try await domain.shell(
+                    """
+                    \(command) > "$T/log" 2>&1 & daemon=$!
+                    within 30 'mountpoint -q "$M"'; echo kept > "$M/file"
+                    [ "$(cat /proc/$daemon/comm)" = promisefs-holde ]
+                    kill -TERM $daemon; status=0; wait $daemon || status=$?; [ $status = 0 ] || { cat "$T/log"; false; }
+                    not mountpoint -q "$M"
+                    """)
+                try await domain.remount()
+                try await domain.shell("[ \"$(cat \"$M/file\")\" = kept ]")
+            }
+        }
+    }
+}

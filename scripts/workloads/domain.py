@@ -1,0 +1,133 @@
+"""A domain for the workloads: mounted by daemons of its own, everything below one temporary folder."""
+import argparse, fcntl, os, random, shutil, signal, subprocess, sys, tempfile, time
+
+from kill_model import Failed
+
+
+class Mount:
+    """One domain on a folder below `folder`, mounted with `arguments`, and what a test does to its processes."""
+
+    def __init__(self, executable, folder, arguments=()):
+        self.executable, self.arguments = executable, list(arguments)
+        self.cloud, self.state, self.top = (os.path.join(folder, name) for name in ("cloud", "state", "mnt"))
+        for path in (self.cloud, self.state, self.top):
+            os.mkdir(path)
+        self.environment = dict(os.environ)
+        for name in ("RUNTIME_DIR", "STATE_HOME", "DATA_HOME", "CONFIG_HOME"):
+            path = os.path.join(folder, name.lower())
+            os.mkdir(path, 0o700)
+            self.environment["XDG_" + name] = path
+        self.log = open(os.path.join(folder, "mount.log"), "ab")
+
+    def command(self):
+        return [self.executable, "mount", "--state-dir", self.state, "--domain", "kill", "--upload-delay", "200ms",
+                *self.arguments, "folder:" + self.cloud, self.top]
+
+    def mount(self):
+        done = subprocess.run(self.command(), env=self.environment, stdin=subprocess.DEVNULL, stdout=self.log,
+                              stderr=subprocess.PIPE, timeout=60)
+        if done.returncode != 0:
+            raise Failed(f"mount exits {done.returncode}: {done.stderr.decode(errors='replace').strip()}")
+
+    def mount_and_kill(self, after):
+        """Kills in the middle of recovery."""
+        starting = subprocess.Popen(self.command(), env=self.environment, stdin=subprocess.DEVNULL, stdout=self.log,
+                                    stderr=self.log, start_new_session=True)
+        time.sleep(after)
+        self.kill()
+        starting.kill()
+        starting.wait()
+        self.kill()
+
+    def processes(self, program="promisefs"):
+        found = []
+        wanted = os.path.join(os.path.dirname(os.path.realpath(self.executable)), program)
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{name}/cmdline", "rb") as file:
+                    words = file.read().split(b"\0")
+                is_ours = os.path.realpath(f"/proc/{name}/exe").removesuffix(" (deleted)") == wanted
+            except OSError:
+                continue
+            if is_ours and any(os.fsencode(self.state) in word for word in words):
+                found.append(int(name))
+        return found
+
+    def send(self, number, processes):
+        for process in processes:
+            try:
+                os.kill(process, number)
+            except ProcessLookupError:
+                pass
+
+    def kill(self):
+        """All of it: the holder first, or it would start another daemon."""
+        self.send(signal.SIGKILL, self.processes("promisefs-holder"))
+        self.send(signal.SIGKILL, self.processes())
+        deadline = time.monotonic() + 10
+        while self.processes():
+            if time.monotonic() > deadline:
+                raise Failed("a killed daemon is still there")
+            time.sleep(0.005)
+        # A thread that is inside a call of the disk keeps the files open for longer than the process can be seen.
+        lock = os.path.join(self.state, "lock")
+        if not os.path.exists(lock):
+            return
+        with open(lock, "rb") as file:
+            while True:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    return
+                except BlockingIOError:
+                    if time.monotonic() > deadline:
+                        raise Failed("a killed daemon still holds its lock")
+                    time.sleep(0.005)
+
+    def command_line(self, *words, timeout=180):
+        return subprocess.run([self.executable, *words], env=self.environment, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout)
+
+    def clean_up(self):
+        self.kill()
+        subprocess.run(["umount", "-l", self.top], stderr=subprocess.DEVNULL)
+        if os.path.ismount(self.top):
+            subprocess.run(["fusermount3", "-uz", self.top], stderr=subprocess.DEVNULL)
+        self.log.close()
+
+    def last_words(self):
+        try:
+            with open(os.path.join(self.state, "log", "daemon.log"), "rb") as log:
+                return log.read()[-4000:].decode(errors="replace")
+        except OSError:
+            return "none"
+
+
+def run(description, prefix, add_arguments, body):
+    """The frame of a workload's command line: reads options, prints the seed, calls `body(mount, arguments, generator)`, which
+    returns the last line to print, cleans up, and exits."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--executable", required=True)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--folder", default=None, help="where the temporary folders are made")
+    parser.add_argument("--keep", action="store_true", help="keep the folders when something failed")
+    add_arguments(parser)
+    arguments = parser.parse_args()
+    seed = arguments.seed if arguments.seed is not None else random.SystemRandom().randrange(10**9)
+    print(f"seed {seed}, {arguments.kills} kills", flush=True)
+    folder = tempfile.mkdtemp(prefix=prefix, dir=arguments.folder)
+    mount = Mount(os.path.abspath(arguments.executable), folder, getattr(arguments, "mount", []))
+    failed = False
+    try:
+        print(body(mount, arguments, random.Random(seed)), flush=True)
+    except (Failed, subprocess.TimeoutExpired, OSError) as problem:
+        failed = True
+        print(f"FAILED (seed {seed}): {problem}", flush=True)
+    finally:
+        mount.clean_up()
+        if failed:
+            print("the daemon's last words:\n" + mount.last_words(), flush=True)
+        if failed and arguments.keep:
+            print(f"kept: {folder}", flush=True)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+    sys.exit(1 if failed else 0)
