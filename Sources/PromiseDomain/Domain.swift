@@ -61,7 +61,11 @@ package final class Domain: Sendable {
     /// Throws a sentence and leaves nothing half-mounted.
     package static func start(_ configuration: DomainConfiguration, logger: Logger) async throws(StartFailure) -> Domain {
         let state = try StateFolder(configuration.stateFolder)
-        let provider = try makeProvider(configuration.provider, logger: logger)
+        let provider = try ProviderChoice(
+            name: configuration.provider, domain: configuration.name, login: configuration.login,
+            credentialsFile: configuration.credentialsFile, stateFolder: configuration.stateFolder,
+            mayProbe: !configuration.isReadOnly, logger: logger
+        ).make()
         let index: Index
         let content: ContentStore
         do throws(Failure) {

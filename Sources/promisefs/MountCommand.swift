@@ -16,6 +16,7 @@ struct MountCommand: AsyncParsableCommand {
             Example:
               promisefs mount folder:/srv/documents /mnt
               promisefs mount --foreground --cache-limit 10G folder:/srv/documents /mnt
+              promisefs mount webdav+https://ann@dav.example.com/files /mnt
             """)
 
     @Argument(help: ArgumentHelp("PROVIDER, which may be left out, and MOUNTPOINT.", valueName: "provider-mountpoint"))
@@ -51,6 +52,7 @@ struct MountCommand: AsyncParsableCommand {
         if foreground || isStartedByMount {
             var configuration = plan.configuration
             options.apply(to: &configuration)
+            configuration.login = LoginVariables.take()
             let ready = readyDescriptor.map { ReadyChannel(descriptor: $0) }
             return try await Daemon.run(configuration, plan: plan, level: level, ready: ready)
         }

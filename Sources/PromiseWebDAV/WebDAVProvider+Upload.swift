@@ -1,0 +1,157 @@
+import Glibc
+import NIOCore
+import NIOHTTP1
+import PromiseCore
+import PromiseProvider
+import PromiseSystem
+import Synchronization
+
+// Content on its way up: straight to its name where a broken PUT leaves the old content, else aside and moved over.
+
+extension WebDAVProvider {
+    /// Two states of one size within one tick of the server's clock have one tag; then the content is sent again.
+    private static let sameTagAttempts = 5
+    private static let tick = Duration.milliseconds(20)
+
+    /// Returns the item as it is on the server now.
+    func write(
+        _ payload: Payload, at path: [FileName], _ expectation: Expectation, _ metadata: Metadata?, target: [UInt8]?,
+        parent: ItemIdentifier?
+    ) async throws(ProviderError) -> Item {
+        let written =
+            traits.putIsWhole
+            ? try await writeStraight(payload, at: path, expectation, metadata, target: target)
+            : try await writeAside(payload, at: path, expectation, metadata, target: target)
+        return item(written, path: path, parent: parent)
+    }
+
+    private func writeStraight(
+        _ payload: Payload, at path: [FileName], _ expectation: Expectation, _ metadata: Metadata?, target: [UInt8]?
+    ) async throws(ProviderError) -> ResourceStatus {
+        try await withTurn(at: path, expectation, byteCount: payload.size) { (turn) async throws(ProviderError) in
+            for attempt in 0... {
+                let conditions = attempt == 0 ? turn.headers : WriteTurn(token: turn.token).headers
+                let written = try await send(payload, to: path, conditions)
+                let version = WebDAVProvider.version(of: written)
+                if expectation == .version(version), attempt < WebDAVProvider.sameTagAttempts {
+                    try? await Task.sleep(for: WebDAVProvider.tick)
+                    continue
+                }
+                return try await keep(metadata, target, with: written, at: path, token: turn.token)
+            }
+            preconditionFailure("an upload is not repeated for ever")
+        }
+    }
+
+    private func writeAside(
+        _ payload: Payload, at path: [FileName], _ expectation: Expectation, _ metadata: Metadata?, target: [UInt8]?
+    ) async throws(ProviderError) -> ResourceStatus {
+        let aside = try await uploadPlace()
+        do throws(ProviderError) {
+            var written = try await send(payload, to: aside, [:])
+            for _ in 0..<WebDAVProvider.sameTagAttempts where expectation == .version(WebDAVProvider.version(of: written)) {
+                try? await Task.sleep(for: WebDAVProvider.tick)
+                written = try await send(payload, to: aside, [:])
+            }
+            if traits.moveKeepsTag { written = try await keep(metadata, target, with: written, at: aside, token: nil) }
+            let kept = written
+            return try await withTurn(at: path, expectation) { (turn) async throws(ProviderError) in
+                try await moveOver(aside, to: path, turn)
+                if traits.moveKeepsTag { return kept }
+                let moved = try await resource(at: path)
+                guard moved.contentLength == kept.contentLength else {
+                    throw ProviderError(.conflict, "\(shown(path)) was changed on the server at the same moment")
+                }
+                return try await keep(metadata, target, with: moved, at: path, token: turn.token)
+            }
+        } catch {
+            let request = Task { [client, location] in _ = try? await client.exchange(.DELETE, location.url(aside)) }
+            await request.value
+            throw error
+        }
+    }
+
+    private func moveOver(_ aside: [FileName], to path: [FileName], _ turn: WriteTurn) async throws(ProviderError) {
+        let url = location.url(path)
+        var headers: HTTPHeaders = ["Destination": url, "Overwrite": "T"]
+        var asideToken: String?
+        if let token = turn.token {
+            if traits.moveNeedsSourceLock {
+                let own = try await lock(aside, seconds: 60).token
+                asideToken = own
+                headers.add(name: "If", value: "(<\(own)> <\(token)>)")
+            } else {
+                headers.add(name: "If", value: "<\(url)> (<\(token)>)")
+            }
+        }
+        let reply = try await client.exchange(.MOVE, location.url(aside), headers)
+        if let asideToken { await unlock(aside, asideToken) }
+        guard reply.isSuccess, reply.status != 207 else { throw ProviderError(reply, "\(shown(path)) cannot be replaced") }
+    }
+
+    /// One PUT, and what the server has then. Throws unless that has the size that was sent.
+    private func send(
+        _ payload: Payload, to path: [FileName], _ conditions: HTTPHeaders
+    ) async throws(ProviderError) -> ResourceStatus {
+        let what = "\(shown(path)) cannot be uploaded"
+        var headers = conditions
+        headers.add(name: "Content-Type", value: "application/octet-stream")
+        let reply = try await client.exchange(
+            .PUT, location.url(path), headers, body: try await body(of: payload), timeout: .seconds(24 * 3600))
+        // A multi-status here tells of a locked folder (RFC 4918, section 9.10.6).
+        guard reply.isSuccess, reply.status != 207 else {
+            throw ProviderError(status: reply.status == 207 ? 423 : reply.status, retryAfter: reply.header("Retry-After"), what)
+        }
+        let written = try await resource(at: path)
+        guard written.contentLength == nil || written.contentLength == payload.size else {
+            throw ProviderError(.retry, "\(what): the server has \(written.contentLength ?? 0) bytes of \(payload.size)")
+        }
+        return written
+    }
+
+    private func body(of payload: Payload) async throws(ProviderError) -> RequestBody {
+        switch payload {
+        case .bytes(let bytes): return .bytes(ByteBuffer(bytes: bytes))
+        case .source(let source):
+            let file = FileBody(source: source, pool: pool)
+            guard source.size <= FileBody.pieceByteCount else { return .file(file) }
+            if source.size == 0 {
+                try source.validate()
+                return .bytes(ByteBuffer())
+            }
+            return .bytes(try await pool.run { () throws(ProviderError) in try file.read(at: 0, source.size) })
+        }
+    }
+
+    private func keep(
+        _ metadata: Metadata?, _ target: [UInt8]?, with written: ResourceStatus, at path: [FileName], token: String?
+    ) async throws(ProviderError) -> ResourceStatus {
+        guard traits.keepsProperties else { return written }
+        var written = written
+        let now = item(written, path: path, parent: nil)
+        let state = KeptState(metadata: metadata ?? now.metadata, target: target, version: now.version.rawValue)
+        try await store(state, at: path, token: token)
+        written.keptState = state.text
+        return written
+    }
+
+    /// A name in the hidden folder that nobody else uses.
+    func uploadPlace() async throws(ProviderError) -> [FileName] {
+        let folder = [ReservedName.folder, ReservedName.uploads]
+        if !shared.withLock({ $0.hasUploads }) {
+            for path in [[ReservedName.folder], folder] {
+                let reply = try await client.exchange(.MKCOL, location.url(path, isFolder: true))
+                guard reply.isSuccess || reply.status == 405 else {
+                    throw ProviderError(reply, "the folder \(shown(path)) for uploads cannot be made")
+                }
+            }
+            shared.withLock { $0.hasUploads = true }
+        }
+        let number = shared.withLock { shared in
+            shared.uploadCount += 1
+            return shared.uploadCount
+        }
+        let time = String(clock.now().rawValue, radix: 36)
+        return folder + [FileName(trusted: Array("\(owner)-\(time)-\(getpid())-\(number)".utf8))]
+    }
+}

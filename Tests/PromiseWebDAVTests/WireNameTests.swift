@@ -1,0 +1,4 @@
+import PromiseCore
+import PromiseProvider
+import PromiseWebDAV
+import Testing
