@@ -74,7 +74,7 @@ struct ServerProbe: Sendable {
     private func tryLocks(_ file: [FileName], _ traits: inout ServerTraits) async throws(ProviderError) {
         guard let lock = try? await provider.lock(file, seconds: 60) else { return }
         let isGuarded = try await put("two", file).status == 423
-        let opens = try await put("one", file, ["If": "(<\(lock.token)>)"]).isSuccess
+        let opens = try await put("one", file, ["If": WriteTurn.condition(location.url(file), lock.token)]).isSuccess
         traits.locks = isGuarded && opens
         await provider.unlock(file, lock.token)
         guard traits.locks else { return }
@@ -86,7 +86,7 @@ struct ServerProbe: Sendable {
         }
         traits.lockMakesFile = (try? await provider.resource(at: other)) != nil
         let headers: HTTPHeaders = [
-            "Destination": location.url(other), "Overwrite": "T", "If": "<\(location.url(other))> (<\(free.token)>)",
+            "Destination": location.url(other), "Overwrite": "T", "If": WriteTurn.condition(location.url(other), free.token),
         ]
         let source = try await provider.uploadPlace()
         _ = try await put("one", source)

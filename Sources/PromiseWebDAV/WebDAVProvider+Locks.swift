@@ -15,6 +15,8 @@ enum Expectation: Equatable, Sendable {
 
 /// The right to write to a place, while a body runs.
 struct WriteTurn: Sendable {
+    /// Of the place.
+    var url: String
     var token: String?
     /// For a server without locks.
     var conditions: HTTPHeaders = [:]
@@ -24,9 +26,12 @@ struct WriteTurn: Sendable {
     /// For a request to the place itself.
     var headers: HTTPHeaders {
         var headers = conditions
-        if let token { headers.add(name: "If", value: "(<\(token)>)") }
+        if let token { headers.add(name: "If", value: WriteTurn.condition(url, token)) }
         return headers
     }
+
+    /// Tagged with the place that is locked: untagged it would have to hold for the folder, too.
+    static func condition(_ url: String, _ token: String) -> String { "<\(url)> (<\(token)>)" }
 }
 
 extension WebDAVProvider {
@@ -39,27 +44,48 @@ extension WebDAVProvider {
         at path: [FileName], _ expectation: Expectation, byteCount: UInt64 = 0,
         _ body: (WriteTurn) async throws(ProviderError) -> Value
     ) async throws(ProviderError) -> Value {
-        try await turns.take(location.urlPath(path)) { () async throws(ProviderError) in
+        let url = location.url(path)
+        return try await turns.take(location.urlPath(path)) { () async throws(ProviderError) in
             guard traits.locks else {
                 try await check(expectation, at: path)
-                return try await body(WriteTurn(conditions: conditions(expectation)))
+                return try await body(WriteTurn(url: url, conditions: conditions(expectation)))
             }
-            let (token, hasMadeFile) = try await lock(path, seconds: WebDAVProvider.lockSeconds(byteCount))
-            let turn = WriteTurn(token: token, hasMadeFile: hasMadeFile)
-            do throws(ProviderError) {
-                if hasMadeFile {
-                    if case .version = expectation { throw ProviderError(.notFound, "\(shown(path)) is not on the server") }
-                } else {
-                    try await check(expectation, at: path)
+            for _ in 0..<WebDAVProvider.lostLockAttempts {
+                do throws(ProviderError) {
+                    return try await withLock(path, expectation, byteCount, body)
+                } catch {
+                    guard error.code == .conflict, error.message != WebDAVProvider.changed(shown(path)) else { throw error }
                 }
-                let value = try await body(turn)
-                await unlock(path, token)
-                return value
-            } catch {
-                if hasMadeFile { _ = try? await client.exchange(.DELETE, location.url(path), turn.headers) }
-                await unlock(path, token)
-                throw error
             }
+            return try await withLock(path, expectation, byteCount, body)
+        }
+    }
+
+    /// Apache loses a lock of a free name now and then, when others are made in the same folder at that moment, and then
+    /// refuses the write. Nothing has happened; a lock and a look tell how things really are.
+    private static let lostLockAttempts = 5
+
+    private static func changed(_ shown: String) -> String { "\(shown) was changed or made on the server meanwhile" }
+
+    private func withLock<Value: Sendable>(
+        _ path: [FileName], _ expectation: Expectation, _ byteCount: UInt64,
+        _ body: (WriteTurn) async throws(ProviderError) -> Value
+    ) async throws(ProviderError) -> Value {
+        let (token, hasMadeFile) = try await lock(path, seconds: WebDAVProvider.lockSeconds(byteCount))
+        let turn = WriteTurn(url: location.url(path), token: token, hasMadeFile: hasMadeFile)
+        do throws(ProviderError) {
+            if hasMadeFile {
+                if case .version = expectation { throw ProviderError(.notFound, "\(shown(path)) is not on the server") }
+            } else {
+                try await check(expectation, at: path)
+            }
+            let value = try await body(turn)
+            await unlock(path, token)
+            return value
+        } catch {
+            if hasMadeFile { _ = try? await client.exchange(.DELETE, location.url(path), turn.headers) }
+            await unlock(path, token)
+            throw error
         }
     }
 
@@ -72,7 +98,7 @@ extension WebDAVProvider {
         }
     }
 
-    private func check(_ expectation: Expectation, at path: [FileName]) async throws(ProviderError) {
+    func check(_ expectation: Expectation, at path: [FileName]) async throws(ProviderError) {
         if expectation == .anything { return }
         let now: ResourceStatus?
         do throws(ProviderError) {
@@ -83,11 +109,11 @@ extension WebDAVProvider {
         }
         switch (expectation, now) {
         case (.nothing, nil), (.anything, _): return
-        case (.nothing, .some): throw ProviderError(.conflict, "\(shown(path)) is taken on the server")
+        case (.nothing, .some): throw ProviderError(.conflict, WebDAVProvider.changed(shown(path)))
         case (.version, nil): throw ProviderError(.notFound, "\(shown(path)) is not on the server")
         case (.version(let version), .some(let now)):
             guard WebDAVProvider.version(of: now) == version else {
-                throw ProviderError(.conflict, "\(shown(path)) was changed on the server")
+                throw ProviderError(.conflict, WebDAVProvider.changed(shown(path)))
             }
         }
     }

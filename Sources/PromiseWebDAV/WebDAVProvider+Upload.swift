@@ -30,7 +30,7 @@ extension WebDAVProvider {
     ) async throws(ProviderError) -> ResourceStatus {
         try await withTurn(at: path, expectation, byteCount: payload.size) { (turn) async throws(ProviderError) in
             for attempt in 0... {
-                let conditions = attempt == 0 ? turn.headers : WriteTurn(token: turn.token).headers
+                let conditions = attempt == 0 ? turn.headers : WriteTurn(url: turn.url, token: turn.token).headers
                 let written = try await send(payload, to: path, conditions)
                 let version = WebDAVProvider.version(of: written)
                 if expectation == .version(version), attempt < WebDAVProvider.sameTagAttempts {
@@ -81,7 +81,7 @@ extension WebDAVProvider {
                 asideToken = own
                 headers.add(name: "If", value: "(<\(own)> <\(token)>)")
             } else {
-                headers.add(name: "If", value: "<\(url)> (<\(token)>)")
+                headers.add(name: "If", value: WriteTurn.condition(url, token))
             }
         }
         let reply = try await client.exchange(.MOVE, location.url(aside), headers)

@@ -79,6 +79,8 @@ extension WebDAVProvider {
     ) async throws(ProviderError) -> Item {
         let what = "the folder \(shown(path)) cannot be made"
         return try await turns.take(location.urlPath(path)) { () async throws(ProviderError) in
+            // Some servers take it for done where a folder is.
+            try await check(.nothing, at: path)
             let reply = try await client.exchange(.MKCOL, location.url(path, isFolder: true))
             // 405: something has the name (RFC 4918, section 9.3.1).
             guard reply.status != 405 else { throw ProviderError(.conflict, "\(what): the name is taken on the server") }
@@ -144,10 +146,12 @@ extension WebDAVProvider {
             let page = try await enumerateItems(in: ItemReference(identifier: identifier(path), path: path), page: nil)
             guard page.items.isEmpty else { throw ProviderError(.conflict, "the folder \(shown(path)) is not empty on the server") }
             let url = location.url(path, isFolder: true)
-            let headers: HTTPHeaders = token.map { ["If": "<\(url)> (<\($0)>)"] } ?? [:]
+            let headers: HTTPHeaders = token.map { ["If": WriteTurn.condition(url, $0)] } ?? [:]
             let reply = try await client.exchange(.DELETE, url, headers)
             guard reply.isSuccess, reply.status != 207 else { throw ProviderError(reply, "\(shown(path)) cannot be deleted") }
             _ = shared.withLock { $0.folders.remove(identifier(path)) }
+            // Some servers keep the lock of what is gone.
+            if let token { await unlock(path, isFolder: true, token) }
         } catch {
             if let token { await unlock(path, isFolder: true, token) }
             throw error
@@ -172,9 +176,9 @@ extension WebDAVProvider {
             <propertyupdate xmlns="DAV:"><set><prop><state xmlns="\(MultiStatusParser.ownSpace)">\(state.text)</state></prop>\
             </set></propertyupdate>
             """
-        var headers: HTTPHeaders = ["Content-Type": "application/xml; charset=utf-8"]
-        if let token { headers.add(name: "If", value: "(<\(token)>)") }
         let url = location.url(path, isFolder: isFolder)
+        var headers: HTTPHeaders = ["Content-Type": "application/xml; charset=utf-8"]
+        if let token { headers.add(name: "If", value: WriteTurn.condition(url, token)) }
         let reply = try await client.exchange(.PROPPATCH, url, headers, body: RequestBody(body))
         guard reply.isSuccess else { throw ProviderError(reply, "the mode and time of \(shown(path)) cannot be stored") }
     }
