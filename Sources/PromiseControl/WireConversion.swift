@@ -48,6 +48,7 @@ extension StatusDocument {
             downloading: status.downloading, bytesFetched: status.bytesFetched, bytesUploaded: status.bytesUploaded,
             cacheBytes: status.cacheBytes, cacheLimit: status.cacheLimit, quotaTotal: status.quotaTotal,
             quotaAvailable: status.quotaAvailable, openFiles: status.openFiles)
+        limitations = status.limitations
     }
 }
 

@@ -44,6 +44,8 @@ package struct DomainStatus: Sendable {
     package var name: String
     package var provider: String
     package var capabilities: [String]
+    /// What the provider lacks and how that is met, a sentence each.
+    package var limitations: [String] = []
     package var mountPoint: [UInt8]
     package var stateFolder: [UInt8]
     package var processID: Int32

@@ -6,7 +6,8 @@ import PromiseProvider
 import PromiseSystem
 import Synchronization
 
-// Content on its way up: straight to its name where a broken PUT leaves the old content, else aside and moved over.
+// Content on its way up: aside and then moved to its name, which is one step for whoever looks; or straight over a file, under a
+// lock, where a broken PUT leaves the old content.
 
 extension WebDAVProvider {
     /// Two states of one size within one tick of the server's clock have one tag; then the content is sent again.
@@ -18,11 +19,40 @@ extension WebDAVProvider {
         _ payload: Payload, at path: [FileName], _ expectation: Expectation, _ metadata: Metadata?, target: [UInt8]?,
         parent: ItemIdentifier?
     ) async throws(ProviderError) -> Item {
-        let written =
-            traits.putIsWhole
-            ? try await writeStraight(payload, at: path, expectation, metadata, target: target)
-            : try await writeAside(payload, at: path, expectation, metadata, target: target)
+        let written: ResourceStatus
+        if expectation == .nothing {
+            written = try await writeNew(payload, at: path, metadata, target: target)
+        } else if traits.putIsWhole {
+            written = try await writeStraight(payload, at: path, expectation, metadata, target: target)
+        } else {
+            written = try await writeAside(payload, at: path, expectation, metadata, target: target)
+        }
         return item(written, path: path, parent: parent)
+    }
+
+    /// A lock of a free name is no help: Apache loses some when several are made in one folder, and other servers make an
+    /// empty file of it. MOVE refuses a name that is taken, but looks before it moves; so afterwards it is looked at what
+    /// is there. Who finds another's content has lost, and nobody believes to have stored what is not there.
+    private func writeNew(
+        _ payload: Payload, at path: [FileName], _ metadata: Metadata?, target: [UInt8]?
+    ) async throws(ProviderError) -> ResourceStatus {
+        try await withUploadPlace { (aside) async throws(ProviderError) in
+            var written = try await send(payload, to: aside, [:])
+            if traits.moveKeepsTag { written = try await keep(metadata, target, with: written, at: aside, token: nil) }
+            let sent = written
+            return try await turns.take(location.urlPath(path)) { () async throws(ProviderError) in
+                try await move(aside, to: path)
+                let found = try await resource(at: path)
+                let isOurs =
+                    traits.moveKeepsTag
+                    ? WebDAVProvider.version(of: found) == WebDAVProvider.version(of: sent)
+                    : found.contentLength == sent.contentLength
+                guard isOurs else {
+                    throw ProviderError(.conflict, "\(shown(path)) was made by another program at the same moment")
+                }
+                return traits.moveKeepsTag ? found : try await keep(metadata, target, with: found, at: path, token: nil)
+            }
+        }
     }
 
     private func writeStraight(
@@ -46,8 +76,7 @@ extension WebDAVProvider {
     private func writeAside(
         _ payload: Payload, at path: [FileName], _ expectation: Expectation, _ metadata: Metadata?, target: [UInt8]?
     ) async throws(ProviderError) -> ResourceStatus {
-        let aside = try await uploadPlace()
-        do throws(ProviderError) {
+        try await withUploadPlace { (aside) async throws(ProviderError) in
             var written = try await send(payload, to: aside, [:])
             for _ in 0..<WebDAVProvider.sameTagAttempts where expectation == .version(WebDAVProvider.version(of: written)) {
                 try? await Task.sleep(for: WebDAVProvider.tick)
@@ -64,10 +93,31 @@ extension WebDAVProvider {
                 }
                 return try await keep(metadata, target, with: moved, at: path, token: turn.token)
             }
+        }
+    }
+
+    /// Runs `body` with a name for an upload; when it fails, what is there is removed.
+    private func withUploadPlace<Value: Sendable>(
+        _ body: ([FileName]) async throws(ProviderError) -> Value
+    ) async throws(ProviderError) -> Value {
+        let aside = try await uploadPlace()
+        do throws(ProviderError) {
+            return try await body(aside)
         } catch {
+            // Also when the caller was cancelled.
             let request = Task { [client, location] in _ = try? await client.exchange(.DELETE, location.url(aside)) }
             await request.value
             throw error
+        }
+    }
+
+    /// Uploads of this state folder that an earlier run left, as it was killed.
+    func removeOldUploads() async {
+        let folder = ItemReference(identifier: ItemIdentifier(""), path: [ReservedName.folder, ReservedName.uploads])
+        guard let page = try? await enumerateItems(in: folder, page: nil) else { return }
+        _ = shared.withLock { $0.folders.remove(folder.identifier) }
+        for item in page.items where item.name.bytes.starts(with: Array((owner + "-").utf8)) {
+            _ = try? await client.exchange(.DELETE, location.url(folder.path + [item.name]))
         }
     }
 

@@ -55,7 +55,8 @@ extension WebDAVProvider {
         if let place = changes.place {
             let target = place.parent.path + [place.name]
             try checkName(target)
-            try await move(path, to: target)
+            let source = path
+            try await turns.take(location.urlPath(target)) { () async throws(ProviderError) in try await move(source, to: target) }
             path = target
             result?.name = place.name
             result?.identifier = identifier(target)
@@ -94,20 +95,19 @@ extension WebDAVProvider {
 
     // MARK: Moving
 
-    private func move(_ path: [FileName], to target: [FileName]) async throws(ProviderError) {
+    /// Never over something else. The caller has the turn for the target.
+    func move(_ path: [FileName], to target: [FileName]) async throws(ProviderError) {
         let what = "\(shown(path)) cannot be moved to \(shown(target))"
-        try await turns.take(location.urlPath(target)) { () async throws(ProviderError) in
-            let headers: HTTPHeaders = ["Destination": location.url(target), "Overwrite": "F"]
-            let reply = try await client.exchange(.MOVE, location.url(path), headers, timeout: .seconds(600))
-            if reply.isSuccess && reply.status != 207 { return }
-            switch reply.status {
-            case 403, 409, 500, 502, 207:
-                // Servers disagree about what it is to move into a folder that is gone, or something that is gone.
-                _ = try await resource(at: path)
-                _ = try await resource(at: Array(target.dropLast()), isFolder: true)
-                throw ProviderError(status: reply.status == 207 ? 423 : reply.status == 409 ? 403 : reply.status, what)
-            default: throw ProviderError(reply, what)
-            }
+        let headers: HTTPHeaders = ["Destination": location.url(target), "Overwrite": "F"]
+        let reply = try await client.exchange(.MOVE, location.url(path), headers, timeout: .seconds(600))
+        if reply.isSuccess && reply.status != 207 { return }
+        switch reply.status {
+        case 403, 409, 500, 502, 207:
+            // Servers disagree about what it is to move into a folder that is gone, or something that is gone.
+            _ = try await resource(at: path)
+            _ = try await resource(at: Array(target.dropLast()), isFolder: true)
+            throw ProviderError(status: reply.status == 207 ? 423 : reply.status == 409 ? 403 : reply.status, what)
+        default: throw ProviderError(reply, what)
         }
     }
 

@@ -89,6 +89,7 @@ package final class WebDAVProvider: Provider, Sendable {
         let subject = "\(reply.header("Server") ?? "") \(levels.joined(separator: ",")) \(location.origin)\(location.basePath)"
         if let known = remembered, known.subject == subject {
             shared.withLock { $0.traits = known }
+            await removeOldUploads()
             return
         }
         var traits = ServerTraits()

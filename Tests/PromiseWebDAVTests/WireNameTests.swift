@@ -1,4 +1,0 @@
-import PromiseCore
-import PromiseProvider
-import PromiseWebDAV
-import Testing
