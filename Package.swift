@@ -52,6 +52,13 @@ let package = Package(
         module("PromiseProvider", ["PromiseCore", "PromiseSystem"]),
         module("PromiseFolder", ["PromiseCore", "PromiseSystem", "PromiseProvider", logging]),
         module(
+            "PromiseWebDAV",
+            [
+                "PromiseCore", "PromiseSystem", "PromiseProvider", logging,
+                .product(name: "AsyncHTTPClient", package: "async-http-client"), .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+            ]),
+        module(
             "PromiseSync",
             ["PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", collections, logging]),
         module("PromiseFilesystem", ["PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseSync", logging]),
@@ -72,7 +79,7 @@ let package = Package(
             "PromiseDomain",
             [
                 "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", "PromiseFolder",
-                "PromiseSync", "PromiseFilesystem", "PromiseMount", logging,
+                "PromiseWebDAV", "PromiseSync", "PromiseFilesystem", "PromiseMount", logging,
             ]),
         module("PromiseWire", []),
         module(
@@ -111,6 +118,9 @@ let package = Package(
         tests(
             "PromiseFolderTests",
             ["PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseFolder", "PromiseTestSupport", logging]),
+        tests(
+            "PromiseWebDAVTests",
+            ["PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseWebDAV", "PromiseTestSupport", logging]),
         tests(
             "PromiseSyncTests",
             [

@@ -54,6 +54,7 @@ extension StatusDocument {
         holderID = status.holderID
         restarts = status.restarts
         lastEnd = status.lastEnd
+        limitations = status.limitations
     }
 }
 

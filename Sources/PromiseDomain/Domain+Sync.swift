@@ -137,6 +137,7 @@ extension Domain {
             status.restarts = holder.restarts
             status.lastEnd = holder.lastEnd
         }
+        status.limitations = provider.limitations
         switch engine.connection {
         case .online: break
         case .offline(let message): (status.connection, status.connectionMessage) = (.offline, message)

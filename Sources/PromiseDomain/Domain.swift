@@ -67,7 +67,11 @@ package final class Domain: Sendable {
         // A daemon that was killed may take a moment to let go of it.
         let patience: Duration = (holder?.restarts ?? 0) > 0 ? .seconds(5) : .zero
         let state = try await StateFolder.lock(configuration.stateFolder, patience: patience)
-        let provider = try makeProvider(configuration.provider, logger: logger)
+        let provider = try ProviderChoice(
+            name: configuration.provider, domain: configuration.name, login: configuration.login,
+            credentialsFile: configuration.credentialsFile, stateFolder: configuration.stateFolder,
+            mayProbe: !configuration.isReadOnly, logger: logger
+        ).make()
         let index: Index
         let content: ContentStore
         do throws(Failure) {

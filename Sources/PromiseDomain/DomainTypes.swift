@@ -24,6 +24,10 @@ package struct DomainConfiguration: Sendable {
     package var allowsRings = true
     /// As mount(8): allow_other, uid=, gid=, …
     package var mountOptions: [String] = []
+    /// From the environment; wins over the credentials file.
+    package var login: Login?
+    /// Bytes of the path of the file with the users' names and passwords; it need not be there.
+    package var credentialsFile: [UInt8]?
 
     package init(name: String, provider: String, stateFolder: [UInt8], mountPoint: [UInt8]) {
         self.name = name
@@ -40,6 +44,8 @@ package struct DomainStatus: Sendable {
     package var name: String
     package var provider: String
     package var capabilities: [String]
+    /// What the provider lacks and how that is met, a sentence each.
+    package var limitations: [String] = []
     package var mountPoint: [UInt8]
     package var stateFolder: [UInt8]
     package var processID: Int32

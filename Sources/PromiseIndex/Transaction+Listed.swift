@@ -110,7 +110,7 @@ extension Transaction {
             """, .id(folder))
     }
 
-    private func folder(for identifier: ItemIdentifier) throws(Failure) -> NodeID? {
+    func folder(for identifier: ItemIdentifier) throws(Failure) -> NodeID? {
         if try rootIdentifier() == identifier { return .root }
         return try entry(for: identifier)?.node
     }

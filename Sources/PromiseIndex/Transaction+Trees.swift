@@ -103,6 +103,22 @@ extension Transaction {
         return items.sorted { $0.name < $1.name }
     }
 
+    /// The item that was last known at this place of the provider, also when it is believed gone; nil when there was none.
+    package func knownItem(in parent: ItemIdentifier, named name: FileName) throws(Failure) -> Item? {
+        let remote = try connection.first(
+            "SELECT * FROM remote WHERE parent = ?1 AND name = ?2 AND is_deleted = 0 LIMIT 1", .identifier(parent), .name(name)
+        ) { Item($0, from: 2) }
+        if let remote { return remote }
+        let row = try connection.first(
+            "SELECT * FROM synced WHERE parent = ?1 AND name = ?2 LIMIT 1", .identifier(parent), .name(name)
+        ) { SyncedItem($0) }
+        if let row { return row.item }
+        guard let folder = try folder(for: parent), let entry = try entry(in: folder, named: name),
+            let identifier = entry.identifier
+        else { return nil }
+        return try listedAsSynced(identifier)?.item
+    }
+
     /// Items whose remote state differs from the synced one, oldest first.
     package func divergences(limit: Int) throws(Failure) -> [(identifier: ItemIdentifier, state: RemoteState)] {
         try connection.all("SELECT * FROM remote ORDER BY sequence LIMIT ?1", .count(limit)) { row in

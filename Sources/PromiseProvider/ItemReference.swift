@@ -126,11 +126,15 @@ package struct Capabilities: OptionSet, Sendable {
     /// Links are kept.
     package static let links = Capabilities(rawValue: 1 << 11)
 
+    /// Identifiers say where an item is: a move changes them. The engine gives items identifiers of its own then.
+    package static let placeIdentifiers = Capabilities(rawValue: 1 << 12)
+
     package static let names: [(Capabilities, String)] = [
         (.stableIdentifiers, "stable-identifiers"), (.atomicRename, "atomic-rename"),
         (.conditionalWrite, "conditional-write"), (.changeFeed, "change-feed"), (.changePush, "change-push"),
         (.ranges, "ranges"), (.resumableUpload, "resumable-upload"), (.metadata, "metadata"), (.versions, "versions"),
         (.quota, "quota"), (.serverSideCopy, "server-side-copy"), (.links, "links"),
+        (.placeIdentifiers, "place-identifiers"),
     ]
 
     /// For people and for reports, in a fixed order.

@@ -11,6 +11,9 @@ package protocol Provider: Sendable {
 
     var capabilities: Capabilities { get }
 
+    /// What the storage lacks and how that is met, a sentence each, for people. Known after `connect`.
+    var limitations: [String] { get }
+
     /// Checks that the storage is there and may be used. Called once at mount, before anything else, and again by
     /// `doctor`. Throws `.permanent` with a sentence when it can never work.
     func connect() async throws(ProviderError)
@@ -59,6 +62,7 @@ package protocol Provider: Sendable {
 }
 
 extension Provider {
+    package var limitations: [String] { [] }
     package func fetchThumbnail(of reference: ItemReference, size: Int) async throws(ProviderError) -> [UInt8]? { nil }
     package func quota() async throws(ProviderError) -> Quota? { nil }
 }

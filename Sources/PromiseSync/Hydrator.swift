@@ -207,6 +207,8 @@ package final class Hydrator: Sendable {
         switch problem.code {
         case .retry: backoff.delay(after: attempts)
         case .retryAfter(let delay): delay
+        // A move of ours may have taken the path away a moment ago; its outcome tells the new one.
+        case .notFound where provider.capabilities.contains(.placeIdentifiers) && attempts <= 2: .milliseconds(250)
         default: nil
         }
     }

@@ -18,21 +18,26 @@ struct Intent: Hashable, Sendable {
     var modificationTime: Timestamp
     var parent: ItemIdentifier
     var name: FileName
+    /// The item's identifier before; nil for a new one.
+    var item: ItemIdentifier?
 
-    /// Whether the item is what the operation would have left. A folder's size and time say nothing.
-    func matches(_ item: Item) -> Bool {
+    /// Whether the item is what the operation would have left. A folder's size and time say nothing, nor does a time that the
+    /// store does not keep.
+    func matches(_ item: Item, comparesTimes: Bool) -> Bool {
         guard item.kind == kind, item.parent == parent, item.name == name else { return false }
-        return kind == .folder || item.size == size && item.metadata.modificationTime == modificationTime
+        if kind == .folder { return true }
+        return item.size == size && (!comparesTimes || item.metadata.modificationTime == modificationTime)
     }
 
     var text: String {
         let numbers = ["\(entry.rawValue)", "\(edits)", "\(kind.rawValue)", "\(size)", "\(modificationTime.rawValue)"]
-        return (numbers + [hexadecimalText(name.bytes), parent.rawValue]).joined(separator: " ")
+        let item = item.map { hexadecimalText(Array($0.rawValue.utf8)) } ?? "-"
+        return (numbers + [hexadecimalText(name.bytes), item, parent.rawValue]).joined(separator: " ")
     }
 
     init(
         entry: EntryID, edits: UInt64, kind: NodeKind, size: UInt64, modificationTime: Timestamp, parent: ItemIdentifier,
-        name: FileName
+        name: FileName, item: ItemIdentifier?
     ) {
         self.entry = entry
         self.edits = edits
@@ -41,19 +46,21 @@ struct Intent: Hashable, Sendable {
         self.modificationTime = modificationTime
         self.parent = parent
         self.name = name
+        self.item = item
     }
 
     /// Nil for what `text` did not write.
     init?(_ text: String) {
-        let parts = text.split(separator: " ", maxSplits: 6)
-        guard parts.count == 7, let entry = Int64(parts[0]), let edits = UInt64(parts[1]),
+        let parts = text.split(separator: " ", maxSplits: 7)
+        guard parts.count == 8, let entry = Int64(parts[0]), let edits = UInt64(parts[1]),
             let kind = Int(parts[2]).flatMap(NodeKind.init),
             let size = UInt64(parts[3]), let time = Int64(parts[4]),
             let name = bytes(ofHexadecimal: parts[5]).flatMap({ FileName($0) })
         else { return nil }
+        let item = bytes(ofHexadecimal: parts[6]).flatMap { String(validating: $0, as: UTF8.self) }
         self.init(
             entry: EntryID(entry), edits: edits, kind: kind, size: size, modificationTime: Timestamp(nanoseconds: time),
-            parent: ItemIdentifier(String(parts[6])), name: name)
+            parent: ItemIdentifier(String(parts[7])), name: name, item: item.map { ItemIdentifier($0) })
     }
 
     /// A known item is found by its identifier, a new one by its place.
@@ -87,7 +94,8 @@ extension SyncEngine {
     }
 
     func intentKey(of operation: Operation) -> String? {
-        operation.places.last.map { Intent.key(operation.identifier, parent: $0.parent, name: $0.name) }
+        let identifier = intentIdentifier(operation.identifier, isMove: operation.places.count > 1)
+        return operation.places.last.map { Intent.key(identifier, parent: $0.parent, name: $0.name) }
     }
 
     /// True when the item is what an operation of ours left whose outcome was never stored; then it is stored now.
@@ -96,7 +104,7 @@ extension SyncEngine {
         for identifier in [item.identifier, nil] {
             let key = Intent.key(identifier, parent: parent, name: item.name)
             guard state.intents?.contains(key) != false, let text = try transaction.setting(key),
-                let intent = Intent(text), intent.matches(item) else { continue }
+                let intent = Intent(text), intent.matches(item, comparesTimes: keepsTimes) else { continue }
             // Under way right now: its outcome will tell, and nothing is to be made of the item before.
             if isBusy(Place(parent: parent, name: item.name)) { return true }
             try transaction.setSetting(key, nil)

@@ -219,18 +219,19 @@ extension SyncEngine {
         var position = 0
         while position < items.count {
             let slice = items[position..<min(position + SyncEngine.itemsPerWrite, items.count)]
-            listing.appeared += try index.write { transaction throws(Failure) in
+            let (appeared, seen) = try index.write { transaction throws(Failure) in
                 try self.store(slice, of: folder, listing, transaction)
             }
+            listing.appeared += appeared
+            if !listing.isFirst { listing.seen.formUnion(seen) }
             position = slice.endIndex
         }
-        if !listing.isFirst { listing.seen.formUnion(items.map(\.identifier)) }
     }
 
-    /// Returns the names that appeared in a folder that was known before.
+    /// Returns the names that appeared in a folder that was known before, and all items.
     private func store(
         _ items: ArraySlice<Item>, of folder: NodeID, _ listing: Listing, _ transaction: borrowing Transaction
-    ) throws(Failure) -> [FileName] {
+    ) throws(Failure) -> (appeared: [FileName], seen: [ItemIdentifier]) {
         let first = transaction.nextNode
         let pin = try transaction.node(folder)?.pin ?? .automatic
         // Neither expected after a crash, nor known from before.
@@ -238,7 +239,11 @@ extension SyncEngine {
         var insertedCount = 0
         var folderCount = 0
         var names: [FileName] = []
-        for item in items {
+        var seen: [ItemIdentifier] = []
+        seen.reserveCapacity(items.count)
+        for listed in items {
+            let item = try identified(listed, in: listing.identifier, transaction)
+            seen.append(item.identifier)
             var node = Node(placeholderFor: item)
             node.pin = pin
             // In a folder that nobody has looked into an item is new, but for rare moves.
@@ -254,7 +259,7 @@ extension SyncEngine {
             try transaction.countSubfolders(of: folder, folderCount)
             try transaction.recordListed(from: first, count: count, in: folder)
         }
-        return listing.isFirst ? [] : names
+        return (listing.isFirst ? [] : names, seen)
     }
 
     /// Everything was listed.
@@ -398,7 +403,12 @@ extension SyncEngine {
             switch result {
             case .success(let item):
                 try index.write { transaction throws(Failure) in
-                    try observe(item, synced: try transaction.synced(identifier), transaction)
+                    if let item = try identified(item, as: identifier, transaction) {
+                        try observe(item, synced: try transaction.synced(identifier), transaction)
+                    } else {
+                        try transaction.setRemote(identifier, .deleted)
+                        state.hasDivergences = true
+                    }
                 }
             case .failure(let problem) where problem.code == .notFound:
                 try index.write { transaction throws(Failure) in try transaction.setRemote(identifier, .deleted) }

@@ -50,7 +50,7 @@ extension SyncEngine {
         case .deleted:
             try storeDeletion(operation, transaction)
         case .item(let item):
-            try storeItem(item, of: operation, transaction)
+            try storeItem(try identified(item, by: operation, transaction), of: operation, transaction)
         case .equal:
             guard
                 case .present(let item)? = try operation.identifier.flatMap({ id throws(Failure) in try transaction.remote(id) }),

@@ -64,7 +64,8 @@ extension SyncEngine {
     private func prepare(
         _ pending: Pending, _ notices: inout Notices, _ transaction: borrowing Transaction
     ) throws(Failure) -> Prepared {
-        switch pending.subject {
+        if try isPathInMotion(of: pending.subject, transaction) { return .later(SyncEngine.blockedDelay) }
+        return switch pending.subject {
         case .deletion(let identifier): try prepareDeletion(identifier, &notices, transaction)
         case .entry(let id): try prepareEntry(id, pending, &notices, transaction)
         }
@@ -144,7 +145,7 @@ extension SyncEngine {
         let item = NewItem(name: entry.name, kind: node.kind, metadata: Metadata(node), target: node.target)
         let intent = Intent(
             entry: entry.id, edits: node.edits, kind: node.kind, size: source?.size ?? node.size,
-            modificationTime: node.modificationTime, parent: parent, name: entry.name)
+            modificationTime: node.modificationTime, parent: parent, name: entry.name, item: nil)
         try storeIntent(intent, identifier: nil, transaction)
         return .start(
             Operation(
@@ -194,8 +195,10 @@ extension SyncEngine {
             let intent = Intent(
                 entry: entry.id, edits: source == nil ? agreedEdits : node.edits, kind: node.kind,
                 size: source?.size ?? synced.size,
-                modificationTime: (changes.metadata ?? synced.metadata).modificationTime, parent: place.parent, name: place.name)
-            try storeIntent(intent, identifier: synced.identifier, transaction)
+                modificationTime: (changes.metadata ?? synced.metadata).modificationTime, parent: place.parent, name: place.name,
+                item: synced.identifier)
+            let identifier = intentIdentifier(synced.identifier, isMove: places.count > 1)
+            try storeIntent(intent, identifier: identifier, transaction)
         }
         let edits = source == nil && node.kind == .file ? agreedEdits : node.edits
         return .start(

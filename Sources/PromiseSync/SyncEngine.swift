@@ -66,6 +66,8 @@ package final class SyncEngine: Sendable {
         var touchedItems: [ItemIdentifier: Int] = [:]
         var touchedPlaces: [Place: Int] = [:]
         var operationCount = 0
+        /// Identifiers made for items of a store that has none: see `SyncEngine+Identity.swift`.
+        var freshCount = 0
         /// Keys of the intents in the index, or more; nil: not known.
         var intents: Set<String>?
         /// Subjects that wait for a folder to be made at the provider.

@@ -4,6 +4,8 @@ public struct StatusDocument: Codable, Sendable, Equatable {
     /// As given to `mount`: `folder:/path`.
     public var provider: String
     public var capabilities: [String]
+    /// What the provider lacks and how that is met, a sentence each.
+    public var limitations: [String]?
     /// For people: what is not UTF-8 is escaped.
     public var mountPoint: String
     /// Percent-encoded bytes.
@@ -66,6 +68,7 @@ public struct StatusDocument: Codable, Sendable, Equatable {
         self.name = name
         self.provider = provider
         self.capabilities = capabilities
+        limitations = nil
         self.mountPoint = mountPoint
         self.mountPointBytes = mountPointBytes
         self.stateFolder = stateFolder

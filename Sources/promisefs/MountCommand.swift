@@ -19,6 +19,7 @@ struct MountCommand: AsyncParsableCommand {
             Example:
               promisefs mount folder:/srv/documents /mnt
               promisefs mount --foreground --cache-limit 10G folder:/srv/documents /mnt
+              promisefs mount webdav+https://ann@dav.example.com/files /mnt
             """)
 
     @Argument(help: ArgumentHelp("PROVIDER, which may be left out, and MOUNTPOINT.", valueName: "provider-mountpoint"))
@@ -76,6 +77,7 @@ struct MountCommand: AsyncParsableCommand {
     ) async throws(CommandFailure) {
         var configuration = plan.configuration
         options.apply(to: &configuration)
+        configuration.login = LoginVariables.take()
         try await Daemon.run(configuration, plan: plan, level: level, holder: holder, ready: ready)
     }
 

@@ -20,7 +20,10 @@ struct MountPlan: Sendable {
     var socketPath: String { ControlSocket.path(domain: name, user: geteuid(), runtimeFolder: environment("XDG_RUNTIME_DIR")) }
 
     var configuration: DomainConfiguration {
-        DomainConfiguration(name: name, provider: provider.text, stateFolder: stateFolder, mountPoint: mountPoint)
+        var configuration = DomainConfiguration(
+            name: name, provider: provider.text, stateFolder: stateFolder, mountPoint: mountPoint)
+        configuration.credentialsFile = BaseFolders.credentials()
+        return configuration
     }
 
     /// Blocking: resolves links. `operands` are PROVIDER, which may be missing, and MOUNTPOINT.
@@ -114,12 +117,13 @@ struct MountPlan: Sendable {
     /// A mount that shows or holds its own storage would wait for itself.
     private func checkOverlap() throws(CommandFailure) {
         for (what, folder) in [("the provider's folder", provider.folder), ("the state folder", stateFolder)] {
+            guard let folder else { continue }
             if MountPlan.overlaps(folder, mountPoint) {
                 throw CommandFailure(
                     "\(place) and \(what) \(escapedForDisplay(folder)) are inside each other; use separate folders")
             }
         }
-        if MountPlan.overlaps(stateFolder, provider.folder) {
+        if let folder = provider.folder, MountPlan.overlaps(stateFolder, folder) {
             throw CommandFailure(
                 "the state folder \(escapedForDisplay(stateFolder)) and the provider's folder are inside each other; give "
                     + "another with --state-dir")
@@ -134,10 +138,11 @@ struct MountPlan: Sendable {
     }
 
     private func prepareProvider() throws(CommandFailure) {
-        let shown = escapedForDisplay(provider.folder)
+        guard let folder = provider.folder else { return }
+        let shown = escapedForDisplay(folder)
         do throws(SystemError) {
-            if isEmbedded { try makeFolders(provider.folder, label: "mount.embedded") }
-            _ = try Descriptor.open(provider.folder, flags: O_RDONLY | O_DIRECTORY, label: "mount.provider")
+            if isEmbedded { try makeFolders(folder, label: "mount.embedded") }
+            _ = try Descriptor.open(folder, flags: O_RDONLY | O_DIRECTORY, label: "mount.provider")
         } catch {
             switch error.errno {
             case ENOENT: throw CommandFailure("the provider's folder \(shown) does not exist; make it or give another")
@@ -171,6 +176,11 @@ struct MountPlan: Sendable {
 
 /// The folders of the XDG Base Directory Specification, as bytes of absolute paths.
 enum BaseFolders {
+    /// Nil when nobody has a home.
+    static func credentials() -> [UInt8]? {
+        (try? folder("XDG_CONFIG_HOME", below: "/.config")).map { $0 + Array("/promisefs/credentials".utf8) }
+    }
+
     static func data() throws(CommandFailure) -> [UInt8] { try folder("XDG_DATA_HOME", below: "/.local/share") }
 
     /// Where a domain keeps its index and content unless told otherwise.

@@ -1,18 +1,26 @@
 import Glibc
 import PromiseCore
+import PromiseDomain
 import PromiseKit
 import PromiseWire
 
 /// A PROVIDER as given on the command line, resolved: `folder:/srv/documents`.
 struct ProviderName: Sendable, Equatable {
     static let schemes: [(name: String, form: String, description: String)] = [
-        ("folder", "folder:/PATH", "a folder of this machine, which other programs and machines may change too")
+        ("folder", "folder:/PATH", "a folder of this machine, which other programs and machines may change too"),
+        (
+            "webdav+https", "webdav+https://[USER@]HOST/PATH",
+            "a folder on a WebDAV server; passwords are in the credentials file, never in the name"
+        ),
+        ("webdav+http", "webdav+http://[USER@]HOST/PATH", "the same without TLS, for this machine or a network you trust"),
     ]
 
     /// With an absolute path, as the domain is told.
     var text: String
-    /// The folder it speaks for.
-    var folder: [UInt8]
+    /// The folder of this machine that it speaks for; nil: it speaks for something elsewhere.
+    var folder: [UInt8]?
+    /// What a domain is called after.
+    private var component: [UInt8]
 
     /// Blocking: resolves links. Nothing is made.
     init(parsing argument: String) throws(CommandFailure) {
@@ -25,6 +33,16 @@ struct ProviderName: Sendable, Equatable {
         guard ProviderName.schemes.contains(where: { $0.name == scheme }) else {
             throw CommandFailure("there is no provider '\(scheme)'; known are: \(known)", exitStatus: ExitStatus.usage)
         }
+        guard scheme == "folder" else {
+            let remote: RemoteProviderName
+            do throws(Domain.StartFailure) {
+                remote = try RemoteProviderName(argument)
+            } catch {
+                throw CommandFailure(error.message, exitStatus: error.exitStatus)
+            }
+            self.init(text: remote.text, folder: nil, component: Array(remote.component.utf8))
+            return
+        }
         let path = RawArguments.bytes(of: String(argument[argument.index(after: colon)...]))
         guard !path.isEmpty else {
             throw CommandFailure("the provider names no folder; write \(known)", exitStatus: ExitStatus.usage)
@@ -36,18 +54,24 @@ struct ProviderName: Sendable, Equatable {
     init(folder path: [UInt8]) throws(CommandFailure) {
         let absolute: [UInt8]
         do throws(PromiseError) { absolute = simplified(try absolutePath(path)) } catch { throw CommandFailure(error) }
-        folder = realPath(absolute) ?? absolute
+        let folder = realPath(absolute) ?? absolute
         guard let text = String(validating: folder, as: UTF8.self) else {
             throw CommandFailure(
                 "the path of the provider's folder is not UTF-8: \(escapedForDisplay(folder)); mount it under another name",
                 exitStatus: ExitStatus.usage)
         }
-        self.text = "folder:" + text
+        let last = Array(folder.split(separator: UInt8(ascii: "/")).last ?? [])
+        self.init(text: "folder:" + text, folder: folder, component: last)
+    }
+
+    private init(text: String, folder: [UInt8]?, component: [UInt8]) {
+        self.text = text
+        self.folder = folder
+        self.component = component
     }
 
     /// A name for the domain that stays the same: the last component, and six digits of a hash of the whole.
     var derivedDomain: String {
-        let component = folder.split(separator: UInt8(ascii: "/")).last ?? []
         var name = component.map { DomainName.isAllowed($0) ? $0 : UInt8(ascii: "_") }.drop { $0 == UInt8(ascii: ".") }
         if name.isEmpty { name = Array("folder".utf8)[...] }
         let digest = String(stableHash(Array(text.utf8)) & 0xFFFFFF, radix: 16)

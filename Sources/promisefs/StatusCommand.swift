@@ -86,6 +86,7 @@ struct StatusCommand: AsyncParsableCommand {
         if let total = status.quotaTotal, let available = status.quotaAvailable {
             rows.append(["  quota", "\(ByteSize.text(available)) free of \(ByteSize.text(total))"])
         }
+        for sentence in status.limitations ?? [] { rows.append(["  limitation", sentence]) }
         rows.append(["  open files", "\(status.openFiles)"])
         rows.append(["  state", status.stateFolder])
         rows.append(["  process", "\(status.processID)"])

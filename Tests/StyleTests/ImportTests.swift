@@ -14,6 +14,10 @@ import Testing
         "PromiseContent": ["PromiseCore", "PromiseSystem", "PromiseIndex"],
         "PromiseProvider": ["PromiseCore", "PromiseSystem"],
         "PromiseFolder": ["PromiseCore", "PromiseSystem", "PromiseProvider", "Logging"],
+        "PromiseWebDAV": [
+            "PromiseCore", "PromiseSystem", "PromiseProvider", "Logging", "AsyncHTTPClient", "NIOCore", "NIOHTTP1", "Foundation",
+            "FoundationEssentials", "FoundationXML",
+        ],
         "PromiseSync": [
             "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", "Collections",
             "OrderedCollections", "DequeModule", "HeapModule", "Logging",
@@ -21,7 +25,8 @@ import Testing
         "PromiseFilesystem": ["PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseSync", "Logging"],
         "PromiseMount": ["CFuse", "CFuseTransport", "PromiseCore", "PromiseSystem", "PromiseFilesystem", "Logging"],
         "PromiseDomain": [
-            "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", "PromiseFolder", "PromiseSync",
+            "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", "PromiseFolder",
+            "PromiseWebDAV", "PromiseSync",
             "PromiseFilesystem", "PromiseMount", "Logging",
         ],
         "PromiseWire": ["FoundationEssentials"],

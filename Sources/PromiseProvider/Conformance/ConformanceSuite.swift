@@ -98,6 +98,12 @@ package struct ConformanceReport: Sendable, CustomStringConvertible {
     package let capabilities: Capabilities
     package let results: [ConformanceResult]
 
+    package init(provider: String, capabilities: Capabilities, results: [ConformanceResult]) {
+        self.provider = provider
+        self.capabilities = capabilities
+        self.results = results
+    }
+
     package var passedCount: Int { results.count { $0.outcome == .passed } }
 
     package var failures: [(name: String, sentence: String)] {

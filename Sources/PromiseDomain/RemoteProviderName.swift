@@ -1,0 +1,21 @@
+import PromiseProvider
+import PromiseWebDAV
+
+/// The name of a provider on a server, looked at before anything is started.
+package struct RemoteProviderName: Sendable {
+    /// In one form for one place; without secrets.
+    package let text: String
+    /// What a domain may be called after: the last folder, or the host.
+    package let component: String
+
+    /// Throws a sentence, with exit status 2, for what names nothing or holds a password.
+    package init(_ name: String) throws(Domain.StartFailure) {
+        do throws(ProviderError) {
+            let location = try WebDAVLocation(parsing: name)
+            text = location.name
+            component = location.lastName
+        } catch {
+            throw Domain.StartFailure(error.message, exitStatus: 2)
+        }
+    }
+}

@@ -1,0 +1,128 @@
+import Glibc
+import PromiseSystem
+
+// Who the user is at a storage. Secrets come from a file that only its owner may read, or from the environment; they are in no
+// name of a provider, no message and no log.
+
+/// Prints as nothing but the fact that there is one.
+package struct Secret: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    package let value: String
+    package init(_ value: String) { self.value = value }
+    package var description: String { "(secret)" }
+    package var debugDescription: String { "(secret)" }
+    package var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+package enum Credentials: Sendable, Hashable {
+    case password(user: String, Secret)
+    /// A bearer token (RFC 6750).
+    case token(Secret)
+}
+
+/// Where the credentials of one domain are looked for: what the environment said, then the credentials file.
+package struct CredentialSource: Sendable {
+    /// From the environment; wins over the file.
+    package var given: Credentials?
+    /// Bytes of the file's path; nil: there is none.
+    package var file: [UInt8]?
+    /// Entries of the file that are taken, best first: the domain's name, `host:port`, `host`.
+    package var names: [String]
+    /// The user that the provider's name mentions.
+    package var user: String?
+
+    package init(given: Credentials? = nil, file: [UInt8]? = nil, names: [String] = [], user: String? = nil) {
+        self.given = given
+        self.file = file
+        self.names = names
+        self.user = user
+    }
+
+    /// Nil when there are none. Throws `.permanent` with a sentence when the file is unreadable, open to others or malformed.
+    package func credentials() throws(ProviderError) -> Credentials? {
+        if let given { return given }
+        guard let file, let text = try read(file) else { return nil }
+        let entries = try CredentialsFile.parse(text, shown: shown(file))
+        for name in names {
+            guard let entry = entries[name] else { continue }
+            if let token = entry.token { return .token(Secret(token)) }
+            guard let user = entry.user ?? user else {
+                throw ProviderError(.permanent, "\(shown(file)): the entry [\(name)] has a password but no 'user = …'")
+            }
+            if let password = entry.password { return .password(user: user, Secret(password)) }
+            throw ProviderError(.permanent, "\(shown(file)): the entry [\(name)] has neither 'password = …' nor 'token = …'")
+        }
+        return nil
+    }
+
+    private func shown(_ file: [UInt8]) -> String { "the credentials file \(String(decoding: file, as: UTF8.self))" }
+
+    private func read(_ path: [UInt8]) throws(ProviderError) -> String? {
+        let read: (mode: UInt32, bytes: [UInt8])
+        do throws(SystemError) {
+            read = try contents(path)
+        } catch {
+            if error.errno == ENOENT || error.errno == ENOTDIR { return nil }
+            throw ProviderError(.permanent, "\(shown(path)) cannot be read: \(error.reason)")
+        }
+        guard read.mode & 0o077 == 0 else {
+            throw ProviderError(.permanent, "\(shown(path)) can be read by others: run chmod 0600 on it")
+        }
+        guard let text = String(validating: read.bytes, as: UTF8.self) else {
+            throw ProviderError(.permanent, "\(shown(path)) is not UTF-8")
+        }
+        return text
+    }
+
+    private func contents(_ path: [UInt8]) throws(SystemError) -> (mode: UInt32, bytes: [UInt8]) {
+        let file = try Descriptor.open(path, flags: O_RDONLY, label: "credentials.open")
+        let status = try FileStatus.of(descriptor: file.number, label: "credentials.status")
+        let room = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(min(status.size, 1 << 20)), alignment: 1)
+        defer { room.deallocate() }
+        let count = try readFully(file.number, into: room, at: 0, label: "credentials.read")
+        return (status.permissions, Array(room.prefix(count)))
+    }
+}
+
+/// `[NAME]`, then `user = …`, `password = …` or `token = …`, a line each; `#` begins a comment line. What follows `=` is taken
+/// as it is, but for spaces at its ends.
+package enum CredentialsFile {
+    package struct Entry: Sendable, Hashable {
+        package var user: String?
+        package var password: String?
+        package var token: String?
+    }
+
+    package static func parse(_ text: String, shown: String) throws(ProviderError) -> [String: Entry] {
+        var entries: [String: Entry] = [:]
+        var section: String?
+        for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+            let line = trimmed(line)
+            if line.isEmpty || line.hasPrefix("#") { continue }
+            if line.hasPrefix("["), line.hasSuffix("]") {
+                let name = String(line.dropFirst().dropLast())
+                section = name
+                entries[name] = entries[name] ?? Entry()
+                continue
+            }
+            guard let section, let equals = line.firstIndex(of: "=") else {
+                throw ProviderError(.permanent, "\(shown), line \(index + 1): neither [NAME] nor 'key = value'")
+            }
+            let value = String(trimmed(line[line.index(after: equals)...]))
+            switch trimmed(line[..<equals]) {
+            case "user": entries[section]?.user = value
+            case "password": entries[section]?.password = value
+            case "token": entries[section]?.token = value
+            // The line may hold a secret, so it is not shown.
+            default: throw ProviderError(.permanent, "\(shown), line \(index + 1): the key is none of user, password, token")
+            }
+        }
+        return entries
+    }
+
+    private static func trimmed(_ text: Substring) -> Substring {
+        var rest = text
+        while rest.first?.isWhitespace == true { rest = rest.dropFirst() }
+        while rest.last?.isWhitespace == true { rest = rest.dropLast() }
+        return rest
+    }
+}

@@ -1,0 +1,140 @@
+import PromiseCore
+import PromiseIndex
+import PromiseProvider
+import PromiseSystem
+
+// Stores that know an item by its place only. Here an item keeps its identifier when it is moved; what such a store shows at a
+// place is the item that was last known there, and what is found where an operation of ours put an item is that item. So a
+// move changes nothing for what is inside a moved folder, and a crash after a move does not make two items of one.
+//
+// Stores that keep no modes and times: what was agreed on stays, as long as the content does.
+
+extension SyncEngine {
+    private var knowsByPlace: Bool { provider.capabilities.contains(.placeIdentifiers) }
+
+    /// What a listing of `parent`, or the outcome of a creation there, shows; under the identifier it has here.
+    func identified(
+        _ item: Item, in parent: ItemIdentifier, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Item {
+        var item = item
+        if knowsByPlace {
+            item.parent = parent
+            let known = try transaction.knownItem(in: parent, named: item.name)
+            if let known, known.kind == item.kind {
+                item.identifier = known.identifier
+            } else if let moved = try movedItem(item, in: parent, transaction) {
+                item.identifier = moved
+            } else if try isTaken(item.identifier, transaction) {
+                item.identifier = freshIdentifier(item.identifier)
+            }
+        }
+        return try withAgreedMetadata(item, transaction)
+    }
+
+    /// What the store has at the place of an item that was asked for; nil when that is something else.
+    func identified(
+        _ item: Item, as identifier: ItemIdentifier, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Item? {
+        var item = item
+        if knowsByPlace, identifier != rootIdentifier {
+            guard let known = try known(identifier, transaction), known.kind == item.kind else { return nil }
+            (item.identifier, item.parent, item.name) = (identifier, known.parent, known.name)
+        }
+        return try withAgreedMetadata(item, transaction)
+    }
+
+    /// What an operation left, under the identifier that the item has here.
+    func identified(
+        _ item: Item, by operation: Operation, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Item {
+        guard knowsByPlace, let place = operation.places.last else { return item }
+        guard let identifier = operation.identifier else { return try identified(item, in: place.parent, transaction) }
+        var item = item
+        (item.identifier, item.parent) = (identifier, place.parent)
+        return item
+    }
+
+    /// The identifier under which an intent is kept. A move is looked for where it leads to.
+    func intentIdentifier(_ identifier: ItemIdentifier?, isMove: Bool) -> ItemIdentifier? {
+        knowsByPlace && isMove ? nil : identifier
+    }
+
+    private func movedItem(
+        _ item: Item, in parent: ItemIdentifier, _ transaction: borrowing Transaction
+    ) throws(Failure) -> ItemIdentifier? {
+        let key = Intent.key(nil, parent: parent, name: item.name)
+        guard state.intents?.contains(key) != false, let text = try transaction.setting(key), let intent = Intent(text),
+            intent.matches(item, comparesTimes: keepsTimes)
+        else { return nil }
+        return intent.item
+    }
+
+    var keepsTimes: Bool { provider.capabilities.contains(.metadata) }
+
+    private func known(_ identifier: ItemIdentifier, _ transaction: borrowing Transaction) throws(Failure) -> Item? {
+        if case .present(let item)? = try transaction.remote(identifier) { return item }
+        return try transaction.synced(identifier)?.item
+    }
+
+    private func isTaken(_ identifier: ItemIdentifier, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
+        if try transaction.entry(for: identifier) != nil { return true }
+        if try transaction.synced(identifier) != nil { return true }
+        return try transaction.remote(identifier) != nil
+    }
+
+    /// Never given before: the clock's nanoseconds, and a count for those within one.
+    private func freshIdentifier(_ identifier: ItemIdentifier) -> ItemIdentifier {
+        state.freshCount += 1
+        return ItemIdentifier("\(identifier.rawValue)#\(clock.now().rawValue)-\(state.freshCount)")
+    }
+
+    private func withAgreedMetadata(_ item: Item, _ transaction: borrowing Transaction) throws(Failure) -> Item {
+        guard !keepsTimes, let agreed = try transaction.synced(item.identifier)?.item, agreed.kind == item.kind else { return item }
+        var item = item
+        let time = item.metadata.modificationTime
+        item.metadata = agreed.metadata
+        // New content is as old as the store says.
+        if item.version != agreed.version { item.metadata.modificationTime = time }
+        return item
+    }
+
+    // MARK: Paths that are about to change
+
+    /// An operation names its item by a path, which is wrong once a folder above has been moved: neither goes on while the
+    /// other is under way.
+    func isPathInMotion(of subject: Pending.Subject, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
+        guard knowsByPlace, !state.running.isEmpty else { return false }
+        let own: ItemIdentifier?
+        var parents: [ItemIdentifier] = []
+        switch subject {
+        case .deletion(let identifier): own = identifier
+        case .entry(let id):
+            guard let entry = try transaction.entry(id) else { return false }
+            own = entry.identifier
+            if let parent = try identifier(of: entry.parent, transaction) { parents.append(parent) }
+        }
+        if let own, let parent = try known(own, transaction)?.parent { parents.append(parent) }
+        for operation in state.running.values {
+            if let moving = operation.identifier, operation.places.count > 1 {
+                for parent in parents where try isInside(parent, moving, transaction) { return true }
+            }
+            guard let own else { continue }
+            for place in operation.places where try isInside(place.parent, own, transaction) { return true }
+        }
+        return false
+    }
+
+    private func isInside(
+        _ item: ItemIdentifier, _ folder: ItemIdentifier, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        var current: ItemIdentifier? = item
+        // No real path is this deep.
+        for _ in 0..<4096 {
+            guard let identifier = current else { return false }
+            if identifier == folder { return true }
+            if identifier == rootIdentifier { return false }
+            current = try known(identifier, transaction)?.parent
+        }
+        return true
+    }
+}

@@ -1,0 +1,38 @@
+import Synchronization
+
+/// One writer at a time for each name, within this process: servers check conditions and write in two steps.
+final class PathTurns: Sendable {
+    private let waiting = Mutex<[String: [CheckedContinuation<Void, Never>]]>([:])
+
+    func take<Value: Sendable, Problem: Error>(
+        _ path: String, _ body: () async throws(Problem) -> Value
+    ) async throws(Problem) -> Value {
+        await withCheckedContinuation { continuation in
+            let isFree = waiting.withLock { waiting in
+                if waiting[path] != nil {
+                    waiting[path]?.append(continuation)
+                    return false
+                }
+                waiting[path] = []
+                return true
+            }
+            if isFree { continuation.resume() }
+        }
+        defer { give(path) }
+        return try await body()
+    }
+
+    private func give(_ path: String) {
+        let next = waiting.withLock { waiting -> CheckedContinuation<Void, Never>? in
+            guard var queue = waiting[path] else { return nil }
+            if queue.isEmpty {
+                waiting[path] = nil
+                return nil
+            }
+            let next = queue.removeFirst()
+            waiting[path] = queue
+            return next
+        }
+        next?.resume()
+    }
+}

@@ -1,0 +1,46 @@
+/// What a server really does, as it was seen and not as it says. A server that could not be asked (nothing may be written
+/// there) is taken for one that does nothing more than it must.
+package struct ServerTraits: Codable, Hashable, Sendable {
+    /// What the answers are valid for: the server's name and version, and the address.
+    var subject = ""
+    /// What this state folder calls itself in locks.
+    var owner: String?
+    /// LOCK gives a token, and without it a PUT is refused.
+    package var locks = false
+    /// LOCK of a name that is free makes an empty file of it.
+    var lockMakesFile = false
+    /// MOVE onto a locked name wants the source locked, too, and both tokens together (Go's WebDAV).
+    var moveNeedsSourceLock = false
+    /// Properties of ours are kept, also over MOVE.
+    package var keepsProperties = false
+    /// A PUT that breaks off leaves the old content, not half of the new one.
+    package var putIsWhole = false
+    /// MOVE keeps the entity tag.
+    var moveKeepsTag = false
+    /// PUT honours `If-None-Match: *` and a wrong `If-Match`.
+    package var honoursConditionsOnPut = false
+    package var honoursConditionsOnDelete = false
+    package var hasRanges = false
+    package var hasQuota = false
+    /// Nothing could be tried.
+    package var isGuess = true
+
+    /// What the server lacks and how that is met, a sentence each, for people.
+    package var shortcomings: [String] {
+        var result: [String] = []
+        if isGuess { result.append("nothing may be written here, so what the server does could not be tried") }
+        if !locks {
+            let means =
+                honoursConditionsOnPut
+                ? "writes are conditional requests instead" : "a change by another program within the same moment can be lost"
+            result.append("the server has no locks: \(means)")
+        }
+        if !putIsWhole { result.append("a broken upload may leave half a file: content is uploaded aside and moved") }
+        if !keepsProperties {
+            result.append("the server keeps no properties: modes and modification times stay on this machine, links are refused")
+        }
+        if !hasRanges { result.append("the server sends no ranges: files are fetched whole") }
+        if !hasQuota { result.append("the server tells no quota") }
+        return result
+    }
+}

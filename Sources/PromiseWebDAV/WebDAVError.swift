@@ -1,0 +1,52 @@
+import PromiseCore
+import PromiseProvider
+
+extension ProviderError {
+    /// What a status that is no success means to the engine (RFC 9110, section 15; RFC 4918, section 11).
+    ///
+    /// `what` is what was tried, as the beginning of a sentence: `'a/b' cannot be uploaded`.
+    init(_ reply: HTTPReply, _ what: String) {
+        self.init(status: reply.status, retryAfter: reply.header("Retry-After"), what)
+    }
+
+    init(status: Int, retryAfter: String? = nil, _ what: String) {
+        let code: Code =
+            switch status {
+            case 401, 407: .authenticate
+            case 403, 405, 400, 413, 414, 415, 422, 431, 451, 501, 505: .refused
+            case 404, 410: .notFound
+            // Of PUT, MKCOL, COPY and MOVE: there is no folder to put it in.
+            case 409: .notFound
+            case 412: .conflict
+            case 416: .stale
+            // Locked by another client; locks end.
+            case 423: .retryAfter(.seconds(2))
+            case 429, 503: .retryAfter(ProviderError.delay(retryAfter) ?? .seconds(5))
+            case 507: .outOfSpace
+            default: .retry
+            }
+        self.init(code, "\(what): the server answers \(status)\(ProviderError.remedy(status))")
+    }
+
+    private static func remedy(_ status: Int) -> String {
+        switch status {
+        case 401: " (credentials are missing or wrong: see the file $XDG_CONFIG_HOME/promisefs/credentials)"
+        case 403: " (forbidden)"
+        case 404, 410: " (not there)"
+        case 405: " (not allowed here)"
+        case 409: " (its folder is not there)"
+        case 412: " (it was changed meanwhile)"
+        case 413: " (too large)"
+        case 414: " (name too long)"
+        case 423: " (locked by another program)"
+        case 429, 503: " (busy)"
+        case 507: " (no room)"
+        default: ""
+        }
+    }
+
+    /// Seconds; a date is taken for the default. Never longer than ten minutes, whatever the server says.
+    private static func delay(_ text: String?) -> Duration? {
+        text.flatMap { Int($0) }.map { .seconds(min(max($0, 0), 600)) }
+    }
+}

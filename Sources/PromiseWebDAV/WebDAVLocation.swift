@@ -1,0 +1,123 @@
+import Foundation
+import PromiseCore
+package import PromiseProvider
+
+/// The collection on a server that a mount shows as its root, and the URLs of what is in it.
+package struct WebDAVLocation: Hashable, Sendable {
+    /// `http` or `https`.
+    let scheme: String
+    let host: String
+    /// Nil: the scheme's own.
+    let port: Int?
+    /// The user that the name of the provider mentions; the password is never in it.
+    package let user: String?
+    /// Percent-encoded, with a slash at both ends.
+    let basePath: String
+
+    /// The part of a name before the path: `webdav+http://host:port`.
+    private static let schemes = ["webdav+http": "http", "webdav+https": "https"]
+
+    /// Throws `.permanent` with a sentence on what is no `webdav+https://user@host/path`.
+    package init(parsing name: String) throws(ProviderError) {
+        let form = "write webdav+https://host/path"
+        guard let colon = name.firstIndex(of: ":"), let scheme = WebDAVLocation.schemes[String(name[..<colon])] else {
+            throw ProviderError(.permanent, "'\(WebDAVLocation.withoutPassword(name))' is not a WebDAV provider: \(form)")
+        }
+        let shown = WebDAVLocation.withoutPassword(name)
+        guard let url = URLComponents(string: scheme + name[colon...]), let host = url.host, !host.isEmpty else {
+            throw ProviderError(.permanent, "'\(shown)' names no server: \(form)")
+        }
+        guard url.password == nil else {
+            throw ProviderError(
+                .permanent,
+                "'\(shown)' has a password in it, which every process can see: put it into the credentials file "
+                    + "($XDG_CONFIG_HOME/promisefs/credentials, mode 0600) or into PROMISEFS_PASSWORD")
+        }
+        guard url.query == nil, url.fragment == nil else {
+            throw ProviderError(.permanent, "'\(shown)' has a query or a fragment, which names no folder: \(form)")
+        }
+        var path = url.percentEncodedPath
+        if !path.hasPrefix("/") { path = "/" + path }
+        if !path.hasSuffix("/") { path += "/" }
+        guard let decoded = PercentEncoding.decoded(path), String(validating: decoded, as: UTF8.self) != nil,
+            !path.split(separator: "/").contains(where: { $0 == ".." || $0 == "." })
+        else {
+            throw ProviderError(.permanent, "the path in '\(shown)' is not a path in UTF-8: \(form)")
+        }
+        self.init(scheme: scheme, host: host, port: url.port, user: url.user, basePath: path)
+    }
+
+    init(scheme: String, host: String, port: Int?, user: String?, basePath: String) {
+        self.scheme = scheme
+        self.host = host
+        self.port = port
+        self.user = user
+        // Each name encoded as this module encodes it, so that it is compared bytewise.
+        let names = basePath.split(separator: "/").map { PercentEncoding.encoded(PercentEncoding.decoded($0) ?? Array($0.utf8)) }
+        self.basePath = names.isEmpty ? "/" : "/" + names.joined(separator: "/") + "/"
+    }
+
+    /// As the user named it, without secrets.
+    package var name: String { "webdav+\(scheme)://" + (user.map { "\($0)@" } ?? "") + authority + basePath }
+
+    /// Host and port as they are in a URL.
+    var authority: String { (host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host) + (port.map { ":\($0)" } ?? "") }
+
+    /// The last folder, percent-encoded, or the host.
+    package var lastName: String { basePath.split(separator: "/").last.map(String.init) ?? host }
+
+    /// What entries of the credentials file may call the server, best first.
+    package var hostNames: [String] { port == nil ? [host] : [authority, host] }
+
+    var origin: String { "\(scheme)://\(authority)" }
+
+    /// Of an item below the root; a folder's ends with a slash.
+    func url(_ path: [FileName], isFolder: Bool = false) -> String { origin + urlPath(path, isFolder: isFolder) }
+
+    func urlPath(_ path: [FileName], isFolder: Bool = false) -> String {
+        let names = path.map { PercentEncoding.encoded(WireName.encoded($0.bytes)) }
+        return basePath + names.joined(separator: "/") + (isFolder && !path.isEmpty ? "/" : "")
+    }
+
+    /// The names from the root that a `href` of a reply (RFC 4918, section 8.3: a URL or an absolute path) stands for.
+    func names(ofReference reference: String) -> ReferencedPlace {
+        var text = reference[...]
+        while text.last?.isWhitespace == true { text = text.dropLast() }
+        while text.first?.isWhitespace == true { text = text.dropFirst() }
+        if let authority = text.range(of: "://") {
+            guard let slash = text[authority.upperBound...].firstIndex(of: "/") else { return .elsewhere }
+            text = text[slash...]
+        }
+        // Servers differ in what they encode, so names are compared decoded.
+        let parts = text.split(separator: "/", omittingEmptySubsequences: true)
+        let base = basePath.split(separator: "/")
+        guard text.hasPrefix("/"), parts.count >= base.count else { return .elsewhere }
+        for (part, name) in zip(parts, base) where PercentEncoding.decoded(part) != PercentEncoding.decoded(name) {
+            return .elsewhere
+        }
+        var names: [FileName] = []
+        for part in parts.dropFirst(base.count) {
+            guard let bytes = PercentEncoding.decoded(part), let name = WireName.decoded(bytes) else {
+                return .unspeakable(String(part))
+            }
+            names.append(name)
+        }
+        return .names(names)
+    }
+
+    enum ReferencedPlace: Equatable {
+        case names([FileName])
+        /// Not below the root.
+        case elsewhere
+        /// A name that cannot be one here, as it came.
+        case unspeakable(String)
+    }
+
+    /// The name as it may be shown.
+    package static func withoutPassword(_ name: String) -> String {
+        guard let start = name.range(of: "://")?.upperBound else { return name }
+        let authority = name[start...].prefix { $0 != "/" }
+        guard let at = authority.lastIndex(of: "@"), let colon = authority[..<at].firstIndex(of: ":") else { return name }
+        return name[..<colon] + "@" + name[name.index(after: at)...]
+    }
+}

@@ -1,0 +1,172 @@
+import NIOHTTP1
+import PromiseCore
+import PromiseProvider
+import Synchronization
+
+// Writing only on what was expected. Where the server has locks the check and the write are made under one, because servers
+// check a condition and write in two steps; where it has none, conditions are sent, as far as the server honours them.
+
+/// What must be at a place for a write to happen.
+enum Expectation: Equatable, Sendable {
+    case nothing
+    case version(ContentVersion)
+    case anything
+}
+
+/// The right to write to a place, while a body runs.
+struct WriteTurn: Sendable {
+    /// Of the place.
+    var url: String
+    var token: String?
+    /// For a server without locks.
+    var conditions: HTTPHeaders = [:]
+    /// The lock made an empty file of a free name.
+    var hasMadeFile = false
+
+    /// For a request to the place itself.
+    var headers: HTTPHeaders {
+        var headers = conditions
+        if let token { headers.add(name: "If", value: WriteTurn.condition(url, token)) }
+        return headers
+    }
+
+    /// Tagged with the place that is locked: untagged it would have to hold for the folder, too.
+    static func condition(_ url: String, _ token: String) -> String { "<\(url)> (<\(token)>)" }
+}
+
+extension WebDAVProvider {
+    /// A lock outlives a killed client by so much; an upload may take longer where the server counts on.
+    private static func lockSeconds(_ byteCount: UInt64) -> UInt64 { 60 + byteCount / 100_000 }
+
+    /// Runs `body` while nobody else, who keeps to locks, writes to the place, and only if it holds what is expected.
+    /// Throws `.conflict` or `.notFound` when it does not.
+    func withTurn<Value: Sendable>(
+        at path: [FileName], _ expectation: Expectation, byteCount: UInt64 = 0,
+        _ body: (WriteTurn) async throws(ProviderError) -> Value
+    ) async throws(ProviderError) -> Value {
+        let url = location.url(path)
+        return try await turns.take(location.urlPath(path)) { () async throws(ProviderError) in
+            guard traits.locks else {
+                try await check(expectation, at: path)
+                return try await body(WriteTurn(url: url, conditions: conditions(expectation)))
+            }
+            for _ in 0..<WebDAVProvider.lostLockAttempts {
+                do throws(ProviderError) {
+                    return try await withLock(path, expectation, byteCount, body)
+                } catch {
+                    guard error.code == .conflict, error.message != WebDAVProvider.changed(shown(path)) else { throw error }
+                }
+            }
+            return try await withLock(path, expectation, byteCount, body)
+        }
+    }
+
+    /// Apache loses a lock of a free name now and then, when others are made in the same folder at that moment, and then
+    /// refuses the write. Nothing has happened; a lock and a look tell how things really are.
+    private static let lostLockAttempts = 5
+
+    private static func changed(_ shown: String) -> String { "\(shown) was changed or made on the server meanwhile" }
+
+    private func withLock<Value: Sendable>(
+        _ path: [FileName], _ expectation: Expectation, _ byteCount: UInt64,
+        _ body: (WriteTurn) async throws(ProviderError) -> Value
+    ) async throws(ProviderError) -> Value {
+        let (token, hasMadeFile) = try await lock(path, seconds: WebDAVProvider.lockSeconds(byteCount))
+        let turn = WriteTurn(url: location.url(path), token: token, hasMadeFile: hasMadeFile)
+        do throws(ProviderError) {
+            if hasMadeFile {
+                if case .version = expectation { throw ProviderError(.notFound, "\(shown(path)) is not on the server") }
+            } else {
+                try await check(expectation, at: path)
+            }
+            let value = try await body(turn)
+            await unlock(path, token)
+            return value
+        } catch {
+            if hasMadeFile { _ = try? await client.exchange(.DELETE, location.url(path), turn.headers) }
+            await unlock(path, token)
+            throw error
+        }
+    }
+
+    private func conditions(_ expectation: Expectation) -> HTTPHeaders {
+        guard traits.honoursConditionsOnPut else { return [:] }
+        return switch expectation {
+        case .nothing: ["If-None-Match": "*"]
+        case .version(let version): ["If-Match": "\"\(version.rawValue)\""]
+        case .anything: [:]
+        }
+    }
+
+    func check(_ expectation: Expectation, at path: [FileName]) async throws(ProviderError) {
+        if expectation == .anything { return }
+        let now: ResourceStatus?
+        do throws(ProviderError) {
+            now = try await resource(at: path)
+        } catch {
+            guard error.code == .notFound else { throw error }
+            now = nil
+        }
+        switch (expectation, now) {
+        case (.nothing, nil), (.anything, _): return
+        case (.nothing, .some): throw ProviderError(.conflict, WebDAVProvider.changed(shown(path)))
+        case (.version, nil): throw ProviderError(.notFound, "\(shown(path)) is not on the server")
+        case (.version(let version), .some(let now)):
+            guard WebDAVProvider.version(of: now) == version else {
+                throw ProviderError(.conflict, WebDAVProvider.changed(shown(path)))
+            }
+        }
+    }
+
+    // MARK: Locks
+
+    /// `depth` `infinity` locks what is in a folder, too.
+    func lock(
+        _ path: [FileName], isFolder: Bool = false, depth: String = "0", seconds: UInt64
+    ) async throws(ProviderError) -> (token: String, hasMadeFile: Bool) {
+        var reply = try await requestLock(path, isFolder, depth, seconds)
+        if reply.status == 423, try await breakOwnLock(path) { reply = try await requestLock(path, isFolder, depth, seconds) }
+        let what = "\(shown(path)) cannot be locked"
+        guard reply.isSuccess, reply.status != 207 else { throw ProviderError(reply, what) }
+        guard var token = reply.header("Lock-Token") else { throw ProviderError(.retry, "\(what): the server gives no token") }
+        if token.hasPrefix("<"), token.hasSuffix(">") { token = String(token.dropFirst().dropLast()) }
+        let held = token
+        _ = shared.withLock { $0.tokens.insert(held) }
+        return (token, reply.status == 201 && traits.lockMakesFile)
+    }
+
+    private func requestLock(
+        _ path: [FileName], _ isFolder: Bool, _ depth: String, _ seconds: UInt64
+    ) async throws(ProviderError) -> HTTPReply {
+        let body = """
+            <lockinfo xmlns="DAV:"><lockscope><exclusive/></lockscope><locktype><write/></locktype>\
+            <owner>\(owner)</owner></lockinfo>
+            """
+        let headers: HTTPHeaders = [
+            "Depth": depth, "Timeout": "Second-\(seconds)", "Content-Type": "application/xml; charset=utf-8",
+        ]
+        return try await client.exchange(.LOCK, location.url(path, isFolder: isFolder), headers, body: RequestBody(body))
+    }
+
+    /// A daemon that was killed leaves its locks behind; the next one on the same state folder takes them away. Nobody
+    /// else's lock is touched.
+    private func breakOwnLock(_ path: [FileName]) async throws(ProviderError) -> Bool {
+        let body = "<propfind xmlns=\"DAV:\"><prop><lockdiscovery/></prop></propfind>"
+        let found = try await propfind(path, depth: "0", body: body)
+        guard let resource = found.first?.resource, let token = resource.lockToken, resource.lockOwner == owner,
+            !shared.withLock({ $0.tokens.contains(token) })
+        else { return false }
+        await unlock(path, token)
+        return true
+    }
+
+    /// A lock that cannot be given back ends by itself.
+    func unlock(_ path: [FileName], isFolder: Bool = false, _ token: String) async {
+        // Also when the caller was cancelled: the lock would keep everybody out until it ends.
+        let request = Task { [client, location] in
+            _ = try? await client.exchange(.UNLOCK, location.url(path, isFolder: isFolder), ["Lock-Token": "<\(token)>"])
+        }
+        await request.value
+        _ = shared.withLock { $0.tokens.remove(token) }
+    }
+}

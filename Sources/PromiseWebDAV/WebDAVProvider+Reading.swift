@@ -1,0 +1,211 @@
+import AsyncHTTPClient
+import FoundationEssentials
+import Glibc
+import Logging
+import NIOCore
+import NIOHTTP1
+package import PromiseCore
+package import PromiseProvider
+import PromiseSystem
+import Synchronization
+
+// Looking: PROPFIND for what there is, GET for content.
+
+/// The names this provider keeps things under; they are no items.
+enum ReservedName {
+    /// In the root only.
+    static let folder = FileName(trusted: Array(".promisefs".utf8))
+    static let uploads = FileName(trusted: Array("uploads".utf8))
+}
+
+extension WebDAVProvider {
+    private static let properties = """
+        <propfind xmlns="DAV:"><prop><resourcetype/><getcontentlength/><getetag/><getlastmodified/>\
+        <state xmlns="\(MultiStatusParser.ownSpace)"/></prop></propfind>
+        """
+
+    // MARK: Items
+
+    func identifier(_ path: some Collection<FileName>) -> ItemIdentifier {
+        if path.isEmpty { return ItemIdentifier("\(location.origin)\(location.basePath)") }
+        return ItemIdentifier("/" + path.map { PercentEncoding.encoded($0.bytes) }.joined(separator: "/"))
+    }
+
+    /// `parent`: as the caller calls the folder; nil: by its place.
+    func item(_ resource: ResourceStatus, path: [FileName], parent: ItemIdentifier?) -> Item {
+        let version = WebDAVProvider.version(of: resource)
+        let state = resource.keptState.flatMap { KeptState($0) }
+        // Another program's content is a file, whatever was here before.
+        let isOurs = state?.version == version.rawValue
+        let target = resource.isCollection || !isOurs ? nil : state?.target
+        let kind: NodeKind = resource.isCollection ? .folder : target == nil ? .file : .link
+        var metadata =
+            state?.metadata
+            ?? Metadata(
+                mode: kind == .folder ? 0o755 : 0o644, owner: geteuid(), group: getegid(), modificationTime: .zero)
+        if state == nil || (!isOurs && kind != .folder) {
+            metadata.modificationTime = resource.lastModified.flatMap { HTTPDate.timestamp($0) } ?? .zero
+        }
+        return Item(
+            identifier: identifier(path), parent: path.isEmpty ? nil : parent ?? identifier(path.dropLast()),
+            name: path.last ?? FileName(trusted: Array("root".utf8)), kind: kind,
+            size: kind == .folder ? 0 : target.map { UInt64($0.count) } ?? resource.contentLength ?? 0, metadata: metadata,
+            version: version, target: target)
+    }
+
+    static func version(of resource: ResourceStatus) -> ContentVersion {
+        if resource.isCollection { return ContentVersion("folder") }
+        if let tag = resource.entityTag { return ContentVersion(EntityTag.opaque(tag)) }
+        return ContentVersion("\(resource.contentLength ?? 0)-\(resource.lastModified ?? "")")
+    }
+
+    func resource(at path: [FileName], isFolder: Bool = false) async throws(ProviderError) -> ResourceStatus {
+        let found = try await propfind(path, isFolder: isFolder, depth: "0", body: WebDAVProvider.properties)
+        guard let first = found.first(where: { $0.path == path })?.resource, !first.isNothing else {
+            throw ProviderError(.notFound, "\(shown(path)) is not on the server")
+        }
+        return first
+    }
+
+    // MARK: Listing
+
+    package func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
+        let found: [(path: [FileName], resource: ResourceStatus)]
+        do throws(ProviderError) {
+            found = try await propfind(folder.path, isFolder: true, depth: "1", body: WebDAVProvider.properties)
+        } catch {
+            if error.code == .notFound { _ = shared.withLock { $0.folders.remove(folder.identifier) } }
+            throw error
+        }
+        guard found.contains(where: { $0.path == folder.path && $0.resource.isCollection }) else {
+            throw ProviderError(.notFound, "\(shown(folder.path)) is no folder on the server")
+        }
+        shared.withLock { _ = $0.folders.insert(folder.identifier) }
+        var items: [Item] = []
+        items.reserveCapacity(found.count)
+        for (path, resource) in found where path.count == folder.path.count + 1 && path.starts(with: folder.path) {
+            if resource.isNothing || (path.count == 1 && path[0] == ReservedName.folder) { continue }
+            items.append(item(resource, path: path, parent: folder.identifier))
+        }
+        return ItemPage(items: items)
+    }
+
+    /// What a PROPFIND tells, with the names that its references stand for.
+    func propfind(
+        _ path: [FileName], isFolder: Bool = false, depth: String, body: String
+    ) async throws(ProviderError) -> [(path: [FileName], resource: ResourceStatus)] {
+        let headers: HTTPHeaders = ["Depth": depth, "Content-Type": "application/xml; charset=utf-8"]
+        let reply = try await client.exchange(
+            .PROPFIND, location.url(path, isFolder: isFolder), headers, body: RequestBody(body), timeout: .seconds(300))
+        let what = "\(shown(path)) cannot be looked at"
+        guard reply.status == 207 else { throw ProviderError(reply, what) }
+        let document = reply.body
+        // A reply cut off in the middle would look like a folder with fewer items.
+        guard let resources = await pool.run({ MultiStatusParser.parse(document) }) else {
+            throw ProviderError(.retry, "\(what): the server's answer is not whole")
+        }
+        var result: [(path: [FileName], resource: ResourceStatus)] = []
+        result.reserveCapacity(resources.count)
+        for resource in resources {
+            switch location.names(ofReference: resource.reference) {
+            case .names(let names): result.append((names, resource))
+            case .elsewhere: continue
+            case .unspeakable(let name):
+                logger.warning("a name on the server cannot be shown: it is no UTF-8, or no file name", metadata: ["name": "\(name)"])
+            }
+        }
+        return result
+    }
+
+    // MARK: Content
+
+    package func fetchContents(
+        of reference: ItemReference, version: ContentVersion, range: ByteRange?, into sink: any ContentSink
+    ) async throws(ProviderError) {
+        let what = "\(shown(reference.path)) cannot be fetched"
+        if let range, range.isEmpty { return }
+        var headers = HTTPHeaders()
+        if let range { headers.add(name: "Range", value: "bytes=\(range.lower)-\(range.upper - 1)") }
+        let response = try await client.open(.GET, location.url(reference.path), headers)
+        let status = Int(response.status.code)
+        guard status == 200 || status == 206 else {
+            throw ProviderError(status: status, retryAfter: response.headers.first(name: "Retry-After"), what)
+        }
+        // Every reply names what it sends; a condition would be refused by servers whose tags are weak at first.
+        var described = ResourceStatus()
+        described.entityTag = response.headers.first(name: "ETag")
+        described.lastModified = response.headers.first(name: "Last-Modified")
+        let length = response.headers.first(name: "Content-Length").flatMap { UInt64($0) }
+        described.contentLength = WebDAVProvider.wholeSize(response.headers.first(name: "Content-Range")) ?? length
+        guard WebDAVProvider.version(of: described) == version else {
+            throw ProviderError(.stale, "\(shown(reference.path)) has another version on the server")
+        }
+        var position: UInt64 = 0
+        if status == 206 {
+            guard let range, let start = WebDAVProvider.start(response.headers.first(name: "Content-Range")), start == range.lower
+            else { throw ProviderError(.retry, "\(what): the server sends another range than it was asked for") }
+            position = start
+        }
+        let end = try await write(response.body, from: position, wanted: range, into: sink, what)
+        let expected = range?.upper ?? described.contentLength ?? end
+        guard end >= expected else { throw ProviderError(.retry, "\(what): the server sent \(end) bytes of \(expected)") }
+    }
+
+    /// Puts what is wanted of a body that starts at `start` into the sink; returns where the body ended.
+    private func write<Body: AsyncSequence>(
+        _ body: Body, from start: UInt64, wanted: ByteRange?, into sink: any ContentSink, _ what: String
+    ) async throws(ProviderError) -> UInt64 where Body.Element == ByteBuffer {
+        var position = start
+        do {
+            for try await part in body {
+                let here = ByteRange(offset: position, count: UInt64(part.readableBytes))
+                position = here.upper
+                // A server without ranges sends everything.
+                let lower = max(here.lower, wanted?.lower ?? 0)
+                let upper = min(here.upper, wanted?.upper ?? .max)
+                if lower < upper {
+                    let taken = ByteRange(lower, upper)
+                    let skipped = Int(taken.lower - here.lower)
+                    try await pool.run { () throws(ProviderError) in
+                        try WebDAVProvider.write(part, skipping: skipped, taken, into: sink)
+                    }
+                }
+                if let wanted, position >= wanted.upper { break }
+            }
+        } catch {
+            throw ProviderError(transport: error, .GET, location)
+        }
+        return position
+    }
+
+    private static func write(
+        _ part: ByteBuffer, skipping: Int, _ range: ByteRange, into sink: any ContentSink
+    ) throws(ProviderError) {
+        let outcome: Result<Void, ProviderError> = part.withUnsafeReadableBytes { bytes in
+            let wanted = UnsafeRawBufferPointer(rebasing: bytes[skipping..<(skipping + Int(range.count))])
+            do throws(ProviderError) { return .success(try sink.write(wanted, at: range.lower)) } catch { return .failure(error) }
+        }
+        try outcome.get()
+    }
+
+    /// Of `Content-Range: bytes 0-99/1234`.
+    private static func start(_ header: String?) -> UInt64? {
+        guard let header, header.hasPrefix("bytes ") else { return nil }
+        return UInt64(header.dropFirst(6).prefix { $0 != "-" })
+    }
+
+    private static func wholeSize(_ header: String?) -> UInt64? {
+        header.flatMap { $0.split(separator: "/").last }.flatMap { UInt64($0) }
+    }
+
+    /// A path for people.
+    func shown(_ path: [FileName]) -> String { "'/" + path.map(\.display).joined(separator: "/") + "'" }
+}
+
+extension ResourceStatus {
+    /// A name that is only locked (RFC 4918, appendix D.1), or that the server says is not there.
+    var isNothing: Bool {
+        if let status, !(200..<300).contains(status) { return true }
+        return !isCollection && entityTag == nil && contentLength == nil && lastModified == nil
+    }
+}

@@ -1,0 +1,207 @@
+import Glibc
+import NIOCore
+import NIOHTTP1
+import PromiseCore
+import PromiseProvider
+import PromiseSystem
+import Synchronization
+
+// Content on its way up: aside and then moved to its name, which is one step for whoever looks; or straight over a file, under a
+// lock, where a broken PUT leaves the old content.
+
+extension WebDAVProvider {
+    /// Two states of one size within one tick of the server's clock have one tag; then the content is sent again.
+    private static let sameTagAttempts = 5
+    private static let tick = Duration.milliseconds(20)
+
+    /// Returns the item as it is on the server now.
+    func write(
+        _ payload: Payload, at path: [FileName], _ expectation: Expectation, _ metadata: Metadata?, target: [UInt8]?,
+        parent: ItemIdentifier?
+    ) async throws(ProviderError) -> Item {
+        let written: ResourceStatus
+        if expectation == .nothing {
+            written = try await writeNew(payload, at: path, metadata, target: target)
+        } else if traits.putIsWhole {
+            written = try await writeStraight(payload, at: path, expectation, metadata, target: target)
+        } else {
+            written = try await writeAside(payload, at: path, expectation, metadata, target: target)
+        }
+        return item(written, path: path, parent: parent)
+    }
+
+    /// A lock of a free name is no help: Apache loses some when several are made in one folder, and other servers make an
+    /// empty file of it. MOVE refuses a name that is taken, but looks before it moves; so afterwards it is looked at what
+    /// is there. Who finds another's content has lost, and nobody believes to have stored what is not there.
+    private func writeNew(
+        _ payload: Payload, at path: [FileName], _ metadata: Metadata?, target: [UInt8]?
+    ) async throws(ProviderError) -> ResourceStatus {
+        try await withUploadPlace { (aside) async throws(ProviderError) in
+            var written = try await send(payload, to: aside, [:])
+            if traits.moveKeepsTag { written = try await keep(metadata, target, with: written, at: aside, token: nil) }
+            let sent = written
+            return try await turns.take(location.urlPath(path)) { () async throws(ProviderError) in
+                try await move(aside, to: path)
+                let found = try await resource(at: path)
+                let isOurs =
+                    traits.moveKeepsTag
+                    ? WebDAVProvider.version(of: found) == WebDAVProvider.version(of: sent)
+                    : found.contentLength == sent.contentLength
+                guard isOurs else {
+                    throw ProviderError(.conflict, "\(shown(path)) was made by another program at the same moment")
+                }
+                return traits.moveKeepsTag ? found : try await keep(metadata, target, with: found, at: path, token: nil)
+            }
+        }
+    }
+
+    private func writeStraight(
+        _ payload: Payload, at path: [FileName], _ expectation: Expectation, _ metadata: Metadata?, target: [UInt8]?
+    ) async throws(ProviderError) -> ResourceStatus {
+        try await withTurn(at: path, expectation, byteCount: payload.size) { (turn) async throws(ProviderError) in
+            for attempt in 0... {
+                let conditions = attempt == 0 ? turn.headers : WriteTurn(url: turn.url, token: turn.token).headers
+                let written = try await send(payload, to: path, conditions)
+                let version = WebDAVProvider.version(of: written)
+                if expectation == .version(version), attempt < WebDAVProvider.sameTagAttempts {
+                    try? await Task.sleep(for: WebDAVProvider.tick)
+                    continue
+                }
+                return try await keep(metadata, target, with: written, at: path, token: turn.token)
+            }
+            preconditionFailure("an upload is not repeated for ever")
+        }
+    }
+
+    private func writeAside(
+        _ payload: Payload, at path: [FileName], _ expectation: Expectation, _ metadata: Metadata?, target: [UInt8]?
+    ) async throws(ProviderError) -> ResourceStatus {
+        try await withUploadPlace { (aside) async throws(ProviderError) in
+            var written = try await send(payload, to: aside, [:])
+            for _ in 0..<WebDAVProvider.sameTagAttempts where expectation == .version(WebDAVProvider.version(of: written)) {
+                try? await Task.sleep(for: WebDAVProvider.tick)
+                written = try await send(payload, to: aside, [:])
+            }
+            if traits.moveKeepsTag { written = try await keep(metadata, target, with: written, at: aside, token: nil) }
+            let kept = written
+            return try await withTurn(at: path, expectation) { (turn) async throws(ProviderError) in
+                try await moveOver(aside, to: path, turn)
+                if traits.moveKeepsTag { return kept }
+                let moved = try await resource(at: path)
+                guard moved.contentLength == kept.contentLength else {
+                    throw ProviderError(.conflict, "\(shown(path)) was changed on the server at the same moment")
+                }
+                return try await keep(metadata, target, with: moved, at: path, token: turn.token)
+            }
+        }
+    }
+
+    /// Runs `body` with a name for an upload; when it fails, what is there is removed.
+    private func withUploadPlace<Value: Sendable>(
+        _ body: ([FileName]) async throws(ProviderError) -> Value
+    ) async throws(ProviderError) -> Value {
+        let aside = try await uploadPlace()
+        do throws(ProviderError) {
+            return try await body(aside)
+        } catch {
+            // Also when the caller was cancelled.
+            let request = Task { [client, location] in _ = try? await client.exchange(.DELETE, location.url(aside)) }
+            await request.value
+            throw error
+        }
+    }
+
+    /// Uploads of this state folder that an earlier run left, as it was killed.
+    func removeOldUploads() async {
+        let folder = ItemReference(identifier: ItemIdentifier(""), path: [ReservedName.folder, ReservedName.uploads])
+        guard let page = try? await enumerateItems(in: folder, page: nil) else { return }
+        _ = shared.withLock { $0.folders.remove(folder.identifier) }
+        for item in page.items where item.name.bytes.starts(with: Array((owner + "-").utf8)) {
+            _ = try? await client.exchange(.DELETE, location.url(folder.path + [item.name]))
+        }
+    }
+
+    private func moveOver(_ aside: [FileName], to path: [FileName], _ turn: WriteTurn) async throws(ProviderError) {
+        let url = location.url(path)
+        var headers: HTTPHeaders = ["Destination": url, "Overwrite": "T"]
+        var asideToken: String?
+        if let token = turn.token {
+            if traits.moveNeedsSourceLock {
+                let own = try await lock(aside, seconds: 60).token
+                asideToken = own
+                headers.add(name: "If", value: "(<\(own)> <\(token)>)")
+            } else {
+                headers.add(name: "If", value: WriteTurn.condition(url, token))
+            }
+        }
+        let reply = try await client.exchange(.MOVE, location.url(aside), headers)
+        if let asideToken { await unlock(aside, asideToken) }
+        guard reply.isSuccess, reply.status != 207 else { throw ProviderError(reply, "\(shown(path)) cannot be replaced") }
+    }
+
+    /// One PUT, and what the server has then. Throws unless that has the size that was sent.
+    private func send(
+        _ payload: Payload, to path: [FileName], _ conditions: HTTPHeaders
+    ) async throws(ProviderError) -> ResourceStatus {
+        let what = "\(shown(path)) cannot be uploaded"
+        var headers = conditions
+        headers.add(name: "Content-Type", value: "application/octet-stream")
+        let reply = try await client.exchange(
+            .PUT, location.url(path), headers, body: try await body(of: payload), timeout: .seconds(24 * 3600))
+        // A multi-status here tells of a locked folder (RFC 4918, section 9.10.6).
+        guard reply.isSuccess, reply.status != 207 else {
+            throw ProviderError(status: reply.status == 207 ? 423 : reply.status, retryAfter: reply.header("Retry-After"), what)
+        }
+        let written = try await resource(at: path)
+        guard written.contentLength == nil || written.contentLength == payload.size else {
+            throw ProviderError(.retry, "\(what): the server has \(written.contentLength ?? 0) bytes of \(payload.size)")
+        }
+        return written
+    }
+
+    private func body(of payload: Payload) async throws(ProviderError) -> RequestBody {
+        switch payload {
+        case .bytes(let bytes): return .bytes(ByteBuffer(bytes: bytes))
+        case .source(let source):
+            let file = FileBody(source: source, pool: pool)
+            guard source.size <= FileBody.pieceByteCount else { return .file(file) }
+            if source.size == 0 {
+                try source.validate()
+                return .bytes(ByteBuffer())
+            }
+            return .bytes(try await pool.run { () throws(ProviderError) in try file.read(at: 0, source.size) })
+        }
+    }
+
+    private func keep(
+        _ metadata: Metadata?, _ target: [UInt8]?, with written: ResourceStatus, at path: [FileName], token: String?
+    ) async throws(ProviderError) -> ResourceStatus {
+        guard traits.keepsProperties else { return written }
+        var written = written
+        let now = item(written, path: path, parent: nil)
+        let state = KeptState(metadata: metadata ?? now.metadata, target: target, version: now.version.rawValue)
+        try await store(state, at: path, token: token)
+        written.keptState = state.text
+        return written
+    }
+
+    /// A name in the hidden folder that nobody else uses.
+    func uploadPlace() async throws(ProviderError) -> [FileName] {
+        let folder = [ReservedName.folder, ReservedName.uploads]
+        if !shared.withLock({ $0.hasUploads }) {
+            for path in [[ReservedName.folder], folder] {
+                let reply = try await client.exchange(.MKCOL, location.url(path, isFolder: true))
+                guard reply.isSuccess || reply.status == 405 else {
+                    throw ProviderError(reply, "the folder \(shown(path)) for uploads cannot be made")
+                }
+            }
+            shared.withLock { $0.hasUploads = true }
+        }
+        let number = shared.withLock { shared in
+            shared.uploadCount += 1
+            return shared.uploadCount
+        }
+        let time = String(clock.now().rawValue, radix: 36)
+        return folder + [FileName(trusted: Array("\(owner)-\(time)-\(getpid())-\(number)".utf8))]
+    }
+}

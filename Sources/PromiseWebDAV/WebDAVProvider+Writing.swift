@@ -1,0 +1,185 @@
+import AsyncHTTPClient
+import NIOCore
+import NIOHTTP1
+package import PromiseCore
+package import PromiseProvider
+import Synchronization
+
+// Creating, changing and removing. Nothing takes effect under a name whose content was not what the caller expected.
+
+/// What a file is to hold.
+enum Payload: Sendable {
+    case source(any ContentSource)
+    /// A link's target, or nothing.
+    case bytes([UInt8])
+
+    var size: UInt64 {
+        switch self {
+        case .source(let source): source.size
+        case .bytes(let bytes): UInt64(bytes.count)
+        }
+    }
+}
+
+extension WebDAVProvider {
+    package func create(
+        _ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?
+    ) async throws(ProviderError) -> Item {
+        let path = folder.path + [item.name]
+        try checkName(path)
+        switch item.kind {
+        case .folder:
+            return try await makeFolder(path, item.metadata, parent: folder.identifier)
+        case .link:
+            guard traits.keepsProperties, let target = item.target else {
+                throw ProviderError(.refused, "\(shown(path)) stays on this machine: the server cannot keep symbolic links")
+            }
+            return try await write(.bytes(target), at: path, .nothing, item.metadata, target: target, parent: folder.identifier)
+        default:
+            let payload = contents.map { Payload.source($0) } ?? .bytes([])
+            return try await write(payload, at: path, .nothing, item.metadata, target: nil, parent: folder.identifier)
+        }
+    }
+
+    package func modify(
+        _ reference: ItemReference, changes: ItemChanges, contents: (any ContentSource)?, baseVersion: ContentVersion?
+    ) async throws(ProviderError) -> Item {
+        var path = reference.path
+        let payload = contents.map { Payload.source($0) } ?? changes.target.map { .bytes($0) }
+        var result: Item?
+        if let payload {
+            let expectation = baseVersion.map { Expectation.version($0) } ?? .anything
+            // A target is kept as a property; where there are none there is no link either.
+            result = try await write(payload, at: path, expectation, changes.metadata, target: changes.target, parent: nil)
+        }
+        if let place = changes.place {
+            let target = place.parent.path + [place.name]
+            try checkName(target)
+            let source = path
+            try await turns.take(location.urlPath(target)) { () async throws(ProviderError) in try await move(source, to: target) }
+            path = target
+            result?.name = place.name
+            result?.identifier = identifier(target)
+            result?.parent = place.parent.identifier
+        }
+        if payload == nil, let metadata = changes.metadata { try await store(metadata, at: path) }
+        if let result { return result }
+        return item(try await resource(at: path), path: path, parent: changes.place?.parent.identifier)
+    }
+
+    private func checkName(_ path: [FileName]) throws(ProviderError) {
+        guard path.count > 1 || path.first != ReservedName.folder else {
+            throw ProviderError(.refused, "\(shown(path)) is a name that PromiseFS keeps for itself on the server")
+        }
+    }
+
+    // MARK: Folders
+
+    private func makeFolder(
+        _ path: [FileName], _ metadata: Metadata, parent: ItemIdentifier
+    ) async throws(ProviderError) -> Item {
+        let what = "the folder \(shown(path)) cannot be made"
+        return try await turns.take(location.urlPath(path)) { () async throws(ProviderError) in
+            // Some servers take it for done where a folder is.
+            try await check(.nothing, at: path)
+            let reply = try await client.exchange(.MKCOL, location.url(path, isFolder: true))
+            // 405: something has the name (RFC 4918, section 9.3.1).
+            guard reply.status != 405 else { throw ProviderError(.conflict, "\(what): the name is taken on the server") }
+            guard reply.isSuccess else { throw ProviderError(reply, what) }
+            if traits.keepsProperties {
+                try await store(KeptState(metadata: metadata, version: "folder"), at: path, isFolder: true, token: nil)
+            }
+            return item(try await resource(at: path, isFolder: true), path: path, parent: parent)
+        }
+    }
+
+    // MARK: Moving
+
+    /// Never over something else. The caller has the turn for the target.
+    func move(_ path: [FileName], to target: [FileName]) async throws(ProviderError) {
+        let what = "\(shown(path)) cannot be moved to \(shown(target))"
+        let headers: HTTPHeaders = ["Destination": location.url(target), "Overwrite": "F"]
+        let reply = try await client.exchange(.MOVE, location.url(path), headers, timeout: .seconds(600))
+        if reply.isSuccess && reply.status != 207 { return }
+        switch reply.status {
+        case 403, 409, 500, 502, 207:
+            // Servers disagree about what it is to move into a folder that is gone, or something that is gone.
+            _ = try await resource(at: path)
+            _ = try await resource(at: Array(target.dropLast()), isFolder: true)
+            throw ProviderError(status: reply.status == 207 ? 423 : reply.status == 409 ? 403 : reply.status, what)
+        default: throw ProviderError(reply, what)
+        }
+    }
+
+    // MARK: Removing
+
+    package func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
+        do throws(ProviderError) {
+            let found = try await resource(at: reference.path)
+            if found.isCollection {
+                try await deleteFolder(reference.path)
+            } else {
+                try await deleteFile(reference.path, baseVersion)
+            }
+        } catch {
+            // Removing what is gone already is done.
+            if error.code != .notFound { throw error }
+        }
+    }
+
+    private func deleteFile(_ path: [FileName], _ version: ContentVersion?) async throws(ProviderError) {
+        let expectation = version.map { Expectation.version($0) } ?? .anything
+        try await withTurn(at: path, expectation) { (turn) async throws(ProviderError) in
+            var headers = turn.headers
+            if turn.token == nil, !traits.honoursConditionsOnDelete { headers = [:] }
+            let reply = try await client.exchange(.DELETE, location.url(path), headers)
+            guard reply.isSuccess else { throw ProviderError(reply, "\(shown(path)) cannot be deleted") }
+        }
+    }
+
+    /// DELETE takes everything in a folder with it (RFC 4918, section 9.6.1), so it is sent only for what is empty, and
+    /// locked against additions where the server has locks.
+    private func deleteFolder(_ path: [FileName]) async throws(ProviderError) {
+        var token: String?
+        if traits.locks { token = try await lock(path, isFolder: true, depth: "infinity", seconds: 60).token }
+        do throws(ProviderError) {
+            let page = try await enumerateItems(in: ItemReference(identifier: identifier(path), path: path), page: nil)
+            guard page.items.isEmpty else { throw ProviderError(.conflict, "the folder \(shown(path)) is not empty on the server") }
+            let url = location.url(path, isFolder: true)
+            let headers: HTTPHeaders = token.map { ["If": WriteTurn.condition(url, $0)] } ?? [:]
+            let reply = try await client.exchange(.DELETE, url, headers)
+            guard reply.isSuccess, reply.status != 207 else { throw ProviderError(reply, "\(shown(path)) cannot be deleted") }
+            _ = shared.withLock { $0.folders.remove(identifier(path)) }
+            // Some servers keep the lock of what is gone.
+            if let token { await unlock(path, isFolder: true, token) }
+        } catch {
+            if let token { await unlock(path, isFolder: true, token) }
+            throw error
+        }
+    }
+
+    // MARK: Metadata
+
+    /// Nothing happens on a server that keeps no properties.
+    private func store(_ metadata: Metadata, at path: [FileName]) async throws(ProviderError) {
+        guard traits.keepsProperties else { return }
+        let now = try await resource(at: path)
+        let item = item(now, path: path, parent: nil)
+        let state = KeptState(metadata: metadata, target: item.target, version: item.version.rawValue)
+        try await store(state, at: path, isFolder: now.isCollection, token: nil)
+    }
+
+    func store(
+        _ state: KeptState, at path: [FileName], isFolder: Bool = false, token: String?
+    ) async throws(ProviderError) {
+        let body = """
+            <propertyupdate xmlns="DAV:"><set><prop><state xmlns="\(MultiStatusParser.ownSpace)">\(state.text)</state></prop>\
+            </set></propertyupdate>
+            """
+        let url = location.url(path, isFolder: isFolder)
+        var headers: HTTPHeaders = ["Content-Type": "application/xml; charset=utf-8"]
+        if let token { headers.add(name: "If", value: WriteTurn.condition(url, token)) }
+        let reply = try await client.exchange(.PROPPATCH, url, headers, body: RequestBody(body))
+        guard reply.isSuccess else { throw ProviderError(reply, "the mode and time of \(shown(path)) cannot be stored") }
+    }
+}

@@ -1,0 +1,172 @@
+import FoundationEssentials
+import Glibc
+package import Logging
+import NIOHTTP1
+package import PromiseCore
+package import PromiseProvider
+package import PromiseSystem
+import Synchronization
+
+/// A collection on a WebDAV server (RFC 4918) as the cloud: `webdav+https://host/path`. Anybody may change it meanwhile.
+///
+/// **Identity.** Servers have no names for items but their places, so an identifier is a place and does not survive a move;
+/// whoever uses this provider recognises its own moves.
+///
+/// **Versions** are entity tags. Every content that comes is compared with the tag it was asked for. Writes are made under a
+/// lock where the server has locks, else as conditional requests where it honours them: see `ServerTraits`.
+///
+/// **Threads.** Requests are asynchronous; reading and parsing, which block, run on a pool.
+package final class WebDAVProvider: Provider, Sendable {
+    struct Shared: Sendable {
+        var traits: ServerTraits?
+        /// Folders that were listed, to be listed again when changes are asked for.
+        var folders: Set<ItemIdentifier> = []
+        var uploadCount: UInt64 = 0
+        /// Tokens that this process holds now.
+        var tokens: Set<String> = []
+        /// Folders for temporary uploads have been made.
+        var hasUploads = false
+    }
+
+    package let name: String
+    let location: WebDAVLocation
+    let client: WebDAVClient
+    let logger: Logger
+    let clock: any TimeSource
+    let pool: BlockingPool
+    let turns = PathTurns()
+    let shared = Mutex(Shared())
+    /// Where traits are remembered; nil: nowhere.
+    private let traitsFile: [UInt8]?
+    private let remembered: ServerTraits?
+    /// Trying what a server does writes to it.
+    private let mayProbe: Bool
+    /// Says in locks whose they are. The same in every run on one state folder, so that a lock left by a killed daemon is
+    /// known for our own.
+    let owner: String
+
+    /// Reaches for nothing yet. Throws a sentence when the credentials cannot be read.
+    package init(
+        location: WebDAVLocation, credentials: CredentialSource, stateFolder: [UInt8]?, mayProbe: Bool = true, logger: Logger,
+        clock: any TimeSource = SystemClock()
+    ) throws(ProviderError) {
+        self.location = location
+        self.logger = logger
+        self.clock = clock
+        self.mayProbe = mayProbe
+        name = location.name
+        client = try WebDAVClient(location: location, credentials: credentials)
+        pool = BlockingPool(name: "webdav", threads: 4)
+        traitsFile = stateFolder.map { $0 + Array("/webdav-server.json".utf8) }
+        remembered = traitsFile.flatMap { WebDAVProvider.readTraits($0) }
+        owner = remembered?.owner ?? "promisefs-" + String(UInt64.random(in: 0 ... .max), radix: 36)
+    }
+
+    deinit { pool.stop() }
+
+    var traits: ServerTraits { shared.withLock { $0.traits } ?? ServerTraits() }
+
+    package var capabilities: Capabilities {
+        let traits = traits
+        var result: Capabilities = [.atomicRename, .placeIdentifiers]
+        if traits.hasRanges { result.insert(.ranges) }
+        if traits.keepsProperties { result.formUnion([.metadata, .links]) }
+        if traits.locks { result.insert(.conditionalWrite) }
+        if traits.hasQuota { result.insert(.quota) }
+        return result
+    }
+
+    package var limitations: [String] { shared.withLock { $0.traits }?.shortcomings ?? [] }
+
+    package func connect() async throws(ProviderError) {
+        let reply = try await client.exchange(.OPTIONS, location.url([], isFolder: true))
+        guard reply.isSuccess else { throw ProviderError(reply, "the server refuses us") }
+        let levels = reply.headers[canonicalForm: "DAV"].map(String.init)
+        guard levels.contains("1") || levels.contains("2") else {
+            throw ProviderError(.permanent, "'\(name)' is not a WebDAV folder (its OPTIONS have no 'DAV: 1')")
+        }
+        _ = try await root()
+        let subject = "\(reply.header("Server") ?? "") \(levels.joined(separator: ",")) \(location.origin)\(location.basePath)"
+        if let known = remembered, known.subject == subject {
+            shared.withLock { $0.traits = known }
+            await removeOldUploads()
+            return
+        }
+        var traits = ServerTraits()
+        if mayProbe {
+            traits = try await ServerProbe(provider: self).run()
+        } else {
+            traits.locks = levels.contains("2")
+            traits.hasRanges = true
+        }
+        traits.subject = subject
+        traits.owner = owner
+        let found = traits
+        shared.withLock { $0.traits = found }
+        if !traits.isGuess { remember(traits) }
+        for sentence in traits.shortcomings { logger.info("what the server lacks", metadata: ["lack": "\(sentence)"]) }
+    }
+
+    package func root() async throws(ProviderError) -> Item {
+        let resource = try await resource(at: [], isFolder: true)
+        guard resource.isCollection else { throw ProviderError(.permanent, "'\(name)' is not a folder on the server") }
+        return item(resource, path: [], parent: nil)
+    }
+
+    package func item(for reference: ItemReference) async throws(ProviderError) -> Item {
+        if reference.path.isEmpty { return try await root() }
+        var item = item(try await resource(at: reference.path), path: reference.path, parent: nil)
+        item.identifier = reference.identifier
+        return item
+    }
+
+    // MARK: Changes: servers have no feed, so every folder that is known is looked at again.
+
+    package func currentAnchor() async throws(ProviderError) -> Anchor { Anchor(rawValue: "look") }
+
+    package func changes(since anchor: Anchor) async throws(ProviderError) -> ChangePage {
+        ChangePage(foldersToList: shared.withLock { $0.folders }, anchor: anchor)
+    }
+
+    package func waitForChanges(since anchor: Anchor) async throws(ProviderError) {
+        throw ProviderError(.permanent, "a WebDAV server does not push changes")
+    }
+
+    package func quota() async throws(ProviderError) -> Quota? {
+        let body = "<propfind xmlns=\"DAV:\"><prop><quota-available-bytes/><quota-used-bytes/></prop></propfind>"
+        let found = try await propfind([], isFolder: true, depth: "0", body: body)
+        guard let resource = found.first?.resource, let available = resource.quotaAvailable else { return nil }
+        return Quota(total: available + (resource.quotaUsed ?? 0), available: available)
+    }
+
+    // MARK: Remembering
+
+    private static func readTraits(_ path: [UInt8]) -> ServerTraits? {
+        guard let file = try? Descriptor.open(path, flags: O_RDONLY, label: "webdav.traits.open") else { return nil }
+        var buffer = [UInt8](repeating: 0, count: 16_384)
+        let count = try? buffer.withUnsafeMutableBytes { room throws(SystemError) in
+            try readFully(file.number, into: room, at: 0, label: "webdav.traits.read")
+        }
+        return try? JSONDecoder().decode(ServerTraits.self, from: Data(buffer.prefix(count ?? 0)))
+    }
+
+    /// A file that cannot be written costs another probe at the next mount, and nothing else.
+    private func remember(_ traits: ServerTraits) {
+        guard let traitsFile, let data = try? JSONEncoder().encode(traits) else { return }
+        do throws(SystemError) {
+            let file = try Descriptor.open(
+                traitsFile, flags: O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600, label: "webdav.traits.create")
+            let bytes = Array(data)
+            let outcome: Result<Void, SystemError> = bytes.withUnsafeBytes { bytes in
+                do throws(SystemError) {
+                    return .success(try writeFully(file.number, bytes, at: 0, label: "webdav.traits.write"))
+                } catch {
+                    return .failure(error)
+                }
+            }
+            try outcome.get()
+        } catch {
+            logger.warning("what the server does could not be remembered", metadata: ["reason": "\(error.description)"])
+        }
+    }
+}

@@ -1,0 +1,130 @@
+import PromiseCore
+
+// Names on the wire. A URL carries UTF-8, and servers as well as HTTP libraries take nothing else, so a byte of a name that is
+// no UTF-8 travels as `‛FF`, the convention of rclone's encoder. Where a name looks like such an escape it is escaped itself,
+// so every name has exactly one form on the wire and comes back as it was.
+
+enum WireName {
+    /// U+201B, which rclone puts before the two digits.
+    private static let mark: [UInt8] = [0xE2, 0x80, 0x9B]
+
+    /// Well-formed UTF-8, not percent-encoded yet.
+    static func encoded(_ name: [UInt8]) -> [UInt8] {
+        var result: [UInt8] = []
+        result.reserveCapacity(name.count)
+        var rest = name[...]
+        while let first = rest.first {
+            if first < 0x80 {
+                result.append(first)
+                rest = rest.dropFirst()
+                continue
+            }
+            let length = sequenceLength(rest)
+            if length > 0, escapedByte(rest) == nil {
+                result += rest.prefix(length)
+                rest = rest.dropFirst(length)
+            } else {
+                let count = max(length, 1)
+                for byte in rest.prefix(count) { result += escape(byte) }
+                rest = rest.dropFirst(count)
+            }
+        }
+        return result
+    }
+
+    /// Nil for what `encoded` makes of no name: a name on the server that is no UTF-8, or one that would be another's.
+    static func decoded(_ wire: [UInt8]) -> FileName? {
+        var name: [UInt8] = []
+        name.reserveCapacity(wire.count)
+        var rest = wire[...]
+        while let first = rest.first {
+            if let byte = escapedByte(rest) {
+                name.append(byte)
+                rest = rest.dropFirst(mark.count + 2)
+            } else {
+                name.append(first)
+                rest = rest.dropFirst()
+            }
+        }
+        guard encoded(name) == wire else { return nil }
+        return FileName(name)
+    }
+
+    private static func escape(_ byte: UInt8) -> [UInt8] {
+        mark + Array(hexadecimal(byte).uppercased().utf8)
+    }
+
+    /// The byte that an escape at the start stands for; only those beyond ASCII are ever escaped.
+    private static func escapedByte(_ bytes: ArraySlice<UInt8>) -> UInt8? {
+        guard bytes.starts(with: mark), bytes.count >= mark.count + 2 else { return nil }
+        let digits = bytes.dropFirst(mark.count).prefix(2).map { digit($0) }
+        guard let high = digits[0], let low = digits[1], high >= 8 else { return nil }
+        return high << 4 | low
+    }
+
+    private static func digit(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
+        default: nil
+        }
+    }
+
+    private static func sequenceLength(_ bytes: ArraySlice<UInt8>) -> Int {
+        let length =
+            switch bytes.first ?? 0 {
+            case 0x00...0x7F: 1
+            case 0xC2...0xDF: 2
+            case 0xE0...0xEF: 3
+            case 0xF0...0xF4: 4
+            default: 0
+            }
+        guard length > 0, bytes.count >= length else { return 0 }
+        return String(validating: bytes.prefix(length), as: UTF8.self) == nil ? 0 : length
+    }
+}
+
+/// Percent-encoding of URLs (RFC 3986, section 2): everything but unreserved characters is encoded.
+enum PercentEncoding {
+    static func encoded(_ bytes: [UInt8]) -> String {
+        var result: [UInt8] = []
+        result.reserveCapacity(bytes.count)
+        for byte in bytes {
+            if isUnreserved(byte) {
+                result.append(byte)
+            } else {
+                result.append(UInt8(ascii: "%"))
+                result += hexadecimal(byte).uppercased().utf8
+            }
+        }
+        return String(decoding: result, as: UTF8.self)
+    }
+
+    /// Nil when a `%` is not followed by two digits.
+    static func decoded(_ text: some StringProtocol) -> [UInt8]? {
+        var result: [UInt8] = []
+        var bytes = text.utf8.makeIterator()
+        while let byte = bytes.next() {
+            guard byte == UInt8(ascii: "%") else {
+                result.append(byte)
+                continue
+            }
+            guard let high = bytes.next().flatMap(value), let low = bytes.next().flatMap(value) else { return nil }
+            result.append(high << 4 | low)
+        }
+        return result
+    }
+
+    private static func isUnreserved(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"):
+            true
+        default: [UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~")].contains(byte)
+        }
+    }
+
+    private static func value(_ digit: UInt8) -> UInt8? {
+        Character(Unicode.Scalar(digit)).hexDigitValue.map { UInt8($0) }
+    }
+}
