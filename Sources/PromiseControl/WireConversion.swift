@@ -48,6 +48,9 @@ extension StatusDocument {
             downloading: status.downloading, bytesFetched: status.bytesFetched, bytesUploaded: status.bytesUploaded,
             cacheBytes: status.cacheBytes, cacheLimit: status.cacheLimit, quotaTotal: status.quotaTotal,
             quotaAvailable: status.quotaAvailable, openFiles: status.openFiles)
+        hydrations = status.hydrations.map {
+            HydrationDocument(program: $0.program, fetches: $0.fetches, bytes: $0.bytes, refusals: $0.refusals)
+        }
     }
 }
 

@@ -129,6 +129,7 @@ extension Domain {
             bytesFetched: engine.hydrator.bytesFetched,
             bytesUploaded: engine.bytesUploaded, cacheBytes: counts?.localBytes ?? 0, cacheLimit: configuration.cacheLimit,
             quotaTotal: quota?.total, quotaAvailable: quota?.available, openFiles: filesystem.openCount)
+        status.hydrations = engine.hydrator.ledgerLines
         switch engine.connection {
         case .online: break
         case .offline(let message): (status.connection, status.connectionMessage) = (.offline, message)

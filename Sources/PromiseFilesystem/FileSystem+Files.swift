@@ -30,8 +30,11 @@ extension FileSystem {
                 }
             } else if node.size <= HydrationPlan.smallFileMax, request.access != .write {
                 // Who only writes may be about to truncate, or to set times (touch(1)): nothing is fetched for that.
+                let program = try admit(caller)
                 engine.neighbours.opened(id, isHere: false)
-                return openAfterHydration(id, request, isRetry: false, reply: reply)
+                return openAfterHydration(id, request, for: program, reply: reply)
+            } else if request.access != .write {
+                _ = try admit(caller)
             }
             reply(.success(try grant(id, request)))
         } catch {
@@ -43,7 +46,7 @@ extension FileSystem {
 
     /// Small files are brought here whole and opened then.
     private func openAfterHydration(
-        _ id: NodeID, _ request: OpenRequest, isRetry: Bool, reply: @escaping Reply<OpenReply>
+        _ id: NodeID, _ request: OpenRequest, for program: String, reply: @escaping Reply<OpenReply>
     ) -> ParkedRequest? {
         if let failure = engine.connectionFailure {
             withdraw(id)
@@ -54,7 +57,7 @@ extension FileSystem {
             withdraw(id)
             reply(.failure(failure))
         }
-        let waiter = engine.hydrator.hydrate(id) { [self] result in
+        let waiter = engine.hydrator.hydrate(id, for: program) { [self] result in
             guard parking.claim(parked) else { return }
             do throws(Failure) {
                 try result.get()

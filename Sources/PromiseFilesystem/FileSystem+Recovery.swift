@@ -30,7 +30,7 @@ extension FileSystem {
     /// Unlinked while open; nobody has it open any more.
     private func deleteNameless(_ node: Node) throws(Failure) {
         try index.write { transaction throws(Failure) in try transaction.delete(node.id) }
-        if node.content != .absent { try content.remove(node.id, node.generation) }
+        if node.content != .absent { engine.remover.remove(node.id, node.generation) }
     }
 
     /// The kernel may have written without the index being told: the content file says so.
@@ -88,7 +88,7 @@ extension FileSystem {
                 current.localBytes = 0
                 try transaction.update(current)
             }
-            try content.remove(node.id, node.generation)
+            engine.remover.remove(node.id, node.generation)
         }
     }
 

@@ -50,6 +50,7 @@ package final class Index: Sendable {
         clock: any TimeSource = SystemClock()
     ) throws(Failure) {
         promise_index_configure_sqlite()
+        StorageFaults.install()
         let journal = try Journal(path: path, byteCount: journalByteCount)
         let reserve = Reserve(path: path + Array("-reserve".utf8))
         let migration = try Schema.migrate(path: path) { () throws(Failure) in
