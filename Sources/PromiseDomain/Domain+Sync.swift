@@ -137,19 +137,4 @@ extension Domain {
         }
         return status
     }
-
-    // MARK: Verification
-
-    package func verify(repair: Bool) async throws(Failure) -> VerifyReport {
-        var report = VerifyReport(problems: try index.verify(), repaired: [], nodes: 0)
-        let content = try filesystem.verifyContent(repair: repair)
-        report.problems += content.problems
-        report.repaired += content.repaired
-        if repair {
-            let removed = try filesystem.removeRubbish()
-            if removed > 0 { report.repaired.append("\(removed) content files that nothing names were removed") }
-        }
-        report.nodes = try index.read { transaction throws(Failure) in try transaction.counts().nodes }
-        return report
-    }
 }

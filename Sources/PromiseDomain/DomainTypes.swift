@@ -234,8 +234,9 @@ package struct EvictionReport: Sendable {
 }
 
 package struct VerifyReport: Sendable {
-    /// A sentence for each violation found.
+    /// A sentence for each violation that is left.
     package var problems: [String]
+    /// A sentence for each one that was mended.
     package var repaired: [String]
     package var nodes: Int
 

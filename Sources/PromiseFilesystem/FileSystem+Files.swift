@@ -220,15 +220,3 @@ extension FileSystem {
         }
     }
 }
-
-extension Node {
-    /// The content file was written to.
-    mutating func take(_ status: FileStatus) {
-        edits += 1
-        size = status.size
-        modificationTime = status.modificationTime
-        changeTime = max(changeTime, status.changeTime)
-        localBytes = status.blocks * 512
-        isDurable = false
-    }
-}

@@ -292,6 +292,16 @@ package final class Index: Sendable {
         return Array(problems.prefix(Verification.problemCountMax))
     }
 
+    /// What was made or edited here and is not in line for the provider, a sentence for each. As `verify`, of one committed
+    /// moment.
+    package func verifyQueue() throws(Failure) -> [String] {
+        try store.withStore { _ in }
+        let connection = try Connection(path: path)
+        defer { connection.close() }
+        var verification = Verification(connection: connection)
+        return try verification.runQueue()
+    }
+
     /// Closes the database cleanly (checkpoint and truncate the log). Later calls fail with `.inputOutput`; more than one
     /// `close` is fine.
     package func close() {
