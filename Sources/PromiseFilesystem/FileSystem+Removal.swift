@@ -75,6 +75,7 @@ extension FileSystem {
         if let identifier = entry.identifier, try transaction.synced(identifier) != nil,
             try !handOver(identifier, of: node, transaction)
         {
+            try transaction.rememberPin(node.pin, of: identifier)
             try markPending(.deletion(identifier), transaction)
         }
         try transaction.record(.deleted, node: node.id, parent: entry.parent, name: entry.name)
