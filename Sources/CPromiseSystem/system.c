@@ -106,3 +106,9 @@ int cps_event_descriptor(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); 
 void cps_share_arenas(void) { mallopt(M_ARENA_MAX, 2); }
 
 void cps_give_memory_back(void) { malloc_trim(0); }
+
+int cps_is_idle(int process) {
+  // ioprio_get(2): IOPRIO_WHO_PROCESS is 1, the class is above bit 13, IOPRIO_CLASS_IDLE is 3. glibc has no wrapper.
+  long priority = syscall(SYS_ioprio_get, 1, process);
+  return priority >= 0 && (priority >> 13) == 3;
+}

@@ -80,6 +80,25 @@ package final class ContentStore: Sendable {
         }
     }
 
+    /// For people: the file's place in the store.
+    package func name(of node: NodeID, _ generation: Generation) -> String { escapedForDisplay(path(node, generation)) }
+
+    /// Moves a content file that nothing names any more, or that is not to be trusted, to the folder `kept` beside the store,
+    /// where nothing touches it. Returns its path; nil when there is no such file.
+    package func putAside(_ node: NodeID, _ generation: Generation) throws(Failure) -> [UInt8]? {
+        guard let status = try status(node, generation), status.size > 0 else { return nil }
+        defer { removalObserver.withLock { $0 }?.body(node) }
+        let place = (folder.lastIndex(of: 0x2F).map { Array(folder[..<$0]) } ?? [0x2E]) + Array("/kept".utf8)
+        let target = place + [0x2F] + Array(path(node, generation).dropFirst(3))
+        do throws(SystemError) {
+            try makeFolders(place, label: "content.aside.folder")
+            try rename(path(node, generation), in: root.number, to: target, flags: .noReplace, label: "content.aside.rename")
+        } catch {
+            throw Failure(error)
+        }
+        return target
+    }
+
     /// Every content file with its node and generation, in no order; files with other names are skipped.
     package func forEachFile(_ body: (NodeID, Generation) throws(Failure) -> Void) throws(Failure) {
         for part in 0...255 {

@@ -30,7 +30,7 @@ struct ControlRoutes: Sendable {
         router.post("v1/sync") { request, _ in try await synchronize(request) }
         router.post("v1/verify") { request, _ in
             let document = try await decode(VerifyRequest.self, from: request)
-            let report = try await service.verify(repair: document.repair ?? false)
+            let report = try await service.verify(repair: document.repair ?? false, provider: document.provider ?? false)
             return jsonResponse(VerifyDocument(nodes: report.nodes, problems: report.problems, repaired: report.repaired))
         }
         router.post("v1/unmount") { request, _ in

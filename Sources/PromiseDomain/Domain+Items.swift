@@ -1,4 +1,5 @@
 import Logging
+import PromiseContent
 package import PromiseCore
 import PromiseFilesystem
 import PromiseIndex
@@ -133,7 +134,10 @@ extension Domain {
                 break
             }
         }
-        if report.evicted > 0 { try index.shrink() }
+        if report.evicted > 0 {
+            engine.remover.flush()
+            try index.shrink()
+        }
         return report
     }
 

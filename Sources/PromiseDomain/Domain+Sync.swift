@@ -138,26 +138,12 @@ extension Domain {
             status.lastEnd = holder.lastEnd
         }
         status.limitations = provider.limitations
+        status.hydrations = engine.hydrator.ledgerLines
         switch engine.connection {
         case .online: break
         case .offline(let message): (status.connection, status.connectionMessage) = (.offline, message)
         case .failing(let message): (status.connection, status.connectionMessage) = (.failing, message)
         }
         return status
-    }
-
-    // MARK: Verification
-
-    package func verify(repair: Bool) async throws(Failure) -> VerifyReport {
-        var report = VerifyReport(problems: try index.verify(), repaired: [], nodes: 0)
-        let content = try filesystem.verifyContent(repair: repair)
-        report.problems += content.problems
-        report.repaired += content.repaired
-        if repair {
-            let removed = try filesystem.removeRubbish()
-            if removed > 0 { report.repaired.append("\(removed) content files that nothing names were removed") }
-        }
-        report.nodes = try index.read { transaction throws(Failure) in try transaction.counts().nodes }
-        return report
     }
 }

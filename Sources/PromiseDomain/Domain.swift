@@ -110,10 +110,11 @@ package final class Domain: Sendable {
                 uploadDelay: configuration.uploadDelay, pollInterval: configuration.pollInterval,
                 cacheLimit: configuration.cacheLimit, hostName: hostName()),
             logger: logger)
+        var behaviour = FileSystem.Configuration(
+            requestDeadline: configuration.requestDeadline, domainName: configuration.name)
+        behaviour.hydrationRules = HydrationRules(own: configuration.hydrationRules)
         filesystem = FileSystem(
-            index: index, content: content, engine: engine, clock: clock,
-            configuration: FileSystem.Configuration(
-                requestDeadline: configuration.requestDeadline, domainName: configuration.name),
+            index: index, content: content, engine: engine, clock: clock, configuration: behaviour,
             record: holder?.record, logger: logger)
         do throws(Failure) {
             var options = MountOptions(mountPoint: configuration.mountPoint, domain: configuration.name)

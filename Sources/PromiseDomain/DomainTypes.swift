@@ -17,6 +17,8 @@ package struct DomainConfiguration: Sendable {
     package var pollInterval: Duration = .seconds(30)
     /// How long a request on the mount may wait for the provider.
     package var requestDeadline: Duration = .seconds(30)
+    /// Who may cause content to be fetched: before the built-in rules.
+    package var hydrationRules: [HydrationRules.Rule] = []
     package var isReadOnly = false
     package var allowsPassthrough = true
     /// Bytes of the path of `promisefs-backing`, which gives an ordinary user passthrough; nil: there is none.
@@ -58,6 +60,8 @@ package struct DomainStatus: Sendable {
     package var transportMessage: String?
     /// Requests of the kernel since the mount, by their names.
     package var requests: [String: UInt64] = [:]
+    /// Who caused content to be fetched since the mount, most bytes first.
+    package var hydrations: [HydrationLedger.Line] = []
     package var hasPassthrough: Bool
     /// Why there is no passthrough.
     package var passthroughMessage: String?
@@ -246,8 +250,9 @@ package struct EvictionReport: Sendable {
 }
 
 package struct VerifyReport: Sendable {
-    /// A sentence for each violation found.
+    /// A sentence for each violation that is left.
     package var problems: [String]
+    /// A sentence for each one that was mended.
     package var repaired: [String]
     package var nodes: Int
 

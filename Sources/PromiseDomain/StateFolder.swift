@@ -23,7 +23,7 @@ final class StateFolder: Sendable {
     }
 
     /// Makes the folder (mode 0700) and takes its lock.
-    private init(_ path: [UInt8]) throws(Domain.StartFailure) {
+    init(_ path: [UInt8]) throws(Domain.StartFailure) {
         self.path = path
         let shown = escapedForDisplay(path)
         do throws(SystemError) {
@@ -48,13 +48,8 @@ final class StateFolder: Sendable {
 
 /// The kernel's name for this run of the machine: another one means that the power may have failed in between.
 func bootIdentifier() -> String {
-    guard let file = try? Descriptor.open(Array("/proc/sys/kernel/random/boot_id".utf8), flags: O_RDONLY, label: "domain.boot")
-    else {
-        return "unknown"
-    }
-    var bytes = [UInt8](repeating: 0, count: 64)
-    let count = bytes.withUnsafeMutableBytes { (try? readFully(file.number, into: $0, at: 0, label: "domain.boot")) ?? 0 }
-    return String(decoding: bytes[..<count].prefix { $0 != 0x0A }, as: UTF8.self)
+    guard let bytes = readSmallFile(Array("/proc/sys/kernel/random/boot_id".utf8)) else { return "unknown" }
+    return String(decoding: bytes.prefix { $0 != 0x0A }, as: UTF8.self)
 }
 
 func hostName() -> String {

@@ -28,8 +28,9 @@ extension FileSystem {
                 reply(.success(.descriptor(file.number, range: range)))
                 return nil
             }
+            let program = engine.hydrator.isHere(range, of: id) ? nil : try admit(caller)
             let parked = parking.enter(process: caller.process) { reply(.failure($0)) }
-            let waiter = engine.hydrator.read(id, range) { [parking] result in
+            let waiter = engine.hydrator.read(id, range, for: program) { [parking] result in
                 guard parking.claim(parked) else { return }
                 switch result {
                 case .success: reply(.success(.descriptor(file.number, range: range)))
@@ -112,7 +113,7 @@ extension FileSystem {
     package func allocate(
         _ position: FilePosition, count: UInt64, mode: Int32, caller: Caller, reply: @escaping Reply<Void>
     ) -> ParkedRequest? {
-        whenWhole(position.node, reply: reply) { [self] () throws(Failure) in
+        whenWhole(position.node, for: caller, reply: reply) { [self] () throws(Failure) in
             let file = try wholeFile(position.node)
             do throws(SystemError) {
                 try PromiseSystem.allocate(
@@ -179,7 +180,7 @@ extension FileSystem {
 
     /// Runs `body` when the whole content is here.
     private func whenWhole<Value: Sendable>(
-        _ id: NodeID, reply: @escaping Reply<Value>, _ body: @escaping @Sendable () throws(Failure) -> Value
+        _ id: NodeID, for caller: Caller, reply: @escaping Reply<Value>, _ body: @escaping @Sendable () throws(Failure) -> Value
     ) -> ParkedRequest? {
         let answer: @Sendable (Result<Void, Failure>) -> Void = { result in
             do throws(Failure) {
@@ -189,18 +190,20 @@ extension FileSystem {
                 reply(.failure(error))
             }
         }
+        let program: String
         do throws(Failure) {
             guard let node = try known(id) else { throw Failure(.stale, "the file is gone") }
             if node.content == .whole {
                 answer(.success(()))
                 return nil
             }
+            program = try admit(caller)
         } catch {
             reply(.failure(error))
             return nil
         }
         let parked = parking.enter { reply(.failure($0)) }
-        let waiter = engine.hydrator.hydrate(id) { [parking] result in
+        let waiter = engine.hydrator.hydrate(id, for: program) { [parking] result in
             if parking.claim(parked) { answer(result) }
         }
         guard let waiter else { return nil }

@@ -35,8 +35,11 @@ extension FileSystem {
                 }
             } else if node.size <= HydrationPlan.smallFileMax, request.access != .write {
                 // Who only writes may be about to truncate, or to set times (touch(1)): nothing is fetched for that.
+                let program = try admit(caller)
                 engine.neighbours.opened(id, isHere: false)
-                return openAfterHydration(id, request, caller, reply: reply)
+                return openAfterHydration(id, request, caller, for: program, reply: reply)
+            } else if request.access != .write {
+                _ = try admit(caller)
             }
             reply(.success(try grant(id, request, caller)))
         } catch {
@@ -48,7 +51,8 @@ extension FileSystem {
 
     /// Small files are brought here whole and opened then.
     private func openAfterHydration(
-        _ id: NodeID, _ request: OpenRequest, _ caller: Caller, reply: @escaping Reply<OpenReply>
+        _ id: NodeID, _ request: OpenRequest, _ caller: Caller, for program: String,
+        reply: @escaping Reply<OpenReply>
     ) -> ParkedRequest? {
         if let failure = engine.connectionFailure {
             withdraw(id)
@@ -59,7 +63,7 @@ extension FileSystem {
             withdraw(id)
             reply(.failure(failure))
         }
-        let waiter = engine.hydrator.hydrate(id) { [self] result in
+        let waiter = engine.hydrator.hydrate(id, for: program) { [self] result in
             guard parking.claim(parked) else { return }
             do throws(Failure) {
                 try result.get()
@@ -220,17 +224,5 @@ extension FileSystem {
         } catch {
             logger.error("writes could not be noted", metadata: ["node": "\(id)", "reason": "\(error.message)"])
         }
-    }
-}
-
-extension Node {
-    /// The content file was written to.
-    mutating func take(_ status: FileStatus) {
-        edits += 1
-        size = status.size
-        modificationTime = status.modificationTime
-        changeTime = max(changeTime, status.changeTime)
-        localBytes = status.blocks * 512
-        isDurable = false
     }
 }

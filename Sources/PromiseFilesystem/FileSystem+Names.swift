@@ -172,7 +172,10 @@ extension FileSystem {
         let inherited = try inherit(from: folder, into: &node, caller, transaction)
         let isExcluded = try isExcluded(name, node.kind, in: folder.id, transaction)
         let adopted = isExcluded ? nil : try adoptable(name, node.kind, in: folder.id, transaction)
-        if let adopted { node.edits = adopted.edits + 1 }
+        if let adopted {
+            node.edits = adopted.edits + 1
+            if let pin = try transaction.rememberedPin(of: adopted.item.identifier) { node.pin = pin }
+        }
         node = try transaction.insert(node)
         for (attribute, value) in inherited { try transaction.setAttribute(attribute, of: node.id, to: value) }
         let entry = try transaction.insertEntry(
@@ -229,7 +232,10 @@ extension FileSystem {
                 let isExcluded = try isExcluded(name, node.kind, in: parent, transaction)
                 let isFirst = node.linkCount == 0 && !isExcluded
                 let adopted = isFirst ? try adoptable(name, node.kind, in: parent, transaction) : nil
-                if let adopted { node.edits = max(node.edits, adopted.edits) + 1 }
+                if let adopted {
+                    node.edits = max(node.edits, adopted.edits) + 1
+                    if let pin = try transaction.rememberedPin(of: adopted.item.identifier) { node.pin = pin }
+                }
                 node.linkCount += 1
                 node.changeTime = clock.now()
                 try transaction.update(node)

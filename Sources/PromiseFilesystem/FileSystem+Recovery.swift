@@ -2,7 +2,7 @@ import Logging
 import PromiseContent
 package import PromiseCore
 import PromiseIndex
-import PromiseSync
+package import PromiseSync
 import PromiseSystem
 
 // What a daemon that died left behind, put right before the next mount.
@@ -31,7 +31,7 @@ extension FileSystem {
     /// Unlinked while open; nobody has it open any more.
     private func deleteNameless(_ node: Node) throws(Failure) {
         try index.write { transaction throws(Failure) in try transaction.delete(node.id) }
-        if node.content != .absent { try content.remove(node.id, node.generation) }
+        if node.content != .absent { engine.remover.remove(node.id, node.generation) }
     }
 
     /// The kernel may have written without the index being told: the content file says so.
@@ -62,18 +62,7 @@ extension FileSystem {
         }
         for node in nodes where !opens.hasWriters(node.id) {
             guard let status = try content.status(node.id, node.generation), status.size != node.size else { continue }
-            try index.write { transaction throws(Failure) in
-                guard var current = try transaction.node(node.id) else { return }
-                if current.content == .partial {
-                    var ranges = try transaction.ranges(of: node.id)
-                    ranges.remove(ByteRange(min(status.size, current.size), max(status.size, current.size)))
-                    if status.size > current.size { ranges.insert(ByteRange(current.size, status.size)) }
-                    try transaction.setRanges(of: node.id, to: ranges)
-                }
-                current.take(status)
-                try transaction.update(current)
-                try markPending(namesOf: node.id, transaction)
-            }
+            try index.write { transaction throws(Failure) in try transaction.takeSize(of: node.id, status, now: clock.now()) }
         }
     }
 
@@ -89,57 +78,33 @@ extension FileSystem {
                 current.localBytes = 0
                 try transaction.update(current)
             }
-            try content.remove(node.id, node.generation)
+            engine.remover.remove(node.id, node.generation)
         }
     }
 
     /// Content files that no row names: what a crash left between making a file and committing its row, or between
-    /// committing a removal and removing. Takes long for a large store; may run while the mount serves.
+    /// committing a removal and removing. One that may hold edits, because the index has lost what it was told, is put
+    /// aside. Takes long for a large store; may run while the mount serves.
     package func removeRubbish() throws(Failure) -> Int {
-        var removed = 0
-        try content.forEachFile { id, generation throws(Failure) in
-            // The index is asked after the file was seen: whoever made it holds the index until its row is there.
-            let isNamed = try index.read { transaction throws(Failure) in
-                guard let node = try transaction.node(id) else { return false }
-                return node.generation == generation && node.content != .absent
-            }
-            if !isNamed && !opens.isOpen(id) {
-                try content.remove(id, generation)
-                removed += 1
-            }
+        let orphans = ContentOrphans(index: index, content: content)
+        let found = try orphans.find(isOpen: opens.isOpen)
+        if !found.isEmpty { try index.synchronize() }
+        for orphan in found {
+            guard let place = try orphans.clear(orphan, isOpen: opens.isOpen) else { continue }
+            logger.warning(
+                "a content file that the index does not know was put aside", metadata: ["at": "\(escapedForDisplay(place))"])
         }
-        return removed
+        return found.count
     }
 
-    /// Compares the index with the content store; a sentence for each violation, and for each repair.
-    package func verifyContent(repair: Bool) throws(Failure) -> (problems: [String], repaired: [String]) {
-        var problems: [String] = []
-        var repaired: [String] = []
-        let nodes: [Node] = try index.read { transaction throws(Failure) in
-            try transaction.nodesWithContent(in: .whole) + transaction.nodesWithContent(in: .partial)
-        }
-        for node in nodes where !opens.isOpen(node.id) {
-            let status = try content.status(node.id, node.generation)
-            let problem: String?
-            if let status {
-                problem =
-                    status.size == node.size
-                    ? nil : "the content of node \(node.id) has \(status.size) bytes instead of \(node.size)"
-            } else {
-                problem = "the content of node \(node.id) is missing"
-            }
-            // Asked again: a file that is removed or written while we look is no violation.
-            guard let problem, try known(node.id) == node, !opens.isOpen(node.id) else { continue }
-            guard repair, case .evicted? = try repairContent(of: node) else {
-                problems.append(problem)
-                continue
-            }
-            repaired.append(problem + "; it will be fetched again")
-        }
-        return (problems, repaired)
-    }
-
-    private func repairContent(of node: Node) throws(Failure) -> SyncEngine.EvictionOutcome? {
-        try engine.evict(node.id, evenPinned: true)
+    /// Compares the index with the content store.
+    package func verifyContent(repair: Bool) -> ContentVerification {
+        ContentVerification(
+            index: index, content: content, clock: clock, isRepairing: repair, isOpen: { [opens] in opens.isOpen($0) },
+            onChange: { [engine, weak self] node in
+                engine.hydrator.discard(node, because: Failure(.stale, "the content was found to be damaged"))
+                self?.nodeChanged(node, content: true)
+                engine.notePending()
+            })
     }
 }

@@ -77,6 +77,7 @@ extension FileSystem {
         if let identifier = entry.identifier, try transaction.synced(identifier) != nil,
             try !handOver(identifier, of: node, transaction)
         {
+            try transaction.rememberPin(node.pin, of: identifier)
             try markPending(.deletion(identifier), transaction)
         }
         try transaction.record(.deleted, node: node.id, parent: entry.parent, name: entry.name)
@@ -125,18 +126,6 @@ extension FileSystem {
         }
         guard node.kind == .file, node.content != .absent else { return }
         engine.hydrator.discard(node.id, because: Failure(.stale, "the file was removed"))
-        removeContent(node.id, node.generation)
-    }
-
-    /// In the background: unlinking a large file takes long, and a crash before it leaves only rubbish.
-    func removeContent(_ node: NodeID, _ generation: Generation) {
-        workers.submit { [content, logger] in
-            do throws(Failure) {
-                try content.remove(node, generation)
-            } catch {
-                logger.warning(
-                    "a content file could not be removed", metadata: ["node": "\(node)", "reason": "\(error.message)"])
-            }
-        }
+        engine.remover.remove(node.id, node.generation)
     }
 }

@@ -174,7 +174,10 @@ extension FileSystem {
             guard entry.identifier == nil || node.kind != .folder && (node.kind != .file || node.content == .whole) else {
                 return
             }
-            if let identifier = entry.identifier { try markPending(.deletion(identifier), transaction) }
+            if let identifier = entry.identifier {
+                try transaction.rememberPin(node.pin, of: identifier)
+                try markPending(.deletion(identifier), transaction)
+            }
             try transaction.deletePending(.entry(entry.id))
             entry.identifier = nil
             entry.isExcluded = true
@@ -189,6 +192,7 @@ extension FileSystem {
         else { return }
         entry.identifier = adopted.item.identifier
         node.edits = max(node.edits, adopted.edits) + 1
+        if let pin = try transaction.rememberedPin(of: adopted.item.identifier) { node.pin = pin }
         try transaction.deletePending(.deletion(adopted.item.identifier))
     }
 
@@ -245,6 +249,7 @@ extension FileSystem {
         let edits = max(firstNode.edits, secondNode.edits) + 1
         (firstNode.edits, secondNode.edits) = (edits, edits)
         (firstNode.changeTime, secondNode.changeTime) = (now, now)
+        (firstNode.pin, secondNode.pin) = (secondNode.pin, firstNode.pin)
         try transaction.update(firstNode)
         try transaction.update(secondNode)
         for entry in [first, second] {

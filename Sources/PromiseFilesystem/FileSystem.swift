@@ -15,6 +15,7 @@ package final class FileSystem: FileSystemOperations {
         /// How long a request may wait for the provider.
         package var requestDeadline: Duration
         package var exclusions = ExclusionRules()
+        package var hydrationRules = HydrationRules()
         package var domainName: String
 
         package init(requestDeadline: Duration, domainName: String) {

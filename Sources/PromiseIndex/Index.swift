@@ -53,6 +53,7 @@ package final class Index: Sendable {
         clock: any TimeSource = SystemClock()
     ) throws(Failure) {
         promise_index_configure_sqlite()
+        StorageFaults.install()
         let journal = try Journal(path: path, byteCount: journalByteCount)
         let reserve = Reserve(path: path + Array("-reserve".utf8))
         let migration = try Schema.migrate(path: path) { () throws(Failure) in
@@ -293,6 +294,16 @@ package final class Index: Sendable {
         var verification = Verification(connection: connection)
         problems += try verification.run()
         return Array(problems.prefix(Verification.problemCountMax))
+    }
+
+    /// What was made or edited here and is not in line for the provider, a sentence for each. As `verify`, of one committed
+    /// moment.
+    package func verifyQueue() throws(Failure) -> [String] {
+        try store.withStore { _ in }
+        let connection = try Connection(path: path)
+        defer { connection.close() }
+        var verification = Verification(connection: connection)
+        return try verification.runQueue()
     }
 
     /// Closes the database cleanly (checkpoint and truncate the log). Later calls fail with `.inputOutput`; more than one

@@ -67,8 +67,21 @@ extension Transaction {
     package func deletePending(_ subject: Pending.Subject) throws(Failure) {
         switch subject {
         case .entry(let entry): try store.change("DELETE FROM pending WHERE id = ?1", .id(entry))
-        case .deletion(let identifier): try store.change("DELETE FROM pending WHERE identifier = ?1", .identifier(identifier))
+        case .deletion(let identifier):
+            try store.change("DELETE FROM pending WHERE identifier = ?1", .identifier(identifier))
+            try store.change("DELETE FROM setting WHERE key = ?1", .text("pin." + identifier.rawValue))
         }
+    }
+
+    /// The pin of an item whose name was removed, until the deletion is done with: made again it is the same document.
+    package func rememberPin(_ pin: Pin, of identifier: ItemIdentifier) throws(Failure) {
+        guard pin != .automatic else { return }
+        try setSetting("pin." + identifier.rawValue, "\(pin.rawValue)")
+    }
+
+    /// What `rememberPin` was told; nil: nothing.
+    package func rememberedPin(of identifier: ItemIdentifier) throws(Failure) -> Pin? {
+        try setting("pin." + identifier.rawValue).flatMap { Int($0) }.flatMap { Pin(rawValue: $0) }
     }
 
     /// Due at `now`, oldest due first.

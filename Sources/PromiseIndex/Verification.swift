@@ -155,6 +155,25 @@ struct Verification {
             """
         ) { "node \($0.integer(0)) has a local range from \($0.integer(1)) on that touches one up to \($0.integer(2))" }
     }
+
+    /// What was made or edited here and is not in line for the provider would never get there. The queue is what a daemon
+    /// keeps, so this is no invariant of the index itself.
+    mutating func runQueue() throws(Failure) -> [String] {
+        try check(
+            """
+            WITH RECURSIVE hidden (node) AS (
+                SELECT node FROM entry WHERE is_excluded = 1
+                UNION SELECT entry.node FROM entry JOIN hidden ON entry.parent = hidden.node)
+            SELECT entry.id FROM entry JOIN node ON node.id = entry.node LEFT JOIN synced ON synced.identifier = entry.identifier
+            WHERE node.kind <= 2 AND node.is_as_synced = 0 AND entry.is_excluded = 0
+                AND entry.parent NOT IN (SELECT node FROM hidden)
+                AND NOT EXISTS (SELECT 1 FROM remote WHERE remote.identifier = entry.identifier)
+                AND NOT EXISTS (SELECT 1 FROM pending WHERE pending.id = entry.id)
+                AND (entry.identifier IS NULL OR node.kind = 0 AND synced.edits <> node.edits)
+            """
+        ) { "entry \($0.integer(0)) was made or edited here, but is not in line for the provider" }
+        return problems
+    }
 }
 
 extension Store {

@@ -111,8 +111,8 @@ public final class PromiseClient: Sendable {
         return try await reply("POST", "sync", request, deadline: .hours(1))
     }
 
-    public func verify(repair: Bool) async throws(PromiseError) -> VerifyDocument {
-        try await reply("POST", "verify", VerifyRequest(repair: repair), deadline: .hours(24))
+    public func verify(repair: Bool, provider: Bool = false) async throws(PromiseError) -> VerifyDocument {
+        try await reply("POST", "verify", VerifyRequest(repair: repair, provider: provider), deadline: .hours(24))
     }
 
     /// Unmounts; the daemon ends afterwards. Says how many items are left for the next mount.

@@ -25,6 +25,7 @@ package final class HydrationJob: Sendable {
         var tasks: [ByteRange: Task<Void, Never>] = [:]
         /// Everything is wanted although nobody waits, e.g. because the file is pinned.
         var isWantedInBackground = false
+        var program: String?
         /// Being written into the file at this moment.
         var landing: [ByteRange] = []
         var isCompleting = false
@@ -48,11 +49,12 @@ package final class HydrationJob: Sendable {
     // MARK: Readers
 
     /// True when the bytes are here; else the reply comes later, unless the job has ended (nil: ask again).
-    func wait(for range: ByteRange?, id: UInt64, isRead: Bool, reply: @escaping HydrationReply) -> Bool? {
+    func wait(for range: ByteRange?, id: UInt64, program: String?, reply: @escaping HydrationReply) -> Bool? {
         state.withLock { state in
             if state.isEnded { return nil }
+            if let program { state.program = program }
             if let range {
-                if isRead { state.plan.read(range) }
+                state.plan.read(range)
                 if state.plan.isPresent(range) { return true }
             } else {
                 state.plan.wantsWhole = true
@@ -83,6 +85,9 @@ package final class HydrationJob: Sendable {
         }
     }
 
+    /// Who waited for bytes last.
+    var program: String? { state.withLock { $0.program } }
+    func isHere(_ range: ByteRange) -> Bool { state.withLock { $0.plan.isPresent(range) } }
     var isWanted: Bool { state.withLock { !$0.waiters.isEmpty || $0.plan.wantsWhole } }
     /// Nobody waits, nothing is on its way.
     var isIdle: Bool { state.withLock { $0.waiters.isEmpty && !$0.plan.wantsWhole && $0.plan.inFlight.isEmpty } }

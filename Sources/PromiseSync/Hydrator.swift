@@ -30,6 +30,8 @@ package final class Hydrator: Sendable {
     private let onIdle: @Sendable (NodeID) -> Void
     private let fetchedByteCount = Atomic<UInt64>(0)
     private let state = Mutex(State())
+    /// A leaf: nothing is called while it is held.
+    private let ledger = Mutex(HydrationLedger())
 
     package init(
         index: Index, content: ContentStore, provider: any Provider, clock: any TimeSource, logger: Logger,
@@ -60,14 +62,27 @@ package final class Hydrator: Sendable {
     // MARK: Waiting for content
 
     /// Replies when the whole content is here and the index says so. The id detaches the waiter; nil: replied already.
-    package func hydrate(_ node: NodeID, reply: @escaping HydrationReply) -> UInt64? {
-        request(node, range: nil, isRead: false, reply: reply)
+    /// `program` goes into the ledger; nil: nobody waits for it on the mount.
+    package func hydrate(_ node: NodeID, for program: String? = nil, reply: @escaping HydrationReply) -> UInt64? {
+        request(node, range: nil, for: program, reply: reply)
     }
 
     /// Replies when `range` is here. The id detaches the waiter; nil: replied already.
-    package func read(_ node: NodeID, _ range: ByteRange, reply: @escaping HydrationReply) -> UInt64? {
-        request(node, range: range, isRead: true, reply: reply)
+    package func read(
+        _ node: NodeID, _ range: ByteRange, for program: String? = nil, reply: @escaping HydrationReply
+    ) -> UInt64? {
+        request(node, range: range, for: program, reply: reply)
     }
+
+    /// Whether reading `range` needs nothing of the provider. False while there is no job, as nobody has looked then.
+    package func isHere(_ range: ByteRange, of node: NodeID) -> Bool {
+        state.withLock { $0.jobs[node] }?.isHere(range) ?? false
+    }
+
+    // MARK: The ledger
+
+    package var ledgerLines: [HydrationLedger.Line] { ledger.withLock { $0.lines } }
+    package func noteRefusal(of program: String) { ledger.withLock { $0.refused(program) } }
 
     /// Starts bringing everything without anybody waiting.
     package func hydrateInBackground(_ node: NodeID) {
@@ -86,7 +101,7 @@ package final class Hydrator: Sendable {
     }
 
     /// Replies at once with nil, or later with an id.
-    private func request(_ node: NodeID, range: ByteRange?, isRead: Bool, reply: @escaping HydrationReply) -> UInt64? {
+    private func request(_ node: NodeID, range: ByteRange?, for program: String?, reply: @escaping HydrationReply) -> UInt64? {
         do throws(Failure) {
             // A job may end between being found and being joined; then the index knows more than it did.
             for _ in 0..<8 {
@@ -98,7 +113,7 @@ package final class Hydrator: Sendable {
                     defer { state.nextWaiter += 1 }
                     return state.nextWaiter
                 }
-                guard let isHere = job.wait(for: range, id: id, isRead: isRead, reply: reply) else { continue }
+                guard let isHere = job.wait(for: range, id: id, program: program, reply: reply) else { continue }
                 pump(job)
                 if isHere {
                     reply(.success(()))
@@ -185,8 +200,11 @@ package final class Hydrator: Sendable {
 
     private func attempt(_ range: ByteRange, of job: HydrationJob) async -> ProviderError? {
         do throws(ProviderError) {
+            let program = job.program ?? HydrationLedger.background
+            ledger.withLock { $0.began(for: program) }
             let sink = HydrationSink(job: job, call: ProviderDelay.Call(delay, clock)) { count in
                 self.fetchedByteCount.wrappingAdd(count, ordering: .relaxed)
+                self.ledger.withLock { $0.fetched(count, for: program) }
             }
             let (reference, version, size) = try source(of: job)
             // Of a file that was cut or grown here less is wanted than the item has, or more.

@@ -1,3 +1,4 @@
+import Logging
 import PromiseContent
 import PromiseCore
 import PromiseIndex
@@ -33,23 +34,44 @@ extension SyncEngine {
         var notices = Notices()
         for pending in due where state.running.count < operationsMax && state.running[pending.subject] == nil {
             if isBusy, now.rawValue - pending.since.rawValue < SyncEngine.patience.nanoseconds { continue }
-            let prepared = try index.write { transaction throws(Failure) in
-                let prepared = try prepare(pending, &notices, transaction)
-                switch prepared {
-                case .done:
-                    try transaction.deletePending(pending.subject)
-                case .later(let delay):
-                    guard var row = try transaction.pending(pending.subject) else { break }
-                    row.due = clock.now().advanced(by: delay)
-                    try transaction.setPending(row)
-                case .start:
-                    break
-                }
-                return prepared
+            do throws(Failure) {
+                if let operation = try take(pending, &notices) { start(operation) }
+            } catch {
+                // An item whose content cannot be read must not hold up the others. If the index is what fails, this does, too.
+                try setAside(pending, because: error)
             }
-            if case .start(let operation) = prepared { start(operation) }
         }
         send(notices)
+    }
+
+    /// The operation that pending work amounts to; nil when it is done or has to wait.
+    private func take(_ pending: Pending, _ notices: inout Notices) throws(Failure) -> Operation? {
+        try index.write { transaction throws(Failure) in
+            switch try prepare(pending, &notices, transaction) {
+            case .done:
+                try transaction.deletePending(pending.subject)
+                return nil
+            case .later(let delay):
+                guard var row = try transaction.pending(pending.subject) else { return nil }
+                row.due = clock.now().advanced(by: delay)
+                try transaction.setPending(row)
+                return nil
+            case .start(let operation):
+                return operation
+            }
+        }
+    }
+
+    private func setAside(_ pending: Pending, because failure: Failure) throws(Failure) {
+        logger.warning("an item cannot be sent", metadata: ["reason": "\(failure.message)"])
+        try index.write { transaction throws(Failure) in
+            guard var row = try transaction.pending(pending.subject) else { return }
+            row.attempts += 1
+            row.due = clock.now().advanced(by: configuration.backoff.delay(after: row.attempts))
+            row.error = failure.code
+            row.message = failure.message
+            try transaction.setPending(row)
+        }
     }
 
     private func start(_ operation: Operation) {

@@ -46,14 +46,7 @@ extension SyncEngine {
 
     func send(_ notices: Notices) {
         for node in notices.discarded { hydrator.discard(node, because: Failure(.stale, "the provider has another version now")) }
-        for (node, generation) in notices.removedContent {
-            do throws(Failure) {
-                try content.remove(node, generation)
-            } catch {
-                logger.warning(
-                    "a content file could not be removed", metadata: ["node": "\(node)", "reason": "\(error.message)"])
-            }
-        }
+        for (node, generation) in notices.removedContent { remover.remove(node, generation) }
         for (parent, name) in notices.entries { observer.entryChanged(in: parent, named: name) }
         for (node, content) in notices.nodes { observer.nodeChanged(node, content: content) }
         notices.hydrate.forEach(hydrator.hydrateInBackground)

@@ -101,6 +101,8 @@ package final class SyncEngine: Sendable {
     let published = Mutex(Published())
     package let hydrator: Hydrator
     package let neighbours: NeighbourPrefetch
+    /// Whoever makes the index forget a content file gives it to this.
+    package let remover: ContentRemover
 
     // Unsafe because only the engine's thread touches it, from `run()` on; a thread is not an isolation domain to Swift.
     nonisolated(unsafe) var state = State()
@@ -129,6 +131,9 @@ package final class SyncEngine: Sendable {
             onTrouble: { [mailbox] node, problem in mailbox.post { $0.fetchTroubled(node, problem) } },
             onCompletion: { [mailbox] node in mailbox.post { $0.hydrationCompleted(node) } },
             onIdle: { [mailbox] node in mailbox.post { $0.hydrationPaused(node) } })
+        remover = ContentRemover(index: index, content: content) { [logger] problem in
+            logger.warning("content files could not be removed", metadata: ["reason": "\(problem.message)"])
+        }
         neighbours = NeighbourPrefetch(index: index, hydrator: hydrator, logger: logger)
     }
 
@@ -161,6 +166,7 @@ package final class SyncEngine: Sendable {
         thread?.join()
         neighbours.stop()
         hydrator.failAll(Failure(.interrupted, "the file system is being unmounted"))
+        remover.stop()
     }
 
     private func run() {

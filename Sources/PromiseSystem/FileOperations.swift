@@ -27,7 +27,7 @@ package func writeFully(
     var done = 0
     while done < bytes.count {
         let start = bytes.baseAddress! + done
-        let rest = bytes.count - done
+        let rest = FaultInjection.accepted(bytes.count - done, label)
         let position = off_t(offset) + off_t(done)
         done += try call(label) { pwrite(descriptor, start, rest, position) }
     }
@@ -40,7 +40,7 @@ package func copyBytes(
 ) throws(SystemError) -> UInt64 {
     var done: UInt64 = 0
     while done < count {
-        let rest = Int(min(count - done, 1 << 30))
+        let rest = FaultInjection.accepted(Int(min(count - done, 1 << 30)), label)
         do throws(SystemError) {
             let copied = try call(label) {
                 cps_copy_file_range(source, Int64(sourceOffset + done), target, Int64(targetOffset + done), rest)
@@ -188,6 +188,7 @@ package func listFolder(_ descriptor: consuming Descriptor, label: StaticString)
     defer { closedir(stream) }
     var result: [(name: [UInt8], inode: UInt64)] = []
     while true {
+        if let fault = FaultInjection.take(label), fault != EINTR { throw SystemError(errno: fault, label: "\(label)") }
         errno = 0
         guard let record = readdir(stream) else {
             let code = errno

@@ -54,11 +54,11 @@ extension Failure {
 package func call<Value: FixedWidthInteger & SignedInteger>(
     _ label: StaticString, _ body: () -> Value
 ) throws(SystemError) -> Value {
-    if let fault = FaultInjection.take(label) { throw SystemError(errno: fault, label: "\(label)") }
     while true {
-        let result = body()
+        let fault = FaultInjection.take(label)
+        let result = fault == nil ? body() : -1
         if result != -1 { return result }
-        let code = errno
+        let code = fault ?? errno
         if code == EINTR { continue }
         precondition(code != EBADF && code != EFAULT, "\(label) was called with a bad descriptor or address: errno \(code)")
         throw SystemError(errno: code, label: "\(label)")

@@ -23,6 +23,8 @@ public struct StatusDocument: Codable, Sendable, Equatable {
     public var transportMessage: String?
     /// How many requests the kernel has sent since the mount, by its name for them: `lookup`, `open`, …
     public var requests: [String: UInt64]
+    /// Who caused content to be fetched since the mount, most bytes first.
+    public var hydrations: [HydrationDocument]?
     public var hasPassthrough: Bool
     /// Why there is no passthrough.
     public var passthroughMessage: String?
@@ -166,5 +168,22 @@ public struct ItemDocument: Codable, Sendable, Equatable {
         self.isConflict = isConflict
         self.linkTarget = linkTarget
         self.linkTargetBytes = linkTargetBytes
+    }
+}
+
+/// A program's line of `hydrations`.
+public struct HydrationDocument: Codable, Sendable, Equatable {
+    /// Its name; `(background)` for what nobody waited for, `(unknown)`, and `(others)` when there are too many.
+    public var program: String
+    public var fetches: UInt64
+    public var bytes: UInt64
+    /// How often it was told that it may not.
+    public var refusals: UInt64
+
+    public init(program: String, fetches: UInt64, bytes: UInt64, refusals: UInt64) {
+        self.program = program
+        self.fetches = fetches
+        self.bytes = bytes
+        self.refusals = refusals
     }
 }

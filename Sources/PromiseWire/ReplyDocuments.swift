@@ -133,8 +133,9 @@ public struct SyncDocument: Codable, Sendable, Equatable {
 public struct VerifyDocument: Codable, Sendable, Equatable {
     /// How many were looked at.
     public var nodes: Int
-    /// A sentence for each violation found.
+    /// A sentence for each violation that is left.
     public var problems: [String]
+    /// A sentence for each one that was mended.
     public var repaired: [String]
 
     public init(nodes: Int, problems: [String], repaired: [String]) {

@@ -33,8 +33,13 @@ public struct SyncRequest: Codable, Sendable, Equatable {
 /// `POST /v1/verify`.
 public struct VerifyRequest: Codable, Sendable, Equatable {
     public var repair: Bool?
+    /// Ask the provider, too.
+    public var provider: Bool?
 
-    public init(repair: Bool? = nil) { self.repair = repair }
+    public init(repair: Bool? = nil, provider: Bool? = nil) {
+        self.repair = repair
+        self.provider = provider
+    }
 }
 
 /// `POST /v1/unmount`.

@@ -30,6 +30,7 @@ enum Daemon {
     /// What must be so before any thread of the daemon starts.
     private static func settle(_ level: Logger.Level) {
         FaultInjection.arm(from: environment("PROMISEFS_FAULT"))
+        FaultInjection.watch(environment("PROMISEFS_FAULT_FILE"))
         signal(SIGPIPE, SIG_IGN)
         // Every open file of the mount is a descriptor here.
         var limit = rlimit()

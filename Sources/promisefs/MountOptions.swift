@@ -19,6 +19,12 @@ struct DomainOptions: ParsableArguments {
     var pollInterval: TimeSpan?
     @Option(name: .long, help: ArgumentHelp("How long a request on the mount waits for the provider.", valueName: "duration"))
     var requestDeadline: TimeSpan?
+    @Option(
+        name: .long,
+        help: ArgumentHelp(
+            "Who may cause content to be fetched, e.g. refuse:program=indexer* or allow:io=idle; may be repeated.",
+            valueName: "rule"))
+    var hydrationRule: [HydrationRule] = []
     @Flag(name: .long, help: "Refuse changes on the mount.")
     var readOnly = false
     @Flag(name: .long, help: "Do not let the kernel read and write content files itself.")
@@ -44,6 +50,7 @@ struct DomainOptions: ParsableArguments {
         if let uploadDelay { configuration.uploadDelay = uploadDelay.duration }
         if let pollInterval { configuration.pollInterval = pollInterval.duration }
         if let requestDeadline { configuration.requestDeadline = requestDeadline.duration }
+        configuration.hydrationRules = hydrationRule.map(\.rule)
         configuration.isReadOnly = isReadOnly
         configuration.allowsPassthrough = !noPassthrough
         configuration.backingHelper = HelperPlace.backing()
@@ -58,11 +65,23 @@ struct DomainOptions: ParsableArguments {
         if let uploadDelay { result += ["--upload-delay", TimeSpan.argument(uploadDelay.duration)] }
         if let pollInterval { result += ["--poll-interval", TimeSpan.argument(pollInterval.duration)] }
         if let requestDeadline { result += ["--request-deadline", TimeSpan.argument(requestDeadline.duration)] }
+        for rule in hydrationRule { result += ["--hydration-rule", rule.text] }
         if isReadOnly { result.append("--read-only") }
         if noPassthrough { result.append("--no-passthrough") }
         if noIoUring { result.append("--no-io-uring") }
         if noSupervision { result.append("--no-supervision") }
         for option in splitMountOptions { result += ["-o", option] }
         return result
+    }
+}
+
+/// A rule as it was written, and what it says.
+struct HydrationRule: ExpressibleByArgument {
+    let text: String
+    let rule: HydrationRules.Rule
+
+    init?(argument: String) {
+        guard let rule = try? HydrationRules.Rule(parsing: argument) else { return nil }
+        (text, self.rule) = (argument, rule)
     }
 }

@@ -22,6 +22,8 @@ struct StatusCommand: AsyncParsableCommand {
     var watch = false
     @OptionGroup var output: OutputOptions
 
+    private static let hydrationsShownMax = 5
+
     func run() async throws {
         if let path {
             let location = try await Targets.location(of: path)
@@ -83,6 +85,10 @@ struct StatusCommand: AsyncParsableCommand {
             ["  cache", ByteSize.text(status.cacheBytes) + limit],
             ["  transferred", "\(ByteSize.text(status.bytesFetched)) fetched, \(ByteSize.text(status.bytesUploaded)) uploaded"],
         ]
+        for line in (status.hydrations ?? []).prefix(StatusCommand.hydrationsShownMax) {
+            let refusals = line.refusals > 0 ? ", refused \(counted(Int(clamping: line.refusals), "time"))" : ""
+            rows.append(["  fetched for", "\(line.program): \(ByteSize.text(line.bytes))\(refusals)"])
+        }
         if let total = status.quotaTotal, let available = status.quotaAvailable {
             rows.append(["  quota", "\(ByteSize.text(available)) free of \(ByteSize.text(total))"])
         }

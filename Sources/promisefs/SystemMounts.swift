@@ -79,9 +79,6 @@ enum SystemMounts {
 
     /// The start of a small text file, as of /proc and /sys; nil when it cannot be read.
     static func smallFile(_ path: String) -> String? {
-        guard let file = try? Descriptor.open(Array(path.utf8), flags: O_RDONLY, label: "command.smallFile") else { return nil }
-        var buffer = [UInt8](repeating: 0, count: 65536)
-        let count = read(file.number, &buffer, buffer.count)
-        return count < 0 ? nil : String(decoding: buffer[..<count], as: UTF8.self)
+        readSmallFile(Array(path.utf8)).map { String(decoding: $0, as: UTF8.self) }
     }
 }

@@ -1,24 +1,30 @@
 import ArgumentParser
+import Logging
 import PromiseCore
+import PromiseDomain
 import PromiseKit
 import PromiseWire
 
 struct VerifyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify",
-        abstract: "Check a domain's index against itself and against the content kept here.",
+        abstract: "Check a domain's index against itself, the content kept here, and the provider.",
         discussion: """
-            Exit status 1 when problems are left. Without PATH all mounted domains are checked. With --json it is one object for \
-            one domain, an array for several.
+            Exit status 1 when problems are left. Without PATH all mounted domains are checked; --domain or --state-dir checks \
+            one whether it is mounted or not. What --repair does not trust and what may hold edits is kept in the folder \
+            'kept' of the state folder. With --json it is one object for one domain, an array for several.
 
             Example:
               promisefs verify --repair /mnt
+              promisefs verify --provider --domain work
             """)
 
     @Argument(help: "A path on a mount; its whole domain is checked.")
     var path: PathArgument?
     @Flag(name: .long, help: "Repair what can be repaired without losing content.")
     var repair = false
+    @Flag(name: .long, help: "Compare with the provider, too, which reads all content that is both here and there.")
+    var provider = false
     @Option(name: .long, help: "The domain to check, instead of PATH.")
     var domain: String?
     @Option(name: .long, help: ArgumentHelp("The state folder of a domain that is not mounted.", valueName: "dir"))
@@ -36,19 +42,17 @@ struct VerifyCommand: AsyncParsableCommand {
     func run() async throws {
         var failures = FailureCollector()
         var documents: [Document] = []
-        for mount in try await mounts() {
-            do throws(PromiseError) {
-                let report = try await PromiseClient(mount: mount).verify(repair: repair)
-                documents.append(
-                    Document(domain: mount.domain, nodes: report.nodes, problems: report.problems, repaired: report.repaired))
-                if !output.json { show(report, mount.domain) }
-                let left = report.problems.count - report.repaired.count
-                if left > 0 {
-                    let remedy =
-                        repair ? "what is left needs a look at the log" : "'promisefs verify --repair' repairs what it can"
-                    failures.note(CommandFailure("\(mount.domain) has \(counted(left, "problem")); \(remedy)"))
-                }
-            } catch {
+        for target in try await targets() {
+            do {
+                let document = try await check(target)
+                documents.append(document)
+                if !output.json { show(document) }
+                guard !document.problems.isEmpty else { continue }
+                let remedy =
+                    repair ? "what is left needs a decision of yours" : "'promisefs verify --repair' repairs what it can"
+                failures.note(
+                    CommandFailure("\(document.domain) has \(counted(document.problems.count, "problem")); \(remedy)"))
+            } catch let error as PromiseError {
                 failures.note(CommandFailure(error))
             }
         }
@@ -56,22 +60,48 @@ struct VerifyCommand: AsyncParsableCommand {
         try failures.finish()
     }
 
-    private func mounts() async throws -> [MountEntry] {
-        if let path { return [try await Targets.location(of: path).mount] }
-        let mounted = try await Targets.table().promiseMounts
-        guard domain != nil || stateDir != nil else {
-            if mounted.isEmpty { throw CommandFailure("no domain is mounted; mount it first") }
-            return mounted
-        }
-        if let domain, let mount = mounted.first(where: { $0.domain == domain }) { return [mount] }
-        let name = domain.map { "the domain '\($0)'" } ?? "the domain of \(escapedForDisplay(stateDir?.bytes ?? []))"
-        throw CommandFailure("\(name) is checked while it is mounted; mount it first and give its mount point")
+    /// A daemon is asked where there is one; else this process looks by itself.
+    private enum Target {
+        case mounted(MountEntry)
+        case unmounted(name: String, stateFolder: [UInt8])
     }
 
-    private func show(_ report: VerifyDocument, _ domain: String) {
+    private func check(_ target: Target) async throws -> Document {
+        switch target {
+        case .mounted(let mount):
+            let report = try await PromiseClient(mount: mount).verify(repair: repair, provider: provider)
+            return Document(domain: mount.domain, nodes: report.nodes, problems: report.problems, repaired: report.repaired)
+        case .unmounted(let name, let folder):
+            do throws(Domain.StartFailure) {
+                let silent = Logger(label: "promisefs") { _ in SwiftLogNoOpLogHandler() }
+                let report = try await Domain.verifyUnmounted(
+                    stateFolder: folder, repair: repair, provider: provider, logger: silent)
+                return Document(domain: name, nodes: report.nodes, problems: report.problems, repaired: report.repaired)
+            } catch {
+                throw CommandFailure(error.message, exitStatus: error.exitStatus)
+            }
+        }
+    }
+
+    private func targets() async throws -> [Target] {
+        if let path { return [.mounted(try await Targets.location(of: path).mount)] }
+        let mounted = try await Targets.table().promiseMounts
+        if domain == nil && stateDir == nil {
+            if mounted.isEmpty { throw CommandFailure("no domain is mounted; say which with --domain or --state-dir") }
+            return mounted.map { .mounted($0) }
+        }
+        if let domain, let mount = mounted.first(where: { $0.domain == domain }) { return [.mounted(mount)] }
+        let folder: [UInt8]
+        if let stateDir { folder = stateDir.bytes } else { folder = try BaseFolders.state(domain: domain ?? "") }
+        let absolute: [UInt8]
+        do throws(PromiseError) { absolute = try absolutePath(folder) } catch { throw CommandFailure(error) }
+        return [.unmounted(name: domain ?? escapedForDisplay(absolute), stateFolder: absolute)]
+    }
+
+    private func show(_ report: Document) {
         for problem in report.problems { Output.line("\(Terminal.styled("problem", .red))   \(problem)") }
         for repair in report.repaired { Output.line("\(Terminal.styled("repaired", .green))  \(repair)") }
         let found = report.problems.isEmpty ? "no problem" : counted(report.problems.count, "problem")
-        Output.line("\(domain): \(counted(report.nodes, "node")) looked at, \(found) found")
+        Output.line("\(report.domain): \(counted(report.nodes, "node")) looked at, \(found) found")
     }
 }

@@ -22,6 +22,7 @@ import Testing
 
     @Test(arguments: [
         ["mount"], ["mount", "a", "b", "c"], ["mount", "--cache-limit", "lots", "/x"], ["mount", "--upload-delay", "soon", "/x"],
+        ["mount", "--hydration-rule", "refuse:color=red", "/x"], ["run"], ["run", "--no-hydrate", "--"],
         ["nonsense"],
         ["mount", "--domain", "a/b", "/x"], ["info"], ["fetch"], ["unmount"], ["status", "--bogus"],
         ["unmount", "/x", "--timeout", "1y"],
@@ -45,7 +46,7 @@ import Testing
             for subcommand in command.configuration.subcommands { check(subcommand) }
         }
         check(PromiseFS.self)
-        #expect(PromiseFS.configuration.subcommands.count == 14)
+        #expect(PromiseFS.configuration.subcommands.count == 15)
     }
 
     @Test func everyWorkingCommandTakesJSON() throws {
@@ -55,6 +56,7 @@ import Testing
             ["pending"], ["sync"], ["verify"], ["doctor"], ["provider", "list"], ["restart", "/m"],
         ]
         for command in commands { _ = try PromiseFS.parseAsRoot(command + ["--json"]) }
+        _ = try PromiseFS.parseAsRoot(["run", "--json", "--", "true"])
     }
 
     @Test func mountOptionsAreReadAndHandedOn() throws {

@@ -175,11 +175,11 @@ import Testing
 
     @Test func verifyAndUnmountCarryTheirOptions() async throws {
         try await withServer { service, client, _ in
-            let report = try await client.verify(repair: true)
+            let report = try await client.verify(repair: true, provider: true)
             #expect(report.nodes == 7 && report.problems == report.repaired)
             service.setPending(3)
             #expect(try await client.unmount(wait: true, timeout: .seconds(2), lazy: true).pending == 3)
-            #expect(service.calls == ["verify true", "unmount true 2000000000 true"])
+            #expect(service.calls == ["verify true true", "unmount true 2000000000 true"])
         }
     }
 

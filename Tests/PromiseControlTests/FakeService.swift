@@ -108,8 +108,8 @@ final class FakeService: ControlService {
         }
     }
 
-    func verify(repair: Bool) async throws(Failure) -> VerifyReport {
-        try note("verify \(repair)")
+    func verify(repair: Bool, provider: Bool) async throws(Failure) -> VerifyReport {
+        try note("verify \(repair) \(provider)")
         return VerifyReport(problems: ["a node has no name"], repaired: repair ? ["a node has no name"] : [], nodes: 7)
     }
 

@@ -190,6 +190,7 @@ import Testing
             fixture.observer.setOpen(node.id, false)
             guard case .evicted = try fixture.engine.evict(node.id) else { throw Failure(.busy, "the file was kept") }
             #expect(try fixture.node("a")?.content == .absent)
+            fixture.engine.remover.flush()
             #expect(try fixture.content.status(node.id, node.generation) == nil)
             try await fixture.hydrate(node.id)
             await fixture.provider.fail(ProviderError(.retry, "busy"))

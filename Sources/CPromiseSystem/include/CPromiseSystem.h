@@ -50,3 +50,6 @@ int cps_event_descriptor(void);
 void cps_share_arenas(void);
 // malloc_trim(3).
 void cps_give_memory_back(void);
+
+// Removable when glibc has ioprio_get(2): 1 when the process has the idle I/O class.
+int cps_is_idle(int process);

@@ -1,0 +1,112 @@
+/// What is known of a process that asks for content. Empty or nil: not known, which no rule matches.
+package struct CallerFacts: Sendable, Hashable {
+    /// The path of its executable.
+    package var program: [UInt8] = []
+    /// Its place in the hierarchy of control groups.
+    package var cgroup: [UInt8] = []
+    /// Its I/O is only done when nobody else's is (ioprio_set(2), IOPRIO_CLASS_IDLE).
+    package var isIdle = false
+    /// `PROMISEFS_HYDRATE` in its environment: yes or no.
+    package var wish: Bool?
+
+    package init() {}
+
+    package init(program: String, cgroup: String = "", isIdle: Bool = false, wish: Bool? = nil) {
+        self.program = Array(program.utf8)
+        self.cgroup = Array(cgroup.utf8)
+        self.isIdle = isIdle
+        self.wish = wish
+    }
+
+    /// The last component of the executable's path, for people and for the ledger.
+    package var programName: [UInt8] { program.lastIndex(of: 0x2F).map { Array(program[($0 + 1)...]) } ?? program }
+}
+
+/// Who may cause content to be fetched. Pure: facts in, a decision out.
+///
+/// A rule is `ACTION:FIELD=PATTERN[,FIELD=PATTERN…]`. ACTION is `refuse` or `allow`; FIELD is `program` (the executable: its
+/// path where the pattern has a slash, else the last component), `cgroup` (its path), or `io` with the one pattern `idle`.
+/// `*` and `?` are wildcards. The first rule whose fields all match decides; where none does, fetching is allowed. What the
+/// caller's environment says goes before every rule.
+package struct HydrationRules: Sendable, Hashable {
+    package enum Action: String, Sendable, Hashable { case allow, refuse }
+
+    package struct Rule: Sendable, Hashable {
+        package var action: Action
+        package var program: [UInt8]?
+        package var cgroup: [UInt8]?
+        package var isIdle = false
+
+        package init(_ action: Action, program: String? = nil, cgroup: String? = nil, isIdle: Bool = false) {
+            self.action = action
+            self.program = program.map { Array($0.utf8) }
+            self.cgroup = cgroup.map { Array($0.utf8) }
+            self.isIdle = isIdle
+        }
+
+        func matches(_ facts: CallerFacts) -> Bool {
+            if isIdle && !facts.isIdle { return false }
+            if let cgroup, !wildcardMatch(pattern: cgroup[...], name: facts.cgroup[...]) { return false }
+            if let program {
+                let name = program.contains(0x2F) ? facts.program : facts.programName
+                if name.isEmpty || !wildcardMatch(pattern: program[...], name: name[...]) { return false }
+            }
+            return true
+        }
+    }
+
+    package var rules: [Rule]
+
+    /// `own` go before the built-in ones.
+    package init(own: [Rule] = []) { rules = own + HydrationRules.builtIn }
+
+    /// Programs that open every file they find, for themselves and not because somebody wants to see it.
+    package static let builtIn: [Rule] =
+        [
+            // GNOME's indexer, under its old and its new name, and the processes that read files for it.
+            "tracker-miner-fs*", "tracker-extract*", "tracker-store", "localsearch-*",
+            // KDE's.
+            "baloo_file", "baloo_file_extractor", "baloorunner",
+            // locate(1) and man(1) update their databases.
+            "updatedb", "updatedb.*", "mandb",
+            // Further indexers.
+            "recollindex", "zeitgeist-*", "beagled", "docfetcher*",
+            // Thumbnailers.
+            "tumblerd", "*-thumbnailer", "ffmpegthumbnailer", "glycin-thumbnailer*",
+        ].map { Rule(.refuse, program: $0) } + [
+            // Where systemd puts what nobody waits for (systemd.special(7)).
+            Rule(.refuse, cgroup: "*/background.slice/*"),
+            Rule(.refuse, isIdle: true),
+        ]
+
+    package func allows(_ facts: CallerFacts) -> Bool {
+        if let wish = facts.wish { return wish }
+        return rules.first { $0.matches(facts) }?.action != .refuse
+    }
+}
+
+extension HydrationRules.Rule {
+    /// Why a text is no rule.
+    package struct Problem: Error, Sendable {
+        package let message: String
+    }
+
+    package init(parsing text: String) throws(Problem) {
+        let parts = text.split(separator: ":", maxSplits: 1)
+        guard parts.count == 2, let action = HydrationRules.Action(rawValue: String(parts[0])) else {
+            throw Problem(message: "'\(text)' is no rule: it is 'refuse:' or 'allow:' and what it is about")
+        }
+        self.init(action)
+        for field in parts[1].split(separator: ",") {
+            let words = field.split(separator: "=", maxSplits: 1)
+            guard words.count == 2 else { throw Problem(message: "'\(field)' is no FIELD=PATTERN in the rule '\(text)'") }
+            switch (words[0], words[1]) {
+            case ("program", let pattern): program = Array(pattern.utf8)
+            case ("cgroup", let pattern): cgroup = Array(pattern.utf8)
+            case ("io", "idle"): isIdle = true
+            case ("io", _): throw Problem(message: "the rule '\(text)' knows no io but 'idle'")
+            default: throw Problem(message: "the rule '\(text)' has a field that is not program, cgroup or io")
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+package import Logging
+import PromiseContent
+package import PromiseCore
+import PromiseFilesystem
+import PromiseIndex
+import PromiseProvider
+import PromiseSync
+import PromiseSystem
+
+// index against content store against provider, of a domain that is mounted and of one that is not.
+
+extension Domain {
+    /// Blocks for as long as the checks take. `provider`: the provider is asked, too, and clean content compared with it.
+    package func verify(repair: Bool, provider asksProvider: Bool) async throws(Failure) -> VerifyReport {
+        let checks = DomainChecks(
+            index: index, content: content, provider: asksProvider ? provider : nil, clock: clock,
+            makeVerification: { [filesystem] in filesystem.verifyContent(repair: repair) })
+        let report = try await checks.run(repair: repair)
+        if repair, !report.repaired.isEmpty {
+            engine.lookNow()
+            engine.notePending()
+        }
+        return report
+    }
+
+    /// Checks a domain that is not mounted. Takes the state folder's lock; throws a sentence when a daemon has it.
+    package static func verifyUnmounted(
+        stateFolder: [UInt8], repair: Bool, provider asksProvider: Bool, logger: Logger
+    ) async throws(StartFailure) -> VerifyReport {
+        // Looking must not make a state folder.
+        guard (try? FileStatus.of(stateFolder + Array("/index.sqlite".utf8), label: "domain.verify.index")) != nil else {
+            throw StartFailure("there is no domain in '\(escapedForDisplay(stateFolder))'", exitStatus: 3)
+        }
+        let state = try StateFolder(stateFolder)
+        defer { withExtendedLifetime(state) {} }
+        do throws(Failure) {
+            let index = try Index(path: state.file("index.sqlite"))
+            defer { index.close() }
+            let content = try ContentStore(folder: state.file("content"))
+            let provider = asksProvider ? try await connectedProvider(of: index, logger) : nil
+            let checks = DomainChecks(
+                index: index, content: content, provider: provider, clock: SystemClock(),
+                makeVerification: {
+                    ContentVerification(
+                        index: index, content: content, clock: SystemClock(), isRepairing: repair, isOpen: { _ in false },
+                        onChange: { _ in })
+                })
+            return try await checks.run(repair: repair)
+        } catch {
+            throw StartFailure(error)
+        }
+    }
+
+    private static func connectedProvider(of index: Index, _ logger: Logger) async throws(Failure) -> any Provider {
+        guard let name = try index.read({ transaction throws(Failure) in try transaction.setting("provider.name") }) else {
+            throw Failure(.invalid, "the domain was never mounted, so it has no provider")
+        }
+        let provider: any Provider
+        do throws(StartFailure) { provider = try makeProvider(name, logger: logger) } catch {
+            throw Failure(.invalid, error.message)
+        }
+        do throws(ProviderError) { try await provider.connect() } catch { throw error.failure }
+        return provider
+    }
+}
+
+/// The checks in their order: each may rely on what the one before has mended.
+private struct DomainChecks {
+    let index: Index
+    let content: ContentStore
+    /// nil: it is not asked.
+    let provider: (any Provider)?
+    let clock: any TimeSource
+    let makeVerification: () -> ContentVerification
+
+    func run(repair: Bool) async throws(Failure) -> VerifyReport {
+        var report = VerifyReport(problems: [], repaired: [], nodes: 0)
+        if repair { report.repaired += try mendIndex() }
+        report.problems += try index.verify()
+        report.problems += try index.verifyQueue()
+        var verification = makeVerification()
+        var differences: [ProviderVerification.Difference] = []
+        if let provider {
+            let root = try index.read { transaction throws(Failure) in try transaction.setting("root.identifier") }
+            let comparison = ProviderVerification(
+                index: index, content: content, provider: provider, rootIdentifier: ItemIdentifier(root ?? ""))
+            let items = try await comparison.compareItems()
+            // A look at the provider, which every mount begins with, mends these.
+            if repair { report.repaired += items.map { $0 + "; it will be looked at" } } else { report.problems += items }
+            differences = try await comparison.compareContents()
+        }
+        for difference in differences { try verification.replaceDiffering(difference.node, difference.problem) }
+        let found = try verification.run()
+        report.problems += found.problems
+        report.repaired += found.repaired
+        report.nodes = try index.read { transaction throws(Failure) in try transaction.counts().nodes }
+        return report
+    }
+
+    private func mendIndex() throws(Failure) -> [String] {
+        // Asked only of nodes without a name, of which there are few.
+        let done: [String] = try index.write { transaction throws(Failure) in
+            try transaction.repair(now: clock.now()) { node in (try? content.status(node.id, node.generation)) != nil }
+        }
+        if !done.isEmpty { try index.synchronize() }
+        return done
+    }
+}

@@ -1,0 +1,19 @@
+import PromiseCore
+import PromiseIndex
+import PromiseSync
+import PromiseSystem
+
+// Who may cause content to be fetched: asked only when an open or a read would have to wait for the provider.
+
+extension FileSystem {
+    /// The caller's program, for the ledger. Throws `.hydrationRefused` when the rules are against it.
+    func admit(_ caller: Caller) throws(Failure) -> String {
+        let facts = CallerFacts.of(process: caller.process)
+        let program = facts.program.isEmpty ? HydrationLedger.unknown : escapedForDisplay(facts.programName)
+        guard configuration.hydrationRules.allows(facts) else {
+            engine.hydrator.noteRefusal(of: program)
+            throw Failure(.hydrationRefused, "'\(program)' may not cause content to be fetched")
+        }
+        return program
+    }
+}

@@ -1,0 +1,187 @@
+package import PromiseCore
+
+// What `verify` finds between the tables, mended: a sentence for each thing that was done. Nothing that somebody made here is
+// given up: what hangs loose gets a name in the root folder.
+
+extension Transaction {
+    /// Mends what can be mended from the index alone. `hasContent` says of a node whether its content file is there.
+    package func repair(now: Timestamp, hasContent: (Node) -> Bool) throws(Failure) -> [String] {
+        try store.flushNodes()
+        var done: [String] = []
+        done += try forgetEntriesOfNothing()
+        done += try nameNamelessNodes(now: now, hasContent)
+        done += try attachLooseEntries(now: now)
+        done += try forgetSecondNamesOfFolders()
+        done += try countLinks()
+        done += try forgetRowsOfNothing()
+        done += try unbindUnknownItems()
+        done += try dropWrongRanges()
+        try store.flushNodes()
+        let waiting = try pendingCount()
+        try rebuildPending(now: now)
+        let found = try pendingCount() - waiting
+        if found > 0 { done.append("\(found) changes that the provider has not been told of were put in line") }
+        return done
+    }
+
+    private func pendingCount() throws(Failure) -> Int {
+        try connection.first("SELECT count(*) FROM pending") { Int($0.integer(0)) } ?? 0
+    }
+
+    /// The name goes, and the item it stood for comes back from the provider.
+    private func forget(_ entry: Entry) throws(Failure) {
+        let synced = try entry.identifier.flatMap { identifier throws(Failure) in try self.synced(identifier) }
+        try delete(entry.id)
+        guard let synced else { return }
+        // Without this the missing name would look like a deletion made here.
+        try deleteSynced(synced.item.identifier)
+        if try remote(synced.item.identifier) == nil { try setRemote(synced.item.identifier, .present(synced.item)) }
+    }
+
+    private func forgetEntriesOfNothing() throws(Failure) -> [String] {
+        let lost = try connection.all("SELECT * FROM entry WHERE node NOT IN (SELECT id FROM node)") { Entry($0) }
+        for entry in lost { try forget(entry) }
+        return lost.map { "\($0.name) stood for nothing and was removed" }
+    }
+
+    private func nameNamelessNodes(now: Timestamp, _ hasContent: (Node) -> Bool) throws(Failure) -> [String] {
+        let lost = try connection.all(
+            """
+            SELECT * FROM node
+            WHERE id <> 1 AND link_count <> 0 AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.node = node.id)
+            """
+        ) { Node($0) }
+        var done: [String] = []
+        for var node in lost {
+            let isWorthKeeping = try node.kind == .folder ? hasChildren(node.id) : node.kind != .file || isWhole(node, hasContent)
+            guard isWorthKeeping else {
+                try setRanges(of: node.id, to: ByteRangeSet())
+                try delete(node.id)
+                done.append("node \(node.id) had no name and nothing that is not at the provider; it was removed")
+                continue
+            }
+            // What its version was is nobody's to say: it goes to the provider as something new.
+            node.version = nil
+            node.linkCount = node.kind == .folder ? max(2, node.linkCount) : 1
+            try update(node)
+            let name = try freeName(for: node.id)
+            let entry = try insertEntry(in: .root, named: name, node: node.id, identifier: nil)
+            try setPending(Pending(subject: .entry(entry.id), since: now, due: now))
+            done.append("node \(node.id) had no name; it is now \(name)")
+        }
+        return done
+    }
+
+    private func isWhole(_ node: Node, _ hasContent: (Node) -> Bool) -> Bool { node.content == .whole && hasContent(node) }
+
+    private func freeName(for node: NodeID) throws(Failure) -> FileName {
+        for number in 0... {
+            let suffix = number == 0 ? "" : " \(number)"
+            guard let name = FileName("recovered \(String(node.rawValue, radix: 16))\(suffix)") else { break }
+            if try entry(in: .root, named: name) == nil { return name }
+        }
+        preconditionFailure("a made-up name is a name, and one is free")
+    }
+
+    /// Entries in what is no folder, and folders in a circle, which nobody can reach.
+    private func attachLooseEntries(now: Timestamp) throws(Failure) -> [String] {
+        var done: [String] = []
+        while let loose = try firstLooseEntry() {
+            var entry = loose
+            entry.parent = .root
+            entry.name = try freeName(for: entry.node)
+            try update(entry)
+            try setPending(Pending(subject: .entry(entry.id), since: now, due: now))
+            done.append("\(loose.name) was in a folder that cannot be reached; it is now \(entry.name)")
+        }
+        return done
+    }
+
+    private func firstLooseEntry() throws(Failure) -> Entry? {
+        let stray = try connection.first(
+            "SELECT * FROM entry WHERE parent NOT IN (SELECT id FROM node WHERE kind = 1) ORDER BY id LIMIT 1"
+        ) { Entry($0) }
+        if let stray { return stray }
+        return try connection.first(
+            """
+            WITH RECURSIVE reachable (id) AS (
+                SELECT 1
+                UNION SELECT entry.node FROM reachable JOIN entry ON entry.parent = reachable.id
+                    JOIN node ON node.id = entry.node WHERE node.kind = 1)
+            SELECT * FROM entry WHERE parent NOT IN (SELECT id FROM reachable) ORDER BY id LIMIT 1
+            """
+        ) { Entry($0) }
+    }
+
+    private func forgetSecondNamesOfFolders() throws(Failure) -> [String] {
+        let seconds = try connection.all(
+            """
+            SELECT entry.* FROM entry JOIN node ON node.id = entry.node
+            WHERE node.kind = 1 AND entry.id > (SELECT min(id) FROM entry AS first WHERE first.node = node.id)
+            """
+        ) { Entry($0) }
+        for entry in seconds { try forget(entry) }
+        return seconds.map { "\($0.name) was a second name of a folder and was removed" }
+    }
+
+    private func countLinks() throws(Failure) -> [String] {
+        let wrong = try connection.all(
+            """
+            SELECT node.id, count(*) FROM node JOIN entry ON entry.node = node.id
+            WHERE node.kind <> 1 GROUP BY node.id HAVING count(*) <> node.link_count
+            """
+        ) { ($0.node(0), UInt32(clamping: $0.integer(1))) }
+        for (id, count) in wrong {
+            guard var node = try node(id) else { continue }
+            node.linkCount = count
+            try update(node)
+        }
+        return wrong.map { "the names of node \($0.0) were counted again" }
+    }
+
+    private func forgetRowsOfNothing() throws(Failure) -> [String] {
+        var done: [String] = []
+        if try store.change("DELETE FROM attribute WHERE node NOT IN (SELECT id FROM node)") > 0 {
+            done.append("extended attributes of files that are gone were removed")
+        }
+        if try store.change("DELETE FROM pending WHERE id > 0 AND id NOT IN (SELECT id FROM entry)") > 0 {
+            done.append("pending work of names that are gone was removed")
+        }
+        let deletions = try store.change(
+            """
+            DELETE FROM pending WHERE (id > 0) <> (identifier IS NULL)
+                OR id <= 0 AND identifier NOT IN (SELECT identifier FROM synced) AND identifier NOT IN (
+                    SELECT identifier FROM entry JOIN node ON node.id = entry.node
+                    WHERE is_as_synced = 1 AND identifier IS NOT NULL)
+            """)
+        if deletions > 0 { done.append("pending deletions of items that nobody knows were removed") }
+        return done
+    }
+
+    /// A name whose item is in no tree is taken for new; the next look at the provider brings the two together.
+    private func unbindUnknownItems() throws(Failure) -> [String] {
+        let unknown = try connection.all(
+            """
+            SELECT * FROM entry WHERE identifier IS NOT NULL
+                AND identifier NOT IN (SELECT identifier FROM synced) AND identifier NOT IN (SELECT identifier FROM remote)
+                AND node NOT IN (SELECT id FROM node WHERE is_as_synced = 1)
+            """
+        ) { Entry($0) }
+        for var entry in unknown {
+            entry.identifier = nil
+            try update(entry)
+        }
+        return unknown.map { "\($0.name) stood for an item that nobody knows; it is taken for new" }
+    }
+
+    private func dropWrongRanges() throws(Failure) -> [String] {
+        let wrong = try connection.all(
+            """
+            SELECT DISTINCT local_range.node FROM local_range LEFT JOIN node ON node.id = local_range.node
+            WHERE node.id IS NULL OR node.content <> 1 OR lower < 0 OR upper <= lower OR upper > size
+            """
+        ) { $0.node(0) }
+        for id in wrong { try store.change("DELETE FROM local_range WHERE node = ?1", .id(id)) }
+        return wrong.map { "what is said to be local of node \($0) was wrong; it will be fetched again" }
+    }
+}

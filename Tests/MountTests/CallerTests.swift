@@ -1,0 +1,49 @@
+import Foundation
+import Testing
+
+extension MountSuites {
+    /// Who may cause content to be fetched.
+    @Suite struct CallerTests {
+        /// An indexer is a copy of cat(1) under an indexer's name, so that what differs is who asks.
+        @Test(.timeLimit(.minutes(2))) func anIndexerIsRefusedAtOnceAndWhatIsHereItMayRead() async throws {
+            var options = MountedDomain.Options()
+            options.arguments = ["--hydration-rule", "refuse:program=mine-*"]
+            options.prepare = """
+                for n in 1 2 3 4 5 6; do echo "text $n" > "$C/$n"; done; head -c 3000000 /dev/urandom > "$C/large"
+                for name in tracker-miner-fs-3 mine-1; do cp "$(command -v cat)" "$T/$name"; done
+                """
+            try await MountedDomain.with(options) { domain in
+                let bytes = try await domain.status().bytesFetched
+                let refused = try await domain.shell(
+                    """
+                    ls "$M" > /dev/null
+                    refused() { if "$@" > /dev/null 2> "$T/why"; then echo "not refused: $*"; exit 1; fi; cat "$T/why"; }
+                    refused "$T/tracker-miner-fs-3" "$M/1"
+                    refused "$T/mine-1" "$M/large"
+                    refused "$P" run --no-hydrate -- cat "$M/3"
+                    PROMISEFS_HYDRATE=no refused bash -c 'cat "$M/4" && true'
+                    """)
+                #expect(refused.output.split(separator: "\n").allSatisfy { $0.contains("deadlock avoided") }, "\(refused.output)")
+                #expect(try await domain.status().bytesFetched == bytes)
+                try await domain.shell(
+                    """
+                    cat "$M/1" "$M/large" > /dev/null; [ "$("$T/tracker-miner-fs-3" "$M/1")" = "text 1" ]
+                    "$T/mine-1" "$M/large" | cmp - "$C/large"
+                    PROMISEFS_HYDRATE=yes "$T/mine-1" "$M/6" | cmp - "$C/6"
+                    not "$T/mine-1" "$M/none" 2> "$T/why"; grep -q "No such file" "$T/why"; touch "$M/5"
+                    """)
+                let ledger = try await domain.shell("\"$P\" status --json \"$M\" | python3 -c '\(Self.ledger)'")
+                #expect(ledger.text == "cat True, mine-1 True, tracker-miner-fs-3 True", "\(ledger.text)")
+            }
+        }
+
+        private static let ledger = """
+            import json, sys
+            lines = {line["program"]: line for line in json.load(sys.stdin)["hydrations"]}
+            cat, mine, tracker = lines["cat"], lines["mine-1"], lines["tracker-miner-fs-3"]
+            print("cat", cat["bytes"] >= 3000000 and cat["refusals"] == 2, end=", ")
+            print("mine-1", mine["bytes"] > 0 and mine["refusals"] == 1, end=", ")
+            print("tracker-miner-fs-3", tracker["bytes"] == 0 and tracker["refusals"] == 1)
+            """
+    }
+}
