@@ -44,16 +44,22 @@ let package = Package(
         module("PromiseCore", [collections]),
         .target(name: "CPromiseSystem", cSettings: gnu),
         module("PromiseSystem", ["CPromiseSystem", "PromiseCore"]),
+        module("PromiseQuery", []),
+        module("PromiseCoordination", ["PromiseCore", collections]),
         // What is here, what is there, and what brings them together.
         .target(name: "CPromiseIndex"),
-        module("PromiseIndex", ["CPromiseIndex", "PromiseCore", "PromiseSystem", .product(name: "GRDB", package: "GRDB.swift")]),
+        module(
+            "PromiseIndex",
+            ["CPromiseIndex", "PromiseCore", "PromiseSystem", "PromiseQuery", .product(name: "GRDB", package: "GRDB.swift")]),
         module("PromiseContent", ["PromiseCore", "PromiseSystem", "PromiseIndex"]),
         module("PromiseProvider", ["PromiseCore", "PromiseSystem"]),
         module("PromiseFolder", ["PromiseCore", "PromiseSystem", "PromiseProvider", logging]),
         module(
             "PromiseSync",
             ["PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", collections, logging]),
-        module("PromiseFilesystem", ["PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseSync", logging]),
+        module(
+            "PromiseFilesystem",
+            ["PromiseCore", "PromiseSystem", "PromiseCoordination", "PromiseIndex", "PromiseContent", "PromiseSync", logging]),
         // Everything that speaks FUSE.
         .systemLibrary(name: "CFuse", path: "Mount/CFuse", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),
         .systemLibrary(name: "CUring", path: "Mount/CUring", pkgConfig: "liburing", providers: [.apt(["liburing-dev"])]),
@@ -68,14 +74,14 @@ let package = Package(
         module(
             "PromiseDomain",
             [
-                "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", "PromiseFolder",
-                "PromiseSync", "PromiseFilesystem", "PromiseMount", logging,
+                "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseIndex", "PromiseContent",
+                "PromiseProvider", "PromiseFolder", "PromiseSync", "PromiseFilesystem", "PromiseMount", logging,
             ]),
         module("PromiseWire", []),
         module(
             "PromiseControl",
             [
-                "PromiseWire", "PromiseCore", "PromiseSystem", "PromiseDomain", logging,
+                "PromiseWire", "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseDomain", logging,
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdCore", package: "hummingbird"), .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
@@ -101,9 +107,11 @@ let package = Package(
             path: "Tests/PromiseTestSupport", swiftSettings: strict),
         tests("PromiseCoreTests", ["PromiseCore", "PromiseTestSupport"]),
         tests("PromiseSystemTests", ["PromiseCore", "PromiseSystem", "PromiseTestSupport"]),
+        tests("PromiseQueryTests", ["PromiseQuery", "PromiseTestSupport"]),
+        tests("PromiseCoordinationTests", ["PromiseCore", "PromiseCoordination", "PromiseTestSupport"]),
         tests(
             "PromiseIndexTests",
-            ["PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseTestSupport", .product(name: "GRDB", package: "GRDB.swift")]),
+            ["PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseIndex", "PromiseTestSupport", .product(name: "GRDB", package: "GRDB.swift")]),
         tests("PromiseContentTests", ["PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseTestSupport"]),
         tests(
             "PromiseFolderTests",

@@ -39,6 +39,7 @@ struct ControlRoutes: Sendable {
                 wait: document.wait ?? false, timeout: try duration(document.timeoutSeconds), lazy: document.lazy ?? false)
             return jsonResponse(UnmountDocument(pending: pending))
         }
+        addQueryRoutes(to: router)
         return router
     }
 
@@ -169,7 +170,7 @@ struct ControlRoutes: Sendable {
     }
 
     /// An empty body stands for a document without any field.
-    private func decode<Document: Decodable>(_ type: Document.Type, from request: Request) async throws -> Document {
+    func decode<Document: Decodable>(_ type: Document.Type, from request: Request) async throws -> Document {
         let body: ByteBuffer
         do {
             body = try await request.body.collect(upTo: RequestLimit.bodyByteCountMax)
@@ -184,7 +185,7 @@ struct ControlRoutes: Sendable {
     }
 
     /// The raw value of a query field: decoding it to text first would lose bytes that are not UTF-8.
-    private func queryValue(_ name: String, of request: Request) -> Substring? {
+    func queryValue(_ name: String, of request: Request) -> Substring? {
         guard let mark = request.head.path?.firstIndex(of: "?"), let target = request.head.path else { return nil }
         for field in target[target.index(after: mark)...].split(separator: "&") {
             let parts = field.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -193,7 +194,7 @@ struct ControlRoutes: Sendable {
         return nil
     }
 
-    private func duration(_ seconds: Double?) throws -> Duration? {
+    func duration(_ seconds: Double?) throws -> Duration? {
         guard let seconds else { return nil }
         guard seconds >= 0, seconds <= 3_000_000_000 else {
             throw ProblemDocument.request("'timeoutSeconds' is out of range: \(seconds)")

@@ -16,6 +16,16 @@ package protocol ControlService: Sendable {
     func synchronize(below node: NodeID?, wait: Bool, timeout: Duration?) async throws(Failure)
     func verify(repair: Bool) async throws(Failure) -> VerifyReport
     func unmount(wait: Bool, timeout: Duration?, lazy: Bool) async throws(Failure) -> Int
+    /// Tells the results of a query, and what becomes of them if it is live. Throws what `send` throws, or a `Failure`.
+    func run(_ query: QueryRequest, aliveInterval: Duration, _ send: (QueryEvent) async throws -> Void) async throws
+    func changes(since sequence: Int64, limit: Int) throws(Failure) -> ChangePage
+    func waitForChange(after sequence: Int64, timeout: Duration) async
 }
 
-extension Domain: ControlService {}
+extension Domain: ControlService {
+    package func run(
+        _ query: QueryRequest, aliveInterval: Duration, _ send: (QueryEvent) async throws -> Void
+    ) async throws {
+        try await self.query(query).run(aliveInterval: aliveInterval, send)
+    }
+}

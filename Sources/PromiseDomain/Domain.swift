@@ -48,6 +48,7 @@ package final class Domain: Sendable {
     let engine: SyncEngine
     let filesystem: FileSystem
     let session: MountSession
+    let hub: QueryHub
     let clock = SystemClock()
     let logger: Logger
     /// Keeps the state folder locked for as long as the domain lives.
@@ -104,6 +105,7 @@ package final class Domain: Sendable {
             configuration: FileSystem.Configuration(
                 requestDeadline: configuration.requestDeadline, domainName: configuration.name),
             logger: logger)
+        hub = QueryHub(index: index, filesystem: filesystem, engine: engine, logger: logger)
         do throws(Failure) {
             var options = MountOptions(mountPoint: configuration.mountPoint, domain: configuration.name)
             for option in configuration.mountOptions { try options.apply(option) }
@@ -192,6 +194,7 @@ package final class Domain: Sendable {
             throw StartFailure(error)
         }
         engine.start(observer: filesystem, isConnected: isConnected)
+        hub.start()
         session.run()
         OwnedThread(
             name: "rubbish",
@@ -240,6 +243,7 @@ package final class Domain: Sendable {
     package func waitUntilUnmounted() async {
         await session.waitUntilEnded()
         life.update { $0.isOver = true }
+        hub.stop()
         engine.stop()
         var pending = 0
         do throws(Failure) {

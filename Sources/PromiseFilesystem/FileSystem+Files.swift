@@ -12,6 +12,12 @@ extension FileSystem {
     package func open(
         _ id: NodeID, _ request: OpenRequest, caller: Caller, reply: @escaping Reply<OpenReply>
     ) -> ParkedRequest? {
+        if request.isWritable,
+            case .taken(let parked) = turn(
+                for: .writing(id), caller, reply: reply, again: { [self] in _ = open(id, request, caller: caller, reply: reply) })
+        {
+            return parked
+        }
         // Announced before the node is read: from here on the engine does not replace or evict the content.
         opens.announce(id)
         do throws(Failure) {

@@ -16,6 +16,7 @@ package final class FileSystem: FileSystemOperations {
         package var requestDeadline: Duration
         package var exclusions = ExclusionRules()
         package var domainName: String
+        package var coordination = CoordinationMode.wait
 
         package init(requestDeadline: Duration, domainName: String) {
             self.requestDeadline = requestDeadline
@@ -44,6 +45,7 @@ package final class FileSystem: FileSystemOperations {
     let opens = OpenTable()
     let orders = FolderOrders()
     package let parking: Parking
+    package let coordinator: Coordinator
     let references = Mutex(References())
     let connection = Mutex<MountConnection?>(nil)
     /// For fsync, removal of content files, and other calls that wait for the disk.
@@ -64,6 +66,7 @@ package final class FileSystem: FileSystemOperations {
         self.configuration = configuration
         self.logger = logger
         parking = Parking(clock: clock, limit: configuration.requestDeadline)
+        coordinator = Coordinator(clock: clock, mode: configuration.coordination)
     }
 
     // MARK: Life
@@ -75,6 +78,7 @@ package final class FileSystem: FileSystemOperations {
 
     package func ended() {
         parking.end()
+        coordinator.end()
         for node in opens.nodesWithWriters { noteWrites(of: node, isClosing: true) }
         connection.withLock { $0 = nil }
         workers.stop()
