@@ -81,8 +81,8 @@ let package = Package(
         module(
             "PromiseControl",
             [
-                "PromiseWire", "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseDomain", logging,
-                .product(name: "Hummingbird", package: "hummingbird"),
+                "PromiseWire", "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseFilesystem",
+                "PromiseDomain", logging, .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdCore", package: "hummingbird"), .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -96,7 +96,8 @@ let package = Package(
         .executableTarget(
             name: "promisefs",
             dependencies: [
-                "PromiseCore", "PromiseSystem", "PromiseDomain", "PromiseControl", "PromiseKit", "PromiseWire", logging,
+                "PromiseCore", "PromiseSystem", "PromiseFilesystem", "PromiseDomain", "PromiseControl", "PromiseKit",
+                "PromiseWire", logging,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             // The command line is the top of the house: its tests can only look inside. Nothing on a hot path is in it.

@@ -13,6 +13,7 @@ struct ControlRoutes: Sendable {
     /// For the service's synchronous calls, which may block.
     let blocking: BlockingPool
     let keepAliveInterval: Duration
+    let open = OpenClaims()
 
     /// How many paths of one fetch run at once; the engine limits transfers by itself.
     private static let concurrentFetches = 4
@@ -40,6 +41,7 @@ struct ControlRoutes: Sendable {
             return jsonResponse(UnmountDocument(pending: pending))
         }
         addQueryRoutes(to: router)
+        addCoordinationRoutes(to: router)
         return router
     }
 

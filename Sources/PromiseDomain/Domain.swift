@@ -103,7 +103,8 @@ package final class Domain: Sendable {
         filesystem = FileSystem(
             index: index, content: content, engine: engine, clock: clock,
             configuration: FileSystem.Configuration(
-                requestDeadline: configuration.requestDeadline, domainName: configuration.name),
+                requestDeadline: configuration.requestDeadline, domainName: configuration.name,
+                coordination: configuration.coordination),
             logger: logger)
         hub = QueryHub(index: index, filesystem: filesystem, engine: engine, logger: logger)
         do throws(Failure) {
@@ -194,6 +195,7 @@ package final class Domain: Sendable {
             throw StartFailure(error)
         }
         engine.start(observer: filesystem, isConnected: isConnected)
+        hub.listen(PresenterNews(index: index, coordinator: filesystem.coordinator))
         hub.start()
         session.run()
         OwnedThread(
@@ -243,6 +245,7 @@ package final class Domain: Sendable {
     package func waitUntilUnmounted() async {
         await session.waitUntilEnded()
         life.update { $0.isOver = true }
+        filesystem.coordinator.end()
         hub.stop()
         engine.stop()
         var pending = 0

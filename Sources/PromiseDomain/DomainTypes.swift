@@ -1,4 +1,5 @@
 package import PromiseCore
+package import PromiseFilesystem
 
 /// How a domain is to be opened and mounted.
 package struct DomainConfiguration: Sendable {
@@ -18,6 +19,8 @@ package struct DomainConfiguration: Sendable {
     /// How long a request on the mount may wait for the provider.
     package var requestDeadline: Duration = .seconds(30)
     package var isReadOnly = false
+    /// What programs that know nothing of claims are held to.
+    package var coordination = CoordinationMode.wait
     package var allowsPassthrough = true
     /// Bytes of the path of `promisefs-backing`, which gives an ordinary user passthrough; nil: there is none.
     package var backingHelper: [UInt8]?

@@ -25,6 +25,8 @@ package final class Coordinator: Sendable {
     package enum PresenterEvent: Sendable {
         case ask(Question, number: UInt64, node: NodeID)
         case tell(Notice)
+        /// Nothing happened; so that the end of who listens is noticed.
+        case alive
     }
 
     struct ClaimHandler { let call: @Sendable (ClaimID, ClaimOutcome) -> Void }

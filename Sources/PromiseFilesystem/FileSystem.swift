@@ -16,9 +16,10 @@ package final class FileSystem: FileSystemOperations {
         package var requestDeadline: Duration
         package var exclusions = ExclusionRules()
         package var domainName: String
-        package var coordination = CoordinationMode.wait
+        package var coordination: CoordinationMode
 
-        package init(requestDeadline: Duration, domainName: String) {
+        package init(requestDeadline: Duration, domainName: String, coordination: CoordinationMode = .wait) {
+            self.coordination = coordination
             self.requestDeadline = requestDeadline
             self.domainName = domainName
         }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import PromiseCore
 import PromiseDomain
+import PromiseFilesystem
 
 /// The options of `mount` that say how the domain works.
 struct DomainOptions: ParsableArguments {
@@ -26,6 +27,12 @@ struct DomainOptions: ParsableArguments {
     @Flag(name: .long, help: "Do not use FUSE over io_uring.")
     var noIoUring = false
     @Option(
+        name: .long,
+        help: ArgumentHelp(
+            "What programs that know nothing of claims do when they meet one: advisory, wait or refuse. (default: wait)",
+            valueName: "mode"))
+    var coordination: CoordinationMode?
+    @Option(
         name: .customShort("o"),
         help: ArgumentHelp("As mount(8): allow_other, default_permissions, uid=, gid=, …", valueName: "opt[,opt…]"))
     var mountOptions: [String] = []
@@ -42,6 +49,7 @@ struct DomainOptions: ParsableArguments {
         if let uploadDelay { configuration.uploadDelay = uploadDelay.duration }
         if let pollInterval { configuration.pollInterval = pollInterval.duration }
         if let requestDeadline { configuration.requestDeadline = requestDeadline.duration }
+        if let coordination { configuration.coordination = coordination }
         configuration.isReadOnly = isReadOnly
         configuration.allowsPassthrough = !noPassthrough
         configuration.backingHelper = BackingHelperPlace.find()
@@ -56,6 +64,7 @@ struct DomainOptions: ParsableArguments {
         if let uploadDelay { result += ["--upload-delay", TimeSpan.argument(uploadDelay.duration)] }
         if let pollInterval { result += ["--poll-interval", TimeSpan.argument(pollInterval.duration)] }
         if let requestDeadline { result += ["--request-deadline", TimeSpan.argument(requestDeadline.duration)] }
+        if let coordination { result += ["--coordination", coordination.rawValue] }
         if isReadOnly { result.append("--read-only") }
         if noPassthrough { result.append("--no-passthrough") }
         if noIoUring { result.append("--no-io-uring") }
@@ -63,3 +72,5 @@ struct DomainOptions: ParsableArguments {
         return result
     }
 }
+
+extension CoordinationMode: ExpressibleByArgument {}

@@ -30,8 +30,8 @@ import Testing
         ],
         "PromiseWire": ["FoundationEssentials"],
         "PromiseControl": [
-            "PromiseWire", "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseDomain", "Logging",
-            "Hummingbird", "HummingbirdCore",
+            "PromiseWire", "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseFilesystem",
+            "PromiseDomain", "Logging", "Hummingbird", "HummingbirdCore",
             "HTTPTypes", "NIOCore", "NIOHTTP1", "NIOPosix", "ServiceLifecycle", "Foundation", "FoundationEssentials",
         ],
         "PromiseKit": [
@@ -40,8 +40,8 @@ import Testing
             "FoundationEssentials",
         ],
         "promisefs": [
-            "PromiseCore", "PromiseSystem", "PromiseDomain", "PromiseControl", "PromiseKit", "PromiseWire", "Logging",
-            "ArgumentParser", "Foundation", "FoundationEssentials", "Dispatch",
+            "PromiseCore", "PromiseSystem", "PromiseFilesystem", "PromiseDomain", "PromiseControl", "PromiseKit", "PromiseWire",
+            "Logging", "ArgumentParser", "Foundation", "FoundationEssentials", "Dispatch",
         ],
         "PromiseTestSupport": ["PromiseCore", "PromiseSystem", "PromiseProvider", "Foundation", "FoundationEssentials"],
     ]
