@@ -45,9 +45,13 @@ let package = Package(
         module("PromiseCore", [collections]),
         .target(name: "CPromiseSystem", cSettings: gnu),
         module("PromiseSystem", ["CPromiseSystem", "PromiseCore"]),
+        module("PromiseQuery", []),
+        module("PromiseCoordination", ["PromiseCore", collections]),
         // What is here, what is there, and what brings them together.
         .target(name: "CPromiseIndex"),
-        module("PromiseIndex", ["CPromiseIndex", "PromiseCore", "PromiseSystem", .product(name: "GRDB", package: "GRDB.swift")]),
+        module(
+            "PromiseIndex",
+            ["CPromiseIndex", "PromiseCore", "PromiseSystem", "PromiseQuery", .product(name: "GRDB", package: "GRDB.swift")]),
         module("PromiseContent", ["PromiseCore", "PromiseSystem", "PromiseIndex"]),
         module("PromiseProvider", ["PromiseCore", "PromiseSystem"]),
         module("PromiseFolder", ["PromiseCore", "PromiseSystem", "PromiseProvider", logging]),
@@ -61,7 +65,9 @@ let package = Package(
         module(
             "PromiseSync",
             ["PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", collections, logging]),
-        module("PromiseFilesystem", ["PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseSync", logging]),
+        module(
+            "PromiseFilesystem",
+            ["PromiseCore", "PromiseSystem", "PromiseCoordination", "PromiseIndex", "PromiseContent", "PromiseSync", logging]),
         // Everything that speaks FUSE.
         .systemLibrary(name: "CFuse", path: "Mount/CFuse", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),
         .systemLibrary(name: "CUring", path: "Mount/CUring", pkgConfig: "liburing", providers: [.apt(["liburing-dev"])]),
@@ -78,15 +84,15 @@ let package = Package(
         module(
             "PromiseDomain",
             [
-                "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", "PromiseFolder",
-                "PromiseWebDAV", "PromiseSync", "PromiseFilesystem", "PromiseMount", logging,
+                "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseIndex", "PromiseContent",
+                "PromiseProvider", "PromiseFolder", "PromiseWebDAV", "PromiseSync", "PromiseFilesystem", "PromiseMount", logging,
             ]),
         module("PromiseWire", []),
         module(
             "PromiseControl",
             [
-                "PromiseWire", "PromiseCore", "PromiseSystem", "PromiseDomain", logging,
-                .product(name: "Hummingbird", package: "hummingbird"),
+                "PromiseWire", "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseFilesystem",
+                "PromiseDomain", logging, .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdCore", package: "hummingbird"), .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -100,7 +106,8 @@ let package = Package(
         .executableTarget(
             name: "promisefs",
             dependencies: [
-                "PromiseCore", "PromiseSystem", "PromiseDomain", "PromiseControl", "PromiseKit", "PromiseWire", logging,
+                "PromiseCore", "PromiseSystem", "PromiseFilesystem", "PromiseDomain", "PromiseControl", "PromiseKit",
+                "PromiseWire", logging,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             // The command line is the top of the house: its tests can only look inside. Nothing on a hot path is in it.
@@ -111,9 +118,11 @@ let package = Package(
             path: "Tests/PromiseTestSupport", swiftSettings: strict),
         tests("PromiseCoreTests", ["PromiseCore", "PromiseTestSupport"]),
         tests("PromiseSystemTests", ["PromiseCore", "PromiseSystem", "PromiseTestSupport"]),
+        tests("PromiseQueryTests", ["PromiseQuery", "PromiseTestSupport"]),
+        tests("PromiseCoordinationTests", ["PromiseCore", "PromiseCoordination", "PromiseTestSupport"]),
         tests(
             "PromiseIndexTests",
-            ["PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseTestSupport", .product(name: "GRDB", package: "GRDB.swift")]),
+            ["PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseIndex", "PromiseTestSupport", .product(name: "GRDB", package: "GRDB.swift")]),
         tests("PromiseContentTests", ["PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseTestSupport"]),
         tests(
             "PromiseFolderTests",

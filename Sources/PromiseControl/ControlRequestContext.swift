@@ -23,23 +23,34 @@ private struct PeerCredentials: Sendable {
     var group: UInt32
 }
 
+extension ControlRequestContext {
+    /// SO_PEERCRED of socket(7).
+    private static let peerCredentialsOption: CInt = 17
+
+    /// Who connected, by what the kernel says.
+    fileprivate func peer() async throws -> PeerCredentials {
+        guard let provider = channel as? any SocketOptionProvider else {
+            throw Failure(.refused, "the connection does not say who is at its other end")
+        }
+        return try await provider.unsafeGetSocketOption(
+            level: NIOBSDSocket.OptionLevel(rawValue: SOL_SOCKET),
+            name: NIOBSDSocket.Option(rawValue: ControlRequestContext.peerCredentialsOption)
+        ).get()
+    }
+
+    /// The process that connected; 0 when it is in another pid namespace.
+    func peerProcess() async throws -> Int32 { try await peer().process }
+}
+
 /// Lets only this user and root in, by what the kernel says of the peer (SO_PEERCRED, unix(7)). The folder (0700) and the
 /// socket (0600) keep others out already; this holds when somebody has loosened them.
 struct PeerCheck: RouterMiddleware {
     typealias Context = ControlRequestContext
 
-    private static let peerCredentialsOption: CInt = 17
-
     func handle(
         _ request: Request, context: ControlRequestContext, next: (Request, ControlRequestContext) async throws -> Response
     ) async throws -> Response {
-        guard let provider = context.channel as? any SocketOptionProvider else {
-            throw Failure(.refused, "the connection does not say who is at its other end")
-        }
-        let peer: PeerCredentials = try await provider.unsafeGetSocketOption(
-            level: NIOBSDSocket.OptionLevel(rawValue: SOL_SOCKET),
-            name: NIOBSDSocket.Option(rawValue: PeerCheck.peerCredentialsOption)
-        ).get()
+        let peer = try await context.peer()
         guard peer.user == 0 || peer.user == geteuid() else {
             throw Failure(.refused, "this domain belongs to another user; ask as its owner or as root")
         }

@@ -13,6 +13,7 @@ struct ControlRoutes: Sendable {
     /// For the service's synchronous calls, which may block.
     let blocking: BlockingPool
     let keepAliveInterval: Duration
+    let open = OpenClaims()
 
     /// How many paths of one fetch run at once; the engine limits transfers by itself.
     private static let concurrentFetches = 4
@@ -41,6 +42,8 @@ struct ControlRoutes: Sendable {
         }
         // Without an answer: the connection breaks when the process ends.
         router.post("v1/restart") { _, _ -> Response in throw await blocking.run { [service] in service.restart() } }
+        addQueryRoutes(to: router)
+        addCoordinationRoutes(to: router)
         return router
     }
 
@@ -171,7 +174,7 @@ struct ControlRoutes: Sendable {
     }
 
     /// An empty body stands for a document without any field.
-    private func decode<Document: Decodable>(_ type: Document.Type, from request: Request) async throws -> Document {
+    func decode<Document: Decodable>(_ type: Document.Type, from request: Request) async throws -> Document {
         let body: ByteBuffer
         do {
             body = try await request.body.collect(upTo: RequestLimit.bodyByteCountMax)
@@ -186,7 +189,7 @@ struct ControlRoutes: Sendable {
     }
 
     /// The raw value of a query field: decoding it to text first would lose bytes that are not UTF-8.
-    private func queryValue(_ name: String, of request: Request) -> Substring? {
+    func queryValue(_ name: String, of request: Request) -> Substring? {
         guard let mark = request.head.path?.firstIndex(of: "?"), let target = request.head.path else { return nil }
         for field in target[target.index(after: mark)...].split(separator: "&") {
             let parts = field.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -195,7 +198,7 @@ struct ControlRoutes: Sendable {
         return nil
     }
 
-    private func duration(_ seconds: Double?) throws -> Duration? {
+    func duration(_ seconds: Double?) throws -> Duration? {
         guard let seconds else { return nil }
         guard seconds >= 0, seconds <= 3_000_000_000 else {
             throw ProblemDocument.request("'timeoutSeconds' is out of range: \(seconds)")

@@ -1,5 +1,7 @@
+package import PromiseCoordination
 package import PromiseCore
 package import PromiseDomain
+package import PromiseFilesystem
 
 /// What the control API asks of a domain. `Domain` is the one implementation outside tests.
 ///
@@ -18,6 +20,24 @@ package protocol ControlService: Sendable {
     func unmount(wait: Bool, timeout: Duration?, lazy: Bool) async throws(Failure) -> Int
     /// Returns only when the process cannot be replaced.
     func restart() -> Failure
+    /// Tells the results of a query, and what becomes of them if it is live. Throws what `send` throws, or a `Failure`.
+    func run(_ query: QueryRequest, aliveInterval: Duration, _ send: (QueryEvent) async throws -> Void) async throws
+    func changes(since sequence: Int64, limit: Int) throws(Failure) -> ChangePage
+    func waitForChange(after sequence: Int64, timeout: Duration) async
+    func claim(_ request: ClaimRequest) async throws(Failure) -> GrantedClaim
+    func release(_ claim: ClaimID)
+    func present(
+        _ path: [FileName], purpose: Purpose?, events: @escaping @Sendable (Coordinator.PresenterEvent) -> Void
+    ) async throws(Failure) -> (id: PresenterID, node: NodeID)
+    func removePresenter(_ id: PresenterID)
+    func answered(_ number: UInt64, by presenter: PresenterID) -> Bool
+    func currentPath(of node: NodeID) throws(Failure) -> [FileName]?
 }
 
-extension Domain: ControlService {}
+extension Domain: ControlService {
+    package func run(
+        _ query: QueryRequest, aliveInterval: Duration, _ send: (QueryEvent) async throws -> Void
+    ) async throws {
+        try await self.query(query).run(aliveInterval: aliveInterval, send)
+    }
+}

@@ -125,20 +125,6 @@ extension ItemFailureDocument {
     }
 }
 
-extension NodeKind {
-    var wireName: String {
-        switch self {
-        case .file: "file"
-        case .folder: "folder"
-        case .link: "link"
-        case .fifo: "fifo"
-        case .socket: "socket"
-        case .characterDevice: "characterDevice"
-        case .blockDevice: "blockDevice"
-        }
-    }
-}
-
 extension Timestamp {
     var wireText: String { TimeText.format(nanoseconds: rawValue) }
 }

@@ -23,10 +23,12 @@ extension Domain {
         return report
     }
 
-    /// Checks a domain that is not mounted. Takes the state folder's lock; throws a sentence when a daemon has it.
+    /// Checks a domain that is not mounted: where it lies and how its provider is logged in to says `configuration`, what the
+    /// provider is the index. Takes the state folder's lock; throws a sentence when a daemon has it.
     package static func verifyUnmounted(
-        stateFolder: [UInt8], repair: Bool, provider asksProvider: Bool, logger: Logger
+        _ configuration: DomainConfiguration, repair: Bool, provider asksProvider: Bool, logger: Logger
     ) async throws(StartFailure) -> VerifyReport {
+        let stateFolder = configuration.stateFolder
         // Looking must not make a state folder.
         guard (try? FileStatus.of(stateFolder + Array("/index.sqlite".utf8), label: "domain.verify.index")) != nil else {
             throw StartFailure("there is no domain in '\(escapedForDisplay(stateFolder))'", exitStatus: 3)
@@ -37,7 +39,7 @@ extension Domain {
             let index = try Index(path: state.file("index.sqlite"))
             defer { index.close() }
             let content = try ContentStore(folder: state.file("content"))
-            let provider = asksProvider ? try await connectedProvider(of: index, logger) : nil
+            let provider = asksProvider ? try await connectedProvider(of: index, configuration, logger) : nil
             let checks = DomainChecks(
                 index: index, content: content, provider: provider, clock: SystemClock(),
                 makeVerification: {
@@ -51,12 +53,17 @@ extension Domain {
         }
     }
 
-    private static func connectedProvider(of index: Index, _ logger: Logger) async throws(Failure) -> any Provider {
+    private static func connectedProvider(
+        of index: Index, _ configuration: DomainConfiguration, _ logger: Logger
+    ) async throws(Failure) -> any Provider {
         guard let name = try index.read({ transaction throws(Failure) in try transaction.setting("provider.name") }) else {
             throw Failure(.invalid, "the domain was never mounted, so it has no provider")
         }
         let provider: any Provider
-        do throws(StartFailure) { provider = try makeProvider(name, logger: logger) } catch {
+        let choice = ProviderChoice(
+            name: name, domain: configuration.name, login: configuration.login, credentialsFile: configuration.credentialsFile,
+            stateFolder: configuration.stateFolder, mayProbe: false, logger: logger)
+        do throws(StartFailure) { provider = try choice.make() } catch {
             throw Failure(.invalid, error.message)
         }
         do throws(ProviderError) { try await provider.connect() } catch { throw error.failure }

@@ -48,6 +48,7 @@ package final class Domain: Sendable {
     let engine: SyncEngine
     let filesystem: FileSystem
     let session: MountSession
+    let hub: QueryHub
     let clock = SystemClock()
     let logger: Logger
     /// Keeps the mount while no daemon lives; nil: the mount ends with this process.
@@ -111,11 +112,13 @@ package final class Domain: Sendable {
                 cacheLimit: configuration.cacheLimit, hostName: hostName()),
             logger: logger)
         var behaviour = FileSystem.Configuration(
-            requestDeadline: configuration.requestDeadline, domainName: configuration.name)
+            requestDeadline: configuration.requestDeadline, domainName: configuration.name,
+            coordination: configuration.coordination)
         behaviour.hydrationRules = HydrationRules(own: configuration.hydrationRules)
         filesystem = FileSystem(
             index: index, content: content, engine: engine, clock: clock, configuration: behaviour,
             record: holder?.record, logger: logger)
+        hub = QueryHub(index: index, filesystem: filesystem, engine: engine, logger: logger)
         do throws(Failure) {
             var options = MountOptions(mountPoint: configuration.mountPoint, domain: configuration.name)
             for option in configuration.mountOptions { try options.apply(option) }
@@ -207,6 +210,8 @@ package final class Domain: Sendable {
         }
         engine.start(observer: filesystem, isConnected: isConnected)
         if holder?.device != nil { filesystem.resumeOpenFiles() }
+        hub.listen(PresenterNews(index: index, coordinator: filesystem.coordinator))
+        hub.start()
         session.run()
         holder?.tellServing()
         OwnedThread(
@@ -256,6 +261,8 @@ package final class Domain: Sendable {
     package func waitUntilUnmounted() async {
         await session.waitUntilEnded()
         life.update { $0.isOver = true }
+        filesystem.coordinator.end()
+        hub.stop()
         engine.stop()
         var pending = 0
         do throws(Failure) {

@@ -1,4 +1,5 @@
 package import PromiseCore
+package import PromiseFilesystem
 
 /// How a domain is to be opened and mounted.
 package struct DomainConfiguration: Sendable {
@@ -20,6 +21,8 @@ package struct DomainConfiguration: Sendable {
     /// Who may cause content to be fetched: before the built-in rules.
     package var hydrationRules: [HydrationRules.Rule] = []
     package var isReadOnly = false
+    /// What programs that know nothing of claims are held to.
+    package var coordination = CoordinationMode.wait
     package var allowsPassthrough = true
     /// Bytes of the path of `promisefs-backing`, which gives an ordinary user passthrough; nil: there is none.
     package var backingHelper: [UInt8]?

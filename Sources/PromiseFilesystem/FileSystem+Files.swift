@@ -16,6 +16,12 @@ extension FileSystem {
             reply(.success(OpenReply(handle: known.handle, backing: known.backing, keepsCache: true)))
             return nil
         }
+        if request.isWritable,
+            case .taken(let parked) = turn(
+                for: .writing(id), caller, reply: reply, again: { [self] in _ = open(id, request, caller: caller, reply: reply) })
+        {
+            return parked
+        }
         // Announced before the node is read: from here on the engine does not replace or evict the content.
         opens.announce(id)
         do throws(Failure) {

@@ -17,7 +17,11 @@ extension FileSystem {
     }
 
     package func unlink(_ name: FileName, in parent: NodeID, caller: Caller, reply: @escaping Reply<Void>) -> ParkedRequest? {
-        withListing(of: parent, reply: reply) { [self] () throws(Failure) in
+        let turn = turn(for: .removing(name, in: parent), caller, reply: reply) { [self] in
+            _ = unlink(name, in: parent, caller: caller, reply: reply)
+        }
+        if case .taken(let parked) = turn { return parked }
+        return withListing(of: parent, reply: reply) { [self] () throws(Failure) in
             if isCarriedOut(caller) { return () }
             var removed: Removed?
             let isListed: Bool = try carryOut(caller, isFreeing: true) { transaction throws(Failure) in
@@ -42,6 +46,10 @@ extension FileSystem {
     package func removeFolder(
         _ name: FileName, in parent: NodeID, caller: Caller, reply: @escaping Reply<Void>
     ) -> ParkedRequest? {
+        let turn = turn(for: .removing(name, in: parent), caller, reply: reply) { [self] in
+            _ = removeFolder(name, in: parent, caller: caller, reply: reply)
+        }
+        if case .taken(let parked) = turn { return parked }
         // Whether a folder is empty is known only when it is listed, so two folders may have to be.
         let target = Chosen(parent)
         return withListing(of: { target.folder }, reply: reply) { [self] () throws(Failure) in

@@ -20,6 +20,11 @@ extension FileSystem {
         _ name: FileName, in parent: NodeID, to newName: FileName, in newParent: NodeID, flags: RenameFlags, caller: Caller,
         reply: @escaping Reply<Void>
     ) -> ParkedRequest? {
+        let access = UnawareAccess.renaming(name, in: parent, to: newName, newParent: newParent)
+        let turn = turn(for: access, caller, reply: reply) { [self] in
+            _ = rename(name, in: parent, to: newName, in: newParent, flags: flags, caller: caller, reply: reply)
+        }
+        if case .taken(let parked) = turn { return parked }
         let missing = Chosen(parent)
         return withListing(of: { missing.folder }, reply: reply) { [self] () throws(Failure) in
             if isCarriedOut(caller) { return () }

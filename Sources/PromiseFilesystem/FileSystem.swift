@@ -17,8 +17,10 @@ package final class FileSystem: FileSystemOperations {
         package var exclusions = ExclusionRules()
         package var hydrationRules = HydrationRules()
         package var domainName: String
+        package var coordination: CoordinationMode
 
-        package init(requestDeadline: Duration, domainName: String) {
+        package init(requestDeadline: Duration, domainName: String, coordination: CoordinationMode = .wait) {
+            self.coordination = coordination
             self.requestDeadline = requestDeadline
             self.domainName = domainName
         }
@@ -47,6 +49,7 @@ package final class FileSystem: FileSystemOperations {
     let carriedOut: Set<UInt64>
     let orders = FolderOrders()
     package let parking: Parking
+    package let coordinator: Coordinator
     let references = Mutex(References())
     let connection = Mutex<MountConnection?>(nil)
     /// For fsync, removal of content files, and other calls that wait for the disk.
@@ -69,6 +72,7 @@ package final class FileSystem: FileSystemOperations {
         parking = Parking(clock: clock, limit: configuration.requestDeadline)
         opens = OpenTable(record: record)
         carriedOut = record?.carriedOut(lastBody: index.bodyAtOpening) ?? []
+        coordinator = Coordinator(clock: clock, mode: configuration.coordination)
     }
 
     // MARK: Life
@@ -80,6 +84,7 @@ package final class FileSystem: FileSystemOperations {
 
     package func ended() {
         parking.end()
+        coordinator.end()
         for node in opens.nodesWithWriters { noteWrites(of: node, isClosing: true) }
         connection.withLock { $0 = nil }
         workers.stop()

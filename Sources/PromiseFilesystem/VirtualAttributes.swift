@@ -120,7 +120,8 @@ extension FileSystem {
             error: pending?.message)
     }
 
-    private func state(of node: Node, _ entry: Entry?, _ pending: Pending?) -> ItemState {
+    /// What `user.promisefs.state` says, of what the index says.
+    package func state(of node: Node, _ entry: Entry?, _ pending: Pending?) -> ItemState {
         if entry?.isExcluded == true { return .excluded }
         if entry?.conflictsWith != nil { return .conflicted }
         if engine.isUploading(node.id) { return .uploading }

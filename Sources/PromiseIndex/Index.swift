@@ -26,6 +26,7 @@ package final class Index: Sendable {
         var isClosed = false
     }
     private let work = Monitor(Work())
+    private let changes = ChangeSignal()
     /// Held by whoever syncs. Before the store's lock.
     private let syncing = Monitor(())
 
@@ -100,9 +101,11 @@ package final class Index: Sendable {
     private func write<Value>(
         derived: Bool, _ body: (borrowing Transaction) throws(Failure) -> Value
     ) throws(Failure) -> Value {
+        var lastChange: Int64 = 0
         defer {
             tell(store.takeNotes())
             store.unlock()
+            changes.advance(to: lastChange)
         }
         let state = try store.beginWrite(derived: derived)
         let value: Value
@@ -113,8 +116,17 @@ package final class Index: Sendable {
             preconditionFailure("a write that failed throws")
         }
         try store.endWrite(nil)
+        lastChange = state.lastChange
         return value
     }
+
+    /// Blocks until the change feed may have changes after `sequence`, `wakeFollower` is called or the time is over. Returns
+    /// what to give to the next call. For one follower, as `wakeFollower` wakes one.
+    package func waitForChange(after sequence: Int64, timeout: Duration? = nil) -> Int64 {
+        changes.wait(beyond: sequence, timeout: timeout)
+    }
+
+    package func wakeFollower() { changes.wake() }
 
     /// As `write`, for what gives room back: on a full disk it may use what is kept in reserve, so that files can still be
     /// removed. `body` runs twice then.

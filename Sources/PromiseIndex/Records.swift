@@ -149,6 +149,8 @@ package struct Change: Hashable, Sendable {
         case deleted = 3
         /// Content arrived, left, or its state changed.
         case content = 4
+        /// What the provider knows of it changed: it has it now, or refused it.
+        case upload = 5
     }
 
     /// Increases by one or more from change to change, across restarts.

@@ -166,6 +166,9 @@ final class Store {
         return EntryID(nextEntry)
     }
 
+    /// The number given to the newest change, even when what took it was rolled back.
+    var lastChange: Int64 { nextChange - 1 }
+
     func takeChange() -> Int64 {
         defer { nextChange += 1 }
         return nextChange

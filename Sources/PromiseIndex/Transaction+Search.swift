@@ -54,7 +54,7 @@ extension Transaction {
         return result
     }
 
-    private func searchPosition() throws(Failure) -> (change: Int64, isRebuilding: Bool) {
+    func searchPosition() throws(Failure) -> (change: Int64, isRebuilding: Bool) {
         let change = try setting("search.change").flatMap { Int64($0) } ?? 0
         let pruned = try setting("change.pruned").flatMap { Int64($0) } ?? 0
         let isHalfBuilt = try setting("search.rebuild") != nil

@@ -59,6 +59,11 @@ public final class PromiseClient: Sendable {
         return try await reply("GET", "pending" + query, deadline: .minutes(2))
     }
 
+    /// The changes after a sequence number, oldest first, a part of them at a time.
+    public func changes(since sequence: Int64) async throws(PromiseError) -> ChangesDocument {
+        try await reply("GET", "changes?since=\(sequence)", deadline: .minutes(2))
+    }
+
     // MARK: - Actions
 
     /// Brings content here. `progress` is called now and then, from any thread. Items that failed are in the result.
@@ -164,7 +169,7 @@ public final class PromiseClient: Sendable {
         return current.isEmpty ? result : result + [current]
     }
 
-    private func reply<Document: Decodable>(
+    func reply<Document: Decodable>(
         _ method: String, _ path: String, _ body: (any Encodable & Sendable)? = nil, deadline: TimeAmount
     ) async throws(PromiseError) -> Document {
         let response = try await send(method, path, body, deadline: deadline)
@@ -203,7 +208,7 @@ public final class PromiseClient: Sendable {
         return document
     }
 
-    private func send(
+    func send(
         _ method: String, _ path: String, _ body: (any Encodable & Sendable)?, deadline: TimeAmount
     ) async throws(PromiseError) -> HTTPClientResponse {
         let host = PercentCoding.encode(Array(socketPath.utf8)).replacingSlashes()
@@ -227,18 +232,26 @@ public final class PromiseClient: Sendable {
     private func mapped<Value: Sendable>(_ body: @Sendable () async throws -> Value) async throws(PromiseError) -> Value {
         do {
             return try await body()
-        } catch is CancellationError {
-            throw PromiseError(.cancelled, "the request was cancelled", exitStatus: 1)
-        } catch let error as HTTPClientError where error == .deadlineExceeded || error == .readTimeout {
-            throw PromiseError(.notAnswering, "the daemon of '\(domain)' did not answer in time", exitStatus: 4)
-        } catch let error as HTTPClientError where error == .remoteConnectionClosed {
-            throw PromiseError(.brokenReply, "the daemon of '\(domain)' closed the connection; look at its log", exitStatus: 4)
-        } catch is ServerEventParser.Overflow {
-            throw PromiseError(.brokenReply, "the daemon of '\(domain)' sent an event that never ends", exitStatus: 1)
-        } catch  where PromiseClient.isRefusal(error) {
-            throw PromiseClient.notAnswering(domain)
         } catch {
-            throw PromiseError(
+            throw PromiseClient.meaning(of: error, domain: domain)
+        }
+    }
+
+    /// What an error of the HTTP client means to who asked.
+    static func meaning(of error: any Error, domain: String) -> PromiseError {
+        switch error {
+        case is CancellationError: return PromiseError(.cancelled, "the request was cancelled", exitStatus: 1)
+        case let error as HTTPClientError where error == .cancelled:
+            return PromiseError(.cancelled, "the request was cancelled", exitStatus: 1)
+        case let error as HTTPClientError where error == .deadlineExceeded || error == .readTimeout:
+            return PromiseError(.notAnswering, "the daemon of '\(domain)' did not answer in time", exitStatus: 4)
+        case let error as HTTPClientError where error == .remoteConnectionClosed:
+            return PromiseError(.brokenReply, "the daemon of '\(domain)' closed the connection; look at its log", exitStatus: 4)
+        case is ServerEventParser.Overflow:
+            return PromiseError(.brokenReply, "the daemon of '\(domain)' sent an event that never ends", exitStatus: 1)
+        case _ where PromiseClient.isRefusal(error): return PromiseClient.notAnswering(domain)
+        default:
+            return PromiseError(
                 .brokenReply, "the connection to the daemon of '\(domain)' broke: \(error); look at its log", exitStatus: 4)
         }
     }

@@ -134,6 +134,7 @@ extension SyncEngine {
         if case .entry(let id) = subject, let entry = try transaction.entry(id), !entry.isExcluded {
             isDone = plan(try observation(of: entry.identifier, entry, transaction)) == .nothing
         }
+        try recordUpload(of: subject, transaction)
         guard !isDone, var row = try transaction.pending(subject) else {
             try transaction.deletePending(subject)
             return
@@ -143,6 +144,12 @@ extension SyncEngine {
         row.message = nil
         row.due = max(row.due, clock.now())
         try transaction.setPending(row)
+    }
+
+    /// Who follows the item hears that the provider has it now, or does not take it.
+    private func recordUpload(of subject: Pending.Subject, _ transaction: borrowing Transaction) throws(Failure) {
+        guard case .entry(let id) = subject, let entry = try transaction.entry(id) else { return }
+        try transaction.record(.upload, node: entry.node, parent: entry.parent, name: entry.name)
     }
 
     // MARK: Trouble
@@ -187,10 +194,12 @@ extension SyncEngine {
         default:
             row.due = now.advanced(by: max(backoff, .seconds(30)))
         }
+        let wasTrouble = row.error != nil
         let isTrouble = row.attempts >= 3 || problem.code == .permanent || problem.code == .refused || problem.code == .outOfSpace
         row.error = isTrouble ? problem.failure.code : nil
         row.message = problem.message
         try transaction.setPending(row)
+        if isTrouble != wasTrouble { try recordUpload(of: operation.subject, transaction) }
         logger.debug("the provider could not be told", metadata: ["kind": "\(operation.kind)", "reason": "\(problem.message)"])
     }
 

@@ -28,7 +28,8 @@ struct PromiseFS: AsyncParsableCommand {
         subcommands: [
             MountCommand.self, UnmountCommand.self, StatusCommand.self, InfoCommand.self, FetchCommand.self, EvictCommand.self,
             PinCommand.self, UnpinCommand.self, PendingCommand.self, SyncCommand.self, VerifyCommand.self, DoctorCommand.self,
-            ProviderCommand.self, RestartCommand.self, RunCommand.self,
+            ProviderCommand.self, RestartCommand.self, RunCommand.self, FindCommand.self, ChangesCommand.self,
+            CoordinateCommand.self, WatchCommand.self,
         ])
 
     /// Parses and runs; says what went wrong on stderr in one sentence and returns the exit status.
@@ -46,8 +47,12 @@ struct PromiseFS: AsyncParsableCommand {
         }
     }
 
-    /// `-oOPT=VALUE` in one word, as mount(8) takes it, is two words to the parser.
+    /// What the parser cannot say: `-oOPT=VALUE` in one word, as mount(8) takes it, is two words to it; and what follows `--`
+    /// after other operands is a command of its own.
     static func separated(_ arguments: [String]) -> [String] {
+        if arguments.first == "coordinate", let end = arguments.firstIndex(of: "--") {
+            return arguments[..<end] + ["--command"] + arguments[(end + 1)...]
+        }
         guard arguments.first == "mount" else { return arguments }
         let end = arguments.firstIndex(of: "--") ?? arguments.endIndex
         let options = arguments[..<end].flatMap { $0.hasPrefix("-o") && $0.count > 2 ? ["-o", String($0.dropFirst(2))] : [$0] }

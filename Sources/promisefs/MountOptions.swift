@@ -1,6 +1,7 @@
 import ArgumentParser
 import PromiseCore
 import PromiseDomain
+import PromiseFilesystem
 
 /// The options of `mount` that say how the domain works.
 struct DomainOptions: ParsableArguments {
@@ -34,6 +35,12 @@ struct DomainOptions: ParsableArguments {
     @Flag(name: .long, help: "Let the mount end with its daemon, instead of keeping it for a successor.")
     var noSupervision = false
     @Option(
+        name: .long,
+        help: ArgumentHelp(
+            "What programs that know nothing of claims do when they meet one: advisory, wait or refuse. (default: wait)",
+            valueName: "mode"))
+    var coordination: CoordinationMode?
+    @Option(
         name: .customShort("o"),
         help: ArgumentHelp("As mount(8): allow_other, default_permissions, uid=, gid=, …", valueName: "opt[,opt…]"))
     var mountOptions: [String] = []
@@ -51,6 +58,7 @@ struct DomainOptions: ParsableArguments {
         if let pollInterval { configuration.pollInterval = pollInterval.duration }
         if let requestDeadline { configuration.requestDeadline = requestDeadline.duration }
         configuration.hydrationRules = hydrationRule.map(\.rule)
+        if let coordination { configuration.coordination = coordination }
         configuration.isReadOnly = isReadOnly
         configuration.allowsPassthrough = !noPassthrough
         configuration.backingHelper = HelperPlace.backing()
@@ -66,6 +74,7 @@ struct DomainOptions: ParsableArguments {
         if let pollInterval { result += ["--poll-interval", TimeSpan.argument(pollInterval.duration)] }
         if let requestDeadline { result += ["--request-deadline", TimeSpan.argument(requestDeadline.duration)] }
         for rule in hydrationRule { result += ["--hydration-rule", rule.text] }
+        if let coordination { result += ["--coordination", coordination.rawValue] }
         if isReadOnly { result.append("--read-only") }
         if noPassthrough { result.append("--no-passthrough") }
         if noIoUring { result.append("--no-io-uring") }
@@ -75,6 +84,7 @@ struct DomainOptions: ParsableArguments {
     }
 }
 
+extension CoordinationMode: ExpressibleByArgument {}
 /// A rule as it was written, and what it says.
 struct HydrationRule: ExpressibleByArgument {
     let text: String

@@ -74,8 +74,11 @@ struct VerifyCommand: AsyncParsableCommand {
         case .unmounted(let name, let folder):
             do throws(Domain.StartFailure) {
                 let silent = Logger(label: "promisefs") { _ in SwiftLogNoOpLogHandler() }
+                var configuration = DomainConfiguration(name: name, provider: "", stateFolder: folder, mountPoint: [])
+                configuration.credentialsFile = BaseFolders.credentials()
+                configuration.login = LoginVariables.take()
                 let report = try await Domain.verifyUnmounted(
-                    stateFolder: folder, repair: repair, provider: provider, logger: silent)
+                    configuration, repair: repair, provider: provider, logger: silent)
                 return Document(domain: name, nodes: report.nodes, problems: report.problems, repaired: report.repaired)
             } catch {
                 throw CommandFailure(error.message, exitStatus: error.exitStatus)

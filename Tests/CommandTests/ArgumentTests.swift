@@ -46,7 +46,7 @@ import Testing
             for subcommand in command.configuration.subcommands { check(subcommand) }
         }
         check(PromiseFS.self)
-        #expect(PromiseFS.configuration.subcommands.count == 15)
+        #expect(PromiseFS.configuration.subcommands.count == 19)
     }
 
     @Test func everyWorkingCommandTakesJSON() throws {

@@ -1,0 +1,123 @@
+package import PromiseCore
+
+// What somebody asks for when he wants to read or write items without being disturbed.
+
+package struct ClaimID: RawRepresentable, Hashable, Comparable, Sendable, CustomStringConvertible {
+    package let rawValue: UInt64
+    package init(rawValue: UInt64) { self.rawValue = rawValue }
+    package static func < (left: ClaimID, right: ClaimID) -> Bool { left.rawValue < right.rawValue }
+    package var description: String { "\(rawValue)" }
+}
+
+package struct PresenterID: RawRepresentable, Hashable, Comparable, Sendable, CustomStringConvertible {
+    package let rawValue: UInt64
+    package init(rawValue: UInt64) { self.rawValue = rawValue }
+    package static func < (left: PresenterID, right: PresenterID) -> Bool { left.rawValue < right.rawValue }
+    package var description: String { "\(rawValue)" }
+}
+
+/// Who shares this never waits for one another: a program with its own presenter, or a claim within a claim.
+package struct Purpose: RawRepresentable, Hashable, Sendable {
+    package let rawValue: String
+    package init(rawValue: String) { self.rawValue = rawValue }
+}
+
+/// NSFileCoordinator.ReadingOptions.
+package struct ReadingOptions: OptionSet, Hashable, Sendable {
+    package let rawValue: UInt8
+    package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    /// Presenters are not asked to save what they have not saved yet.
+    package static let withoutChanges = ReadingOptions(rawValue: 1)
+    /// A link stands for what it leads to. Resolved before a claim is made.
+    package static let resolvesSymbolicLink = ReadingOptions(rawValue: 2)
+    /// Only what is known without content: nobody is asked, nothing is fetched, and writers of content are not waited for.
+    package static let immediatelyAvailableMetadataOnly = ReadingOptions(rawValue: 4)
+    /// A snapshot is made, and whoever writes goes on as soon as it is made.
+    package static let forUploading = ReadingOptions(rawValue: 8)
+}
+
+/// NSFileCoordinator.WritingOptions.
+package struct WritingOptions: OptionSet, Hashable, Sendable {
+    package let rawValue: UInt8
+    package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    /// Presenters of the item and of what is below it are asked to prepare for its end.
+    package static let forDeleting = WritingOptions(rawValue: 1)
+    package static let forMoving = WritingOptions(rawValue: 2)
+    /// Presenters are asked to save first, as what they have is going to be part of the result.
+    package static let forMerging = WritingOptions(rawValue: 4)
+    /// What is there goes: as `forDeleting`, and something else takes its place.
+    package static let forReplacing = WritingOptions(rawValue: 8)
+    /// Nothing that depends on the content: readers of the content are not disturbed, and presenters not asked.
+    package static let contentIndependentMetadataOnly = WritingOptions(rawValue: 16)
+}
+
+package enum Access: Hashable, Sendable {
+    case read(ReadingOptions)
+    case write(WritingOptions)
+
+    package var isWriting: Bool { if case .write = self { true } else { false } }
+
+    /// Only what is known without the content.
+    var isAboutMetadata: Bool {
+        switch self {
+        case .read(let options): options.contains(.immediatelyAvailableMetadataOnly)
+        case .write(let options): options.contains(.contentIndependentMetadataOnly)
+        }
+    }
+
+    /// Whether the two can be inside at once. Metadata and content do not disturb each other, unless the item itself is to go
+    /// or to move.
+    package func conflicts(with other: Access) -> Bool {
+        guard isWriting || other.isWriting else { return false }
+        if isAboutMetadata == other.isAboutMetadata { return true }
+        return changesName || other.changesName
+    }
+
+    private var changesName: Bool {
+        guard case .write(let options) = self else { return false }
+        return !options.isDisjoint(with: [.forDeleting, .forMoving, .forReplacing])
+    }
+}
+
+/// One item of a claim. By node: so the claim stays with the item wherever it is moved.
+package struct Intent: Hashable, Sendable {
+    package var node: NodeID
+    /// The folders that hold it, nearest first, up to the root.
+    package var folders: [NodeID]
+    package var access: Access
+
+    package init(node: NodeID, folders: [NodeID], access: Access) {
+        self.node = node
+        self.folders = folders
+        self.access = access
+    }
+}
+
+/// What a presenter is asked before somebody else gets at its item.
+package enum Question: String, Hashable, Sendable {
+    /// Somebody is about to read: stop writing.
+    case relinquishToReader
+    /// Somebody is about to write: stop reading and writing.
+    case relinquishToWriter
+    case saveChanges
+    /// The item is about to go: close it.
+    case accommodateDeletion
+    /// As before, of something below the presented folder.
+    case accommodateSubitemDeletion
+}
+
+/// What a presenter is told.
+package enum Notice: Hashable, Sendable {
+    /// What it relinquished is its own again.
+    case reacquire
+    case didChange
+    case didMove
+    case didDelete
+    /// Of something in the presented folder, at any depth.
+    case subitemDidAppear(NodeID)
+    case subitemDidChange(NodeID)
+    case subitemDidMove(NodeID)
+    case subitemDidDelete(NodeID)
+}

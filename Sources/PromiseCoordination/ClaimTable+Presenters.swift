@@ -1,0 +1,171 @@
+package import PromiseCore
+
+// Presenters: who is asked before somebody else gets at an item, and told afterwards.
+
+extension ClaimTable {
+    struct Presenter: Sendable {
+        var node: NodeID
+        var folders: [NodeID]
+        var purpose: Purpose?
+    }
+
+    struct OpenQuestion: Sendable {
+        var claim: ClaimID
+        var presenter: PresenterID
+        var node: NodeID
+        /// To be asked after this one has been answered.
+        var rest: [Question]
+        var isRelinquishing: Bool
+        var deadline: Duration
+    }
+
+    /// From here on the presenter is asked and told.
+    package mutating func addPresenter(of node: NodeID, in folders: [NodeID], purpose: Purpose? = nil) -> PresenterID {
+        let id = PresenterID(rawValue: takeNumber())
+        presenters[id] = Presenter(node: node, folders: folders, purpose: purpose)
+        places[node, default: Place()].presenters.append(id)
+        for folder in folders { places[folder, default: Place()].presentersBelow.append(id) }
+        return id
+    }
+
+    /// What it has not answered counts as answered.
+    package mutating func removePresenter(_ id: PresenterID, now: Duration = .zero) {
+        guard let presenter = presenters.removeValue(forKey: id) else { return }
+        change(presenter.node) { $0.presenters.removeAll { $0 == id } }
+        for folder in presenter.folders { change(folder) { $0.presentersBelow.removeAll { $0 == id } } }
+        for number in questions.filter({ $0.value.presenter == id }).keys.sorted() { finish(number, now: now) }
+    }
+
+    mutating func movePresenters(at node: NodeID, to folders: [NodeID], _ place: Place) {
+        for id in Set(place.presenters + place.presentersBelow) {
+            guard var presenter = presenters[id] else { continue }
+            for folder in presenter.folders { change(folder) { $0.presentersBelow.removeAll { $0 == id } } }
+            if presenter.node == node {
+                presenter.folders = folders
+            } else if let index = presenter.folders.firstIndex(of: node) {
+                presenter.folders = presenter.folders[...index] + folders
+            }
+            for folder in presenter.folders { places[folder, default: Place()].presentersBelow.append(id) }
+            presenters[id] = presenter
+        }
+    }
+
+    // MARK: - Asking
+
+    /// A claim has nothing in its way: asks presenters, or grants it when there is nobody to ask.
+    mutating func prepare(_ id: ClaimID, now: Duration) {
+        guard let claim = claims[id] else { return }
+        var asked: [PresenterID: (node: NodeID, questions: [Question])] = [:]
+        var order: [PresenterID] = []
+        for intent in claim.intents {
+            let place = places[intent.node]
+            // What is deepest first: a folder's presenter closes it after those of what is in it.
+            let below = (place?.presentersBelow ?? []).sorted { depth($0) > depth($1) }
+            let above = intent.folders.flatMap { places[$0]?.presenters ?? [] }
+            let questions = intent.access.questions
+            for presenter in below + (place?.presenters ?? []) where !questions.isEmpty {
+                if asked.updateValue((intent.node, questions), forKey: presenter) == nil { order.append(presenter) }
+            }
+            for presenter in above where questions.contains(.accommodateDeletion) && asked[presenter] == nil {
+                asked[presenter] = (intent.node, [.accommodateSubitemDeletion])
+                order.append(presenter)
+            }
+        }
+        order.removeAll { claim.purpose != nil && presenters[$0]?.purpose == claim.purpose }
+        guard !order.isEmpty else { return grant(id) }
+        claims[id]?.phase = .preparing(order.count)
+        for presenter in order {
+            guard let (node, questions) = asked[presenter] else { continue }
+            ask(presenter, questions, of: id, node, now: now)
+        }
+    }
+
+    private func depth(_ presenter: PresenterID) -> Int { presenters[presenter]?.folders.count ?? 0 }
+
+    private mutating func ask(
+        _ presenter: PresenterID, _ steps: [Question], of claim: ClaimID, _ node: NodeID, now: Duration
+    ) {
+        let number = takeNumber()
+        let isRelinquishing = steps[0] == .relinquishToReader || steps[0] == .relinquishToWriter
+        questions[number] = OpenQuestion(
+            claim: claim, presenter: presenter, node: node, rest: Array(steps.dropFirst()), isRelinquishing: isRelinquishing,
+            deadline: now + answerLimit)
+        actions.append(.ask(presenter, steps[0], number: number, node: node))
+    }
+
+    /// A presenter has done what it was asked; an answer that comes too late does no harm.
+    package mutating func answered(_ number: UInt64, now: Duration = .zero) {
+        guard let question = questions[number] else { return }
+        if question.isRelinquishing { claims[question.claim]?.relinquished.append(question.presenter) }
+        if question.rest.isEmpty { return finish(number, now: now) }
+        questions[number] = nil
+        ask(question.presenter, question.rest, of: question.claim, question.node, now: now)
+    }
+
+    /// Who may answer a question.
+    package func presenter(asked number: UInt64) -> PresenterID? { questions[number]?.presenter }
+
+    private mutating func finish(_ number: UInt64, now: Duration) {
+        guard let question = questions.removeValue(forKey: number) else { return }
+        guard case .preparing(let count)? = claims[question.claim]?.phase else { return }
+        claims[question.claim]?.phase = .preparing(count - 1)
+        goOn(question.claim, now: now)
+    }
+
+    // MARK: - Telling
+
+    /// Something happened to a node, whoever did it: its presenters are told, and those of the folders above. Who has a claim on
+    /// it knows. `folders` are those it is in, or was in when it has gone.
+    package mutating func happened(_ event: Event, to node: NodeID, in folders: [NodeID]) {
+        let insiders = Set(
+            ([node] + folders).flatMap { places[$0]?.claims ?? [] }.compactMap { claims[$0]?.purpose })
+        func isTold(_ id: PresenterID) -> Bool {
+            guard let presenter = presenters[id] else { return false }
+            return presenter.purpose.map { !insiders.contains($0) } ?? true
+        }
+        let own = (places[node]?.presenters ?? []).filter(isTold)
+        if let notice = event.notice { for id in own { actions.append(.tell(id, notice)) } }
+        let notice = event.subitemNotice(node)
+        for folder in folders {
+            for id in (places[folder]?.presenters ?? []).filter(isTold) { actions.append(.tell(id, notice)) }
+        }
+    }
+
+    package enum Event: Hashable, Sendable {
+        case appeared, changed, moved, deleted
+
+        var notice: Notice? {
+            switch self {
+            case .appeared: nil
+            case .changed: .didChange
+            case .moved: .didMove
+            case .deleted: .didDelete
+            }
+        }
+
+        func subitemNotice(_ node: NodeID) -> Notice {
+            switch self {
+            case .appeared: .subitemDidAppear(node)
+            case .changed: .subitemDidChange(node)
+            case .moved: .subitemDidMove(node)
+            case .deleted: .subitemDidDelete(node)
+            }
+        }
+    }
+}
+
+extension Access {
+    /// What presenters of the item are asked, one after the other.
+    var questions: [Question] {
+        if isAboutMetadata { return [] }
+        switch self {
+        case .read(let options):
+            return options.contains(.withoutChanges) ? [.relinquishToReader] : [.relinquishToReader, .saveChanges]
+        case .write(let options):
+            var result: [Question] = [.relinquishToWriter]
+            if options.contains(.forMerging) { result.append(.saveChanges) }
+            if !options.isDisjoint(with: [.forDeleting, .forReplacing]) { result.append(.accommodateDeletion) }
+            return result
+        }
+    }
+}

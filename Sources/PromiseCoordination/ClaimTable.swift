@@ -1,0 +1,286 @@
+package import PromiseCore
+
+/// Who may read and write what, as a state machine without clock, thread or I/O: calls go in, actions come out.
+///
+/// One rule makes it fair and free of deadlocks: a claim waits for every conflicting claim that came before it and still
+/// exists, and for nothing else. A batch is one claim: it gets all of its items at once. So of all waiting claims the oldest
+/// one never waits for another waiting one. What that does not cover, claims within claims, is looked for when a claim has
+/// to wait: whoever would close a circle is refused.
+///
+/// A claim on a folder covers everything below it.
+package struct ClaimTable: Sendable {
+    package enum Action: Hashable, Sendable {
+        case granted(ClaimID)
+        case refused(ClaimID, Refusal)
+        /// To be answered by `answered` with the same number.
+        case ask(PresenterID, Question, number: UInt64, node: NodeID)
+        case tell(PresenterID, Notice)
+    }
+
+    package enum Refusal: String, Hashable, Sendable {
+        /// Not granted in time.
+        case timedOut
+        /// It would wait for somebody who waits for it.
+        case deadlock
+    }
+
+    struct Claim: Sendable {
+        var purpose: Purpose?
+        var intents: [Intent]
+        /// Conflicting claims that came before, or were let in while this one's presenters were asked.
+        var blockers: Set<ClaimID> = []
+        var phase = Phase.waiting
+        var deadline: Duration?
+        /// Who gave something up for this claim.
+        var relinquished: [PresenterID] = []
+    }
+
+    enum Phase: Sendable {
+        case waiting
+        /// Presenters are asked; how many answers are missing.
+        case preparing(Int)
+        case granted
+    }
+
+    /// Claims at a node and below it.
+    struct Place: Sendable {
+        var claims: [ClaimID] = []
+        var below: [ClaimID] = []
+        var presenters: [PresenterID] = []
+        var presentersBelow: [PresenterID] = []
+        var isEmpty: Bool { claims.isEmpty && below.isEmpty && presenters.isEmpty && presentersBelow.isEmpty }
+    }
+
+    var claims: [ClaimID: Claim] = [:]
+    var places: [NodeID: Place] = [:]
+    var presenters: [PresenterID: Presenter] = [:]
+    var questions: [UInt64: OpenQuestion] = [:]
+    private var nextNumber: UInt64 = 1
+    var actions: [Action] = []
+    /// How long a presenter may take for an answer.
+    let answerLimit: Duration
+
+    package init(answerLimit: Duration) { self.answerLimit = answerLimit }
+
+    mutating func takeNumber() -> UInt64 {
+        defer { nextNumber += 1 }
+        return nextNumber
+    }
+
+    /// What is to be done after the calls so far, in order; once.
+    package mutating func takeActions() -> [Action] {
+        if actions.isEmpty { return [] }
+        defer { actions = [] }
+        return actions
+    }
+
+    package var claimCount: Int { claims.count }
+    package var presenterCount: Int { presenters.count }
+    package func isGranted(_ claim: ClaimID) -> Bool { if case .granted? = claims[claim]?.phase { true } else { false } }
+
+    // MARK: - Claims
+
+    /// Enters a claim; `granted` or `refused` follows, at once or later. `deadline` is on the caller's clock.
+    package mutating func claim(
+        _ intents: [Intent], purpose: Purpose? = nil, now: Duration = .zero, deadline: Duration? = nil
+    ) -> ClaimID {
+        let id = ClaimID(rawValue: takeNumber())
+        var claim = Claim(purpose: purpose, intents: intents)
+        claim.deadline = deadline
+        var blockers: Set<ClaimID> = []
+        forEachConflict(of: claim) { blockers.insert($0) }
+        claim.blockers = blockers
+        for other in blockers where isLetIn(claim, through: other) {
+            claims[other]?.blockers.insert(id)
+            claim.blockers.remove(other)
+        }
+        if !claim.blockers.isEmpty, closesCircle(claim) {
+            actions.append(.refused(id, .deadlock))
+            return id
+        }
+        enter(id, claim)
+        claims[id] = claim
+        if claim.blockers.isEmpty { prepare(id, now: now) }
+        return id
+    }
+
+    /// Ends a claim, granted or not; more than once is fine.
+    package mutating func release(_ id: ClaimID, now: Duration = .zero) {
+        guard let claim = claims.removeValue(forKey: id) else { return }
+        leave(id, claim)
+        for (number, question) in questions where question.claim == id { questions[number] = nil }
+        for presenter in claim.relinquished where presenters[presenter] != nil { actions.append(.tell(presenter, .reacquire)) }
+        var freed: [ClaimID] = []
+        forEachConflict(of: claim) { freed.append($0) }
+        unblock(freed, from: id, now: now)
+    }
+
+    private mutating func unblock(_ others: [ClaimID], from id: ClaimID, now: Duration) {
+        for other in Set(others).sorted() where claims[other]?.blockers.remove(id) != nil { goOn(other, now: now) }
+    }
+
+    /// Looks whether a claim has all it waited for.
+    mutating func goOn(_ id: ClaimID, now: Duration) {
+        guard let claim = claims[id], claim.blockers.isEmpty else { return }
+        switch claim.phase {
+        case .waiting: prepare(id, now: now)
+        case .preparing(0): grant(id)
+        case .preparing, .granted: break
+        }
+    }
+
+    mutating func grant(_ id: ClaimID) {
+        claims[id]?.phase = .granted
+        actions.append(.granted(id))
+    }
+
+    /// Refuses what has waited too long, and goes on without presenters that do not answer.
+    package mutating func tick(now: Duration) {
+        let late = claims.filter { claim in
+            guard let deadline = claim.value.deadline, deadline <= now else { return false }
+            if case .granted = claim.value.phase { return false }
+            return true
+        }
+        for id in late.keys.sorted() {
+            actions.append(.refused(id, .timedOut))
+            release(id, now: now)
+        }
+        for number in questions.filter({ $0.value.deadline <= now }).keys.sorted() { answered(number, now: now) }
+    }
+
+    /// When `tick` should be called next.
+    package var nextDeadline: Duration? {
+        let waiting: [Duration] = claims.values.compactMap { claim in
+            if case .granted = claim.phase { nil } else { claim.deadline }
+        }
+        return (waiting + questions.values.map(\.deadline)).min()
+    }
+
+    // MARK: - Places
+
+    private mutating func enter(_ id: ClaimID, _ claim: Claim) {
+        for intent in claim.intents {
+            places[intent.node, default: Place()].claims.append(id)
+            for folder in intent.folders { places[folder, default: Place()].below.append(id) }
+        }
+    }
+
+    private mutating func leave(_ id: ClaimID, _ claim: Claim) {
+        for intent in claim.intents {
+            change(intent.node) { $0.claims.removeFirst(of: id) }
+            for folder in intent.folders { change(folder) { $0.below.removeFirst(of: id) } }
+        }
+    }
+
+    mutating func change(_ node: NodeID, _ body: (inout Place) -> Void) {
+        guard let index = places.index(forKey: node) else { return }
+        body(&places.values[index])
+        if places.values[index].isEmpty { places.remove(at: index) }
+    }
+
+    /// A node and what is below it are in other folders now. Claims stay with their items; those that wait, wait for whatever
+    /// is in their way now.
+    package mutating func moved(_ node: NodeID, to folders: [NodeID], now: Duration = .zero) {
+        guard let place = places[node] else { return }
+        for id in Set(place.claims + place.below) {
+            guard var claim = claims[id] else { continue }
+            leave(id, claim)
+            for index in claim.intents.indices {
+                if let moved = moved(claim.intents[index], node, folders) { claim.intents[index] = moved }
+            }
+            enter(id, claim)
+            claims[id] = claim
+        }
+        movePresenters(at: node, to: folders, place)
+        for id in claims.keys.sorted() {
+            guard let claim = claims[id], case .waiting = claim.phase else { continue }
+            var blockers: Set<ClaimID> = []
+            forEachConflict(of: claim) { if $0 < id { blockers.insert($0) } }
+            claims[id]?.blockers = blockers
+            goOn(id, now: now)
+        }
+    }
+
+    private func moved(_ intent: Intent, _ node: NodeID, _ folders: [NodeID]) -> Intent? {
+        var intent = intent
+        if intent.node == node {
+            intent.folders = folders
+        } else if let index = intent.folders.firstIndex(of: node) {
+            intent.folders = intent.folders[...index] + folders
+        } else {
+            return nil
+        }
+        return intent
+    }
+
+    // MARK: - Conflicts
+
+    /// Every claim that cannot be inside together with this one. Some may come twice.
+    private func forEachConflict(of claim: Claim, _ body: (ClaimID) -> Void) {
+        func look(_ id: ClaimID, at node: NodeID, _ access: Access, isBelow: Bool) {
+            guard let other = claims[id], claim.purpose == nil || other.purpose != claim.purpose else { return }
+            for intent in other.intents where isBelow ? intent.folders.contains(node) : intent.node == node {
+                if intent.access.conflicts(with: access) { return body(id) }
+            }
+        }
+        for intent in claim.intents {
+            if let place = places[intent.node] {
+                for id in place.claims { look(id, at: intent.node, intent.access, isBelow: false) }
+                for id in place.below { look(id, at: intent.node, intent.access, isBelow: true) }
+            }
+            for folder in intent.folders {
+                guard let place = places[folder] else { continue }
+                for id in place.claims { look(id, at: folder, intent.access, isBelow: false) }
+            }
+        }
+    }
+
+    /// Whether an access of nobody in particular would have to wait now.
+    package func isBlocked(_ intents: [Intent]) -> Bool {
+        var isBlocked = false
+        forEachConflict(of: Claim(purpose: nil, intents: intents)) { _ in isBlocked = true }
+        return isBlocked
+    }
+
+    /// The claims in the way of an access of nobody in particular.
+    package func conflicts(of intents: [Intent]) -> Set<ClaimID> {
+        var result: Set<ClaimID> = []
+        forEachConflict(of: Claim(purpose: nil, intents: intents)) { result.insert($0) }
+        return result
+    }
+
+    /// A presenter that was asked to save does so by a claim of its own, which must not wait for the one that asks.
+    private func isLetIn(_ claim: Claim, through other: ClaimID) -> Bool {
+        guard let purpose = claim.purpose, case .preparing? = claims[other]?.phase else { return false }
+        return questions.values.contains { $0.claim == other && presenters[$0.presenter]?.purpose == purpose }
+    }
+
+    /// Whether the claim would wait for somebody who waits for a claim of the same purpose.
+    private func closesCircle(_ claim: Claim) -> Bool {
+        guard let purpose = claim.purpose else { return false }
+        let holds = claims.values.contains { other in
+            if case .waiting = other.phase { return false } else { return other.purpose == purpose }
+        }
+        guard holds else { return false }
+        var seen: Set<ClaimID> = []
+        var waiting = Array(claim.blockers)
+        while let id = waiting.popLast() {
+            guard seen.insert(id).inserted, let other = claims[id] else { continue }
+            if case .waiting = other.phase {
+                waiting += other.blockers
+                continue
+            }
+            if other.purpose == purpose { return true }
+            // It ends when whoever has it gets what he waits for.
+            guard let owner = other.purpose else { continue }
+            for (id, third) in claims where third.purpose == owner && !third.blockers.isEmpty { waiting.append(id) }
+        }
+        return false
+    }
+}
+
+extension [ClaimID] {
+    fileprivate mutating func removeFirst(of claim: ClaimID) {
+        if last == claim { removeLast() } else if let index = firstIndex(of: claim) { remove(at: index) }
+    }
+}

@@ -1,0 +1,179 @@
+package import PromiseCoordination
+package import PromiseCore
+package import PromiseFilesystem
+import PromiseIndex
+import PromiseSystem
+import Synchronization
+
+// Claims and presenters of programs that coordinate, by the control API.
+
+/// A claim that somebody wants.
+package struct ClaimRequest: Sendable {
+    package var items: [(path: [FileName], access: Access)]
+    package var purpose: Purpose?
+    /// The process that is to get at the items, with its children; 0: nobody in particular.
+    package var process: Int32
+    package var timeout: Duration?
+
+    package init(items: [(path: [FileName], access: Access)], purpose: Purpose?, process: Int32, timeout: Duration?) {
+        self.items = items
+        self.purpose = purpose
+        self.process = process
+        self.timeout = timeout
+    }
+}
+
+/// A claim that was granted: the nodes of its items, in the order in which they were asked for.
+package struct GrantedClaim: Sendable {
+    package var id: ClaimID
+    package var nodes: [NodeID]
+
+    package init(id: ClaimID, nodes: [NodeID]) {
+        self.id = id
+        self.nodes = nodes
+    }
+}
+
+extension Domain {
+    /// How long a claim to write waits for programs that have the item open for writing and know nothing of claims.
+    private static let openWriterLimit = Duration.seconds(5)
+    private static let linkCountMax = 40
+
+    /// Waits for a claim. Throws `.notFound`, `.timedOut`, and `.busy` where waiting would never end; `.interrupted` when
+    /// the task is cancelled, and then there is no claim.
+    package func claim(_ request: ClaimRequest) async throws(Failure) -> GrantedClaim {
+        var intents: [Intent] = []
+        for item in request.items { intents.append(try await intent(item.path, item.access)) }
+        let (outcomes, continuation) = AsyncStream.makeStream(of: Coordinator.ClaimOutcome.self)
+        let id = try filesystem.coordinator.claim(
+            intents, purpose: request.purpose, process: request.process, timeout: request.timeout
+        ) { _, outcome in
+            continuation.yield(outcome)
+            continuation.finish()
+        }
+        do throws(Failure) {
+            switch await outcomes.first(where: { _ in true }) {
+            case .granted: break
+            case .refused(.timedOut): throw Failure(.timedOut, "others did not let go of the items in time")
+            case .refused(.deadlock):
+                throw Failure(.busy, "this claim would wait for somebody who waits for a claim of the same purpose")
+            case nil: throw Failure(.interrupted, "the claim was given up")
+            }
+            try await waitForWriters(of: intents)
+        } catch {
+            filesystem.coordinator.release(id)
+            throw error
+        }
+        return GrantedClaim(id: id, nodes: intents.map(\.node))
+    }
+
+    package func release(_ claim: ClaimID) { filesystem.coordinator.release(claim) }
+
+    /// Adds a presenter of an item. `events` hears everything in order, from any thread, and must not wait.
+    package func present(
+        _ path: [FileName], purpose: Purpose?, events: @escaping @Sendable (Coordinator.PresenterEvent) -> Void
+    ) async throws(Failure) -> (id: PresenterID, node: NodeID) {
+        let node = try await node(at: path)
+        let folders = try folders(above: node)
+        return (try filesystem.coordinator.addPresenter(of: node, in: folders, purpose: purpose, handler: events), node)
+    }
+
+    package func removePresenter(_ id: PresenterID) { filesystem.coordinator.removePresenter(id) }
+
+    package func answered(_ number: UInt64, by presenter: PresenterID) -> Bool {
+        filesystem.coordinator.answered(number, by: presenter)
+    }
+
+    /// Where a node is now; nil when it has gone.
+    package func currentPath(of node: NodeID) throws(Failure) -> [FileName]? {
+        try index.read { transaction throws(Failure) in try transaction.path(of: node) }
+    }
+
+    // MARK: - Below
+
+    private func intent(_ path: [FileName], _ access: Access) async throws(Failure) -> Intent {
+        var names = path
+        var node = try await node(at: names)
+        if case .read(let options) = access, options.contains(.resolvesSymbolicLink) {
+            for _ in 0..<Domain.linkCountMax {
+                guard let target = try linkTarget(of: node) else { break }
+                names = try resolved(target, in: names.dropLast())
+                node = try await self.node(at: names)
+            }
+            if try linkTarget(of: node) != nil { throw Failure(.invalid, "there are too many links behind each other") }
+        }
+        return Intent(node: node, folders: try folders(above: node), access: access)
+    }
+
+    private func linkTarget(of node: NodeID) throws(Failure) -> [UInt8]? {
+        try index.read { transaction throws(Failure) in try transaction.node(node)?.target }
+    }
+
+    /// A relative target within the mount.
+    private func resolved(_ target: [UInt8], in folder: ArraySlice<FileName>) throws(Failure) -> [FileName] {
+        guard target.first != UInt8(ascii: "/") else { throw Failure(.crossDevice, "the link leads out of the mount") }
+        var result = Array(folder)
+        for part in target.split(separator: UInt8(ascii: "/")) {
+            if part.elementsEqual(".".utf8) { continue }
+            if part.elementsEqual("..".utf8) {
+                guard result.popLast() != nil else { throw Failure(.crossDevice, "the link leads out of the mount") }
+            } else {
+                guard let name = FileName(part) else { throw Failure(.invalid, "the link leads to no name of an item") }
+                result.append(name)
+            }
+        }
+        return result
+    }
+
+    private func folders(above node: NodeID) throws(Failure) -> [NodeID] {
+        let folders = try index.read { transaction throws(Failure) in try transaction.foldersAbove(node) }
+        guard let folders else { throw Failure(.stale, "the item is gone") }
+        return folders
+    }
+
+    /// A program that opened an item before the claim may be in the middle of writing it. From now on no other one opens it.
+    private func waitForWriters(of intents: [Intent]) async throws(Failure) {
+        guard filesystem.coordinator.mode == .wait else { return }
+        let start = clock.uptime()
+        while clock.uptime() - start < Domain.openWriterLimit {
+            guard intents.contains(where: { filesystem.isWritten($0.node) }) else { return }
+            try? await Task.sleep(for: .milliseconds(10))
+            if Task.isCancelled { throw Failure(.interrupted, "the claim was given up") }
+        }
+    }
+}
+
+/// Tells presenters of what happened to their items, whoever did it: programs on the mount, coordinated or not, and the
+/// provider.
+final class PresenterNews: ChangeListener {
+    private let index: Index
+    private let coordinator: Coordinator
+
+    init(index: Index, coordinator: Coordinator) {
+        self.index = index
+        self.coordinator = coordinator
+    }
+
+    func changed(_ changes: [Change]) {
+        guard coordinator.isActive else { return }
+        for change in changes {
+            let event: ClaimTable.Event
+            switch change.kind {
+            case .created: event = .appeared
+            case .modified: event = .changed
+            case .moved: event = .moved
+            case .deleted: event = .deleted
+            // Where the content is does not concern who shows it.
+            case .content, .upload: continue
+            }
+            for number in change.node.rawValue..<change.node.rawValue + UInt64(change.count) {
+                let node = NodeID(number)
+                let folders = try? index.read { transaction throws(Failure) in
+                    if event != .deleted, let folders = try transaction.foldersAbove(node) { return folders }
+                    return [change.parent] + (try transaction.foldersAbove(change.parent) ?? [])
+                }
+                coordinator.happened(event, to: node, in: folders ?? [])
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+package import PromiseCore
+import PromiseIndex
+import PromiseQuery
+
+/// What is known of one name of an item: the answer to every key a predicate may ask for.
+struct ItemAttributes: AttributeSource {
+    /// What costs a look beyond the row of the item.
+    struct Needs: OptionSet {
+        let rawValue: UInt8
+        static let path = Needs(rawValue: 1)
+        static let state = Needs(rawValue: 2)
+        static let progress = Needs(rawValue: 4)
+        static let all: Needs = [.path, .state, .progress]
+
+        init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        init(_ keys: Set<AttributeKey>) {
+            self = []
+            for key in keys {
+                switch key {
+                case .path: insert(.path)
+                case .state, .isUploaded, .isUploading, .hasUnresolvedConflicts, .uploadingError: insert(.state)
+                case .percentDownloaded, .isDownloading: insert(.progress)
+                default: break
+                }
+            }
+        }
+    }
+
+    let item: IndexedItem
+    var path: [FileName]?
+    var state: ItemState?
+    var isPending = false
+    var error: String?
+    /// 0 to 1 while content is on its way here.
+    var progress: Double?
+
+    func value(of key: AttributeKey) -> QueryValue {
+        let node = item.node
+        switch key {
+        case .name, .displayName: return .text(item.entry.name.utf8)
+        case .path: return path.map { .text($0.flatMap { [UInt8(ascii: "/")] + $0.utf8 }) } ?? .null
+        case .size: return node.kind == .file || node.kind == .link ? .integer(Int64(clamping: node.size)) : .null
+        case .contentChangeDate, .contentModificationDate: return .time(node.modificationTime.rawValue)
+        case .creationDate, .contentCreationDate: return .time(node.birthTime.rawValue)
+        case .attributeChangeDate: return .time(node.changeTime.rawValue)
+        case .lastUsedDate: return .time(max(node.lastUse, node.accessTime).rawValue)
+        case .contentType: return .text(ContentType.of(item.entry.name, node.kind).identifier)
+        case .contentTypeTree: return .list(ContentType.of(item.entry.name, node.kind).tree.map { .text($0) })
+        case .owner: return .integer(Int64(node.owner))
+        case .group: return .integer(Int64(node.group))
+        case .isInvisible: return .truth(item.entry.name.bytes.first == UInt8(ascii: "."))
+        case .nodeNumber: return .integer(Int64(clamping: node.id.rawValue))
+        case .kind: return .text(node.kind.wireName)
+        case .pin: return .text(node.pin.name)
+        case .identifier: return item.entry.identifier.map { .text($0.rawValue) } ?? .null
+        case .version: return node.version.map { .text($0.rawValue) } ?? .null
+        case .localBytes: return .integer(Int64(clamping: node.localBytes))
+        case .state: return state.map { .text($0.rawValue) } ?? .null
+        case .isUbiquitous, .downloadingStatus, .isDownloading, .isUploaded, .isUploading, .hasUnresolvedConflicts,
+            .percentDownloaded, .uploadingError:
+            return ubiquity(key)
+        }
+    }
+
+    /// NSMetadata's keys of items in iCloud, for items that have a provider.
+    private func ubiquity(_ key: AttributeKey) -> QueryValue {
+        let isUbiquitous = !item.entry.isExcluded && item.node.kind.isStorable
+        if key == .isUbiquitous { return .truth(isUbiquitous) }
+        guard isUbiquitous else { return .null }
+        switch key {
+        case .downloadingStatus:
+            return .text("NSMetadataUbiquitousItemDownloadingStatus\(hasContent ? "Current" : "NotDownloaded")")
+        case .isDownloading: return .truth(progress != nil)
+        case .percentDownloaded: return .real(hasContent ? 100 : (progress ?? 0) * 100)
+        case .isUploaded: return .truth(item.entry.identifier != nil && !isPending && !item.node.isOpenForWriting)
+        case .isUploading: return .truth(state == .uploading)
+        case .hasUnresolvedConflicts: return .truth(item.entry.conflictsWith != nil)
+        case .uploadingError: return error.map { .text($0) } ?? .null
+        default: return .null
+        }
+    }
+
+    private var hasContent: Bool {
+        switch item.node.kind {
+        case .file: item.node.content == .whole
+        case .folder: item.node.isPopulated
+        default: true
+        }
+    }
+}
+
+extension FileName {
+    /// As people are shown it: what is no UTF-8 is escaped.
+    fileprivate var utf8: [UInt8] {
+        bytes.allSatisfy { $0 >= 0x20 && $0 < 0x7F } ? bytes : Array(display.utf8)
+    }
+}
+
+extension NodeKind {
+    /// As the control API and `promisefs.kind` spell it.
+    package var wireName: String {
+        switch self {
+        case .file: "file"
+        case .folder: "folder"
+        case .link: "link"
+        case .fifo: "fifo"
+        case .socket: "socket"
+        case .characterDevice: "characterDevice"
+        case .blockDevice: "blockDevice"
+        }
+    }
+}

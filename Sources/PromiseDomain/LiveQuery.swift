@@ -1,0 +1,261 @@
+import PromiseCore
+import PromiseIndex
+import PromiseQuery
+import PromiseSystem
+import Synchronization
+
+/// One question under way: gathers what there is at the speed of its reader, and then, if it is live, tells what changes.
+///
+/// The reader's task gathers; afterwards the hub's thread evaluates changes and puts events in a queue. The queue is bounded:
+/// a reader who is slower than that is told to start again.
+package final class LiveQuery: Sendable {
+    /// Items in events not read yet.
+    private static let queuedCountMax = 20_000
+    /// Rows looked at while the index's lock is held.
+    private static let pageCount = 1_000
+    /// Results that can be sorted or followed.
+    private static let resultCountMax = 2_000_000
+
+    struct State {
+        /// The results, with what was last told of each.
+        var known: [EntryID: (node: NodeID, hash: Int)] = [:]
+        var names: [NodeID: [EntryID]] = [:]
+        var events: [QueryEvent] = []
+        var queuedCount = 0
+        var isOverflowed = false
+    }
+
+    let request: QueryRequest
+    /// The next change to look at; the hub's thread alone, from joining on.
+    let position = Mutex<Int64>(0)
+    private let needs: ItemAttributes.Needs
+    private let plan: CandidatePlan
+    private let state = Mutex(State())
+    private let hub: QueryHub
+    private let wakeups: AsyncStream<Void>
+    private let wake: AsyncStream<Void>.Continuation
+
+    init(_ request: QueryRequest, _ hub: QueryHub) {
+        self.request = request
+        self.hub = hub
+        needs = ItemAttributes.Needs(request.predicate.keys)
+        plan = CandidatePlan(request.predicate)
+        (wakeups, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+    }
+
+    // MARK: - The reader's side
+
+    /// Tells everything, and returns when that is done, or for a live query when the domain ends; throws what `send` throws.
+    /// `aliveInterval`: how often a silent query says that it is still there. Once for each query.
+    package func run(aliveInterval: Duration, _ send: (QueryEvent) async throws -> Void) async throws {
+        defer {
+            hub.leave(self)
+            hub.close()
+        }
+        try await gather(send)
+        guard request.isLive else { return }
+        let timer = Task { [wake] in
+            while !Task.isCancelled {
+                try? await Task.sleep(for: aliveInterval)
+                wake.yield()
+            }
+        }
+        defer { timer.cancel() }
+        var isSilent = false
+        for await _ in wakeups {
+            let (events, isOverflowed) = takeEvents()
+            if isOverflowed {
+                hub.leave(self)
+                state.withLock { $0 = State() }
+                try await send(.reset)
+                try await gather(send)
+                continue
+            }
+            for event in events { try await send(event) }
+            if events.isEmpty, isSilent { try await send(.alive) }
+            isSilent = events.isEmpty
+        }
+    }
+
+    private func takeEvents() -> ([QueryEvent], isOverflowed: Bool) {
+        state.withLock { state in
+            defer {
+                state.events = []
+                state.queuedCount = 0
+            }
+            return (state.events, state.isOverflowed)
+        }
+    }
+
+    private func gather(_ send: (QueryEvent) async throws -> Void) async throws {
+        let start = try await hub.run { index throws(Failure) in
+            try index.read { transaction throws(Failure) in try transaction.lastChange() }
+        }
+        position.withLock { $0 = start }
+        var place = CandidatePosition.start
+        var told = 0
+        var collected: [FoundItem] = []
+        while true {
+            try Task.checkCancellation()
+            let (items, next) = try await page(from: place)
+            place = next
+            let rest = (request.order.isEmpty ? request.limit : nil).map { max($0 - told, 0) } ?? .max
+            told += min(items.count, rest)
+            guard told <= LiveQuery.resultCountMax else {
+                throw Failure(.tooLarge, "more than \(LiveQuery.resultCountMax) items match; narrow the predicate or the scope")
+            }
+            if request.order.isEmpty {
+                if !items.isEmpty { try await send(.added(Array(items.prefix(rest)))) }
+            } else {
+                collected += items
+            }
+            if case .end = place { break }
+            if request.order.isEmpty, told == request.limit { break }
+        }
+        if !request.order.isEmpty { try await sendSorted(collected, send) }
+        if request.isLive { hub.join(self) }
+        try await send(.gathered)
+    }
+
+    private func page(from place: CandidatePosition) async throws(Failure) -> ([FoundItem], CandidatePosition) {
+        try await hub.run { [self] index throws(Failure) in
+            var place = place
+            var found: [FoundItem] = []
+            repeat {
+                found += try index.read { transaction throws(Failure) in
+                    var result: [FoundItem] = []
+                    for item in try transaction.candidates(plan, &place, limit: LiveQuery.pageCount) {
+                        if let item = try matching(item, transaction), isNew(item) { result.append(item) }
+                    }
+                    return result
+                }
+                if case .end = place { break }
+            } while found.count < 100
+            return (found, place)
+        }
+    }
+
+    private func isNew(_ item: FoundItem) -> Bool {
+        state.withLock { state in
+            // Only a plan by names may bring an item twice.
+            guard request.isLive || plan.namePart != nil else { return true }
+            return state.insert(item)
+        }
+    }
+
+    private func sendSorted(_ items: [FoundItem], _ send: (QueryEvent) async throws -> Void) async throws {
+        let keyed = items.map { item in (item, request.order.map { item.values[$0.key] ?? .null }) }
+        let sorted = keyed.sorted { left, right in
+            for (index, order) in request.order.enumerated() {
+                let comparison = left.1[index].sortOrder(against: right.1[index])
+                if comparison != 0 { return order.isDescending ? comparison > 0 : comparison < 0 }
+            }
+            return left.0.id < right.0.id
+        }
+        var rest = sorted.prefix(request.limit ?? .max).map(\.0)[...]
+        while !rest.isEmpty {
+            try await send(.added(Array(rest.prefix(500))))
+            rest = rest.dropFirst(500)
+        }
+    }
+
+    // MARK: - Evaluation
+
+    private func matching(_ item: IndexedItem, _ transaction: borrowing Transaction) throws(Failure) -> FoundItem? {
+        let source = try hub.attributes(of: item, needs, transaction)
+        guard request.predicate.isSatisfied(by: source) else { return nil }
+        guard try isInScope(item.entry, transaction) else { return nil }
+        let whole = try hub.attributes(of: item, .all, transaction)
+        guard let path = whole.path, let state = whole.state else { return nil }
+        var values: [AttributeKey: QueryValue] = [:]
+        for key in request.keys + request.order.map(\.key) { values[key] = whole.value(of: key) }
+        return FoundItem(
+            id: item.entry.id, node: item.node.id, path: path, kind: item.node.kind, size: item.node.size,
+            modificationTime: item.node.modificationTime, identifier: item.entry.identifier, state: state,
+            isUploaded: whole.value(of: .isUploaded) == .truth(true), values: values)
+    }
+
+    private func isInScope(_ entry: Entry, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
+        if request.scope == .root || entry.parent == request.scope { return true }
+        return try transaction.foldersAbove(entry)?.contains(request.scope) ?? false
+    }
+
+    // MARK: - The hub's side
+
+    /// A node may have changed: tells what that means for the results. `items`: its names now.
+    func update(_ node: NodeID, _ items: [IndexedItem], _ transaction: borrowing Transaction) throws(Failure) {
+        var gone = Set(state.withLock { $0.names[node] ?? [] })
+        for item in items {
+            let found = try matching(item, transaction)
+            gone.remove(item.entry.id)
+            state.withLock { state in
+                if let found { state.tell(found) } else { state.tellRemoved(item.entry.id) }
+            }
+        }
+        for entry in gone {
+            // A name that stands for another node now, as when a document is saved by replacing it.
+            if let moved = try transaction.entry(entry), let other = try transaction.node(moved.node),
+                let found = try matching(IndexedItem(entry: moved, node: other), transaction)
+            {
+                state.withLock { $0.tell(found) }
+            } else {
+                state.withLock { $0.tellRemoved(entry) }
+            }
+        }
+    }
+
+    /// To be called after changes have been looked at: the reader looks for events.
+    func signal() {
+        let hasEvents = state.withLock { state in
+            if state.queuedCount > LiveQuery.queuedCountMax { state.isOverflowed = true }
+            // What is not read will not be told, so it need not be kept.
+            if state.isOverflowed { state = State(isOverflowed: true) }
+            return state.isOverflowed || !state.events.isEmpty
+        }
+        if hasEvents { wake.yield() }
+    }
+
+    var isOverflowed: Bool { state.withLock { $0.isOverflowed } }
+
+    func reset() {
+        state.withLock { $0 = State(isOverflowed: true) }
+        wake.yield()
+    }
+
+    func end() { wake.finish() }
+}
+
+extension LiveQuery.State {
+    /// False when it was known just so.
+    mutating func insert(_ item: FoundItem) -> Bool {
+        let hash = item.hashValue
+        let old = known.updateValue((item.node, hash), forKey: item.id)
+        if let old, old.node == item.node { return old.hash != hash }
+        if let old { names[old.node]?.removeAll { $0 == item.id } }
+        names[item.node, default: []].append(item.id)
+        return old?.hash != hash
+    }
+
+    mutating func tell(_ item: FoundItem) {
+        let isKnown = known[item.id] != nil
+        guard insert(item) else { return }
+        queuedCount += 1
+        switch (isKnown, events.last) {
+        case (false, .added(let items)?): events[events.count - 1] = .added(items + [item])
+        case (true, .changed(let items)?): events[events.count - 1] = .changed(items + [item])
+        default: events.append(isKnown ? .changed([item]) : .added([item]))
+        }
+    }
+
+    mutating func tellRemoved(_ entry: EntryID) {
+        guard let old = known.removeValue(forKey: entry) else { return }
+        names[old.node]?.removeAll { $0 == entry }
+        if names[old.node]?.isEmpty == true { names[old.node] = nil }
+        queuedCount += 1
+        if case .removed(let items)? = events.last {
+            events[events.count - 1] = .removed(items + [(entry, old.node)])
+        } else {
+            events.append(.removed([(entry, old.node)]))
+        }
+    }
+}

@@ -1,0 +1,250 @@
+import Logging
+import PromiseCore
+import PromiseFilesystem
+import PromiseIndex
+import PromiseQuery
+import PromiseSync
+import PromiseSystem
+import Synchronization
+
+/// Follows the change feed for everybody who wants to know: live queries, claims and presenters, followers of the feed.
+///
+/// One thread; what it costs depends on what changed and on how many follow, not on how much there is. While nobody follows
+/// it sleeps, and changes of the tree cost one look at a number.
+final class QueryHub: Sendable {
+    private struct State {
+        var queries: [ObjectIdentifier: LiveQuery] = [:]
+        var joining: [LiveQuery] = []
+        /// Those that joined and have not left.
+        var members: Set<ObjectIdentifier> = []
+        var openCount = 0
+        var isStopped = false
+    }
+
+    private static let queryCountMax = 256
+    /// Nodes looked at while the index's lock is held.
+    private static let nodeCountMax = 200
+    private static let changeCountMax = 100
+
+    private let index: Index
+    private let filesystem: FileSystem
+    private let engine: SyncEngine
+    private let logger: Logger
+    private let state = Mutex(State())
+    private let thread = Mutex<OwnedThread?>(nil)
+    private let pool = BlockingPool(name: "queries", threads: 2)
+    private let waiters = FeedWaiters()
+    /// Who else hears of changes.
+    private let listeners: Mutex<[any ChangeListener]>
+
+    init(index: Index, filesystem: FileSystem, engine: SyncEngine, logger: Logger) {
+        self.index = index
+        self.filesystem = filesystem
+        self.engine = engine
+        self.logger = logger
+        listeners = Mutex([waiters])
+    }
+
+    // MARK: - Life
+
+    func start() { thread.withLock { $0 = OwnedThread(name: "changes") { [self] in follow() } } }
+
+    /// Ends every query; must come before the index is closed.
+    func stop() {
+        let queries = state.withLock { state in
+            state.isStopped = true
+            defer {
+                state.queries = [:]
+                state.joining = []
+            }
+            return Array(state.queries.values) + state.joining
+        }
+        for query in queries { query.end() }
+        index.wakeFollower()
+        thread.withLock { thread in
+            defer { thread = nil }
+            return thread
+        }?.join()
+        pool.stop()
+    }
+
+    func waitForChange(after sequence: Int64, timeout: Duration) async {
+        await waiters.wait(after: sequence, timeout: timeout)
+    }
+
+    func listen(_ listener: any ChangeListener) { listeners.withLock { $0.append(listener) } }
+
+    // MARK: - Queries
+
+    func open(_ request: QueryRequest) throws(Failure) -> LiveQuery {
+        try state.withLock { state throws(Failure) in
+            guard !state.isStopped else { throw Failure(.interrupted, "the domain is being unmounted") }
+            guard state.openCount < QueryHub.queryCountMax else {
+                throw Failure(.busy, "\(QueryHub.queryCountMax) queries run already; end one of them first")
+            }
+            state.openCount += 1
+        }
+        return LiveQuery(request, self)
+    }
+
+    /// The query was opened and nobody runs it any more.
+    func close() { state.withLock { $0.openCount -= 1 } }
+
+    /// From its position on the query hears of changes.
+    func join(_ query: LiveQuery) {
+        let isStopped = state.withLock { state in
+            if !state.isStopped {
+                state.joining.append(query)
+                state.members.insert(ObjectIdentifier(query))
+            }
+            return state.isStopped
+        }
+        if isStopped { return query.end() }
+        index.wakeFollower()
+    }
+
+    func leave(_ query: LiveQuery) {
+        state.withLock { state in
+            state.queries[ObjectIdentifier(query)] = nil
+            state.members.remove(ObjectIdentifier(query))
+            state.joining.removeAll { $0 === query }
+        }
+    }
+
+    /// For calls that wait for the index.
+    func run<Value: Sendable>(
+        _ body: @escaping @Sendable (Index) throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
+        try await pool.run { [index] () throws(Failure) in try body(index) }
+    }
+
+    func attributes(
+        of item: IndexedItem, _ needs: ItemAttributes.Needs, _ transaction: borrowing Transaction
+    ) throws(Failure) -> ItemAttributes {
+        var result = ItemAttributes(item: item)
+        if needs.contains(.path) {
+            result.path = try transaction.path(of: item.entry.parent).map { $0 + [item.entry.name] }
+        }
+        if needs.contains(.state) {
+            let pending = try transaction.pending(.entry(item.entry.id))
+            result.state = filesystem.state(of: item.node, item.entry, pending)
+            result.isPending = pending != nil
+            result.error = pending?.error == nil ? nil : pending?.message
+        }
+        if needs.contains(.progress), item.node.kind == .file, item.node.content != .whole,
+            let (present, size) = engine.hydrator.progress(of: item.node.id), size > 0
+        {
+            result.progress = Double(present) / Double(size)
+        }
+        return result
+    }
+
+    // MARK: - Following
+
+    private func follow() {
+        var newest: Int64 = 0
+        var position: Int64 = 0
+        do throws(Failure) {
+            position = try index.read { transaction throws(Failure) in try transaction.lastChange() }
+        } catch {
+            logger.error("changes cannot be followed", metadata: ["reason": "\(error.message)"])
+        }
+        while true {
+            newest = index.waitForChange(after: newest)
+            let (joining, isStopped) = state.withLock { state in
+                defer { state.joining = [] }
+                return (state.joining, state.isStopped)
+            }
+            if isStopped { return }
+            do throws(Failure) {
+                for query in joining {
+                    try advance([query], from: query.position.withLock { $0 }, upTo: position)
+                    state.withLock { state in
+                        if state.members.contains(ObjectIdentifier(query)) { state.queries[ObjectIdentifier(query)] = query }
+                        if state.isStopped { query.end() }
+                    }
+                }
+                position = try advance(nil, from: position, upTo: .max)
+            } catch {
+                if state.withLock({ $0.isStopped }) { return }
+                logger.warning("changes could not be followed", metadata: ["reason": "\(error.message)"])
+                for query in joining + state.withLock({ Array($0.queries.values) }) { query.reset() }
+            }
+        }
+    }
+
+    /// Tells of the changes after one number up to another; nil: to everybody who follows. Returns the last one told.
+    @discardableResult
+    private func advance(_ only: [LiveQuery]?, from start: Int64, upTo end: Int64) throws(Failure) -> Int64 {
+        var position = start
+        while position < end {
+            let queries = only ?? state.withLock { Array($0.queries.values) }
+            let (changes, first) = try index.read { transaction throws(Failure) in
+                (try transaction.changes(since: position, limit: QueryHub.changeCountMax), try transaction.firstChange())
+            }
+            if first > position + 1 && position > 0 || first > 1 && position == 0 {
+                for query in queries { query.reset() }
+            }
+            guard let last = changes.last, position < last.sequence else { break }
+            try tell(queries.filter { !$0.isOverflowed }, of: changes.filter { $0.sequence <= end })
+            for query in queries { query.signal() }
+            if only == nil { for listener in listeners.withLock({ $0 }) { listener.changed(changes) } }
+            position = last.sequence
+        }
+        return position
+    }
+
+    private func tell(_ queries: [LiveQuery], of changes: [Change]) throws(Failure) {
+        guard !queries.isEmpty else { return }
+        var nodes: [NodeID] = []
+        var isIn: Set<NodeID> = []
+        for change in changes {
+            for number in change.node.rawValue..<change.node.rawValue + UInt64(change.count) {
+                let node = NodeID(number)
+                // A change that follows another of the same node is seen with it: what is looked at is how things are now.
+                if isIn.insert(node).inserted { nodes.append(node) }
+            }
+        }
+        let moved = changes.filter { $0.kind == .moved }.map(\.node)
+        try evaluate(nodes, for: queries)
+        for folder in Set(moved) { try evaluate(below: folder, for: queries) }
+    }
+
+    private func evaluate(_ nodes: [NodeID], for queries: [LiveQuery]) throws(Failure) {
+        var rest = nodes[...]
+        while !rest.isEmpty {
+            try index.read { transaction throws(Failure) in
+                for node in rest.prefix(QueryHub.nodeCountMax) {
+                    let items = try transaction.items(of: [node])
+                    for query in queries { try query.update(node, items, transaction) }
+                }
+            }
+            rest = rest.dropFirst(QueryHub.nodeCountMax)
+        }
+    }
+
+    /// What is below a folder that was moved or renamed has other paths now.
+    private func evaluate(below folder: NodeID, for queries: [LiveQuery]) throws(Failure) {
+        var waiting = [folder]
+        while let next = waiting.popLast() {
+            var last: FileName?
+            repeat {
+                let (page, folders) = try index.read { transaction throws(Failure) in
+                    let page = try transaction.children(of: next, after: last, limit: QueryHub.nodeCountMax)
+                    var folders: [NodeID] = []
+                    for entry in page where try transaction.node(entry.node)?.kind == .folder { folders.append(entry.node) }
+                    return (page, folders)
+                }
+                waiting += folders
+                last = page.last?.name
+                try evaluate(page.map(\.node), for: queries)
+                for query in queries { query.signal() }
+            } while last != nil
+        }
+    }
+}
+
+/// Hears of changes after they have happened, on the hub's thread.
+protocol ChangeListener: Sendable {
+    func changed(_ changes: [Change])
+}

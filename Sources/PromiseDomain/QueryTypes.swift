@@ -1,0 +1,66 @@
+package import PromiseCore
+package import PromiseQuery
+
+/// A question about the items of a domain.
+package struct QueryRequest: Sendable {
+    package struct Order: Sendable {
+        package var key: AttributeKey
+        package var isDescending: Bool
+
+        package init(key: AttributeKey, isDescending: Bool) {
+            self.key = key
+            self.isDescending = isDescending
+        }
+    }
+
+    package var predicate: Predicate
+    /// Only what is below this folder, which itself is not among the results.
+    package var scope: NodeID
+    package var isLive: Bool
+    package var order: [Order]
+    package var limit: Int?
+    /// Attributes to be told besides the usual ones.
+    package var keys: [AttributeKey]
+
+    package init(
+        predicate: Predicate, scope: NodeID = .root, isLive: Bool = false, order: [Order] = [], limit: Int? = nil,
+        keys: [AttributeKey] = []
+    ) {
+        self.predicate = predicate
+        self.scope = scope
+        self.isLive = isLive
+        self.order = order
+        self.limit = limit
+        self.keys = keys
+    }
+}
+
+/// An item that satisfies a predicate.
+package struct FoundItem: Sendable, Hashable {
+    /// Of this name of the item: stays when the item is renamed, moved, saved by replacing it, or confirmed by the provider.
+    package var id: EntryID
+    package var node: NodeID
+    /// Names from the root of the mount.
+    package var path: [FileName]
+    package var kind: NodeKind
+    package var size: UInt64
+    package var modificationTime: Timestamp
+    package var identifier: ItemIdentifier?
+    package var state: ItemState
+    package var isUploaded: Bool
+    package var values: [AttributeKey: QueryValue]
+}
+
+/// What a query tells, in this order: any number of `added`, `gathered`, and for a live one then changes for ever. After a
+/// `reset` it starts again, as when nothing had been told.
+package enum QueryEvent: Sendable {
+    case added([FoundItem])
+    /// Everything there was has been told.
+    case gathered
+    case changed([FoundItem])
+    case removed([(id: EntryID, node: NodeID)])
+    /// The client was too slow, or the feed of changes does not reach back far enough.
+    case reset
+    /// Nothing happened; so that the client's end is noticed.
+    case alive
+}

@@ -1,0 +1,219 @@
+package import PromiseCoordination
+package import PromiseCore
+package import PromiseSystem
+import Synchronization
+
+/// What programs that know nothing of coordination are held to.
+package enum CoordinationMode: String, Sendable, CaseIterable {
+    /// They go on; presenters hear of what they did.
+    case advisory
+    /// They wait for the end of conflicting claims, up to a deadline.
+    case wait
+    /// They are refused with EBUSY.
+    case refuse
+}
+
+/// Claims and presenters of a domain: the state machine `ClaimTable` behind a lock, with a clock.
+///
+/// Handlers are called with the lock held, so that each hears things in order: they hand on and return. The lock is a leaf.
+package final class Coordinator: Sendable {
+    package enum ClaimOutcome: Sendable {
+        case granted
+        case refused(ClaimTable.Refusal)
+    }
+
+    package enum PresenterEvent: Sendable {
+        case ask(Question, number: UInt64, node: NodeID)
+        case tell(Notice)
+        /// Nothing happened; so that the end of who listens is noticed.
+        case alive
+    }
+
+    struct ClaimHandler { let call: @Sendable (ClaimID, ClaimOutcome) -> Void }
+    struct PresenterHandler { let call: @Sendable (PresenterEvent) -> Void }
+
+    private struct State {
+        var table: ClaimTable
+        var claims: [ClaimID: ClaimHandler] = [:]
+        var presenters: [PresenterID: PresenterHandler] = [:]
+        /// Who may get at items while a claim is there: the processes it was made for.
+        var processes: [ClaimID: Int32] = [:]
+        var isEnded = false
+        var hasThread = false
+    }
+
+    /// How long a presenter may take for an answer.
+    package static let answerLimit = Duration.seconds(5)
+    private static let claimCountMax = 100_000
+    private static let presenterCountMax = 10_000
+
+    private let state: Monitor<State>
+    private let clock: any TimeSource
+    /// Claims and presenters: the one number a request on the mount looks at.
+    private let count = Atomic<Int>(0)
+    /// Requests of the kernel whose turn has come.
+    private let passing = Mutex<Set<UInt64>>([])
+    package let mode: CoordinationMode
+
+    package init(clock: any TimeSource, mode: CoordinationMode) {
+        self.clock = clock
+        self.mode = mode
+        state = Monitor(State(table: ClaimTable(answerLimit: Coordinator.answerLimit)))
+    }
+
+    /// There is a claim or a presenter.
+    package var isActive: Bool { count.load(ordering: .relaxed) > 0 }
+
+    /// Nobody is asked or told any more.
+    package func end() {
+        state.update { state in
+            state.isEnded = true
+            state.claims = [:]
+            state.presenters = [:]
+        }
+    }
+
+    // MARK: - Claims
+
+    /// `handler` is called once, unless the claim is released before. `process`: who may get at the items, with its children.
+    package func claim(
+        _ intents: [Intent], purpose: Purpose?, process: Int32 = 0, timeout: Duration?,
+        handler: @escaping @Sendable (ClaimID, ClaimOutcome) -> Void
+    ) throws(Failure) -> ClaimID {
+        let now = clock.uptime()
+        let result: Result<ClaimID, Failure> = state.update { state in
+            if state.isEnded { return .failure(Failure(.interrupted, "the domain is being unmounted")) }
+            guard state.table.claimCount < Coordinator.claimCountMax else {
+                return .failure(Failure(.busy, "there are \(Coordinator.claimCountMax) claims already"))
+            }
+            let id = state.table.claim(intents, purpose: purpose, now: now, deadline: timeout.map { now + $0 })
+            // Its outcome may be known already, and is handed on below.
+            state.claims[id] = ClaimHandler(call: handler)
+            if process > 0 { state.processes[id] = process }
+            settle(&state)
+            startThread(&state)
+            return .success(id)
+        }
+        return try result.get()
+    }
+
+    /// More than once is fine.
+    package func release(_ claim: ClaimID) {
+        let now = clock.uptime()
+        state.update { state in
+            state.table.release(claim, now: now)
+            state.claims[claim] = nil
+            state.processes[claim] = nil
+            settle(&state)
+        }
+    }
+
+    // MARK: - Presenters
+
+    package func addPresenter(
+        of node: NodeID, in folders: [NodeID], purpose: Purpose?, handler: @escaping @Sendable (PresenterEvent) -> Void
+    ) throws(Failure) -> PresenterID {
+        let result: Result<PresenterID, Failure> = state.update { state in
+            if state.isEnded { return .failure(Failure(.interrupted, "the domain is being unmounted")) }
+            guard state.table.presenterCount < Coordinator.presenterCountMax else {
+                return .failure(Failure(.busy, "there are \(Coordinator.presenterCountMax) presenters already"))
+            }
+            let id = state.table.addPresenter(of: node, in: folders, purpose: purpose)
+            state.presenters[id] = PresenterHandler(call: handler)
+            settle(&state)
+            startThread(&state)
+            return .success(id)
+        }
+        return try result.get()
+    }
+
+    package func removePresenter(_ id: PresenterID) {
+        let now = clock.uptime()
+        state.update { state in
+            state.presenters[id] = nil
+            state.table.removePresenter(id, now: now)
+            settle(&state)
+        }
+    }
+
+    /// False when the presenter was not asked that, or too late.
+    package func answered(_ number: UInt64, by presenter: PresenterID) -> Bool {
+        let now = clock.uptime()
+        return state.update { state in
+            guard state.table.presenter(asked: number) == presenter else { return false }
+            state.table.answered(number, now: now)
+            settle(&state)
+            return true
+        }
+    }
+
+    // MARK: - What happened
+
+    package func happened(_ event: ClaimTable.Event, to node: NodeID, in folders: [NodeID]) {
+        let now = clock.uptime()
+        state.update { state in
+            if event == .moved { state.table.moved(node, to: folders, now: now) }
+            state.table.happened(event, to: node, in: folders)
+            settle(&state)
+        }
+    }
+
+    // MARK: - Programs that know nothing of it
+
+    /// Whether an access has to wait or to ask somebody. `isInside` says whether the caller belongs to a claim's process.
+    func isInTheWay(of intents: [Intent], isInside: (Int32) -> Bool) -> Bool {
+        let (processes, hasPresenters) = state.withLock { state in
+            let conflicts = state.table.conflicts(of: intents)
+            // A claim for no process in particular is held against everybody.
+            let processes = conflicts.map { state.processes[$0] ?? 0 }
+            return (processes, conflicts.isEmpty && state.table.presenterCount > 0)
+        }
+        // Who is inside of one claim has waited for the others already.
+        if processes.contains(where: { $0 > 0 && isInside($0) }) { return false }
+        return !processes.isEmpty || hasPresenters
+    }
+
+    func letPass(_ request: UInt64) { passing.withLock { _ = $0.insert(request) } }
+    func isPassing(_ request: UInt64) -> Bool { passing.withLock { $0.remove(request) != nil } }
+
+    // MARK: - Below
+
+    /// Hands the state machine's actions on. The lock is held.
+    private func settle(_ state: inout State) {
+        for action in state.table.takeActions() {
+            switch action {
+            case .granted(let id): state.claims[id]?.call(id, .granted)
+            case .refused(let id, let refusal): state.claims.removeValue(forKey: id)?.call(id, .refused(refusal))
+            case .ask(let id, let question, let number, let node):
+                state.presenters[id]?.call(.ask(question, number: number, node: node))
+            case .tell(let id, let notice): state.presenters[id]?.call(.tell(notice))
+            }
+        }
+        count.store(state.table.claimCount + state.table.presenterCount, ordering: .relaxed)
+    }
+
+    /// The thread that watches deadlines exists from the first claim or presenter on.
+    private func startThread(_ state: inout State) {
+        guard !state.hasThread else { return }
+        state.hasThread = true
+        OwnedThread(name: "coordination") { [self] in watchDeadlines() }.detach()
+    }
+
+    private func watchDeadlines() {
+        while true {
+            let (next, isEnded) = state.withLock { ($0.table.nextDeadline, $0.isEnded) }
+            if isEnded { return }
+            let timeout = next.map { max($0 - clock.uptime(), .milliseconds(1)) }
+            // Ends early when the next deadline is another one.
+            _ = state.wait(timeout: timeout) { state in
+                state.isEnded || state.table.nextDeadline != next ? true : nil
+            }
+            let now = clock.uptime()
+            state.withLock { state in
+                guard let next = state.table.nextDeadline, next <= now else { return }
+                state.table.tick(now: now)
+                settle(&state)
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+import Glibc
+import PromiseCoordination
+package import PromiseCore
+import PromiseIndex
+import PromiseSystem
+
+// Programs that know nothing of coordination are bound by it too: an operation that conflicts with a claim is parked until
+// its turn comes. Without claims and presenters it costs one look at a number.
+
+extension FileSystem {
+    /// What a request on the mount is about to do.
+    enum UnawareAccess {
+        case writing(NodeID)
+        case removing(FileName, in: NodeID)
+        case renaming(FileName, in: NodeID, to: FileName, newParent: NodeID)
+    }
+
+    enum Turn {
+        case goOn
+        /// Answered, or it will be.
+        case taken(ParkedRequest?)
+    }
+
+    /// Parks a request that has to wait for others; `again` carries it out when its turn has come, or when it has waited for
+    /// as long as requests may.
+    func turn<Value: Sendable>(
+        for access: UnawareAccess, _ caller: Caller, reply: @escaping Reply<Value>, again: @escaping @Sendable () -> Void
+    ) -> Turn {
+        guard coordinator.isActive, coordinator.mode != .advisory, caller.process != getpid() else { return .goOn }
+        if coordinator.isPassing(caller.request) { return .goOn }
+        guard let intents = try? intents(of: access), !intents.isEmpty,
+            coordinator.isInTheWay(of: intents, isInside: { isDescendant(caller.process, of: $0) })
+        else { return .goOn }
+        if coordinator.mode == .refuse {
+            reply(.failure(Failure(.busy, "somebody has a claim on it")))
+            return .taken(nil)
+        }
+        let request = parking.enter(process: caller.process) { reply(.failure($0)) }
+        let goOn: @Sendable (ClaimID?, Coordinator.ClaimOutcome) -> Void = { [self] claim, _ in
+            workers.submit { [self] in
+                if parking.claim(request) {
+                    coordinator.letPass(caller.request)
+                    again()
+                    _ = coordinator.isPassing(caller.request)
+                }
+                if let claim { coordinator.release(claim) }
+            }
+        }
+        do throws(Failure) {
+            // A little less than the time that requests may be parked: then it goes on as if there were no claims.
+            let claim = try coordinator.claim(
+                intents, purpose: nil, timeout: configuration.requestDeadline * 4 / 5, handler: goOn)
+            parking.onAbandon(request) { [coordinator] in coordinator.release(claim) }
+        } catch {
+            goOn(nil, .granted)
+        }
+        return .taken(request)
+    }
+
+    private func intents(of access: UnawareAccess) throws(Failure) -> [Intent] {
+        try index.read { transaction throws(Failure) in
+            switch access {
+            case .writing(let node): return try intent(node, [], transaction)
+            case .removing(let name, let folder): return try intent(name, in: folder, .forDeleting, transaction)
+            case .renaming(let name, let folder, let newName, let newFolder):
+                return try intent(name, in: folder, .forMoving, transaction)
+                    + intent(newName, in: newFolder, .forReplacing, transaction)
+            }
+        }
+    }
+
+    private func intent(
+        _ name: FileName, in folder: NodeID, _ options: WritingOptions, _ transaction: borrowing Transaction
+    ) throws(Failure) -> [Intent] {
+        guard let entry = try transaction.entry(in: folder, named: name) else { return [] }
+        return try intent(entry.node, options, transaction)
+    }
+
+    /// Nothing for what has no name any more: nobody can have a claim on it.
+    private func intent(
+        _ node: NodeID, _ options: WritingOptions, _ transaction: borrowing Transaction
+    ) throws(Failure) -> [Intent] {
+        guard let folders = try transaction.foldersAbove(node) else { return [] }
+        return [Intent(node: node, folders: folders, access: .write(options))]
+    }
+
+    /// Whether somebody has the item, or something below it, open for writing.
+    package func isWritten(_ node: NodeID) -> Bool {
+        opens.nodesWithWriters.contains { written in
+            if written == node { return true }
+            let folders = try? index.read { transaction throws(Failure) in try transaction.foldersAbove(written) }
+            return folders?.contains(node) ?? false
+        }
+    }
+}
+
+/// Whether a process is another one or was started by it, directly or not; by proc_pid_stat(5).
+private func isDescendant(_ process: Int32, of ancestor: Int32) -> Bool {
+    var current = process
+    for _ in 0..<64 where current > 1 {
+        if current == ancestor { return true }
+        guard let next = parentProcess(of: current) else { return false }
+        current = next
+    }
+    return false
+}
+
+private func parentProcess(of process: Int32) -> Int32? {
+    guard let file = try? Descriptor.open(Array("/proc/\(process)/stat".utf8), flags: O_RDONLY, label: "coordination.parent")
+    else { return nil }
+    var bytes = [UInt8](repeating: 0, count: 512)
+    let count = bytes.withUnsafeMutableBytes {
+        (try? readFully(file.number, into: $0, at: 0, label: "coordination.parentRead")) ?? 0
+    }
+    // The name of the program, in parentheses, may hold anything.
+    guard let end = bytes[..<count].lastIndex(of: UInt8(ascii: ")")) else { return nil }
+    let fields = bytes[(end + 1)..<count].split(separator: UInt8(ascii: " "))
+    return fields.count > 1 ? Int32(String(decoding: fields[1], as: UTF8.self)) : nil
+}

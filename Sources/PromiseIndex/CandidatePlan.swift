@@ -1,0 +1,92 @@
+package import PromiseQuery
+
+/// What SQL can do of a predicate: necessary conditions, so that fewer rows are looked at. Whether a row satisfies the whole
+/// is decided by the predicate itself. Everything that came from the predicate is bound to parameters, nothing becomes SQL.
+package struct CandidatePlan: Sendable {
+    /// Every name that satisfies the predicate contains it, without regard to the case of ASCII letters.
+    package private(set) var namePart: String?
+    var size: ClosedRange<Int64> = .min ... .max
+    var modificationTime: ClosedRange<Int64> = .min ... .max
+    var birthTime: ClosedRange<Int64> = .min ... .max
+    /// Nothing can satisfy it.
+    package private(set) var isEmpty = false
+
+    package init(_ predicate: Predicate) { narrow(predicate) }
+
+    private mutating func narrow(_ predicate: Predicate) {
+        switch predicate {
+        case .constant(false): isEmpty = true
+        case .and(let parts): for part in parts { narrow(part) }
+        case .comparison(let comparison): narrow(comparison)
+        case .constant(true), .not, .or: break
+        }
+    }
+
+    private mutating func narrow(_ comparison: Comparison) {
+        guard comparison.quantifier == .one, case .key(let key) = comparison.left, case .value(let value) = comparison.right else {
+            return
+        }
+        switch key {
+        case .name, .displayName: narrowName(comparison, value)
+        case .size: intersect(\.size, comparison.relation, value)
+        case .contentChangeDate, .contentModificationDate: intersect(\.modificationTime, comparison.relation, value)
+        case .creationDate, .contentCreationDate: intersect(\.birthTime, comparison.relation, value)
+        default: break
+        }
+    }
+
+    // MARK: Ranges
+
+    private mutating func intersect(
+        _ range: WritableKeyPath<CandidatePlan, ClosedRange<Int64>>, _ relation: Comparison.Relation, _ value: QueryValue
+    ) {
+        let bounds: ClosedRange<Int64>?
+        switch (relation, value) {
+        case (.equal, _): bounds = CandidatePlan.whole(value).map { $0...$0 }
+        case (.greater, _), (.greaterOrEqual, _): bounds = CandidatePlan.whole(value).map { $0 ... .max }
+        case (.less, _), (.lessOrEqual, _): bounds = CandidatePlan.whole(value).map { .min ... $0 }
+        case (.between, .list(let values)) where values.count == 2:
+            guard let lower = CandidatePlan.whole(values[0]), let upper = CandidatePlan.whole(values[1]) else { return }
+            guard lower <= upper else { return isEmpty = true }
+            bounds = lower...upper
+        default: bounds = nil
+        }
+        guard let bounds else { return }
+        guard bounds.overlaps(self[keyPath: range]) else { return isEmpty = true }
+        self[keyPath: range] = bounds.clamped(to: self[keyPath: range])
+    }
+
+    /// A fraction narrows nothing; it is rare.
+    private static func whole(_ value: QueryValue) -> Int64? {
+        switch value {
+        case .integer(let number), .time(let number): number
+        case .real, .text, .truth, .null, .list: nil
+        }
+    }
+
+    // MARK: Names
+
+    private mutating func narrowName(_ comparison: Comparison, _ value: QueryValue) {
+        // What overlooks accents may find letters that the index of names has under others.
+        guard case .text(let text) = value, !comparison.folding.contains(.ignoresDiacritics) else { return }
+        switch comparison.relation {
+        case .equal, .contains, .beginsWith, .endsWith: take(namePart: text, comparison.folding)
+        case .like:
+            guard !text.contains(UInt8(ascii: "\\")) else { return }
+            for part in text.split(whereSeparator: { $0 == UInt8(ascii: "*") || $0 == UInt8(ascii: "?") }) {
+                take(namePart: Array(part), comparison.folding)
+            }
+        default: break
+        }
+    }
+
+    /// The longest part finds the fewest names.
+    private mutating func take(namePart bytes: [UInt8], _ folding: TextFolding) {
+        guard bytes.count > namePart?.utf8.count ?? 0, let text = String(validating: bytes, as: UTF8.self) else { return }
+        // Other alphabets have letters whose cases are not one character each.
+        if folding.contains(.ignoresCase), !bytes.allSatisfy({ $0 < 0x80 }) { return }
+        // Names are displayed without control characters, and `/` separates those of the index.
+        guard !bytes.contains(where: { $0 < 0x20 || $0 == 0x7F || $0 == 0x2F }), NameMatcher(text).isIndexable else { return }
+        namePart = text
+    }
+}

@@ -1,0 +1,90 @@
+import NIOCore
+public import PromiseWire
+
+/// A process that shows an item: it is asked before others change the item, and told afterwards, whoever they are.
+///
+///     for try await event in try await FilePresenter(client).events(of: path) {
+///         switch event {
+///         case .asked(let question):
+///             if question.kind == "saveChanges" { try save() }
+///             try await question.answer()
+///         case .told(let what, _): reload(because: what)
+///         }
+///     }
+///
+/// It is one as long as its events are read. Who does not answer within five seconds is not waited for.
+public struct FilePresenter: Sendable {
+    /// Something to be done before somebody else gets at the item. Until it is answered, that one waits.
+    public struct Question: Sendable {
+        /// `relinquishToReader`, `relinquishToWriter`, `saveChanges`, `accommodateDeletion` or `accommodateSubitemDeletion`.
+        public let kind: String
+        /// Where the item is that it is about.
+        public let path: String?
+        let client: PromiseClient
+        let presenter: UInt64
+        let number: UInt64
+
+        /// It is done. Too late does no harm.
+        public func answer() async throws(PromiseError) {
+            let _: DoneDocument = try await client.reply(
+                "POST", "presenters/\(presenter)/answers", AnswerDocument(question: number), deadline: .seconds(30))
+        }
+    }
+
+    public enum Event: Sendable {
+        case asked(Question)
+        /// `didChange`, `didMove`, `didDelete`, `reacquire`, `subitemDidAppear`, `subitemDidChange`, `subitemDidMove` or
+        /// `subitemDidDelete`; and what it is about, with its path now, which is nil when it has gone.
+        case told(String, PresenterEventDocument)
+    }
+
+    public let client: PromiseClient
+    /// Claims of this purpose do not ask it.
+    public let purpose: String?
+
+    public init(_ client: PromiseClient, purpose: String? = nil) {
+        self.client = client
+        self.purpose = purpose
+    }
+
+    /// Presents an item: bytes of its path from the root of the domain. Returns when the daemon knows of it.
+    public func events(of path: [UInt8]) async throws(PromiseError) -> Events {
+        let request = PresenterDocument(path: "/" + PercentCoding.encode(path), purpose: purpose)
+        var events = try await client.stream("POST", "presenters", request).makeAsyncIterator()
+        while let event = try await events.next() {
+            if event.name == "presenting" { return Events(client: client, events: events) }
+        }
+        throw PromiseError(.brokenReply, "the daemon of '\(client.domain)' ended before it knew of the presenter", exitStatus: 4)
+    }
+
+    /// What a presenter is asked and told, in order.
+    public struct Events: AsyncSequence {
+        public typealias Element = Event
+        public typealias Failure = PromiseError
+
+        let client: PromiseClient
+        let events: ServerEvents.Iterator
+
+        public func makeAsyncIterator() -> Iterator { Iterator(client: client, events: events) }
+
+        public struct Iterator: AsyncIteratorProtocol {
+            let client: PromiseClient
+            var events: ServerEvents.Iterator
+
+            public mutating func next(isolation actor: isolated (any Actor)?) async throws(PromiseError) -> Event? {
+                while let event = try await events.next(isolation: actor) {
+                    guard let data = WireCoding.decode(PresenterEventDocument.self, from: Array(event.data.utf8)),
+                        let what = data.what
+                    else { continue }
+                    if event.name == "tell" { return .told(what, data) }
+                    guard event.name == "ask", let number = data.question else { continue }
+                    return .asked(
+                        Question(kind: what, path: data.path, client: client, presenter: data.presenter, number: number))
+                }
+                return nil
+            }
+
+            public mutating func next() async throws(PromiseError) -> Event? { try await next(isolation: nil) }
+        }
+    }
+}

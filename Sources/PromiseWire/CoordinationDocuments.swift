@@ -1,0 +1,110 @@
+/// `POST /v1/claims`: items that are to be read or written without being disturbed. The claim lives as long as the reply's
+/// stream of events, or until `DELETE /v1/claims/ID`.
+public struct ClaimDocument: Codable, Sendable, Equatable {
+    public struct Item: Codable, Sendable, Equatable {
+        /// Percent-encoded bytes from the root of the mount.
+        public var path: String
+        /// `read` or `write`.
+        public var access: String
+        /// For reading `withoutChanges`, `resolvesSymbolicLink`, `immediatelyAvailableMetadataOnly`, `forUploading`; for writing
+        /// `forDeleting`, `forMoving`, `forMerging`, `forReplacing`, `contentIndependentMetadataOnly`.
+        public var options: [String]?
+
+        public init(path: String, access: String, options: [String]? = nil) {
+            self.path = path
+            self.access = access
+            self.options = options
+        }
+    }
+
+    public var items: [Item]
+    /// Claims and presenters of one purpose do not wait for each other.
+    public var purpose: String?
+    /// Missing: for ever.
+    public var timeoutSeconds: Double?
+
+    public init(items: [Item], purpose: String? = nil, timeoutSeconds: Double? = nil) {
+        self.items = items
+        self.purpose = purpose
+        self.timeoutSeconds = timeoutSeconds
+    }
+}
+
+/// The event `granted`.
+public struct GrantedClaimDocument: Codable, Sendable, Equatable {
+    public struct Item: Codable, Sendable, Equatable {
+        public var node: UInt64
+        /// Where the item is now, whatever moved while the claim waited.
+        public var path: String
+        public var pathBytes: String
+
+        public init(node: UInt64, path: String, pathBytes: String) {
+            self.node = node
+            self.path = path
+            self.pathBytes = pathBytes
+        }
+    }
+
+    public var claim: UInt64
+    /// In the order of the request.
+    public var items: [Item]
+
+    public init(claim: UInt64, items: [Item]) {
+        self.claim = claim
+        self.items = items
+    }
+}
+
+/// `POST /v1/presenters`: a process that shows an item. It is one as long as the reply's stream of events.
+public struct PresenterDocument: Codable, Sendable, Equatable {
+    /// Percent-encoded bytes from the root of the mount.
+    public var path: String
+    /// Claims of the same purpose do not ask it.
+    public var purpose: String?
+
+    public init(path: String, purpose: String? = nil) {
+        self.path = path
+        self.purpose = purpose
+    }
+}
+
+/// The events `presenting`, `ask` and `tell`.
+public struct PresenterEventDocument: Codable, Sendable, Equatable {
+    public var presenter: UInt64
+    /// Of `ask`: `relinquishToReader`, `relinquishToWriter`, `saveChanges`, `accommodateDeletion`,
+    /// `accommodateSubitemDeletion`; of `tell`: `reacquire`, `didChange`, `didMove`, `didDelete`, `subitemDidAppear`,
+    /// `subitemDidChange`, `subitemDidMove`, `subitemDidDelete`.
+    public var what: String?
+    /// Of `ask`: to be given with the answer, `POST /v1/presenters/ID/answers`.
+    public var question: UInt64?
+    /// What it is about, and where that is now; missing when it has gone.
+    public var node: UInt64?
+    public var path: String?
+    public var pathBytes: String?
+
+    public init(
+        presenter: UInt64, what: String? = nil, question: UInt64? = nil, node: UInt64? = nil, path: String? = nil,
+        pathBytes: String? = nil
+    ) {
+        self.presenter = presenter
+        self.what = what
+        self.question = question
+        self.node = node
+        self.path = path
+        self.pathBytes = pathBytes
+    }
+}
+
+/// `POST /v1/presenters/ID/answers`: a presenter has done what it was asked.
+public struct AnswerDocument: Codable, Sendable, Equatable {
+    public var question: UInt64
+
+    public init(question: UInt64) { self.question = question }
+}
+
+/// What there is to say when there is nothing to say.
+public struct DoneDocument: Codable, Sendable, Equatable {
+    public var done: Bool
+
+    public init(done: Bool) { self.done = done }
+}

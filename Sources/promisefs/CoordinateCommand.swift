@@ -1,0 +1,141 @@
+import ArgumentParser
+import Glibc
+import PromiseCore
+import PromiseKit
+import PromiseSystem
+import PromiseWire
+
+struct CoordinateCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "coordinate",
+        abstract: "Run a command while nobody else reads or writes some items.",
+        discussion: """
+            The command runs when every PATH is free: others that coordinate, and programs that know nothing of it, wait until \
+            it ends. The exit status is the command's; 4 when the items were not free in time. With --json the claim is \
+            printed before the command's output.
+
+            Example:
+              promisefs coordinate write /mnt/list.txt -- sh -c 'echo line >> /mnt/list.txt'
+            """)
+
+    enum Mode: String, ExpressibleByArgument, CaseIterable { case read, write }
+
+    @Argument(help: "read or write.")
+    var mode: Mode
+    @Argument(help: ArgumentHelp("Items on one mount, --, and the command.", valueName: "PATH… -- COMMAND…"))
+    var operands: [PathArgument]
+    @Option(
+        name: .customLong("option"),
+        help: ArgumentHelp("withoutChanges, forDeleting, …: see docs/COORDINATION.md.", valueName: "name"))
+    var claimOptions: [String] = []
+    @Option(name: .long, help: ArgumentHelp("Claims of one purpose do not wait for each other.", valueName: "text"))
+    var purpose: String?
+    @Option(name: .long, help: ArgumentHelp("Wait no longer than this.", valueName: "duration"))
+    var timeout: TimeSpan?
+    @OptionGroup var output: OutputOptions
+    /// What `Entry` makes of the `--` before the command.
+    @Option(name: .customLong("command"), parsing: .remaining, help: .hidden)
+    var command: [PathArgument] = []
+
+    func validate() throws {
+        if operands.isEmpty { throw ValidationError("give at least one path") }
+        if command.isEmpty { throw ValidationError("give a command after '--'") }
+    }
+
+    func run() async throws {
+        var locations: [Location] = []
+        for path in operands { locations.append(try await Targets.location(of: path)) }
+        guard let mount = locations.first?.mount, locations.allSatisfy({ $0.mount.source == mount.source }) else {
+            throw CommandFailure("the paths are on different mounts; a claim is about one domain", exitStatus: ExitStatus.usage)
+        }
+        let intents = locations.map { FileAccessIntent(path: $0.path, isWriting: mode == .write, options: claimOptions) }
+        let coordinator = FileCoordinator(try PromiseClient(mount: mount), purpose: purpose)
+        let words = command.map(\.bytes)
+        let status = try await coordinator.coordinate(intents, timeout: timeout?.duration) { claim in
+            if output.json { Output.json(claim) }
+            return try await Blocking.run { () throws(CommandFailure) in try CoordinateCommand.execute(words) }
+        }
+        if status != 0 { throw CommandFailure(nil, exitStatus: status) }
+    }
+
+    /// Runs a command with this process's standard streams and returns its status as a shell has it.
+    private static func execute(_ words: [[UInt8]]) throws(CommandFailure) -> Int32 {
+        var arguments: [UnsafeMutablePointer<CChar>?] = words.map { word in withCPath(word) { strdup($0) } }
+        arguments.append(nil)
+        defer { for pointer in arguments { free(pointer) } }
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        // The threads of this process block signals; the command begins as it would without us.
+        var none = sigset_t()
+        sigemptyset(&none)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+        keepSocketsFromChildren()
+        var process: pid_t = 0
+        let problem = posix_spawnp(&process, arguments[0]!, nil, &attributes, &arguments, environ)
+        guard problem == 0 else {
+            let name = escapedForDisplay(words[0])
+            throw CommandFailure(
+                "'\(name)' cannot be run: \(String(cString: strerror(problem)))", exitStatus: problem == ENOENT ? 127 : 126)
+        }
+        return Spawn.wait(process)
+    }
+}
+
+/// A claim ends with its connection: the command must not hold that open when this process dies.
+private func keepSocketsFromChildren() {
+    for number in 3..<CInt(1024) {
+        var status = stat()
+        guard fstat(number, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { continue }
+        _ = fcntl(number, F_SETFD, FD_CLOEXEC)
+    }
+}
+
+struct WatchCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "watch",
+        abstract: "Be a presenter of an item: print what is asked and told, and agree to everything.",
+        discussion: """
+            Goes on until interrupted. With --json it is one object a line.
+
+            Example:
+              promisefs watch /mnt/report.txt
+            """)
+
+    @Argument(help: "An item on a mount; of a folder everything below it is told.")
+    var path: PathArgument
+    @Option(name: .long, help: ArgumentHelp("Claims of this purpose do not ask.", valueName: "text"))
+    var purpose: String?
+    @Flag(name: .long, help: "Answer nothing: others wait for as long as they wait for a presenter.")
+    var silent = false
+    @OptionGroup var output: OutputOptions
+
+    /// A line of `--json`.
+    private struct Line: Encodable {
+        var event: String
+        var what: String
+        var path: String?
+    }
+
+    func run() async throws {
+        let location = try await Targets.location(of: path)
+        let presenter = FilePresenter(try PromiseClient(mount: location.mount), purpose: purpose)
+        var events = try await presenter.events(of: location.path).makeAsyncIterator()
+        show("presenting", "", "/" + escapedForDisplay(location.path), location.mount)
+        while let event = try await events.next() {
+            switch event {
+            case .asked(let question):
+                show("ask", question.kind, question.path, location.mount)
+                if !silent { try await question.answer() }
+            case .told(let what, let about): show("tell", what, about.path, location.mount)
+            }
+        }
+    }
+
+    private func show(_ event: String, _ what: String, _ path: String?, _ mount: MountEntry) {
+        if output.json { return Output.json(Line(event: event, what: what, path: path)) }
+        let words = [event, what, path.map { shownPath($0, on: mount) } ?? "(gone)"]
+        Output.line(words.filter { !$0.isEmpty }.joined(separator: " "))
+    }
+}

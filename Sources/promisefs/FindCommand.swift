@@ -1,0 +1,173 @@
+import ArgumentParser
+import Glibc
+import PromiseCore
+import PromiseKit
+import PromiseWire
+
+struct FindCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "find",
+        abstract: "Find items by what is known of them, without their content.",
+        discussion: """
+            PREDICATE is written as for NSPredicate; docs/QUERIES.md has the attributes. Without SCOPE all mounted domains are \
+            asked. With --live it goes on until interrupted, with '+' before what came, '~' before what changed and '-' before \
+            what went. With --json it is one object a line.
+
+            Example:
+              promisefs find /mnt 'kMDItemFSName LIKE[c] "*.txt" AND kMDItemFSSize > 1000'
+            """)
+
+    @Argument(help: ArgumentHelp("A folder on a mount, and a predicate.", valueName: "[SCOPE] PREDICATE"))
+    var operands: [PathArgument]
+    @Flag(name: .long, help: "Go on with what changes.")
+    var live = false
+    @Option(
+        name: .long, parsing: .unconditionalSingleValue,
+        help: ArgumentHelp("Sort by an attribute; '-' before it turns the order around.", valueName: "key"))
+    var sort: [String] = []
+    @Option(name: .long, help: ArgumentHelp("Show no more than this of each domain.", valueName: "number"))
+    var limit: Int?
+    @Option(name: .long, help: ArgumentHelp("With --json: show this attribute, too.", valueName: "key"))
+    var attribute: [String] = []
+    @OptionGroup var output: OutputOptions
+
+    func validate() throws {
+        guard (1...2).contains(operands.count) else { throw ValidationError("give a predicate, and before it a folder if you like") }
+        if live, limit != nil { throw ValidationError("a live query has no limit") }
+        if let limit, limit < 0 { throw ValidationError("a limit is not negative") }
+    }
+
+    func run() async throws {
+        guard let predicate = String(validating: operands[operands.count - 1].bytes, as: UTF8.self) else {
+            throw CommandFailure("the predicate is not UTF-8", exitStatus: ExitStatus.usage)
+        }
+        var failures = FailureCollector()
+        let scopes = try await scope(operands.count == 2 ? operands[0] : nil)
+        if scopes.isEmpty, !output.json { Output.problem("no domain is mounted; try: promisefs mount --help") }
+        let results = await withTaskGroup(of: CommandFailure?.self) { group in
+            for (mount, path) in scopes {
+                group.addTask { [self] in
+                    do throws(PromiseError) {
+                        try await show(predicate, mount, path)
+                        return nil
+                    } catch {
+                        return CommandFailure(error)
+                    }
+                }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        for failure in results { if let failure { failures.note(failure) } }
+        try failures.finish()
+    }
+
+    /// A line of `--json`.
+    private struct Line: Encodable {
+        var event: String
+        var domain: String
+        var item: FoundItemDocument?
+        var id: Int64?
+    }
+
+    private func show(_ predicate: String, _ mount: MountEntry, _ path: [UInt8]?) async throws(PromiseError) {
+        var query = MetadataQuery(predicate)
+        if let path { query = query.scope(path) }
+        query.document.live = live
+        query.document.limit = limit
+        query.document.sort = sort.isEmpty ? nil : sort
+        query.document.attributes = attribute.isEmpty ? nil : attribute
+        // Where what went was.
+        var paths: [Int64: String] = [:]
+        var updates = try await query.updates(of: try PromiseClient(mount: mount)).makeAsyncIterator()
+        while let update = try await updates.next() {
+            switch update {
+            case .added(let items): show(items, "added", "+", mount, &paths)
+            case .changed(let items): show(items, "changed", "~", mount, &paths)
+            case .removed(let ids):
+                for id in ids {
+                    let path = paths.removeValue(forKey: id) ?? ""
+                    if output.json {
+                        Output.json(Line(event: "removed", domain: mount.domain, id: id))
+                    } else {
+                        Output.line("- \(shownPath(path, on: mount))")
+                    }
+                }
+            case .finishedGathering:
+                if output.json, live { Output.json(Line(event: "gathered", domain: mount.domain)) }
+            case .reset:
+                paths = [:]
+                if output.json { Output.json(Line(event: "reset", domain: mount.domain)) } else { Output.line("! again") }
+            }
+        }
+    }
+
+    private func show(
+        _ items: [FoundItemDocument], _ event: String, _ mark: String, _ mount: MountEntry, _ paths: inout [Int64: String]
+    ) {
+        if live { for item in items { paths[item.id] = item.path } }
+        if output.json {
+            let lines = items.map { WireCoding.text(Line(event: event, domain: mount.domain, item: $0)) + "\n" }
+            return Output.text(lines.joined())
+        }
+        let prefix = live ? mark + " " : ""
+        Output.text(items.map { prefix + shownPath($0.path, on: mount) + "\n" }.joined())
+    }
+}
+
+struct ChangesCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "changes",
+        abstract: "Show the journal of changes of a domain after a number.",
+        discussion: """
+            Without PATH the one mounted domain is meant. With --json it is one object a line. When the journal does not reach \
+            back to the number, changes are missing and it says so.
+
+            Example:
+              promisefs changes /mnt --since 0 --follow
+            """)
+
+    @Argument(help: "A path on a mount: its domain is meant.")
+    var path: PathArgument?
+    @Option(name: .long, help: ArgumentHelp("Show what came after this number; 0 is everything.", valueName: "number"))
+    var since: Int64
+    @Flag(name: .long, help: "Go on with what changes.")
+    var follow = false
+    @OptionGroup var output: OutputOptions
+
+    func validate() throws {
+        if since < 0 { throw ValidationError("a number of a change is not negative") }
+    }
+
+    func run() async throws {
+        let mounts = try await scope(path)
+        guard let mount = mounts.first?.mount, mounts.count == 1 else {
+            throw CommandFailure("\(mounts.count) domains are mounted; give a path on one of them", exitStatus: ExitStatus.usage)
+        }
+        let client = try PromiseClient(mount: mount)
+        guard follow else {
+            var position = since
+            while true {
+                let page = try await client.changes(since: position)
+                show(page)
+                guard let last = page.changes.last else { return }
+                position = last.sequence
+            }
+        }
+        var events = try await client.stream("GET", "changes?since=\(since)&follow=true").makeAsyncIterator()
+        while let event = try await events.next() {
+            if let page = WireCoding.decode(ChangesDocument.self, from: Array(event.data.utf8)) { show(page) }
+        }
+    }
+
+    private func show(_ page: ChangesDocument) {
+        if page.isIncomplete {
+            Output.problem("the journal begins with change \(page.first): those before it are missing")
+        }
+        let lines = page.changes.map { change in
+            if output.json { return WireCoding.text(change) }
+            let count = change.count > 1 ? " and \(change.count - 1) more" : ""
+            return "\(change.sequence)  \(change.kind)  \(change.path ?? change.name ?? "node \(change.node)")\(count)"
+        }
+        Output.text(lines.map { $0 + "\n" }.joined())
+    }
+}

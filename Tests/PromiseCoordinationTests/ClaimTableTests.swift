@@ -1,0 +1,208 @@
+import PromiseCoordination
+import PromiseCore
+import PromiseTestSupport
+import Testing
+
+/// Root 1 holds folder 2 and file 3; folder 2 holds files 4 and 5.
+private func intent(_ node: UInt64, _ access: Access) -> Intent {
+    let folders: [UInt64: [UInt64]] = [1: [], 2: [1], 3: [1], 4: [2, 1], 5: [2, 1]]
+    return Intent(node: NodeID(node), folders: (folders[node] ?? []).map { NodeID($0) }, access: access)
+}
+
+private let read = Access.read([])
+private let write = Access.write([])
+
+/// The state machine of claims, by examples.
+@Suite struct ClaimTableTests {
+    private var table = ClaimTable(answerLimit: .seconds(5))
+
+    @Test func readersShareAndWritersDoNot() {
+        var table = table
+        let first = table.claim([intent(3, read)])
+        let second = table.claim([intent(3, read)])
+        let writer = table.claim([intent(3, write)])
+        let third = table.claim([intent(3, read)])
+        #expect(table.takeActions() == [.granted(first), .granted(second)], "a reader does not overtake a writer who waits")
+        table.release(first)
+        #expect(table.takeActions().isEmpty)
+        table.release(second)
+        #expect(table.takeActions() == [.granted(writer)])
+        table.release(writer)
+        #expect(table.takeActions() == [.granted(third)])
+        table.release(third)
+        #expect(table.claimCount == 0)
+    }
+
+    @Test func aFolderCoversWhatIsBelowIt() {
+        for (outer, inner) in [(UInt64(2), UInt64(4)), (4, 2), (1, 5), (5, 1)] {
+            var table = table
+            let first = table.claim([intent(outer, write)])
+            let second = table.claim([intent(inner, read)])
+            let beside = table.claim([intent(3, .read(.immediatelyAvailableMetadataOnly))])
+            #expect(table.isGranted(first) && !table.isGranted(second) && table.isGranted(beside))
+        }
+    }
+
+    @Test func aBatchGetsEverythingAtOnceOrNothing() {
+        var table = table
+        let first = table.claim([intent(4, write)])
+        let batch = table.claim([intent(3, write), intent(4, write)])
+        let other = table.claim([intent(3, write)])
+        #expect(table.takeActions() == [.granted(first)], "the batch holds nothing, and nobody overtakes it")
+        table.release(first)
+        #expect(table.takeActions() == [.granted(batch)])
+        table.release(batch)
+        #expect(table.takeActions() == [.granted(other)])
+    }
+
+    @Test func metadataAndContentDoNotDisturbEachOther() {
+        var table = table
+        let writer = table.claim([intent(3, write)])
+        let look = table.claim([intent(3, .read(.immediatelyAvailableMetadataOnly))])
+        let tag = table.claim([intent(3, .write(.contentIndependentMetadataOnly))])
+        #expect(table.takeActions() == [.granted(writer), .granted(look)])
+        table.release(look)
+        #expect(table.takeActions() == [.granted(tag)])
+        let deletion = table.claim([intent(3, .write(.forDeleting))])
+        table.release(writer)
+        #expect(table.takeActions().isEmpty, "what deletes waits for everybody")
+        table.release(tag)
+        #expect(table.takeActions() == [.granted(deletion)])
+    }
+
+    @Test func onePurposeNeverWaitsForItself() {
+        var table = table
+        let mine = Purpose(rawValue: "mine")
+        let reading = table.claim([intent(3, read)], purpose: mine)
+        let upgrade = table.claim([intent(3, write)], purpose: mine)
+        #expect(table.takeActions() == [.granted(reading), .granted(upgrade)])
+    }
+
+    @Test func twoWhoBothWantMoreAreToldOfTheDeadlock() {
+        var table = table
+        let (one, two) = (Purpose(rawValue: "1"), Purpose(rawValue: "2"))
+        let first = table.claim([intent(3, read)], purpose: one)
+        let second = table.claim([intent(3, read)], purpose: two)
+        let upgrade = table.claim([intent(3, write)], purpose: one)
+        let circle = table.claim([intent(3, write)], purpose: two)
+        #expect(table.takeActions() == [.granted(first), .granted(second), .refused(circle, .deadlock)])
+        table.release(second)
+        #expect(table.takeActions() == [.granted(upgrade)])
+    }
+
+    @Test func claimsStayWithTheirItemsWhenThoseMove() {
+        var table = table
+        let file = table.claim([intent(4, write)])
+        table.moved(NodeID(4), to: [NodeID(1)])
+        let folder = table.claim([intent(2, write)])
+        let here = table.claim([intent(3, write)])
+        table.moved(NodeID(2), to: [NodeID(6), NodeID(1)])
+        let root = table.claim([Intent(node: NodeID(6), folders: [.root], access: write)])
+        #expect(table.isGranted(file) && table.isGranted(folder) && table.isGranted(here) && !table.isGranted(root))
+        table.release(folder)
+        #expect(table.isGranted(root))
+    }
+
+    @Test func waitingEndsWithItsDeadline() {
+        var table = table
+        let first = table.claim([intent(3, write)], deadline: .seconds(1))
+        let second = table.claim([intent(3, write)], deadline: .seconds(1))
+        #expect(table.nextDeadline == .seconds(1))
+        table.tick(now: .seconds(2))
+        #expect(table.takeActions() == [.granted(first), .refused(second, .timedOut)])
+        #expect(table.nextDeadline == nil && table.claimCount == 1)
+    }
+
+    // MARK: - Presenters
+
+    @Test func presentersAreAskedInOrderAndToldThatItIsTheirsAgain() {
+        var table = table
+        let editor = table.addPresenter(of: NodeID(3), in: [.root])
+        let reader = table.claim([intent(3, read)])
+        var actions = table.takeActions()
+        guard case .ask(editor, .relinquishToReader, let first, _)? = actions.first, actions.count == 1 else {
+            return #expect(Bool(false), "\(actions)")
+        }
+        table.answered(first)
+        actions = table.takeActions()
+        guard case .ask(editor, .saveChanges, let second, _)? = actions.first else { return #expect(Bool(false), "\(actions)") }
+        table.answered(second)
+        #expect(table.takeActions() == [.granted(reader)])
+        table.release(reader)
+        #expect(table.takeActions() == [.tell(editor, .reacquire)])
+    }
+
+    @Test func optionsDecideWhatPresentersAreAsked() {
+        let cases: [(Access, [Question])] = [
+            (.read(.withoutChanges), [.relinquishToReader]), (.read(.immediatelyAvailableMetadataOnly), []),
+            (.read(.forUploading), [.relinquishToReader, .saveChanges]), (write, [.relinquishToWriter]),
+            (.write(.forMoving), [.relinquishToWriter]), (.write(.forMerging), [.relinquishToWriter, .saveChanges]),
+            (.write(.forDeleting), [.relinquishToWriter, .accommodateDeletion]),
+            (.write(.forReplacing), [.relinquishToWriter, .accommodateDeletion]), (.write(.contentIndependentMetadataOnly), []),
+        ]
+        for (access, expected) in cases {
+            var table = table
+            _ = table.addPresenter(of: NodeID(3), in: [.root])
+            _ = table.claim([intent(3, access)])
+            var asked: [Question] = []
+            while case .ask(_, let question, let number, _)? = table.takeActions().first {
+                asked.append(question)
+                table.answered(number)
+            }
+            #expect(asked == expected, "\(access)")
+        }
+    }
+
+    @Test func aDeletionAsksWhatIsDeepestFirstAndTheFolderAbove() {
+        var table = table
+        let above = table.addPresenter(of: .root, in: [])
+        let folder = table.addPresenter(of: NodeID(2), in: [.root])
+        let file = table.addPresenter(of: NodeID(4), in: [NodeID(2), .root])
+        _ = table.claim([intent(2, .write(.forDeleting))])
+        let asked = table.takeActions().compactMap { action -> PresenterID? in
+            if case .ask(let presenter, _, _, _) = action { presenter } else { nil }
+        }
+        #expect(asked == [file, folder, above])
+    }
+
+    @Test func aPresenterMaySaveByAClaimOfItsOwn() {
+        var table = table
+        let mine = Purpose(rawValue: "editor")
+        _ = table.addPresenter(of: NodeID(3), in: [.root], purpose: mine)
+        let reader = table.claim([intent(3, .read([]))])
+        guard case .ask(_, _, let first, _)? = table.takeActions().first else { return #expect(Bool(false)) }
+        table.answered(first)
+        guard case .ask(_, .saveChanges, let second, _)? = table.takeActions().first else { return #expect(Bool(false)) }
+        let save = table.claim([intent(3, write)], purpose: mine)
+        #expect(table.takeActions() == [.granted(save)], "it does not wait for who asked it to save")
+        table.answered(second)
+        #expect(table.takeActions().isEmpty, "the reader waits until it is saved")
+        table.release(save)
+        #expect(table.takeActions() == [.granted(reader)])
+    }
+
+    @Test func aPresenterThatDoesNotAnswerOrDiesHoldsUpNobody() {
+        var table = table
+        let silent = table.addPresenter(of: NodeID(3), in: [.root])
+        let reader = table.claim([intent(3, .read(.withoutChanges))])
+        _ = table.takeActions()
+        table.tick(now: .seconds(6))
+        #expect(table.takeActions() == [.granted(reader)])
+        table.release(reader)
+        let writer = table.claim([intent(3, write)])
+        _ = table.takeActions()
+        table.removePresenter(silent)
+        #expect(table.takeActions() == [.granted(writer)])
+    }
+
+    @Test func presentersHearOfTheirItemAndOfWhatIsBelow() {
+        var table = table
+        let folder = table.addPresenter(of: NodeID(2), in: [.root])
+        let file = table.addPresenter(of: NodeID(4), in: [NodeID(2), .root])
+        table.happened(.changed, to: NodeID(4), in: [NodeID(2), .root])
+        #expect(table.takeActions() == [.tell(file, .didChange), .tell(folder, .subitemDidChange(NodeID(4)))])
+        table.removePresenter(file)
+        table.removePresenter(folder)
+        #expect(table.presenterCount == 0)
+    }
+}

@@ -1,0 +1,87 @@
+import PromiseQuery
+import Testing
+
+/// What predicates mean, and that nothing a stranger writes does harm.
+@Suite struct PredicateTests {
+    struct Item: AttributeSource {
+        var values: [AttributeKey: QueryValue] = [
+            .name: .text("Café Report.TXT"), .size: .integer(1234), .contentChangeDate: .time(1_700_000_000_000_000_000),
+            .contentTypeTree: .list([.text("public.text"), .text("public.item")]), .isUploaded: .truth(true),
+            .percentDownloaded: .real(12.5),
+        ]
+        func value(of key: AttributeKey) -> QueryValue { values[key] ?? .null }
+    }
+
+    private func holds(_ text: String, _ arguments: [QueryValue] = []) throws -> Bool {
+        try PredicateParser.parse(text, arguments: arguments).isSatisfied(by: Item())
+    }
+
+    @Test(arguments: [
+        ("kMDItemFSName == 'Café Report.TXT'", true), ("kMDItemFSName == 'café report.txt'", false),
+        ("kMDItemFSName ==[cd] 'cafe report.txt'", true), ("kMDItemFSName =[d] 'Cafe\\u0301 Report.TXT'", true),
+        ("kMDItemFSName == 'Cafe\\u0301 Report.TXT'", false), ("kMDItemFSName != 'x'", true),
+        ("kMDItemFSName BEGINSWITH 'Caf'", true), ("kMDItemFSName beginswith[c] 'caf'", true),
+        ("kMDItemFSName ENDSWITH '.TXT'", true), ("kMDItemFSName CONTAINS 'port'", true), ("kMDItemFSName CONTAINS ''", true),
+        ("kMDItemFSName LIKE 'Caf? R*.TXT'", true), ("kMDItemFSName LIKE 'Caf?'", false), ("kMDItemFSName LIKE[c] '*.txt'", true),
+        ("kMDItemFSName LIKE '\\\\*'", false), ("kMDItemFSName MATCHES '.*\\\\.TXT'", true),
+        ("kMDItemFSName MATCHES[c] '.*(report|letter)\\\\.[a-z]{3}'", true), ("kMDItemFSName MATCHES 'Report'", false),
+        ("kMDItemFSName IN {'a', 'Café Report.TXT'}", true), ("'Report' IN kMDItemFSName", true),
+        ("kMDItemFSSize > 1000", true), ("kMDItemFSSize >= 1234.5", false), ("kMDItemFSSize <> 1234", false),
+        ("1000 < kMDItemFSSize", true), ("kMDItemFSSize BETWEEN {1000, 2000}", true), ("kMDItemFSSize IN {1, 2}", false),
+        ("kMDItemFSSize == -1234", false), ("kMDItemFSSize == 0x4d2", true),
+        ("kMDItemFSContentChangeDate > '2023-11-14'", true), ("kMDItemFSContentChangeDate < '2023-11-14T22:13:21Z'", true),
+        ("kMDItemFSContentChangeDate == '2023-11-14T23:13:20.0+01:00'", true),
+        ("kMDItemFSContentChangeDate >= CAST(721692800, 'NSDate')", true),
+        ("kMDItemFSContentChangeDate > $time.iso('2024-01-01')", false),
+        ("ANY kMDItemContentTypeTree == 'public.item'", true), ("ALL kMDItemContentTypeTree BEGINSWITH 'public.'", true),
+        ("NONE kMDItemContentTypeTree == 'public.image'", true), ("kMDItemContentTypeTree CONTAINS 'public.text'", true),
+        ("NSMetadataUbiquitousItemIsUploadedKey == YES", true), ("NSMetadataUbiquitousItemIsUploaded == 0", false),
+        ("NSMetadataUbiquitousItemPercentDownloadedKey < 50", true), ("kMDItemPath == nil", true), ("kMDItemPath != NULL", false),
+        ("kMDItemPath CONTAINS 'x'", false), ("kMDItemFSOwnerUserID < 5", false),
+        ("TRUEPREDICATE", true), ("FALSEPREDICATE OR kMDItemFSSize > 1 AND NOT FALSEPREDICATE", true),
+        ("!(kMDItemFSSize == 1 || kMDItemFSSize == 1234) && TRUEPREDICATE", false), ("#kMDItemFSSize > 1", true),
+    ])
+    func aPredicateMeansWhatNSPredicateMeans(text: String, expected: Bool) throws { #expect(try holds(text) == expected) }
+
+    @Test func argumentsAreValuesWhateverTheyContain() throws {
+        let injection = "x' OR TRUEPREDICATE OR 'a' == 'a"
+        #expect(try !holds("kMDItemFSName == %@", [.text(injection)]))
+        #expect(try holds("%K == %@ AND kMDItemFSSize == %d", [.text("kMDItemFSSize"), .integer(1234), .integer(1234)]))
+        #expect(throws: PredicateError.self) { try holds("kMDItemFSName == %@") }
+        #expect(throws: PredicateError.self) { try holds("TRUEPREDICATE", [.integer(1)]) }
+    }
+
+    @Test(arguments: [
+        "", "(", ")", "kMDItemFSName", "kMDItemFSName ==", "foo == 1", "kMDItemFSSize == 'x'", "kMDItemFSName == 3",
+        "kMDItemFSName LIKE 3", "kMDItemFSSize BETWEEN {1}", "kMDItemFSName == 'open", "kMDItemFSName MATCHES '(['",
+        "kMDItemFSName MATCHES 'a{9999}'", "kMDItemFSName MATCHES '(a){900}(b){900}(c){900}(d){900}(e){900}'",
+        "kMDItemFSName MATCHES '(?=x)'", "kMDItemFSName MATCHES '(a)\\\\1'", "kMDItemFSContentChangeDate > 'yesterday'",
+        "kMDItemFSName ==[x] 'a'", "kMDItemFSSize == 99999999999999999999999999 AND", "kMDItemFSSize IN 5", "$now > 3",
+        "kMDItemFSName == '\\u12'", "kMDItemFSName == {1, {2}}", "\u{0}", "TRUEPREDICATE TRUEPREDICATE",
+    ])
+    func whatIsNoPredicateIsRefusedInASentence(text: String) {
+        let error = #expect(throws: PredicateError.self) { _ = try PredicateParser.parse(text) }
+        #expect(error.map { !$0.message.isEmpty && !$0.message.hasSuffix(".") } ?? false)
+    }
+
+    @Test func depthAndLengthAreLimited() {
+        for text in [
+            String(repeating: "(", count: 60_000), String(repeating: "NOT ", count: 15_000) + "TRUEPREDICATE",
+            "kMDItemFSSize IN {" + String(repeating: "1,", count: 20_000) + "1}", String(repeating: " ", count: 100_000),
+        ] {
+            #expect(throws: PredicateError.self) { _ = try PredicateParser.parse(text) }
+        }
+    }
+
+    /// Patterns that take other engines years.
+    @Test func aMaliciousPatternTakesNoLongerThanAnother() throws {
+        let item = Item(values: [.name: .text(String(repeating: "a", count: 255))])
+        for pattern in ["(a*)*b", "(a|a)*b", "(a|aa)+$b", "(.*)(.*)(.*)(.*)(.*)b", "(a?){200}b"] {
+            let predicate = try PredicateParser.parse("kMDItemFSName MATCHES %@", arguments: [.text(pattern)])
+            let time = ContinuousClock().measure { #expect(!predicate.isSatisfied(by: item)) }
+            #expect(time < .seconds(2))
+        }
+        let like = try PredicateParser.parse("kMDItemFSName LIKE %@", arguments: [.text(String(repeating: "*a", count: 120) + "b")])
+        #expect(!like.isSatisfied(by: item))
+    }
+}
