@@ -53,6 +53,7 @@ import Testing
             ["mount", "/m"], ["unmount", "/m"], ["status"], ["info", "/m"], ["fetch", "/m"], ["evict", "/m"], ["pin", "/m"],
             ["unpin", "/m"],
             ["pending"], ["sync"], ["verify"], ["doctor"], ["provider", "list"],
+            ["provider", "check", "folder:/x"],
         ]
         for command in commands { _ = try PromiseFS.parseAsRoot(command + ["--json"]) }
     }
