@@ -115,7 +115,9 @@ extension SyncEngine {
     }
 
     private func withAgreedMetadata(_ item: Item, _ transaction: borrowing Transaction) throws(Failure) -> Item {
-        guard !keepsTimes, let agreed = try transaction.synced(item.identifier)?.item, agreed.kind == item.kind else { return item }
+        guard !keepsTimes, let agreed = try transaction.synced(item.identifier)?.item, agreed.kind == item.kind else {
+            return item
+        }
         var item = item
         let time = item.metadata.modificationTime
         item.metadata = agreed.metadata

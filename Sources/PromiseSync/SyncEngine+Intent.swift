@@ -112,7 +112,8 @@ extension SyncEngine {
         for identifier in [item.identifier, nil] {
             let key = Intent.key(identifier, parent: parent, name: item.name)
             guard state.intents?.contains(key) != false, let text = try transaction.setting(key),
-                let intent = Intent(text), intent.matches(item, comparesTimes: keepsTimes) else { continue }
+                let intent = Intent(text), intent.matches(item, comparesTimes: keepsTimes)
+            else { continue }
             // Under way right now: its outcome will tell, and nothing is to be made of the item before.
             if isBusy(Place(parent: parent, name: item.name)) { return true }
             try removeIntent(intent, transaction)

@@ -12,7 +12,8 @@ package struct KeptState: Equatable, Sendable {
 
     package var text: String {
         var words = [
-            "1", String(metadata.mode, radix: 8), "\(metadata.owner)", "\(metadata.group)", "\(metadata.modificationTime.rawValue)",
+            "1", String(metadata.mode, radix: 8), "\(metadata.owner)", "\(metadata.group)",
+            "\(metadata.modificationTime.rawValue)",
             "v" + PercentEncoding.encoded(Array(version.utf8)),
         ]
         if let target { words.append("l" + PercentEncoding.encoded(target)) }

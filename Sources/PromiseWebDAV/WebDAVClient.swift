@@ -208,7 +208,8 @@ extension CredentialSource {
     /// The value of the header `Authorization`; nil when there are no credentials.
     func authorization() throws(ProviderError) -> String? {
         switch try credentials() {
-        case .password(let user, let password): HTTPClient.Authorization.basic(username: user, password: password.value).headerValue
+        case .password(let user, let password):
+            HTTPClient.Authorization.basic(username: user, password: password.value).headerValue
         case .token(let token): HTTPClient.Authorization.bearer(tokens: token.value).headerValue
         case nil: nil
         }

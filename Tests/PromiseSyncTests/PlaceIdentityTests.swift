@@ -136,7 +136,8 @@ import Testing
     @Test func modesAndTimesStayHereWhereTheStoreKeepsNone() async throws {
         try await withFiles(keepsMetadata: false) { fixture in
             try fixture.index.write { transaction throws(Failure) in
-                guard let entry = try transaction.entry(in: .root, named: FileName("a")!), var node = try transaction.node(entry.node)
+                guard let entry = try transaction.entry(in: .root, named: FileName("a")!),
+                    var node = try transaction.node(entry.node)
                 else { return }
                 node.mode = 0o600
                 node.modificationTime = Timestamp(seconds: 77, nanoseconds: 0)

@@ -11,9 +11,9 @@ struct CredentialTests {
         user = ann
         password = with = signs and spaces
 
-        [dav.example.com:8443]
+        [example.com:8443]
         token=abc
-        [dav.example.com]
+        [example.com]
         password = other
         """
 
@@ -26,9 +26,9 @@ struct CredentialTests {
     @Test func theBestEntryIsTaken() throws {
         let folder = try TemporaryFolder("credentials")
         let password = Secret("with = signs and spaces")
-        #expect(try source(folder, ["work", "dav.example.com"]).credentials() == .password(user: "ann", password))
-        #expect(try source(folder, ["none", "dav.example.com:8443"]).credentials() == .token(Secret("abc")))
-        #expect(try source(folder, ["dav.example.com"]).credentials() == .password(user: "bob", Secret("other")))
+        #expect(try source(folder, ["work", "example.com"]).credentials() == .password(user: "ann", password))
+        #expect(try source(folder, ["none", "example.com:8443"]).credentials() == .token(Secret("abc")))
+        #expect(try source(folder, ["example.com"]).credentials() == .password(user: "bob", Secret("other")))
         #expect(try source(folder, ["elsewhere"]).credentials() == nil)
     }
 

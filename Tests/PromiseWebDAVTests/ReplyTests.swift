@@ -39,7 +39,8 @@ struct ReplyTests {
         let resources = try #require(
             parse(
                 """
-                <multistatus xmlns="DAV:"><response><href>/a</href><propstat><prop><lockdiscovery><activelock><owner>promisefs-x</owner>
+                <multistatus xmlns="DAV:"><response><href>/a</href><propstat><prop><lockdiscovery><activelock>
+                <owner>promisefs-x</owner>
                 <locktoken><href>opaquelocktoken:1</href></locktoken></activelock></lockdiscovery></prop>
                 <status>HTTP/1.1 200 OK</status></propstat></response></multistatus>
                 """))
@@ -77,8 +78,10 @@ struct ReplyTests {
     /// Each status means what the engine must do about it.
     @Test(arguments: [
         (401, nil, ProviderError.Code.authenticate), (403, nil, .refused), (404, nil, .notFound), (405, nil, .refused),
-        (409, nil, .notFound), (410, nil, .notFound), (412, nil, .conflict), (416, nil, .stale), (423, nil, .retryAfter(.seconds(2))),
-        (429, "7", .retryAfter(.seconds(7))), (500, nil, .retry), (502, nil, .retry), (503, "Sun, 06 Nov", .retryAfter(.seconds(5))),
+        (409, nil, .notFound), (410, nil, .notFound), (412, nil, .conflict), (416, nil, .stale),
+        (423, nil, .retryAfter(.seconds(2))),
+        (429, "7", .retryAfter(.seconds(7))), (500, nil, .retry), (502, nil, .retry),
+        (503, "Sun, 06 Nov", .retryAfter(.seconds(5))),
         (503, "999999", .retryAfter(.seconds(600))), (507, nil, .outOfSpace), (504, nil, .retry),
     ])
     func statusesMeanWhatIsToBeDone(status: Int, retryAfter: String?, code: ProviderError.Code) {

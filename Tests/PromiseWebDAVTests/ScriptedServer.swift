@@ -68,7 +68,8 @@ final class ScriptedServer: Sendable {
             let parts = received.split(separator: "\r\n\r\n", maxSplits: 1, omittingEmptySubsequences: false)
             if parts.count == 2 {
                 let head = String(parts[0])
-                let length = head.split(separator: "\r\n").first { $0.lowercased().hasPrefix("content-length:") }
+                let length =
+                    head.split(separator: "\r\n").first { $0.lowercased().hasPrefix("content-length:") }
                     .flatMap { Int($0.drop { $0 != ":" }.dropFirst().drop { $0 == " " }) } ?? 0
                 if parts[1].utf8.count >= length {
                     received = String(decoding: parts[1].utf8.dropFirst(length), as: UTF8.self)

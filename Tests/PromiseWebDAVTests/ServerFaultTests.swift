@@ -17,7 +17,8 @@ struct ServerFaultTests {
         defer { server.stop() }
         let location = try WebDAVLocation(parsing: "webdav+http://127.0.0.1:\(server.port)/")
         let provider = try WebDAVProvider(
-            location: location, credentials: credentials, stateFolder: nil, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            location: location, credentials: credentials, stateFolder: nil,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         try await body(provider, server)
     }
 

@@ -42,24 +42,25 @@ struct WireNameTests {
 
 struct LocationTests {
     @Test func aNameIsReadAndWrittenWithoutASecret() throws {
-        let location = try WebDAVLocation(parsing: "webdav+https://ann@dav.example.com:8443/a%20b/c")
-        #expect(location.name == "webdav+https://ann@dav.example.com:8443/a%20b/c/")
+        let location = try WebDAVLocation(parsing: "webdav+https://ann@example.com:8443/a%20b/c")
+        #expect(location.name == "webdav+https://ann@example.com:8443/a%20b/c/")
         #expect(location.user == "ann")
-        #expect(location.hostNames == ["dav.example.com:8443", "dav.example.com"])
+        #expect(location.hostNames == ["example.com:8443", "example.com"])
         #expect(location.lastName == "c")
         let name = try #require(FileName("x y#%é"))
-        #expect(location.url([name]) == "https://dav.example.com:8443/a%20b/c/x%20y%23%25%C3%A9")
+        #expect(location.url([name]) == "https://example.com:8443/a%20b/c/x%20y%23%25%C3%A9")
     }
 
     @Test(arguments: [
-        "webdav:/x", "webdav+http:/x", "webdav+http://", "webdav+http://host/a?b", "webdav+http://host/../x", "webdav+http://host/%FF",
+        "webdav:/x", "webdav+http:/x", "webdav+http://", "webdav+http://host/a?b", "webdav+http://host/../x",
+        "webdav+http://host/%FF",
         "webdav+ftp://host/",
     ])
     func whatNamesNoFolderIsRefused(name: String) { #expect(throws: (any Error).self) { _ = try WebDAVLocation(parsing: name) } }
 
     @Test func aPasswordInANameIsRefusedAndNotRepeated() {
         do {
-            _ = try WebDAVLocation(parsing: "webdav+https://ann:tops3cret@dav.example.com/")
+            _ = try WebDAVLocation(parsing: "webdav+https://ann:tops3cret@example.com/")
             Issue.record("it was taken")
         } catch {
             #expect(error.message.contains("credentials file") && !error.message.contains("tops3cret"))
