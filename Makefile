@@ -1,7 +1,8 @@
 # The commands of this repository. Each line after `##` is what `make` prints about a target.
 
 MOUNTPOINT ?= ./mnt
-export MOUNTPOINT
+PROVIDER ?=
+export MOUNTPOINT PROVIDER
 
 .DEFAULT_GOAL := help
 .PHONY: help build helper mount unmount test bench format format-check clean
@@ -19,7 +20,7 @@ helper: build  ## as root: let ordinary users have kernel passthrough (gives one
 	install -D -m 0755 .build/release/promisefs-backing /usr/local/libexec/promisefs/promisefs-backing
 	setcap cap_sys_admin+ep /usr/local/libexec/promisefs/promisefs-backing
 
-mount:  ## set up what is missing, build, and mount the embedded cloud on ./mnt (or MOUNTPOINT=…)
+mount:  ## set up what is missing, build, and mount the embedded cloud on ./mnt (or MOUNTPOINT=…; PROVIDER=webdav: a server)
 	@scripts/mount
 
 unmount:  ## unmount it again; work that is not uploaded yet is kept for the next mount

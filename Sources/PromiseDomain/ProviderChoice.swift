@@ -45,7 +45,8 @@ struct ProviderChoice {
     private func credentials(_ hosts: [String], user: String?) -> CredentialSource {
         var source = CredentialSource(file: credentialsFile, names: [domain] + hosts, user: user)
         if let login {
-            source.given = (login.user ?? user).map { .password(user: $0, Secret(login.password)) } ?? .token(Secret(login.password))
+            source.given =
+                (login.user ?? user).map { .password(user: $0, Secret(login.password)) } ?? .token(Secret(login.password))
         }
         return source
     }

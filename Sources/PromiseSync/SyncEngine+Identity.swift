@@ -33,8 +33,12 @@ extension SyncEngine {
 
     /// What the store has at the place of an item that was asked for; nil when that is something else.
     func identified(
-        _ item: Item, as identifier: ItemIdentifier, _ transaction: borrowing Transaction
+        _ item: Item, as identifier: ItemIdentifier, foundIn parent: ItemIdentifier?, _ transaction: borrowing Transaction
     ) throws(Failure) -> Item? {
+        if let parent {
+            let found = try identified(item, in: parent, transaction)
+            return found.identifier == identifier ? found : nil
+        }
         var item = item
         if knowsByPlace, identifier != rootIdentifier {
             guard let known = try known(identifier, transaction), known.kind == item.kind else { return nil }
@@ -54,9 +58,31 @@ extension SyncEngine {
         return item
     }
 
-    /// The identifier under which an intent is kept. A move is looked for where it leads to.
-    func intentIdentifier(_ identifier: ItemIdentifier?, isMove: Bool) -> ItemIdentifier? {
-        knowsByPlace && isMove ? nil : identifier
+    /// What an intent is kept under. A move is looked for where it leads to, and by what is missing where it came from.
+    func intentKeys(_ identifier: ItemIdentifier?, isMove: Bool, _ place: Place) -> [String] {
+        let key = Intent.key(identifier, parent: place.parent, name: place.name)
+        guard knowsByPlace, isMove else { return [key] }
+        return [key, Intent.key(nil, parent: place.parent, name: place.name)]
+    }
+
+    /// Nothing is left of it under any key.
+    func removeIntent(_ intent: Intent, _ transaction: borrowing Transaction) throws(Failure) {
+        guard knowsByPlace, let item = intent.item else { return }
+        for key in intentKeys(item, isMove: true, Place(parent: intent.parent, name: intent.name)) {
+            try transaction.setSetting(key, nil)
+        }
+    }
+
+    /// Where an item may be that is not where it was: a move of ours whose answer did not come leads there.
+    func destination(
+        of identifier: ItemIdentifier, _ transaction: borrowing Transaction
+    ) throws(Failure) -> (reference: ItemReference, parent: ItemIdentifier)? {
+        guard knowsByPlace, let known = try known(identifier, transaction), let parent = known.parent else { return nil }
+        let key = Intent.key(identifier, parent: parent, name: known.name)
+        guard let intent = try transaction.setting(key).flatMap({ Intent($0) }), intent.item == identifier,
+            let folder = try reference(to: intent.parent, transaction)
+        else { return nil }
+        return (ItemReference(identifier: identifier, path: folder.path + [intent.name]), intent.parent)
     }
 
     private func movedItem(
@@ -89,7 +115,9 @@ extension SyncEngine {
     }
 
     private func withAgreedMetadata(_ item: Item, _ transaction: borrowing Transaction) throws(Failure) -> Item {
-        guard !keepsTimes, let agreed = try transaction.synced(item.identifier)?.item, agreed.kind == item.kind else { return item }
+        guard !keepsTimes, let agreed = try transaction.synced(item.identifier)?.item, agreed.kind == item.kind else {
+            return item
+        }
         var item = item
         let time = item.metadata.modificationTime
         item.metadata = agreed.metadata

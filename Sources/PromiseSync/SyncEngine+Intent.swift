@@ -82,20 +82,28 @@ extension SyncEngine {
     }
 
     /// In the transaction that prepares the operation, so that it is stored before anything is sent.
-    func storeIntent(_ intent: Intent, identifier: ItemIdentifier?, _ transaction: borrowing Transaction) throws(Failure) {
-        let key = Intent.key(identifier, parent: intent.parent, name: intent.name)
-        state.intents?.insert(key)
-        try transaction.setSetting(key, intent.text)
+    func storeIntent(
+        _ intent: Intent, identifier: ItemIdentifier?, isMove: Bool, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        let keys = intentKeys(identifier, isMove: isMove, Place(parent: intent.parent, name: intent.name))
+        // Of another move of the item, which came to nothing.
+        for key in keys where isMove {
+            if let old = try transaction.setting(key).flatMap({ Intent($0) }) { try removeIntent(old, transaction) }
+        }
+        for key in keys {
+            state.intents?.insert(key)
+            try transaction.setSetting(key, intent.text)
+        }
     }
 
     /// The outcome is known.
     func clearIntent(of operation: Operation, _ transaction: borrowing Transaction) throws(Failure) {
-        if let key = intentKey(of: operation) { try transaction.setSetting(key, nil) }
+        for key in intentKeys(of: operation) { try transaction.setSetting(key, nil) }
     }
 
-    func intentKey(of operation: Operation) -> String? {
-        let identifier = intentIdentifier(operation.identifier, isMove: operation.places.count > 1)
-        return operation.places.last.map { Intent.key(identifier, parent: $0.parent, name: $0.name) }
+    func intentKeys(of operation: Operation) -> [String] {
+        guard let place = operation.places.last else { return [] }
+        return intentKeys(operation.identifier, isMove: operation.places.count > 1, place)
     }
 
     /// True when the item is what an operation of ours left whose outcome was never stored; then it is stored now.
@@ -104,9 +112,11 @@ extension SyncEngine {
         for identifier in [item.identifier, nil] {
             let key = Intent.key(identifier, parent: parent, name: item.name)
             guard state.intents?.contains(key) != false, let text = try transaction.setting(key),
-                let intent = Intent(text), intent.matches(item, comparesTimes: keepsTimes) else { continue }
+                let intent = Intent(text), intent.matches(item, comparesTimes: keepsTimes)
+            else { continue }
             // Under way right now: its outcome will tell, and nothing is to be made of the item before.
             if isBusy(Place(parent: parent, name: item.name)) { return true }
+            try removeIntent(intent, transaction)
             try transaction.setSetting(key, nil)
             try acknowledge(item, intent, transaction)
             return true

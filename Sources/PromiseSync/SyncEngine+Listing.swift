@@ -371,8 +371,11 @@ extension SyncEngine {
         state.missing.formIntersection(state.verifying)
         for identifier in identifiers {
             let reference: ItemReference?
+            let destination: (reference: ItemReference, parent: ItemIdentifier)?
             do throws(Failure) {
-                reference = try index.read { transaction throws(Failure) in try self.reference(to: identifier, transaction) }
+                (reference, destination) = try index.read { transaction throws(Failure) in
+                    (try self.reference(to: identifier, transaction), try self.destination(of: identifier, transaction))
+                }
             } catch {
                 continue
             }
@@ -382,15 +385,26 @@ extension SyncEngine {
             Task { [provider, mailbox] in
                 do throws(ProviderError) {
                     let item = try await provider.item(for: reference)
-                    mailbox.post { $0.verified(identifier, .success(item), count) }
+                    mailbox.post { $0.verified(identifier, .success((item, nil)), count) }
                 } catch {
-                    mailbox.post { $0.verified(identifier, .failure(error), count) }
+                    guard error.code == .notFound, let destination else {
+                        return mailbox.post { $0.verified(identifier, .failure(error), count) }
+                    }
+                    do throws(ProviderError) {
+                        let item = try await provider.item(for: destination.reference)
+                        mailbox.post { $0.verified(identifier, .success((item, destination.parent)), count) }
+                    } catch {
+                        mailbox.post { $0.verified(identifier, .failure(error), count) }
+                    }
                 }
             }
         }
     }
 
-    private func verified(_ identifier: ItemIdentifier, _ result: Result<Item, ProviderError>, _ count: Int) {
+    /// With an item comes the folder it was found in, where that is not the one it was in.
+    private func verified(
+        _ identifier: ItemIdentifier, _ result: Result<(item: Item, parent: ItemIdentifier?), ProviderError>, _ count: Int
+    ) {
         state.verifying.remove(identifier)
         // An answer from before our own operation says nothing; the item is asked for again afterwards.
         if state.running.values.contains(where: { $0.identifier == identifier })
@@ -401,9 +415,9 @@ extension SyncEngine {
         }
         do throws(Failure) {
             switch result {
-            case .success(let item):
+            case .success(let (item, parent)):
                 try index.write { transaction throws(Failure) in
-                    if let item = try identified(item, as: identifier, transaction) {
+                    if let item = try identified(item, as: identifier, foundIn: parent, transaction) {
                         try observe(item, synced: try transaction.synced(identifier), transaction)
                     } else {
                         try transaction.setRemote(identifier, .deleted)

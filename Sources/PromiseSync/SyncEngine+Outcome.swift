@@ -18,7 +18,7 @@ extension SyncEngine {
             switch result {
             case .success(let outcome):
                 try index.write { transaction throws(Failure) in try store(outcome, of: operation, &notices, transaction) }
-                if let key = intentKey(of: operation) { state.intents?.remove(key) }
+                for key in intentKeys(of: operation) { state.intents?.remove(key) }
                 if case .success(.item) = result { published.withLock { $0.bytesUploaded += operation.byteCount } }
             case .failure(let problem):
                 judge(problem)

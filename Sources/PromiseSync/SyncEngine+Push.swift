@@ -168,7 +168,7 @@ extension SyncEngine {
         let intent = Intent(
             entry: entry.id, edits: node.edits, kind: node.kind, size: source?.size ?? node.size,
             modificationTime: node.modificationTime, parent: parent, name: entry.name, item: nil)
-        try storeIntent(intent, identifier: nil, transaction)
+        try storeIntent(intent, identifier: nil, isMove: false, transaction)
         return .start(
             Operation(
                 subject: pending.subject, work: .create(item, in: folder, source), kind: .create, identifier: nil, node: node.id,
@@ -219,8 +219,7 @@ extension SyncEngine {
                 size: source?.size ?? synced.size,
                 modificationTime: (changes.metadata ?? synced.metadata).modificationTime, parent: place.parent, name: place.name,
                 item: synced.identifier)
-            let identifier = intentIdentifier(synced.identifier, isMove: places.count > 1)
-            try storeIntent(intent, identifier: identifier, transaction)
+            try storeIntent(intent, identifier: synced.identifier, isMove: places.count > 1, transaction)
         }
         let edits = source == nil && node.kind == .file ? agreedEdits : node.edits
         return .start(

@@ -1,32 +1,33 @@
-import PromiseCore
+package import PromiseCore
 
 /// What a WebDAV server has no word for, kept with a resource as one property of ours: mode, owners, modification time, and
 /// where a link points. Servers keep it over a move, and also when another program writes new content; so time and target
 /// are believed only together with the entity tag they were stored for.
-struct KeptState: Equatable, Sendable {
-    var metadata: Metadata
+package struct KeptState: Equatable, Sendable {
+    package var metadata: Metadata
     /// A link is a small file whose content is its target.
-    var target: [UInt8]?
+    package var target: [UInt8]?
     /// The content's version when this was stored; empty for a folder.
-    var version: String
+    package var version: String
 
-    var text: String {
+    package var text: String {
         var words = [
-            "1", String(metadata.mode, radix: 8), "\(metadata.owner)", "\(metadata.group)", "\(metadata.modificationTime.rawValue)",
+            "1", String(metadata.mode, radix: 8), "\(metadata.owner)", "\(metadata.group)",
+            "\(metadata.modificationTime.rawValue)",
             "v" + PercentEncoding.encoded(Array(version.utf8)),
         ]
         if let target { words.append("l" + PercentEncoding.encoded(target)) }
         return words.joined(separator: " ")
     }
 
-    init(metadata: Metadata, target: [UInt8]? = nil, version: String) {
+    package init(metadata: Metadata, target: [UInt8]? = nil, version: String) {
         self.metadata = metadata
         self.target = target
         self.version = version
     }
 
     /// Nil for what `text` did not write.
-    init?(_ text: String) {
+    package init?(_ text: String) {
         let words = text.split(separator: " ")
         guard words.count == 6 || words.count == 7, words[0] == "1", let mode = UInt32(words[1], radix: 8), mode <= 0o7777,
             let owner = UInt32(words[2]), let group = UInt32(words[3]), let time = Int64(words[4]), words[5].hasPrefix("v"),
@@ -46,8 +47,8 @@ struct KeptState: Equatable, Sendable {
 
 /// An entity tag (RFC 9110, section 8.8.3) without what servers disagree about: quotes, and whether it is weak. Apache calls
 /// a tag weak while the file is younger than a second, and the same tag strong afterwards.
-enum EntityTag {
-    static func opaque(_ tag: String) -> String {
+package enum EntityTag {
+    package static func opaque(_ tag: String) -> String {
         var rest = tag[...]
         if rest.hasPrefix("W/") { rest = rest.dropFirst(2) }
         if rest.count >= 2, rest.hasPrefix("\""), rest.hasSuffix("\"") { rest = rest.dropFirst().dropLast() }
@@ -56,10 +57,10 @@ enum EntityTag {
 }
 
 /// The dates of HTTP (RFC 9110, section 5.6.7), in the one form that servers send: `Sun, 06 Nov 1994 08:49:37 GMT`.
-enum HTTPDate {
+package enum HTTPDate {
     private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
-    static func timestamp(_ text: String) -> Timestamp? {
+    package static func timestamp(_ text: String) -> Timestamp? {
         let words = text.split(separator: " ")
         guard words.count == 6, let day = Int(words[1]), let month = months.firstIndex(of: String(words[2])),
             let year = Int(words[3]), (1...31).contains(day), (1600...9999).contains(year)

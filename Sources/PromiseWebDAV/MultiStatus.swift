@@ -1,30 +1,30 @@
-import Foundation
-import FoundationXML
+package import Foundation
+package import FoundationXML
 
 /// One `response` of a multi-status reply (RFC 4918, section 14.24): what a server says of one resource.
-struct ResourceStatus: Equatable, Sendable {
+package struct ResourceStatus: Equatable, Sendable {
     /// As it came, percent-encoded.
-    var reference = ""
+    package var reference = ""
     /// Of the resource as a whole, when the server gives one instead of properties.
-    var status: Int?
-    var isCollection = false
-    var entityTag: String?
-    var contentLength: UInt64?
-    var lastModified: String?
-    var quotaAvailable: UInt64?
-    var quotaUsed: UInt64?
+    package var status: Int?
+    package var isCollection = false
+    package var entityTag: String?
+    package var contentLength: UInt64?
+    package var lastModified: String?
+    package var quotaAvailable: UInt64?
+    package var quotaUsed: UInt64?
     /// What this program keeps with the resource: see `KeptState`.
-    var keptState: String?
+    package var keptState: String?
     /// Of a lock that holds it.
-    var lockToken: String?
-    var lockOwner: String?
-    var hasSyncToken = false
+    package var lockToken: String?
+    package var lockOwner: String?
+    package var hasSyncToken = false
 }
 
 /// Reads a multi-status reply.
 ///
 /// Not streamed: the parser of Foundation wants the whole document. A reply of 100,000 resources is 60 MB, for a moment.
-final class MultiStatusParser: NSObject, XMLParserDelegate {
+package final class MultiStatusParser: NSObject, XMLParserDelegate {
     /// The name space of what this program keeps with a resource.
     static let ownSpace = "urn:promisefs"
     /// No answer of a server is let grow beyond this, in bytes.
@@ -37,20 +37,20 @@ final class MultiStatusParser: NSObject, XMLParserDelegate {
     private var propertiesStatus: Int?
     private var elements: [String] = []
     private var text = ""
+    private var isWhole = false
 
     /// Nil when the document is cut off or no multi-status. Blocking: seconds for a large one.
-    static func parse(_ document: Data) -> [ResourceStatus]? {
+    package static func parse(_ document: Data) -> [ResourceStatus]? {
         let reader = MultiStatusParser()
         let parser = XMLParser(data: document)
         parser.shouldProcessNamespaces = true
         parser.delegate = reader
-        guard parser.parse(), reader.isMultiStatus else { return nil }
+        // The parser is content with a document that ends in the middle.
+        guard parser.parse(), reader.isWhole, reader.elements.isEmpty else { return nil }
         return reader.resources
     }
 
-    private var isMultiStatus = false
-
-    func parser(
+    package func parser(
         _ parser: XMLParser, didStartElement name: String, namespaceURI: String?, qualifiedName: String?,
         attributes: [String: String]
     ) {
@@ -58,7 +58,6 @@ final class MultiStatusParser: NSObject, XMLParserDelegate {
         elements.append(element)
         text = ""
         switch element {
-        case "DAV: multistatus": isMultiStatus = true
         case "DAV: response": current = ResourceStatus()
         case "DAV: propstat":
             properties = ResourceStatus()
@@ -68,11 +67,11 @@ final class MultiStatusParser: NSObject, XMLParserDelegate {
         }
     }
 
-    func parser(_ parser: XMLParser, foundCharacters string: String) { text += string }
+    package func parser(_ parser: XMLParser, foundCharacters string: String) { text += string }
 
-    func parser(_ parser: XMLParser, foundCDATA block: Data) { text += String(decoding: block, as: UTF8.self) }
+    package func parser(_ parser: XMLParser, foundCDATA block: Data) { text += String(decoding: block, as: UTF8.self) }
 
-    func parser(_ parser: XMLParser, didEndElement name: String, namespaceURI: String?, qualifiedName: String?) {
+    package func parser(_ parser: XMLParser, didEndElement name: String, namespaceURI: String?, qualifiedName: String?) {
         let element = (namespaceURI ?? "") + " " + name
         if elements.last == element { elements.removeLast() }
         defer { text = "" }
@@ -89,6 +88,7 @@ final class MultiStatusParser: NSObject, XMLParserDelegate {
         case "DAV: status":
             let status = value.split(separator: " ").dropFirst().first.flatMap { Int($0) }
             if elements.last == "DAV: propstat" { propertiesStatus = status } else { current?.status = status }
+        case "DAV: multistatus": isWhole = true
         case "DAV: propstat": applyProperties()
         case "DAV: response":
             if let current { resources.append(current) }

@@ -180,6 +180,8 @@ extension ProviderError {
                 self.init(.retry, "\(server) does not answer \(method) in time")
             default: self.init(.retry, "\(server) broke off \(method): \(error.shortDescription)")
             }
+        case let error as IOError where [ECONNRESET, EPIPE].contains(error.errnoCode):
+            self.init(.retry, "\(server) broke off \(method)")
         case let error as IOError:
             self.init(.offline, "\(server) cannot be reached: \(String(cString: strerror(error.errnoCode)))")
         case is ChannelError: self.init(.retry, "\(server) broke off \(method)")
@@ -187,9 +189,11 @@ extension ProviderError {
             let kind = String(reflecting: type(of: error))
             if kind.hasPrefix("NIOSSL") {
                 self.init(.authenticate, "\(server) cannot be trusted (TLS: \(error)): check its certificate")
-            } else {
-                // Refused connections and unknown hosts come in a type of NIOPosix that lists every address tried.
+            } else if kind.hasPrefix("NIOPosix") || kind.hasPrefix("NIOCore.SocketAddressError") {
+                // Refused connections and unknown hosts come in a type that lists every address tried.
                 self.init(.offline, "\(server) cannot be reached: \(ProviderError.shortened("\(error)"))")
+            } else {
+                self.init(.retry, "\(server) broke off \(method): \(ProviderError.shortened("\(error)"))")
             }
         }
     }
@@ -204,7 +208,8 @@ extension CredentialSource {
     /// The value of the header `Authorization`; nil when there are no credentials.
     func authorization() throws(ProviderError) -> String? {
         switch try credentials() {
-        case .password(let user, let password): HTTPClient.Authorization.basic(username: user, password: password.value).headerValue
+        case .password(let user, let password):
+            HTTPClient.Authorization.basic(username: user, password: password.value).headerValue
         case .token(let token): HTTPClient.Authorization.bearer(tokens: token.value).headerValue
         case nil: nil
         }

@@ -1,5 +1,5 @@
 import PromiseCore
-import PromiseProvider
+package import PromiseProvider
 
 extension ProviderError {
     /// What a status that is no success means to the engine (RFC 9110, section 15; RFC 4918, section 11).
@@ -9,7 +9,7 @@ extension ProviderError {
         self.init(status: reply.status, retryAfter: reply.header("Retry-After"), what)
     }
 
-    init(status: Int, retryAfter: String? = nil, _ what: String) {
+    package init(status: Int, retryAfter: String? = nil, _ what: String) {
         let code: Code =
             switch status {
             case 401, 407: .authenticate

@@ -1,5 +1,5 @@
 import Foundation
-import PromiseCore
+package import PromiseCore
 package import PromiseProvider
 
 /// The collection on a server that a mount shows as its root, and the URLs of what is in it.
@@ -72,7 +72,7 @@ package struct WebDAVLocation: Hashable, Sendable {
     var origin: String { "\(scheme)://\(authority)" }
 
     /// Of an item below the root; a folder's ends with a slash.
-    func url(_ path: [FileName], isFolder: Bool = false) -> String { origin + urlPath(path, isFolder: isFolder) }
+    package func url(_ path: [FileName], isFolder: Bool = false) -> String { origin + urlPath(path, isFolder: isFolder) }
 
     func urlPath(_ path: [FileName], isFolder: Bool = false) -> String {
         let names = path.map { PercentEncoding.encoded(WireName.encoded($0.bytes)) }
@@ -80,7 +80,7 @@ package struct WebDAVLocation: Hashable, Sendable {
     }
 
     /// The names from the root that a `href` of a reply (RFC 4918, section 8.3: a URL or an absolute path) stands for.
-    func names(ofReference reference: String) -> ReferencedPlace {
+    package func names(ofReference reference: String) -> ReferencedPlace {
         var text = reference[...]
         while text.last?.isWhitespace == true { text = text.dropLast() }
         while text.first?.isWhitespace == true { text = text.dropFirst() }
@@ -105,7 +105,7 @@ package struct WebDAVLocation: Hashable, Sendable {
         return .names(names)
     }
 
-    enum ReferencedPlace: Equatable {
+    package enum ReferencedPlace: Equatable {
         case names([FileName])
         /// Not below the root.
         case elsewhere

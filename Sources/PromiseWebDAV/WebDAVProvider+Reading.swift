@@ -111,7 +111,8 @@ extension WebDAVProvider {
             case .names(let names): result.append((names, resource))
             case .elsewhere: continue
             case .unspeakable(let name):
-                logger.warning("a name on the server cannot be shown: it is no UTF-8, or no file name", metadata: ["name": "\(name)"])
+                logger.warning(
+                    "a name on the server cannot be shown: it is no UTF-8, or no file name", metadata: ["name": "\(name)"])
             }
         }
         return result

@@ -56,7 +56,8 @@ extension WebDAVProvider {
             let target = place.parent.path + [place.name]
             try checkName(target)
             let source = path
-            try await turns.take(location.urlPath(target)) { () async throws(ProviderError) in try await move(source, to: target) }
+            try await turns.take(location.urlPath(target)) { () async throws(ProviderError) in try await move(source, to: target)
+            }
             path = target
             result?.name = place.name
             result?.identifier = identifier(target)
@@ -144,7 +145,9 @@ extension WebDAVProvider {
         if traits.locks { token = try await lock(path, isFolder: true, depth: "infinity", seconds: 60).token }
         do throws(ProviderError) {
             let page = try await enumerateItems(in: ItemReference(identifier: identifier(path), path: path), page: nil)
-            guard page.items.isEmpty else { throw ProviderError(.conflict, "the folder \(shown(path)) is not empty on the server") }
+            guard page.items.isEmpty else {
+                throw ProviderError(.conflict, "the folder \(shown(path)) is not empty on the server")
+            }
             let url = location.url(path, isFolder: true)
             let headers: HTTPHeaders = token.map { ["If": WriteTurn.condition(url, $0)] } ?? [:]
             let reply = try await client.exchange(.DELETE, url, headers)

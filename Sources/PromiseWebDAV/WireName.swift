@@ -1,15 +1,15 @@
-import PromiseCore
+package import PromiseCore
 
 // Names on the wire. A URL carries UTF-8, and servers as well as HTTP libraries take nothing else, so a byte of a name that is
 // no UTF-8 travels as `‛FF`, the convention of rclone's encoder. Where a name looks like such an escape it is escaped itself,
 // so every name has exactly one form on the wire and comes back as it was.
 
-enum WireName {
+package enum WireName {
     /// U+201B, which rclone puts before the two digits.
     private static let mark: [UInt8] = [0xE2, 0x80, 0x9B]
 
     /// Well-formed UTF-8, not percent-encoded yet.
-    static func encoded(_ name: [UInt8]) -> [UInt8] {
+    package static func encoded(_ name: [UInt8]) -> [UInt8] {
         var result: [UInt8] = []
         result.reserveCapacity(name.count)
         var rest = name[...]
@@ -33,7 +33,7 @@ enum WireName {
     }
 
     /// Nil for what `encoded` makes of no name: a name on the server that is no UTF-8, or one that would be another's.
-    static func decoded(_ wire: [UInt8]) -> FileName? {
+    package static func decoded(_ wire: [UInt8]) -> FileName? {
         var name: [UInt8] = []
         name.reserveCapacity(wire.count)
         var rest = wire[...]

@@ -19,7 +19,7 @@ struct MountCommand: AsyncParsableCommand {
             Example:
               promisefs mount folder:/srv/documents /mnt
               promisefs mount --foreground --cache-limit 10G folder:/srv/documents /mnt
-              promisefs mount webdav+https://ann@dav.example.com/files /mnt
+              promisefs mount webdav+https://ann@example.com/files /mnt
             """)
 
     @Argument(help: ArgumentHelp("PROVIDER, which may be left out, and MOUNTPOINT.", valueName: "provider-mountpoint"))

@@ -9,7 +9,7 @@ struct ProviderCommand: AsyncParsableCommand {
         discussion: """
             Example:
               promisefs provider list
-              promisefs provider check webdav+https://dav.example.com/files
+              promisefs provider check webdav+https://example.com/files
             """,
         subcommands: [ProviderListCommand.self, ProviderCheckCommand.self])
 }
@@ -47,8 +47,8 @@ struct ProviderCheckCommand: AsyncParsableCommand {
             removed again. Exits with 1 when a check failed.
 
             Example:
-              promisefs provider check webdav+https://dav.example.com/files
-              promisefs provider check webdav+https://dav.example.com/files --destructive-in scratch --json
+              promisefs provider check webdav+https://example.com/files
+              promisefs provider check webdav+https://example.com/files --destructive-in scratch --json
             """)
 
     @Argument(help: "The provider, as for mount.")

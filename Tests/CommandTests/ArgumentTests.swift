@@ -53,7 +53,8 @@ import Testing
         let commands = [
             ["mount", "/m"], ["unmount", "/m"], ["status"], ["info", "/m"], ["fetch", "/m"], ["evict", "/m"], ["pin", "/m"],
             ["unpin", "/m"],
-            ["pending"], ["sync"], ["verify"], ["doctor"], ["provider", "list"], ["restart", "/m"],
+            ["pending"], ["sync"], ["verify"], ["doctor"], ["provider", "list"], ["provider", "check", "folder:/x"],
+            ["restart", "/m"],
         ]
         for command in commands { _ = try PromiseFS.parseAsRoot(command + ["--json"]) }
         _ = try PromiseFS.parseAsRoot(["run", "--json", "--", "true"])

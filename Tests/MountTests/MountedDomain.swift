@@ -116,7 +116,8 @@ final class MountedDomain: Sendable {
     var mountCommand: String {
         let words = ["mount", "--state-dir", state, "--domain", domainName, "--upload-delay", options.uploadDelay]
         let arguments = words + Machine.transportArguments + options.arguments
-        return (["\"$P\""] + (arguments + [options.provider ?? "folder:" + cloud, mount]).map { "'\($0)'" }).joined(separator: " ")
+        return (["\"$P\""] + (arguments + [options.provider ?? "folder:" + cloud, mount]).map { "'\($0)'" }).joined(
+            separator: " ")
     }
 
     /// Mounts, also over what a killed daemon left. Throws when it fails, as nothing that follows would mean anything.

@@ -22,7 +22,8 @@ extension MountSuites {
             try await WebDAVServer.with { server in
                 try await MountedDomain.with(server.options(), mounts: false) { domain in
                     let result = try await domain.shell(
-                        "echo text > \"$C/file\"; \"$P\" provider check \(server.provider) --destructive-in a/b --json", seconds: 150)
+                        "echo text > \"$C/file\"; \"$P\" provider check \(server.provider) --destructive-in a/b --json",
+                        seconds: 150)
                     let document = try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any]
                     #expect(document?["score"] as? Int == 100, "\(result.output)")
                     #expect((document?["passed"] as? Int ?? 0) > 50)
@@ -34,7 +35,8 @@ extension MountSuites {
 
         @Test(.timeLimit(.minutes(5))) func treesGoBothWays() async throws {
             let prepare = """
-                mkdir -p "$C/from server/a b/é"; for n in $(seq \(Self.fileCount)); do echo "$n" > "$C/from server/a b/é/#$n%?"; done
+                mkdir -p "$C/from server/a b/é"
+                for n in $(seq \(Self.fileCount)); do echo "$n" > "$C/from server/a b/é/#$n%?"; done
                 printf 'name with a newline' > "$C/from server/one
                 two"; chown -R www-data: "$C"/*
                 """
@@ -42,7 +44,8 @@ extension MountSuites {
                 try await domain.shell(WebDAVServer.equality, seconds: 120)
                 try await domain.shell(
                     """
-                    mkdir -p "$M/from here/x/y"; for n in $(seq \(Self.fileCount)); do echo "$n$n" > "$M/from here/x/y/$n &+;"; done
+                    mkdir -p "$M/from here/x/y"
+                    for n in $(seq \(Self.fileCount)); do echo "$n$n" > "$M/from here/x/y/$n &+;"; done
                     touch -d 2001-02-03 "$M/from here/x/y/1 &+;"; chmod 750 "$M/from here/x/y/1 &+;"; : > "$M/from here/empty"
                     printf x > "$M/from here/"$'no\\xffutf8'; ln -s ../elsewhere "$M/link"
                     """)
@@ -89,7 +92,8 @@ extension MountSuites {
         }
 
         @Test(.timeLimit(.minutes(3))) func changesByAnotherClientAreSeen() async throws {
-            let prepare = "for n in a b c d; do echo \"first $n\" > \"$C/$n\"; done; mkdir \"$C/folder\"; chown -R www-data: \"$C\"/*"
+            let prepare =
+                "for n in a b c d; do echo \"first $n\" > \"$C/$n\"; done; mkdir \"$C/folder\"; chown -R www-data: \"$C\"/*"
             try await mounted(prepare: prepare) { domain, _ in
                 try await domain.shell(
                     """
@@ -186,10 +190,11 @@ extension MountSuites {
                 try await domain.shell(
                     """
                     "$P" unmount "$M"; unset PROMISEFS_USER PROMISEFS_PASSWORD; mkdir -p "$XDG_CONFIG_HOME/promisefs"
-                    printf '[127.0.0.1]\\nuser = \(WebDAVServer.user)\\npassword = \(secret)\\n' > "$XDG_CONFIG_HOME/promisefs/credentials"
-                    chmod 644 "$XDG_CONFIG_HOME/promisefs/credentials"
+                    file="$XDG_CONFIG_HOME/promisefs/credentials"
+                    printf '[127.0.0.1]\\nuser = \(WebDAVServer.user)\\npassword = \(secret)\\n' > "$file"
+                    chmod 644 "$file"
                     not \(domain.mountCommand) 2> "$T/open"; grep -q 'chmod 0600' "$T/open"
-                    chmod 600 "$XDG_CONFIG_HOME/promisefs/credentials"; \(domain.mountCommand); cat "$M/file"
+                    chmod 600 "$file"; \(domain.mountCommand); cat "$M/file"
                     """)
                 let wrong = try await domain.shell(
                     """

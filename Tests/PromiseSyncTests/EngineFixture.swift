@@ -36,7 +36,8 @@ final class EngineFixture: Sendable {
     let engine: SyncEngine
     let observer = QuietObserver()
 
-    init(_ provider: MemoryProvider = MemoryProvider()) throws {
+    /// `mediator`: what the engine talks to instead of `provider` itself.
+    init(_ provider: MemoryProvider = MemoryProvider(), mediator: (any Provider)? = nil) throws {
         folder = try TemporaryFolder("sync")
         index = try Index(path: folder.path("index.sqlite"), cacheCountMax: 1_000)
         content = try ContentStore(folder: folder.path("content"))
@@ -50,7 +51,7 @@ final class EngineFixture: Sendable {
         var logger = Logger(label: "test")
         logger.logLevel = .critical
         engine = SyncEngine(
-            index: index, content: content, provider: provider, clock: SystemClock(),
+            index: index, content: content, provider: mediator ?? provider, clock: SystemClock(),
             rootIdentifier: MemoryProvider.rootIdentifier, configuration: configuration, logger: logger)
     }
 

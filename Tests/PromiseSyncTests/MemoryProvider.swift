@@ -11,7 +11,8 @@ actor MemoryProvider: Provider {
     }
 
     nonisolated let name = "memory:"
-    nonisolated let capabilities: Capabilities = [
+    nonisolated let capabilities: Capabilities
+    static let capabilities: Capabilities = [
         .stableIdentifiers, .atomicRename, .conditionalWrite, .changeFeed, .changePush, .ranges, .metadata, .links,
     ]
     static let rootIdentifier = ItemIdentifier("root")
@@ -27,7 +28,8 @@ actor MemoryProvider: Provider {
     /// Everything fails with it, as when the network is gone.
     private var problem: ProviderError?
 
-    init() {
+    init(_ capabilities: Capabilities = MemoryProvider.capabilities) {
+        self.capabilities = capabilities
         let item = Item(
             identifier: MemoryProvider.rootIdentifier, parent: nil, name: FileName("root")!, kind: .folder, size: 0,
             metadata: MemoryProvider.metadata(0o755), version: ContentVersion("folder"))
@@ -86,8 +88,20 @@ actor MemoryProvider: Provider {
 
     func fail(_ problem: ProviderError?) { self.problem = problem }
     func failFetches(_ problems: [ProviderError]) { fetchProblems = problems }
-    /// The next creations happen, but their answers get lost.
+    /// The next creations and changes happen, but their answers get lost.
     func loseAcknowledgements(_ count: Int) { lostAcknowledgements = count }
+
+    /// By place, from the root.
+    func item(at path: [FileName]) -> Stored? {
+        var current = items[MemoryProvider.rootIdentifier]
+        for name in path {
+            let parent = current?.item.identifier
+            current = items.values.first { $0.item.parent == parent && $0.item.name == name }
+        }
+        return current
+    }
+
+    func countFetches() -> Int { fetches.count }
     func holdFetches(at gate: Gate?) { self.gate = gate }
 
     private func noteChange(in folder: ItemIdentifier?) {
@@ -194,6 +208,10 @@ actor MemoryProvider: Provider {
         if let metadata = changes.metadata { stored.item.metadata = metadata }
         items[reference.identifier] = stored
         noteChange(in: stored.item.parent)
+        if lostAcknowledgements > 0 {
+            lostAcknowledgements -= 1
+            throw ProviderError(.retry, "the answer got lost")
+        }
         return stored.item
     }
 

@@ -111,7 +111,7 @@ import Testing
     ]
 
     @Test func addressesArePublicOnes() throws {
-        let address = try Regex("https?://([A-Za-z0-9.-]+)")
+        let address = try Regex("https?://(?:[^/@ \"]+@)?([A-Za-z0-9.-]+)")
         var problems: [String] = []
         for file in SourceTree.texts {
             for (index, line) in file.lines.enumerated() {

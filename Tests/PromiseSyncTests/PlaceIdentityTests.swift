@@ -1,0 +1,153 @@
+import PromiseCore
+import PromiseIndex
+import PromiseProvider
+import PromiseSync
+import Testing
+
+/// On a store that knows places only, an item stays the same item when it is moved here.
+@Suite(.timeLimit(.minutes(2))) struct PlaceIdentityTests {
+    /// A fixture whose root is listed and whose files `a` and `b` are here.
+    private func withFiles(
+        keepsMetadata: Bool = true, _ body: (EngineFixture) async throws -> Void
+    ) async throws {
+        let provider = PlaceProvider(keepsMetadata: keepsMetadata)
+        let fixture = try EngineFixture(provider.memory, mediator: provider)
+        await fixture.provider.put("a", "text of a")
+        await fixture.provider.put("b", "text of b")
+        try await fixture.run {
+            try await fixture.list()
+            for name in ["a", "b"] { try await fixture.hydrate(try #require(try fixture.node(name)).id) }
+            try await body(fixture)
+        }
+    }
+
+    private func settle(_ fixture: EngineFixture) async throws {
+        let isQuiet = try await fixture.eventually { try fixture.isQuiet() }
+        let remainder = try fixture.engine.remainder()
+        #expect(isQuiet, "\(remainder)")
+        // What a look at the store finds must be what is known already.
+        fixture.engine.lookNow()
+        let isQuietAgain = try await fixture.eventually { try fixture.isQuiet() }
+        #expect(isQuietAgain)
+    }
+
+    @Test func aRenamedFileKeepsItsIdentifierAndItsNodeAndItsOldNameIsFree() async throws {
+        try await withFiles { fixture in
+            let before = try #require(try fixture.entry("a"))
+            try fixture.rename("a", to: "c")
+            try fixture.create("a", "another")
+            try await settle(fixture)
+            #expect(await fixture.provider.names() == ["a=another", "b=text of b", "c=text of a"])
+            let after = try #require(try fixture.entry("c"))
+            #expect(after.identifier == before.identifier && after.node == before.node)
+            #expect(try fixture.entry("a")?.identifier != before.identifier)
+            #expect(try fixture.text("c") == "text of a" && fixture.text("a") == "another")
+            #expect(await fixture.provider.countFetches() == 2, "nothing came again")
+        }
+    }
+
+    @Test func whatIsInARenamedFolderStaysWhatItIs() async throws {
+        try await withFiles { fixture in
+            let folder = try fixture.create("folder", "", kind: .folder)
+            let inner = try fixture.create("inner", "", kind: .folder, in: folder)
+            try fixture.create("file", "deep", in: inner)
+            try await settle(fixture)
+            let before = try #require(try fixture.entry("file", in: inner))
+            try fixture.rename("folder", to: "moved")
+            try await settle(fixture)
+            try fixture.edit("file", "deeper", in: inner)
+            try await settle(fixture)
+            #expect(try fixture.entry("file", in: inner)?.identifier == before.identifier)
+            #expect(await fixture.provider.names() == ["a=text of a", "b=text of b", "moved/"])
+            let path = ["moved", "inner", "file"].map { FileName($0)! }
+            #expect(await fixture.provider.item(at: path)?.bytes == Array("deeper".utf8))
+            #expect(await fixture.provider.countFetches() == 2, "nothing came again")
+        }
+    }
+
+    @Test func twoNamesThatAreExchangedGoRound() async throws {
+        try await withFiles { fixture in
+            try fixture.rename("a", to: "c")
+            try fixture.rename("b", to: "a")
+            try fixture.rename("c", to: "b")
+            try await settle(fixture)
+            #expect(await fixture.provider.names() == ["a=text of b", "b=text of a"])
+            #expect(try fixture.names() == ["a", "b"])
+        }
+    }
+
+    /// The move happens, its answer does not come: what is found at the new place is the item that was sent there.
+    @Test(arguments: [true, false]) func aMoveWhoseAnswerGotLostIsRecognised(keepsMetadata: Bool) async throws {
+        try await withFiles(keepsMetadata: keepsMetadata) { fixture in
+            let before = try #require(try fixture.entry("a"))
+            await fixture.provider.loseAcknowledgements(1)
+            try fixture.rename("a", to: "c")
+            try await settle(fixture)
+            let there = await fixture.provider.names()
+            #expect(there == ["b=text of b", "c=text of a"])
+            let here = try fixture.names()
+            #expect(here == ["b", "c"])
+            #expect(try fixture.entry("c")?.node == before.node)
+            #expect(try fixture.text("c") == "text of a")
+            #expect(await fixture.provider.countFetches() == 2, "nothing came again")
+        }
+    }
+
+    @Test func aMoveWhoseAnswerGotLostAndThatWasDeletedMeanwhileIsDeleted() async throws {
+        try await withFiles { fixture in
+            await fixture.provider.loseAcknowledgements(1)
+            try fixture.rename("a", to: "c")
+            let isThere = await fixture.eventually { await fixture.provider.names().contains("c=text of a") }
+            #expect(isThere)
+            try fixture.remove("c")
+            try await settle(fixture)
+            #expect(await fixture.provider.names() == ["b=text of b"])
+            #expect(try fixture.names() == ["b"])
+        }
+    }
+
+    @Test func newContentAtAPlaceIsTheSameItem() async throws {
+        try await withFiles { fixture in
+            let before = try #require(try fixture.entry("a"))
+            let stored = await fixture.provider.item(at: [FileName("a")!])
+            await fixture.provider.remove(try #require(stored).item.identifier)
+            await fixture.provider.put("a", "made anew")
+            let isSeen = try await fixture.eventually { try fixture.node("a")?.content == .absent }
+            #expect(isSeen)
+            #expect(try fixture.entry("a")?.identifier == before.identifier)
+            try await fixture.hydrate(try #require(try fixture.node("a")).id)
+            #expect(try fixture.text("a") == "made anew")
+        }
+    }
+
+    @Test func aFolderInThePlaceOfAFileIsAnotherItem() async throws {
+        try await withFiles { fixture in
+            let before = try #require(try fixture.entry("a"))
+            let stored = await fixture.provider.item(at: [FileName("a")!])
+            await fixture.provider.remove(try #require(stored).item.identifier)
+            await fixture.provider.put("a", kind: .folder)
+            let isSeen = try await fixture.eventually { try fixture.node("a")?.kind == .folder }
+            #expect(isSeen)
+            #expect(try fixture.entry("a")?.identifier != before.identifier)
+            try await settle(fixture)
+        }
+    }
+
+    @Test func modesAndTimesStayHereWhereTheStoreKeepsNone() async throws {
+        try await withFiles(keepsMetadata: false) { fixture in
+            try fixture.index.write { transaction throws(Failure) in
+                guard let entry = try transaction.entry(in: .root, named: FileName("a")!),
+                    var node = try transaction.node(entry.node)
+                else { return }
+                node.mode = 0o600
+                node.modificationTime = Timestamp(seconds: 77, nanoseconds: 0)
+                try transaction.update(node)
+                try transaction.setPending(Pending(subject: .entry(entry.id), since: .zero, due: .zero))
+            }
+            fixture.engine.notePending()
+            try await settle(fixture)
+            let node = try #require(try fixture.node("a"))
+            #expect(node.mode == 0o600 && node.modificationTime.seconds == 77 && node.content == .whole)
+        }
+    }
+}

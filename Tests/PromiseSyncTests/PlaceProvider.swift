@@ -1,0 +1,86 @@
+import PromiseCore
+import PromiseProvider
+
+/// A store that knows items by their places only, as WebDAV servers do: whatever identifier it is asked with, the path decides.
+struct PlaceProvider: Provider {
+    let memory: MemoryProvider
+
+    /// Keeps no modes and times unless `keepsMetadata`.
+    init(keepsMetadata: Bool = true) {
+        var capabilities = MemoryProvider.capabilities.subtracting(.stableIdentifiers).union(.placeIdentifiers)
+        if !keepsMetadata { capabilities.remove(.metadata) }
+        memory = MemoryProvider(capabilities)
+    }
+
+    var name: String { "place:" }
+    var capabilities: Capabilities { memory.capabilities }
+
+    func connect() async throws(ProviderError) { try await memory.connect() }
+    func root() async throws(ProviderError) -> Item { try await memory.root() }
+
+    /// What the memory calls it.
+    private func resolved(_ reference: ItemReference) async throws(ProviderError) -> ItemReference {
+        guard let stored = await memory.item(at: reference.path) else { throw ProviderError(.notFound, "there is nothing there") }
+        return ItemReference(identifier: stored.item.identifier, path: reference.path)
+    }
+
+    private func told(_ item: Item, at path: [FileName], parent: ItemIdentifier?) -> Item {
+        var item = item
+        item.identifier = ItemIdentifier("/" + path.map(\.display).joined(separator: "/"))
+        item.parent = parent ?? ItemIdentifier("/" + path.dropLast().map(\.display).joined(separator: "/"))
+        if !capabilities.contains(.metadata) { item.metadata = MemoryProvider.metadata(item.kind == .folder ? 0o755 : 0o644) }
+        return item
+    }
+
+    func item(for reference: ItemReference) async throws(ProviderError) -> Item {
+        told(try await memory.item(for: resolved(reference)), at: reference.path, parent: nil)
+    }
+
+    func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
+        var page = try await memory.enumerateItems(in: resolved(folder), page: page)
+        page.items = page.items.map { told($0, at: folder.path + [$0.name], parent: folder.identifier) }
+        return page
+    }
+
+    func currentAnchor() async throws(ProviderError) -> Anchor { try await memory.currentAnchor() }
+
+    /// Names the root, whatever happened: what else is known here has other identifiers.
+    func changes(since anchor: Anchor) async throws(ProviderError) -> ChangePage {
+        var page = try await memory.changes(since: anchor)
+        if !page.foldersToList.isEmpty { page.foldersToList = [MemoryProvider.rootIdentifier] }
+        return page
+    }
+
+    func waitForChanges(since anchor: Anchor) async throws(ProviderError) { try await memory.waitForChanges(since: anchor) }
+
+    func fetchContents(
+        of reference: ItemReference, version: ContentVersion, range: ByteRange?, into sink: any ContentSink
+    ) async throws(ProviderError) {
+        try await memory.fetchContents(of: resolved(reference), version: version, range: range, into: sink)
+    }
+
+    func create(_ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?) async throws(ProviderError) -> Item {
+        let made = try await memory.create(item, in: resolved(folder), contents: contents)
+        return told(made, at: folder.path + [item.name], parent: folder.identifier)
+    }
+
+    func modify(
+        _ reference: ItemReference, changes: ItemChanges, contents: (any ContentSource)?, baseVersion: ContentVersion?
+    ) async throws(ProviderError) -> Item {
+        var inner = changes
+        var path = reference.path
+        if let place = changes.place {
+            inner.place = (try await resolved(place.parent), place.name)
+            path = place.parent.path + [place.name]
+        }
+        let changed = try await memory.modify(
+            resolved(reference), changes: inner, contents: contents, baseVersion: baseVersion)
+        return told(changed, at: path, parent: changes.place?.parent.identifier)
+    }
+
+    func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
+        guard let stored = await memory.item(at: reference.path) else { return }
+        let inner = ItemReference(identifier: stored.item.identifier, path: reference.path)
+        try await memory.delete(inner, baseVersion: baseVersion)
+    }
+}

@@ -1,0 +1,101 @@
+import Glibc
+import PromiseSystem
+import Synchronization
+
+/// A server on loopback that answers as a test says, in a thread for each connection: for what real servers do rarely.
+final class ScriptedServer: Sendable {
+    struct Request: Sendable {
+        var method: String
+        var path: String
+        var head: String
+    }
+
+    /// The whole reply as it goes over the wire; nil cuts the connection.
+    typealias Script = @Sendable (Request) -> String?
+
+    private struct Conduct: Sendable { let answer: Script }
+
+    let port: UInt16
+    private let listener: CInt
+    private let conduct: Conduct
+    private let heads = Mutex<[String]>([])
+
+    /// Of every request so far.
+    var requests: [String] { heads.withLock { $0 } }
+
+    init(_ script: @escaping Script) {
+        conduct = Conduct(answer: script)
+        listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let listener = listener
+        withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                precondition(bind(listener, address, length) == 0 && listen(listener, 16) == 0, "a port can be listened at")
+                getsockname(listener, address, &length)
+            }
+        }
+        port = UInt16(bigEndian: address.sin_port)
+        OwnedThread(name: "scripted-server") { [self] in accept() }.detach()
+    }
+
+    func stop() { shutdown(listener, Int32(SHUT_RDWR)) }
+
+    private func accept() {
+        while case let connection = Glibc.accept(listener, nil, nil), connection >= 0 {
+            OwnedThread(name: "scripted-client") { [self] in serve(connection) }.detach()
+        }
+        close(listener)
+    }
+
+    private func serve(_ connection: CInt) {
+        defer { close(connection) }
+        var received = ""
+        while let request = next(connection, &received) {
+            heads.withLock { $0.append(request.head) }
+            guard let answer = conduct.answer(request) else { return }
+            let bytes = Array(answer.utf8)
+            _ = bytes.withUnsafeBytes { send(connection, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            if answer.contains("Connection: close") { return }
+        }
+    }
+
+    private func next(_ connection: CInt, _ received: inout String) -> Request? {
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let parts = received.split(separator: "\r\n\r\n", maxSplits: 1, omittingEmptySubsequences: false)
+            if parts.count == 2 {
+                let head = String(parts[0])
+                let length =
+                    head.split(separator: "\r\n").first { $0.lowercased().hasPrefix("content-length:") }
+                    .flatMap { Int($0.drop { $0 != ":" }.dropFirst().drop { $0 == " " }) } ?? 0
+                if parts[1].utf8.count >= length {
+                    received = String(decoding: parts[1].utf8.dropFirst(length), as: UTF8.self)
+                    let words = head.split(separator: " ")
+                    return Request(method: String(words[0]), path: String(words[1]), head: head)
+                }
+            }
+            let count = recv(connection, &buffer, buffer.count, 0)
+            guard count > 0 else { return nil }
+            received += String(decoding: buffer[..<count], as: UTF8.self)
+        }
+    }
+}
+
+/// A reply with a body of a length that is said, truly or not.
+func reply(_ status: String, _ headers: [String] = [], _ body: String = "", length: Int? = nil) -> String {
+    let lines = ["HTTP/1.1 \(status)", "Content-Length: \(length ?? body.utf8.count)"] + headers
+    return lines.joined(separator: "\r\n") + "\r\n\r\n" + body
+}
+
+/// What PROPFIND says of one file.
+func listing(_ reference: String, tag: String = "\"1\"", size: Int = 4) -> String {
+    reply(
+        "207 Multi-Status", [],
+        """
+        <multistatus xmlns="DAV:"><response><href>\(reference)</href><propstat><prop><resourcetype/><getetag>\(tag)</getetag>\
+        <getcontentlength>\(size)</getcontentlength></prop><status>HTTP/1.1 200 OK</status></propstat></response></multistatus>
+        """)
+}

@@ -1,0 +1,153 @@
+import Logging
+import PromiseCore
+import PromiseProvider
+import PromiseTestSupport
+import PromiseWebDAV
+import Testing
+
+/// What servers do seldom: nothing wrong is believed, nothing half is taken for whole, and errors say what to do.
+struct ServerFaultTests {
+    private let file = ItemReference(identifier: ItemIdentifier("/file"), path: [FileName("file")!])
+
+    private func withProvider(
+        credentials: CredentialSource = CredentialSource(), _ script: @escaping ScriptedServer.Script,
+        _ body: (WebDAVProvider, ScriptedServer) async throws -> Void
+    ) async throws {
+        let server = ScriptedServer(script)
+        defer { server.stop() }
+        let location = try WebDAVLocation(parsing: "webdav+http://127.0.0.1:\(server.port)/")
+        let provider = try WebDAVProvider(
+            location: location, credentials: credentials, stateFolder: nil,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        try await body(provider, server)
+    }
+
+    private func error(_ body: () async throws -> Void) async -> ProviderError? {
+        do {
+            try await body()
+            return nil
+        } catch {
+            return error as? ProviderError
+        }
+    }
+
+    private func fetch(_ provider: WebDAVProvider, _ range: ByteRange? = nil) async throws -> [UInt8] {
+        let sink = ConformanceSink()
+        try await provider.fetchContents(of: file, version: ContentVersion("1"), range: range, into: sink)
+        return sink.bytes
+    }
+
+    @Test func contentOfAnotherVersionIsStaleAndNotTaken() async throws {
+        try await withProvider({ _ in reply("200 OK", ["ETag: \"2\""], "text") }) { provider, _ in
+            #expect(await error { _ = try await fetch(provider) }?.code == .stale)
+        }
+    }
+
+    @Test func aWeakTagIsTheSameVersion() async throws {
+        try await withProvider({ _ in reply("200 OK", ["ETag: W/\"1\""], "text") }) { provider, _ in
+            let found = try await fetch(provider)
+            #expect(found == Array("text".utf8))
+        }
+    }
+
+    @Test func aBodyThatBreaksOffIsTriedAgain() async throws {
+        try await withProvider({ _ in reply("200 OK", ["ETag: \"1\"", "Connection: close"], "te", length: 4) }) { provider, _ in
+            #expect(await error { _ = try await fetch(provider) }?.code == .retry)
+        }
+    }
+
+    @Test func aServerThatIgnoresRangesSendsNoByteTooMuch() async throws {
+        try await withProvider({ _ in reply("200 OK", ["ETag: \"1\""], "text") }) { provider, _ in
+            let found = try await fetch(provider, ByteRange(1, 3))
+            #expect(found == [0, UInt8(ascii: "e"), UInt8(ascii: "x")])
+        }
+    }
+
+    @Test func anotherRangeThanAskedForIsNotBelieved() async throws {
+        let script: ScriptedServer.Script = { _ in
+            reply("206 Partial Content", ["ETag: \"1\"", "Content-Range: bytes 0-1/4"], "te")
+        }
+        try await withProvider(script) { provider, _ in
+            #expect(await error { _ = try await fetch(provider, ByteRange(2, 4)) }?.code == .retry)
+        }
+    }
+
+    /// A listing that is cut off would look like deleted files.
+    @Test func aListingThatIsNotWholeIsTriedAgain() async throws {
+        let script: ScriptedServer.Script = { _ in
+            reply("207 Multi-Status", [], "<multistatus xmlns=\"DAV:\"><response><href>/</href></response>")
+        }
+        try await withProvider(script) { provider, _ in
+            #expect(await error { _ = try await provider.root() }?.code == .retry)
+        }
+    }
+
+    @Test func aServerThatIsBusySaysForHowLong() async throws {
+        try await withProvider({ _ in reply("503 Busy", ["Retry-After: 3"]) }) { provider, _ in
+            #expect(await error { _ = try await provider.item(for: file) }?.code == .retryAfter(.seconds(3)))
+        }
+    }
+
+    @Test func aRedirectOnTheSameServerIsFollowedWithTheCredentials() async throws {
+        let script: ScriptedServer.Script = { request in
+            request.path == "/file" ? reply("301 Moved", ["Location: /other"]) : listing("/file")
+        }
+        let credentials = CredentialSource(given: .password(user: "u", Secret("p")))
+        try await withProvider(credentials: credentials, script) { provider, server in
+            let found = try await provider.item(for: file).size
+            #expect(found == 4)
+            #expect(server.requests.last?.contains("Authorization: Basic dTpw") == true)
+        }
+    }
+
+    @Test func aRedirectElsewhereTakesNoCredentialsAlong() async throws {
+        let script: ScriptedServer.Script = { _ in reply("302 Found", ["Location: http://user:tops3cret@example.com/"]) }
+        try await withProvider(script) { provider, _ in
+            let found = await error { _ = try await provider.item(for: file) }
+            #expect(found?.code == .permanent && found?.message.contains("example.com") == true)
+            #expect(found?.message.contains("tops3cret") == false)
+        }
+    }
+
+    @Test func credentialsThatWereMendedAreTakenWithoutANewMount() async throws {
+        let folder = try TemporaryFolder("credentials")
+        func write(_ token: String) throws {
+            try folder.write(Array("[127.0.0.1]\ntoken = \(token)\n".utf8), to: "credentials", mode: 0o600)
+        }
+        try write("wrong")
+        let source = CredentialSource(file: folder.path("credentials"), names: ["127.0.0.1"])
+        let script: ScriptedServer.Script = { request in
+            request.head.contains("Authorization: Bearer right") ? listing("/file") : reply("401 Unauthorized")
+        }
+        try await withProvider(credentials: source, script) { provider, _ in
+            let found = await error { _ = try await provider.item(for: file) }
+            #expect(found?.code == .authenticate && found?.message.contains("wrong\"") == false)
+            try write("right")
+            let size = try await provider.item(for: file).size
+            #expect(size == 4)
+        }
+    }
+
+    @Test func nobodyListeningIsOffline() async throws {
+        let server = ScriptedServer { _ in nil }
+        server.stop()
+        let location = try WebDAVLocation(parsing: "webdav+http://127.0.0.1:\(server.port)/")
+        let provider = try WebDAVProvider(
+            location: location, credentials: CredentialSource(), stateFolder: nil,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        #expect(await error { _ = try await provider.root() }?.code == .offline)
+    }
+
+    @Test func aConnectionThatIsCutIsTriedAgain() async throws {
+        try await withProvider({ _ in nil }) { provider, _ in
+            #expect(await error { _ = try await fetch(provider) }?.code == .retry)
+        }
+    }
+
+    @Test func whatIsNoWebDAVServerIsSaid() async throws {
+        try await withProvider({ _ in reply("200 OK", [], "<html></html>") }) { provider, _ in
+            let found = await error { try await provider.connect() }
+            #expect(found?.code == .permanent && found?.message.contains("not a WebDAV folder") == true)
+        }
+    }
+}
