@@ -163,33 +163,49 @@ extension FileSystem {
     }
 
     private func resizeFile(_ before: Node, to size: UInt64, becomesWhole: Bool, ranges: ByteRangeSet?) throws(Failure) {
-        try index.writeFreeing { transaction throws(Failure) in
-            guard var node = try transaction.node(before.id) else { throw Failure(.stale, "the file is gone") }
-            let file: SharedDescriptor
-            if node.content == .absent {
-                node.generation = node.generation.next
-                file = SharedDescriptor(try content.create(node.id, node.generation))
-            } else {
-                file = try contentFile(of: node)
+        var isCut = false
+        do throws(Failure) {
+            try index.writeFreeing { transaction throws(Failure) in
+                try resizeFile(before.id, to: size, becomesWhole: becomesWhole, ranges: ranges, &isCut, transaction)
             }
-            do throws(SystemError) {
-                try truncate(file.number, to: size, label: "content.truncate")
-                let status = try FileStatus.of(descriptor: file.number, label: "content.truncate")
-                node.modificationTime = status.modificationTime
-                node.changeTime = status.changeTime
-                node.localBytes = status.blocks * 512
-            } catch {
-                throw Failure(error)
-            }
-            node.size = size
-            node.edits += 1
-            node.isDurable = false
-            node.content = becomesWhole ? .whole : .partial
-            try transaction.setRanges(of: node.id, to: becomesWhole ? ByteRangeSet() : ranges ?? ByteRangeSet())
-            try transaction.update(node)
-            try markPending(namesOf: node.id, transaction)
+        } catch {
+            // The caller is told that it failed, but what is there must be what the index says.
+            if isCut { noteSize(of: before.id) }
+            throw error
         }
         engine.notePending()
+    }
+
+    private func resizeFile(
+        _ id: NodeID, to size: UInt64, becomesWhole: Bool, ranges: ByteRangeSet?, _ isCut: inout Bool,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard var node = try transaction.node(id) else { throw Failure(.stale, "the file is gone") }
+        let file: SharedDescriptor
+        let isSameFile = node.content != .absent
+        if node.content == .absent {
+            node.generation = node.generation.next
+            file = SharedDescriptor(try content.create(node.id, node.generation))
+        } else {
+            file = try contentFile(of: node)
+        }
+        do throws(SystemError) {
+            try truncate(file.number, to: size, label: "content.truncate")
+            isCut = isSameFile
+            let status = try FileStatus.of(descriptor: file.number, label: "content.truncate.status")
+            node.modificationTime = status.modificationTime
+            node.changeTime = status.changeTime
+            node.localBytes = status.blocks * 512
+        } catch {
+            throw Failure(error)
+        }
+        node.size = size
+        node.edits += 1
+        node.isDurable = false
+        node.content = becomesWhole ? .whole : .partial
+        try transaction.setRanges(of: node.id, to: becomesWhole ? ByteRangeSet() : ranges ?? ByteRangeSet())
+        try transaction.update(node)
+        try markPending(namesOf: node.id, transaction)
     }
 }
 

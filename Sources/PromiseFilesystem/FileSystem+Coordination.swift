@@ -86,7 +86,7 @@ extension FileSystem {
 
     /// Whether somebody has the item, or something below it, open for writing.
     package func isWritten(_ node: NodeID) -> Bool {
-        opens.nodesWithWriters.contains { written in
+        opens.writtenNodes.contains { written in
             if written == node { return true }
             let folders = try? index.read { transaction throws(Failure) in try transaction.foldersAbove(written) }
             return folders?.contains(node) ?? false

@@ -190,45 +190,4 @@ extension FileSystem {
     func contentRemoved(_ id: NodeID) {
         if let backing = opens.dropResting(id) { backings?.release(backing) }
     }
-
-    // MARK: Noticing writes
-
-    /// The kernel writes without telling us: the content file's size and time say whether it did.
-    ///
-    /// A write within the clock's granularity of the time before it cannot be told from none, and counts as one.
-    func noteWrites(of id: NodeID, isClosing: Bool) {
-        do throws(Failure) {
-            // All of it inside the transaction: a change of times must not come between looking and storing. What was written
-            // must be noted also on a full disk.
-            try index.writeFreeing { transaction throws(Failure) in
-                guard let file = opens.writeFile(of: id), var node = try transaction.node(id) else { return }
-                let since = opens.writingSince(id)
-                let status: FileStatus
-                do throws(SystemError) {
-                    status = try FileStatus.of(descriptor: file.number, label: "filesystem.note")
-                } catch {
-                    throw Failure(error)
-                }
-                let isStillWritten = !isClosing || opens.mayBeWritten(id)
-                let isDoubtful = since.map { $0.rawValue - node.modificationTime.rawValue < 20_000_000 } ?? true
-                let isVisible = node.content == .whole
-                let isEdited =
-                    isVisible
-                    && (status.size != node.size || status.modificationTime != node.modificationTime || isDoubtful && isClosing)
-                if isEdited { node.take(status) }
-                node.isOpenForWriting = isStillWritten
-                try transaction.update(node)
-                if !isStillWritten { opens.endWriting(id) }
-                if isEdited && node.linkCount > 0 {
-                    try markPending(namesOf: id, transaction)
-                    if let entry = try transaction.entries(of: id).first {
-                        try transaction.record(.modified, node: id, parent: entry.parent, name: entry.name)
-                    }
-                }
-            }
-            engine.notePending()
-        } catch {
-            logger.error("writes could not be noted", metadata: ["node": "\(id)", "reason": "\(error.message)"])
-        }
-    }
 }

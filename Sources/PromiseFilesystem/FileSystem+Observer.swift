@@ -24,7 +24,7 @@ extension FileSystem: LocalTreeObserver {
     }
 
     package func noteOpenWrites() {
-        for node in opens.nodesWithWriters { noteWrites(of: node, isClosing: false) }
+        for node in opens.writtenNodes { noteWrites(of: node, isClosing: !opens.mayBeWritten(node)) }
     }
 
     package func takeRecentUses() -> [NodeID: Timestamp] { opens.takeRecentUses() }

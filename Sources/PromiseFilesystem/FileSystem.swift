@@ -54,6 +54,8 @@ package final class FileSystem: FileSystemOperations {
     let connection = Mutex<MountConnection?>(nil)
     /// For fsync, removal of content files, and other calls that wait for the disk.
     let workers = BlockingPool(name: "filesystem", threads: 4)
+    /// Nodes whose content file has changed and whose row could not be: noted again until it works.
+    let unnoted = Mutex(Set<NodeID>())
     /// A serving thread is in an fsync.
     let isSynchronizing = Atomic(false)
     /// What the provider has room for, when it says so.
@@ -85,7 +87,8 @@ package final class FileSystem: FileSystemOperations {
     package func ended() {
         parking.end()
         coordinator.end()
-        for node in opens.nodesWithWriters { noteWrites(of: node, isClosing: true) }
+        for node in opens.writtenNodes { noteWrites(of: node, isClosing: true) }
+        for node in unnoted.withLock({ $0 }) { noteSize(of: node) }
         connection.withLock { $0 = nil }
         workers.stop()
     }

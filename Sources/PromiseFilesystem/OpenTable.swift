@@ -33,7 +33,8 @@ final class OpenTable: Sendable {
         /// Somebody could write since the content file was registered.
         var wasWritable = false
 
-        var isUnused: Bool { handles == 0 && announced == 0 }
+        /// What was written and could not be noted yet counts as a use.
+        var isUnused: Bool { handles == 0 && announced == 0 && writeFile == nil }
     }
 
     struct State {
@@ -244,7 +245,8 @@ final class OpenTable: Sendable {
     func hasWriters(_ node: NodeID) -> Bool { state.withLock { ($0.nodes[node]?.writers ?? 0) > 0 } }
     func writeFile(of node: NodeID) -> SharedDescriptor? { state.withLock { $0.nodes[node]?.writeFile } }
     func writingSince(_ node: NodeID) -> Timestamp? { state.withLock { $0.nodes[node]?.writingSince } }
-    var nodesWithWriters: [NodeID] { state.withLock { $0.nodes.filter { $0.value.writers > 0 }.map(\.key) } }
+    /// Nodes that are written to, and those whose last writes could not be noted yet.
+    var writtenNodes: [NodeID] { state.withLock { $0.nodes.filter { $0.value.writeFile != nil }.map(\.key) } }
     var handleCount: Int { state.withLock { $0.handles.count } }
     var restingCount: Int { state.withLock { $0.resting.count } }
 

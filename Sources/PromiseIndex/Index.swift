@@ -13,6 +13,7 @@ package final class Index: Sendable {
     private let log: Log
     private let path: [UInt8]
     private let reserve: Reserve
+    private let reserveForOpening: Reserve
 
     /// What the background thread waits for.
     private struct Work {
@@ -57,26 +58,39 @@ package final class Index: Sendable {
         StorageFaults.install()
         let journal = try Journal(path: path, byteCount: journalByteCount)
         let reserve = Reserve(path: path + Array("-reserve".utf8))
-        let migration = try Schema.migrate(path: path) { () throws(Failure) in
-            do throws(Failure) {
-                try journal.recover(path: path)
-            } catch {
-                guard error.code == .storeFull, reserve.release() else { throw error }
-                try journal.recover(path: path)
-            }
+        let reserveForOpening = Reserve(path: path + Array("-opening".utf8), byteCount: Reserve.byteCountForOpening)
+        let migration = try Index.onFullDisk(using: [reserve, reserveForOpening]) { () throws(Failure) in
+            try Schema.migrate(path: path) { () throws(Failure) in try journal.recover(path: path) }
         }
         self.path = path
         self.reserve = reserve
+        self.reserveForOpening = reserveForOpening
         log = try Log(path: path)
         let opened = try Store(path: path, cacheCountMax: cacheCountMax, journal: journal, log: log, now: clock.now())
         bodyAtOpening = opened.sequence
         store = StoreLock(opened)
         reserve.refill()
+        reserveForOpening.refill()
         if log.isCheckpointDue { work.update { $0.isCheckpointDue = true } }
         try migration.close()
     }
 
     deinit { close() }
+
+    /// Tries again for each reserve that can be given free.
+    private static func onFullDisk<Value>(
+        using reserves: [Reserve], _ body: () throws(Failure) -> Value
+    ) throws(Failure) -> Value {
+        for reserve in reserves {
+            do throws(Failure) {
+                return try body()
+            } catch {
+                guard error.code == .storeFull else { throw error }
+                _ = reserve.release()
+            }
+        }
+        return try body()
+    }
 
     /// Reads several things at one moment. A change inside it traps.
     // Not specialized: the optimizer of Swift 6.3.1 crashes on it (a closure that borrows a noncopyable value and throws).
@@ -276,6 +290,7 @@ package final class Index: Sendable {
         }
         if isComplete { try store.withFacts { $0.noteLogSync(plan) } }
         reserve.refill()
+        reserveForOpening.refill()
     }
 
     /// Calls `piece` until it returns false. Each piece holds the lock, which is not given to who waits longest: others get

@@ -6,15 +6,19 @@ import Synchronization
 
 /// A little disk kept back beside the index, so that on a full disk what gives room back can still be committed.
 final class Reserve: Sendable {
-    private static let byteCount: UInt64 = 4 << 20
+    /// For what gives room back while the index is open, and for opening it on a full disk.
+    static let byteCount: UInt64 = 4 << 20
+    static let byteCountForOpening: UInt64 = 2 << 20
 
     private let path: [UInt8]
+    private let byteCount: UInt64
     private let isHeld = Mutex(false)
 
     var isFull: Bool { isHeld.withLock { $0 } }
 
-    init(path: [UInt8]) {
+    init(path: [UInt8], byteCount: UInt64 = Reserve.byteCount) {
         self.path = path
+        self.byteCount = byteCount
         refill()
     }
 
@@ -34,7 +38,7 @@ final class Reserve: Sendable {
             guard !isHeld,
                 let file = try? Descriptor.open(path, flags: O_RDWR | O_CREAT, label: "index.reserve.open")
             else { return }
-            let range = ByteRange(0, Reserve.byteCount)
+            let range = ByteRange(0, byteCount)
             isHeld = (try? allocate(file.number, mode: 0, range, label: "index.reserve.allocate")) != nil
             if !isHeld { _ = try? unlink(path, label: "index.reserve.release") }
         }

@@ -28,6 +28,11 @@ package final class Hydrator: Sendable {
     private let onCompletion: @Sendable (NodeID) -> Void
     /// Told when a job has nothing left to do: if no program has the file open, `release` frees what it holds.
     private let onIdle: @Sendable (NodeID) -> Void
+    /// Set once, before anything is fetched. A closure stored as a generic value itself would be wrapped at every access.
+    private struct RoomMaker { var body: @Sendable (NodeID, UInt64) -> Bool }
+    private let roomMaker = Mutex<RoomMaker?>(nil)
+    /// How often room is made for one fetch: others may take it.
+    private static let roomAttemptsMax = 3
     private let fetchedByteCount = Atomic<UInt64>(0)
     private let state = Mutex(State())
     /// A leaf: nothing is called while it is held.
@@ -77,6 +82,11 @@ package final class Hydrator: Sendable {
     /// Whether reading `range` needs nothing of the provider. False while there is no job, as nobody has looked then.
     package func isHere(_ range: ByteRange, of node: NodeID) -> Bool {
         state.withLock { $0.jobs[node] }?.isHere(range) ?? false
+    }
+
+    /// `body` is asked to make room for so many bytes of a node when a fetch finds the disk full; false: there is none.
+    package func onFullDisk(_ body: @escaping @Sendable (NodeID, UInt64) -> Bool) {
+        roomMaker.withLock { $0 = RoomMaker(body: body) }
     }
 
     // MARK: The ledger
@@ -181,6 +191,11 @@ package final class Hydrator: Sendable {
             guard let problem else { break }
             onTrouble(job.node, problem)
             attempts += 1
+            if problem.code == .localDiskFull, attempts <= Hydrator.roomAttemptsMax, job.isWanted,
+                roomMaker.withLock({ $0 })?.body(job.node, range.count) == true
+            {
+                continue
+            }
             guard let delay = pause(after: problem, attempts: attempts), job.isWanted else {
                 job.fetchEnded(range)
                 fail(job, problem)

@@ -14,7 +14,7 @@ extension SyncEngine {
 
     /// nil without a limit: an idle daemon sleeps, and the disk is looked at whenever the engine has something to do.
     var nextEvictionCheck: Duration? {
-        configuration.cacheLimit == nil ? nil : SyncEngine.checkInterval
+        configuration.cacheLimit == nil && !state.isShortOfRoom ? nil : SyncEngine.checkInterval
     }
 
     package enum EvictionOutcome: Sendable {
@@ -72,6 +72,7 @@ extension SyncEngine {
         state.lastEvictionCheck = now
         do throws(Failure) {
             var excess = try excessBytes()
+            state.isShortOfRoom = excess > 0
             guard excess > 0 else { return }
             try storeRecentUses()
             let candidates = try index.read { transaction throws(Failure) in
@@ -82,6 +83,26 @@ extension SyncEngine {
             }
         } catch {
             logger.error("content could not be evicted", metadata: ["reason": "\(error.message)"])
+        }
+    }
+
+    /// A fetch found the disk full: drops what the provider has, least recently used first, until so much more has room, and
+    /// waits until it has gone. False when there was nothing to drop. Blocks; from any thread but those serving the mount.
+    func makeRoom(for byteCount: UInt64, besides id: NodeID) -> Bool {
+        do throws(Failure) {
+            try storeRecentUses()
+            let candidates = try index.read { transaction throws(Failure) in
+                try transaction.evictionCandidates(limit: SyncEngine.nodesPerCheck)
+            }
+            var freed: UInt64 = 0
+            for node in candidates where node.id != id && freed < 2 * byteCount {
+                if case .evicted(let count) = try evict(node.id) { freed += count }
+            }
+            remover.flush()
+            return freed > 0
+        } catch {
+            logger.warning("no room could be made for a fetch", metadata: ["reason": "\(error.message)"])
+            return false
         }
     }
 

@@ -77,6 +77,8 @@ package final class SyncEngine: Sendable {
         var isProbing = false
         var feed: Task<Void, Never>?
         var lastEvictionCheck: Duration = .zero
+        /// The last look found too little room, so the disk is looked at again although nobody calls.
+        var isShortOfRoom = false
         /// Somebody waits for the provider to have everything: quiet times are cut short.
         var isDraining = false
     }
@@ -142,6 +144,7 @@ package final class SyncEngine: Sendable {
     /// `isConnected`: the provider answered just now.
     package func start(observer: any LocalTreeObserver, isConnected: Bool) {
         self.observer = observer
+        hydrator.onFullDisk { [weak self] node, count in self?.makeRoom(for: count, besides: node) ?? false }
         if !isConnected { mailbox.post { $0.lostConnection("the provider could not be reached at the start") } }
         mailbox.post { engine in
             engine.loadIntents()

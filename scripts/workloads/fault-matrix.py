@@ -242,6 +242,9 @@ class Workload:
             self.create("f2.new", data(700))
             if self.certain("f2.new"):
                 self.rename("f2.new", "f2")
+        for name in sorted(self.model):
+            if name.startswith("f") and self.model[name] is not None:
+                self.read(name)
         control("sync", "--wait")
         # Placeholders that come back, whole and in part; edits of what the provider has.
         for name in ("seen0", "seen1", "seen-large"):
@@ -255,9 +258,8 @@ class Workload:
             self.write("seen-large", 2_000_000, b"edited in the middle")
             self.truncate("seen-large", 2_500_000) if self.certain("seen-large") else None
         self.rmdir("d5")
-        for name in ("f3", "seen2"):
-            if self.model.get(name) is not None:
-                self.unlink(name)
+        for name in ("d4", "seen2"):
+            self.unlink(name) if name == "seen2" else self.rmdir(name)
         control("sync", "--wait")
 
     def repeat(self):
@@ -349,6 +351,12 @@ def trial(options, label, call, fault):
             return False, reached
         if not domain.processes():
             raise Failed("the daemon has died")
+        options.told += bool(workload.troubles)
+        # What failed is looked at before anything is repeated, which could hide it.
+        domain.verify("right after the fault")
+        workload.compare(domain.mount, "mount right after the fault")
+        domain.command("sync", "--wait", domain.mount, seconds=120)
+        workload.compare(domain.cloud, "provider right after the fault")
         workload.repeat()
         domain.command("sync", "--wait", domain.mount, seconds=120)
         workload.compare(domain.mount, "mount")
@@ -389,7 +397,7 @@ def main():
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--keep", help="a folder for logs and the state of what was found")
     options = parser.parse_args()
-    options.found = 0
+    options.found = options.told = 0
     if options.keep:
         os.makedirs(options.keep, exist_ok=True)
     print(f"seed {options.seed}", flush=True)
@@ -405,7 +413,7 @@ def main():
                 if not happened:
                     break
                 count += 1
-    print(f"{count} faults in {time.time() - start:.0f} s, {options.found} found", flush=True)
+    print(f"{count} faults in {time.time() - start:.0f} s, {options.told} of them seen by a program, {options.found} found", flush=True)
     sys.exit(1 if options.found or not count else 0)
 
 
