@@ -45,7 +45,7 @@ import Testing
             for subcommand in command.configuration.subcommands { check(subcommand) }
         }
         check(PromiseFS.self)
-        #expect(PromiseFS.configuration.subcommands.count == 13)
+        #expect(PromiseFS.configuration.subcommands.count == 17)
     }
 
     @Test func everyWorkingCommandTakesJSON() throws {
@@ -53,8 +53,12 @@ import Testing
             ["mount", "/m"], ["unmount", "/m"], ["status"], ["info", "/m"], ["fetch", "/m"], ["evict", "/m"], ["pin", "/m"],
             ["unpin", "/m"],
             ["pending"], ["sync"], ["verify"], ["doctor"], ["provider", "list"],
+            ["find", "TRUEPREDICATE"], ["changes", "--since", "0"], ["watch", "/m"],
         ]
         for command in commands { _ = try PromiseFS.parseAsRoot(command + ["--json"]) }
+        let coordinate = ["coordinate", "write", "/m/a", "/m/b", "--json", "--", "cp", "--", "-x"]
+        let command = try #require(try PromiseFS.parseAsRoot(PromiseFS.separated(coordinate)) as? CoordinateCommand)
+        #expect(command.operands.count == 2 && command.command.count == 3 && command.output.json)
     }
 
     @Test func mountOptionsAreReadAndHandedOn() throws {
