@@ -122,7 +122,10 @@ let package = Package(
         tests("PromiseCoordinationTests", ["PromiseCore", "PromiseCoordination", "PromiseTestSupport"]),
         tests(
             "PromiseIndexTests",
-            ["PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseIndex", "PromiseTestSupport", .product(name: "GRDB", package: "GRDB.swift")]),
+            [
+                "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseIndex", "PromiseTestSupport",
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ]),
         tests("PromiseContentTests", ["PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseTestSupport"]),
         tests(
             "PromiseFolderTests",
@@ -144,7 +147,11 @@ let package = Package(
             ["CFuse", "CFuseTransport", "PromiseCore", "PromiseSystem", "PromiseFilesystem", "PromiseMount", logging]),
         tests(
             "PromiseControlTests",
-            ["PromiseCore", "PromiseSystem", "PromiseDomain", "PromiseWire", "PromiseControl", "PromiseKit", logging]),
+            [
+                "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseFilesystem", "PromiseDomain",
+                "PromiseWire",
+                "PromiseControl", "PromiseKit", logging,
+            ]),
         tests(
             "CommandTests",
             [

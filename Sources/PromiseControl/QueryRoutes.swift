@@ -72,7 +72,9 @@ extension ControlRoutes {
         for word in document.attributes ?? [] { result.keys.append(try key(word[...])) }
         if let limit = document.limit {
             guard limit >= 0 else { throw ProblemDocument.request("'limit' is not negative") }
-            guard !result.isLive else { throw ProblemDocument.request("a live query has no limit: what should go when more comes?") }
+            guard !result.isLive else {
+                throw ProblemDocument.request("a live query has no limit: what should go when more comes?")
+            }
             result.limit = limit
         }
         return result

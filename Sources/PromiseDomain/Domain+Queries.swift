@@ -16,6 +16,18 @@ package struct ChangeRecord: Sendable {
     package var name: FileName?
     /// Of the node now; nil when it has gone, and for several nodes.
     package var path: [FileName]?
+
+    package init(
+        sequence: Int64, kind: String, node: NodeID, count: Int, parent: NodeID, name: FileName?, path: [FileName]?
+    ) {
+        self.sequence = sequence
+        self.kind = kind
+        self.node = node
+        self.count = count
+        self.parent = parent
+        self.name = name
+        self.path = path
+    }
 }
 
 package struct ChangePage: Sendable {
@@ -23,6 +35,12 @@ package struct ChangePage: Sendable {
     /// The oldest and the newest change in the feed; 0 when it is empty.
     package var first: Int64
     package var last: Int64
+
+    package init(changes: [ChangeRecord], first: Int64, last: Int64) {
+        self.changes = changes
+        self.first = first
+        self.last = last
+    }
 }
 
 extension Domain {

@@ -49,6 +49,22 @@ package struct FoundItem: Sendable, Hashable {
     package var state: ItemState
     package var isUploaded: Bool
     package var values: [AttributeKey: QueryValue]
+
+    package init(
+        id: EntryID, node: NodeID, path: [FileName], kind: NodeKind, size: UInt64, modificationTime: Timestamp,
+        identifier: ItemIdentifier?, state: ItemState, isUploaded: Bool, values: [AttributeKey: QueryValue]
+    ) {
+        self.id = id
+        self.node = node
+        self.path = path
+        self.kind = kind
+        self.size = size
+        self.modificationTime = modificationTime
+        self.identifier = identifier
+        self.state = state
+        self.isUploaded = isUploaded
+        self.values = values
+    }
 }
 
 /// What a query tells, in this order: any number of `added`, `gathered`, and for a live one then changes for ever. After a

@@ -47,14 +47,21 @@ extension FileSystem {
             }
         }
         do throws(Failure) {
-            // A little less than the time that requests may be parked: then it goes on as if there were no claims.
-            let claim = try coordinator.claim(
-                intents, purpose: nil, timeout: configuration.requestDeadline * 4 / 5, handler: goOn)
+            let claim = try coordinator.claim(intents, purpose: nil, timeout: patience(for: access), handler: goOn)
             parking.onAbandon(request) { [coordinator] in coordinator.release(claim) }
         } catch {
             goOn(nil, .granted)
         }
         return .taken(request)
+    }
+
+    /// Then it goes on as if there were no claims. Opening waits for a little less than requests may be parked. While a name is
+    /// being removed or renamed the kernel holds its folder, and whoever has the claim waits for that: so it is not for long.
+    private func patience(for access: UnawareAccess) -> Duration {
+        switch access {
+        case .writing: configuration.requestDeadline * 4 / 5
+        case .removing, .renaming: min(.seconds(2), configuration.requestDeadline * 4 / 5)
+        }
     }
 
     private func intents(of access: UnawareAccess) throws(Failure) -> [Intent] {

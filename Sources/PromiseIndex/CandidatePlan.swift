@@ -23,9 +23,9 @@ package struct CandidatePlan: Sendable {
     }
 
     private mutating func narrow(_ comparison: Comparison) {
-        guard comparison.quantifier == .one, case .key(let key) = comparison.left, case .value(let value) = comparison.right else {
-            return
-        }
+        guard comparison.quantifier == .one, case .key(let key) = comparison.left,
+            case .value(let value) = comparison.right
+        else { return }
         switch key {
         case .name, .displayName: narrowName(comparison, value)
         case .size: intersect(\.size, comparison.relation, value)
@@ -44,15 +44,21 @@ package struct CandidatePlan: Sendable {
         switch (relation, value) {
         case (.equal, _): bounds = CandidatePlan.whole(value).map { $0...$0 }
         case (.greater, _), (.greaterOrEqual, _): bounds = CandidatePlan.whole(value).map { $0 ... .max }
-        case (.less, _), (.lessOrEqual, _): bounds = CandidatePlan.whole(value).map { .min ... $0 }
+        case (.less, _), (.lessOrEqual, _): bounds = CandidatePlan.whole(value).map { .min...$0 }
         case (.between, .list(let values)) where values.count == 2:
             guard let lower = CandidatePlan.whole(values[0]), let upper = CandidatePlan.whole(values[1]) else { return }
-            guard lower <= upper else { return isEmpty = true }
+            guard lower <= upper else {
+                isEmpty = true
+                return
+            }
             bounds = lower...upper
         default: bounds = nil
         }
         guard let bounds else { return }
-        guard bounds.overlaps(self[keyPath: range]) else { return isEmpty = true }
+        guard bounds.overlaps(self[keyPath: range]) else {
+            isEmpty = true
+            return
+        }
         self[keyPath: range] = bounds.clamped(to: self[keyPath: range])
     }
 

@@ -81,9 +81,10 @@ extension Transaction {
     ) throws(Failure) -> [IndexedItem] {
         try store.flushNodes()
         // The bounds are told of rows that are looked at, not of rows that match: so a page takes the same time always.
-        let last = try connection.first(
-            "SELECT max(id) FROM (SELECT id FROM entry WHERE id > ?1 ORDER BY id LIMIT ?2)", .id(entry), .count(limit)
-        ) { $0.isNull(0) ? nil : $0.entry(0) } ?? nil
+        let last =
+            try connection.first(
+                "SELECT max(id) FROM (SELECT id FROM entry WHERE id > ?1 ORDER BY id LIMIT ?2)", .id(entry), .count(limit)
+            ) { $0.isNull(0) ? nil : $0.entry(0) } ?? nil
         guard let last else {
             position = .end
             return []

@@ -318,7 +318,8 @@ extension PredicateParser {
             var result: [QueryValue] = []
             for element in elements { result.append(try settled(element, for: kind)) }
             return .list(result)
-        case (.text, .text), (.texts, .text), (.time, .time), (.number, .integer), (.number, .real), (.truth, .truth): return value
+        case (.text, .text), (.texts, .text), (.time, .time), (.number, .integer), (.number, .real), (.truth, .truth):
+            return value
         case (.truth, .integer(let number)) where number == 0 || number == 1: return .truth(number == 1)
         case (.number, .truth(let truth)): return .integer(truth ? 1 : 0)
         case (.time, .text(let text)):

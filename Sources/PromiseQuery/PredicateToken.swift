@@ -95,8 +95,9 @@ struct PredicateLexer {
     private mutating func number() throws(PredicateError) -> PredicateToken {
         while let scalar = current {
             let isExponentSign = (scalar == "+" || scalar == "-") && "eE".unicodeScalars.contains(scalars[position - 1])
-            guard isExponentSign || scalar == "." || scalar == "_" || scalar.isASCII && scalar.properties.isASCIIHexDigit
-                || scalar == "x"
+            guard
+                isExponentSign || scalar == "." || scalar == "_" || scalar.isASCII && scalar.properties.isASCIIHexDigit
+                    || scalar == "x"
             else { break }
             position += 1
         }

@@ -87,7 +87,8 @@ struct CoordinateCommand: AsyncParsableCommand {
 private func keepSocketsFromChildren() {
     for number in 3..<CInt(1024) {
         var status = stat()
-        guard fstat(number, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { continue }
+        // Sockets and what waits for them (epoll has no type); what the caller gave us is the command's, too.
+        guard fstat(number, &status) == 0, [S_IFSOCK, 0].contains(status.st_mode & S_IFMT) else { continue }
         _ = fcntl(number, F_SETFD, FD_CLOEXEC)
     }
 }

@@ -32,7 +32,7 @@ struct FindCommand: AsyncParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
-        guard (1...2).contains(operands.count) else { throw ValidationError("give a predicate, and before it a folder if you like") }
+        guard (1...2).contains(operands.count) else { throw ValidationError("give a predicate, and before it a folder or none") }
         if live, limit != nil { throw ValidationError("a live query has no limit") }
         if let limit, limit < 0 { throw ValidationError("a limit is not negative") }
     }

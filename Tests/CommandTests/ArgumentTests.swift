@@ -54,10 +54,13 @@ import Testing
             ["mount", "/m"], ["unmount", "/m"], ["status"], ["info", "/m"], ["fetch", "/m"], ["evict", "/m"], ["pin", "/m"],
             ["unpin", "/m"],
             ["pending"], ["sync"], ["verify"], ["doctor"], ["provider", "list"], ["provider", "check", "folder:/x"],
-            ["restart", "/m"],
+            ["restart", "/m"], ["find", "TRUEPREDICATE"], ["changes", "--since", "0"], ["watch", "/m"],
         ]
         for command in commands { _ = try PromiseFS.parseAsRoot(command + ["--json"]) }
         _ = try PromiseFS.parseAsRoot(["run", "--json", "--", "true"])
+        let coordinate = ["coordinate", "write", "/m/a", "/m/b", "--json", "--", "cp", "--", "-x"]
+        let command = try #require(try PromiseFS.parseAsRoot(PromiseFS.separated(coordinate)) as? CoordinateCommand)
+        #expect(command.operands.count == 2 && command.command.count == 3 && command.output.json)
     }
 
     @Test func mountOptionsAreReadAndHandedOn() throws {

@@ -1,5 +1,9 @@
+import PromiseCoordination
 import PromiseCore
 import PromiseDomain
+import PromiseFilesystem
+import PromiseQuery
+import Synchronization
 
 /// The part of the fake that answers questions: three items by name, one change.
 extension FakeService {
@@ -26,4 +30,35 @@ extension FakeService {
     }
 
     func waitForChange(after sequence: Int64, timeout: Duration) async { try? await Task.sleep(for: timeout) }
+
+    /// A path with an odd node is free at once, others never.
+    func claim(_ request: ClaimRequest) async throws(Failure) -> GrantedClaim {
+        var nodes: [NodeID] = []
+        for item in request.items { nodes.append(try await node(at: item.path)) }
+        if nodes.contains(where: { $0.rawValue % 2 == 0 }) {
+            do { try await Task.sleep(for: request.timeout ?? .seconds(60)) } catch {
+                state.withLock { $0.calls.append("cancelled claim") }
+                throw Failure(.interrupted, "cancelled")
+            }
+            throw Failure(.timedOut, "not free in time")
+        }
+        return GrantedClaim(id: ClaimID(rawValue: 77), nodes: nodes)
+    }
+
+    func release(_ claim: ClaimID) { state.withLock { $0.calls.append("release \(claim)") } }
+
+    func present(
+        _ path: [FileName], purpose: Purpose?, events: @escaping @Sendable (Coordinator.PresenterEvent) -> Void
+    ) async throws(Failure) -> (id: PresenterID, node: NodeID) {
+        let node = try await node(at: path)
+        events(.ask(.saveChanges, number: 9, node: node))
+        events(.tell(.didChange))
+        return (PresenterID(rawValue: 5), node)
+    }
+
+    func removePresenter(_ id: PresenterID) { state.withLock { $0.calls.append("removed \(id)") } }
+
+    func answered(_ number: UInt64, by presenter: PresenterID) -> Bool { number == 9 && presenter.rawValue == 5 }
+
+    func currentPath(of node: NodeID) throws(Failure) -> [FileName]? { [FileName("now")!] }
 }

@@ -8,10 +8,12 @@ import Testing
     private static let environment = ProcessInfo.processInfo.environment
 
     private static let words = [
-        "kMDItemFSName", "kMDItemFSSize", "kMDItemPath", "kMDItemFSContentChangeDate", "kMDItemContentTypeTree", "promisefs.state",
+        "kMDItemFSName", "kMDItemFSSize", "kMDItemPath", "kMDItemFSContentChangeDate", "kMDItemContentTypeTree",
+        "promisefs.state",
         "==", "!=", "<", ">=", "LIKE", "MATCHES", "CONTAINS", "BEGINSWITH", "IN", "BETWEEN", "AND", "OR", "NOT", "&&", "||", "!",
         "(", ")", "{", "}", ",", "[c]", "[cd]", "ANY", "ALL", "NONE", "TRUEPREDICATE", "NIL", "%@", "%K", "'a*?[b'", "\"x\\\"y\"",
-        "'2024-02-29'", "'(a|b)*c'", "12", "-3.5e7", "0x1F", "CAST", "$time.iso", "#", "'", "\\", "é", "\u{0}", "9999999999999999999",
+        "'2024-02-29'", "'(a|b)*c'", "12", "-3.5e7", "0x1F", "CAST", "$time.iso", "#", "'", "\\", "é", "\u{0}",
+        "9999999999999999999",
         "'[a-z]+\\\\d{2,3}'", "'\\U0001F600'",
     ]
 

@@ -81,7 +81,8 @@ import Testing
             let time = ContinuousClock().measure { #expect(!predicate.isSatisfied(by: item)) }
             #expect(time < .seconds(2))
         }
-        let like = try PredicateParser.parse("kMDItemFSName LIKE %@", arguments: [.text(String(repeating: "*a", count: 120) + "b")])
+        let like = try PredicateParser.parse(
+            "kMDItemFSName LIKE %@", arguments: [.text(String(repeating: "*a", count: 120) + "b")])
         #expect(!like.isSatisfied(by: item))
     }
 }

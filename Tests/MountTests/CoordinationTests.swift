@@ -1,0 +1,94 @@
+import Testing
+
+extension MountSuites {
+    /// Readers and writers that coordinate, and those that know nothing of it.
+    @Suite struct CoordinationTests {
+        private var options: MountedDomain.Options {
+            var options = MountedDomain.Options()
+            options.prepare = "echo 0 > \"$C/number\"; mkdir \"$C/folder\"; echo a > \"$C/folder/a\""
+            return options
+        }
+
+        /// `add FILE COMMAND…` reads a number, waits, and writes one more, ten times.
+        private static let counter = """
+            cat > "$T/add" <<'END'
+            for n in 1 2 3 4 5 6 7 8 9 10; do
+                "${@:2}" sh -c 'v=$(cat "$1"); sleep 0.01; echo $((v + 1)) > "$1"' sh "$1"
+            done
+            END
+            two() { bash "$T/add" "$@" & local one=$!; bash "$T/add" "$@" & wait $one $!; }
+
+            """
+
+        @Test(.timeLimit(.minutes(3))) func twoWritersLoseUpdatesUnlessTheyCoordinate() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    Self.counter + """
+                        echo 0 > "$T/plain"; two "$T/plain"; [ "$(cat "$T/plain")" -lt 20 ]
+                        two "$M/number" "$P" coordinate write "$M/number" --; [ "$(cat "$M/number")" = 20 ]
+                        """, seconds: 120)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3))) func aProgramThatKnowsNothingWaitsForAnEditor() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    echo 100 > "$T/new"; cat "$M/number" > /dev/null
+                    "$P" coordinate write "$M/number" -- sh -c \\
+                        'v=$(cat "$1"); touch "$2"; sleep 1; echo $((v + 1)) > "$1"; cp "$1" "$2"' sh "$M/number" "$T/inside" &
+                    within 10 '[ -e "$T/inside" ]'; cp "$T/new" "$M/number"; wait
+                    [ "$(cat "$T/inside")" = 1 ]; [ "$(cat "$M/number")" = 100 ]
+                    rm "$T/inside"; echo 7 > "$M/other"
+                    "$P" coordinate write "$M/number" -- sh -c 'touch "$2"; sleep 1; cat "$1" > "$2"' sh "$M/number" "$T/inside" &
+                    within 10 '[ -e "$T/inside" ]'; mv "$M/other" "$M/number"; wait
+                    [ "$(cat "$T/inside")" = 100 ]; [ "$(cat "$M/number")" = 7 ]
+                    """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3))) func aClaimEndsWithItsProcessAndWaitingWithItsDeadline() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    "$P" coordinate write "$M/number" -- sh -c 'touch "$1"; exec sleep 30' sh "$T/inside" & C=$!
+                    within 10 '[ -e "$T/inside" ]'
+                    "$P" coordinate read "$M/number" --timeout 200ms -- true 2> /dev/null && exit 1 || [ $? = 4 ]
+                    kill -9 $C; "$P" coordinate read "$M/number" --timeout 10s -- true
+                    "$P" coordinate read "$M/number" -- sh -c 'exit 9' && exit 1 || [ $? = 9 ]
+                    """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3))) func presentersAreAskedBeforeAndToldAfterwards() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    "$P" watch "$M/number" > "$T/file" & one=$!; "$P" watch "$M/folder" > "$T/folder" & two=$!
+                    within 10 'grep -q presenting "$T/file"'; within 10 'grep -q presenting "$T/folder"'
+                    "$P" coordinate read "$M/number" -- true; echo 5 > "$M/number"; within 10 'grep -q didChange "$T/file"'
+                    echo b > "$M/folder/b"; within 10 'grep -q "subitemDidAppear $M/folder/b" "$T/folder"'
+                    mv "$M/number" "$M/moved"; within 10 'grep -q "didMove $M/moved" "$T/file"'
+                    "$P" coordinate write "$M/moved" --option forDeleting -- rm "$M/moved"; within 10 'grep -q didDelete "$T/file"'
+                    kill $one $two; wait $one $two || true
+                    grep ask "$T/file" | cut -d' ' -f2 > "$T/asked"
+                    [ "$(head -2 "$T/asked" | paste -sd' ')" = "relinquishToReader saveChanges" ]; grep -q accommodateDeletion "$T/asked"
+                    """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3))) func aDomainMayRefuseInsteadOfWaiting() async throws {
+            var options = options
+            options.arguments = ["--coordination", "refuse"]
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    cat "$M/number" > /dev/null
+                    "$P" coordinate write "$M/number" -- sh -c 'touch "$1"; sleep 1' sh "$T/inside" &
+                    within 10 '[ -e "$T/inside" ]'; (echo 3 > "$M/number") 2> "$T/err" && exit 1 || grep -qi busy "$T/err"
+                    not rm "$M/number" 2> /dev/null; cat "$M/number" > /dev/null; wait; echo 4 > "$M/number"
+                    """)
+            }
+        }
+    }
+}

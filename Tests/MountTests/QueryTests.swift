@@ -1,0 +1,102 @@
+import Testing
+
+extension MountSuites {
+    /// Questions about many items, live ones among them, and the journal of changes.
+    @Suite struct QueryTests {
+        private var options: MountedDomain.Options {
+            var options = MountedDomain.Options()
+            options.prepare = """
+                mkdir -p "$C/docs/deep"; for n in $(seq 1 30); do head -c $((n * 100)) /dev/zero > "$C/docs/note-$n.txt"; done
+                echo x > "$C/docs/deep/Café.md"; echo y > "$C/top.txt"; mkdir "$C/pictures"; echo z > "$C/pictures/a.jpg"
+                """
+            return options
+        }
+
+        /// Starts a live query in the background whose events go to `$T/live`; `$L` is its process.
+        private static let live = """
+            start() { "$P" find "$@" --live --json > "$T/live" & L=$!; within 10 'grep -q gathered "$T/live"'; }
+            stop() { kill $L; wait $L || true; }
+            events() { grep -c "\\"event\\":\\"$1\\"" "$T/live" || true; }
+
+            """
+
+        @Test(.timeLimit(.minutes(2))) func findAnswersWithoutContent() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    find "$M" > /dev/null
+                    [ "$("$P" find "$M" 'kMDItemFSName LIKE[c] "*.TXT" AND kMDItemFSSize > 2700' | wc -l)" = 3 ]
+                    [ "$("$P" find "$M" 'kMDItemFSName LIKE "*.txt"' --sort -kMDItemFSSize --limit 1)" = "$M/docs/note-30.txt" ]
+                    [ "$("$P" find "$M/docs" 'kMDItemFSName CONTAINS[cd] "cafe"')" = "$M/docs/deep/Café.md" ]
+                    [ "$("$P" find "$M/pictures" 'ANY kMDItemContentTypeTree == "public.image"' --json | wc -l)" = 1 ]
+                    state='NSMetadataUbiquitousItemDownloadingStatusKey == "NSMetadataUbiquitousItemDownloadingStatusCurrent"'
+                    [ -z "$("$P" find "$M" "kMDItemFSName == 'top.txt' AND $state")" ]; cat "$M/top.txt" > /dev/null
+                    [ -n "$("$P" find "$M" "kMDItemFSName == 'top.txt' AND $state")" ]
+                    [ -z "$("$P" find "$M" "kMDItemFSName == 'x'' OR 1=1; DROP TABLE node'" 2>/dev/null)" ]
+                    "$P" find "$M" 'kMDItemFSSize > "x"' 2> "$T/err" && exit 1 || [ $? = 2 ]; [ "$(wc -l < "$T/err")" = 1 ]
+                    """)
+                #expect(try await domain.status().bytesFetched == 2, "only what was read was fetched")
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func aLiveQueryHearsOfEverythingOnceAndInOrder() async throws {
+            let count = Machine.isFullScale ? 10_000 : 300
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    Self.live + """
+                        mkdir "$M/work"; start "$M/work" 'kMDItemFSName BEGINSWITH "item"'; N=\(count)
+                        python3 - "$M/work" $N <<'END'
+                        import os, sys
+                        folder, count = sys.argv[1], int(sys.argv[2])
+                        for n in range(count): os.mknod(f'{folder}/item{n}')
+                        END
+                        within 60 '[ "$(events added)" = $N ]'
+                        "$P" sync --wait "$M"; echo "$(grep -c '"event":"removed"' "$T/live" || true)" | grep -qx 0
+                        for n in $(seq 0 $((N - 1))); do echo "item$n"; done > "$T/names"
+                        (cd "$M/work"; xargs -a "$T/names" -I{} mv {} {}.new)
+                        within 60 '[ "$(grep -c "new\\"" "$T/live")" -ge $N ]'
+                        rm -r "$M/work"; within 60 '[ "$(events removed)" = $N ]'; stop
+                        python3 - "$T/live" $N <<'END'
+                        import json, sys
+                        there, seen = {}, 0
+                        for line in open(sys.argv[1]):
+                            event = json.loads(line)
+                            kind, item = event['event'], event.get('item')
+                            if kind == 'added': assert item['id'] not in there; there[item['id']] = item; seen += 1
+                            if kind == 'changed': assert there[item['id']] != item; there[item['id']] = item
+                            if kind == 'removed': assert there.pop(event['id'])['path'].endswith('.new')
+                        assert not there and seen == int(sys.argv[2]), (len(there), seen)
+                        END
+                        """, seconds: Machine.isFullScale ? 600 : 60)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func anItemStaysTheSameWhenItIsSavedMovedAndConfirmed() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    Self.live + """
+                        find "$M" > /dev/null; start "$M" 'kMDItemFSName == "report.txt"'
+                        echo one > "$M/report.txt"; within 10 'grep -q "\\"isUploaded\\":true" "$T/live"'
+                        echo two > "$M/.save"; mv "$M/.save" "$M/report.txt"; mv "$M/report.txt" "$M/docs/report.txt"
+                        mv "$M/docs" "$M/papers"; within 10 'grep -q /papers/report.txt "$T/live"'
+                        [ "$(events added)" = 1 ]; [ "$(events removed)" = 0 ]
+                        [ "$(grep -o '"id":[0-9]*' "$T/live" | sort -u | wc -l)" = 1 ]
+                        echo remote > "$C/pictures/late.txt"; stop; start "$M/papers" 'kMDItemFSName ENDSWITH ".txt"'
+                        mv "$M/papers" "$M/docs"; mv "$M/docs/note-1.txt" "$M"; within 10 '[ "$(events removed)" = 1 ]'; stop
+                        """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func theJournalGoesOnWhereAReaderStopped() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    ls "$M/docs" > /dev/null; last=$("$P" changes "$M" --since 0 --json | tail -1 | grep -o '"sequence":[0-9]*')
+                    last=${last#*:}; "$P" changes "$M" --since "$last" --follow > "$T/feed" & L=$!
+                    mkdir "$M/new"; within 10 'grep -q "created  /new" "$T/feed"'; kill $L; wait $L || true
+                    [ "$("$P" changes "$M" --since "$last" | head -1)" = "$(head -1 "$T/feed")" ]
+                    """)
+            }
+        }
+    }
+}
