@@ -50,7 +50,8 @@ class Domain:
 
     def start(self, check=True):
         return self.command(
-            "mount", "--state-dir", self.state, "--domain", self.name, "--upload-delay", "100ms", "folder:" + self.cloud,
+            "mount", "--no-supervision", "--state-dir", self.state, "--domain", self.name, "--upload-delay", "100ms",
+            "folder:" + self.cloud,
             self.mount, check=check)
 
     def processes(self):

@@ -49,7 +49,7 @@ class Domain:
 
     def start(self):
         self.command(
-            "mount", "--state-dir", self.disk + "/state", "--domain", "full" + self.top[-6:], "--upload-delay", "100ms",
+            "mount", "--no-supervision", "--state-dir", self.disk + "/state", "--domain", "full" + self.top[-6:], "--upload-delay", "100ms",
             "folder:" + self.cloud, self.mount)
 
     def offline(self, is_offline):

@@ -69,7 +69,7 @@ class Daemon:
         os.makedirs(os.path.join(top, "run"), exist_ok=True)
         self.environment = dict(os.environ, XDG_RUNTIME_DIR=top + "/run", NO_COLOR="1", PROMISEFS_BOOT=boot)
         self.command(
-            "mount", "--state-dir", disk.place + "/state", "--domain", "cut" + name + top[-6:], "--upload-delay", "300ms",
+            "mount", "--no-supervision", "--state-dir", disk.place + "/state", "--domain", "cut" + name + top[-6:], "--upload-delay", "300ms",
             "folder:" + disk.place + "/cloud", self.mount)
         self.process = json.loads(self.command("status", "--json", self.mount))["processID"]
 
