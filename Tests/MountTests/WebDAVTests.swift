@@ -179,7 +179,7 @@ extension MountSuites {
                 try await domain.shell(
                     """
                     echo text > "$M/file"; "$P" sync --wait "$M"
-                    not grep -r '\(secret)' "$S" "$T"; not grep -l '\(secret)' /proc/[0-9]*/cmdline
+                    not grep -r '\(secret)' "$S"; not grep '\(secret)' /proc/\(try await domain.status().processID)/cmdline
                     { "$P" status --json "$M"; "$P" status "$M"; "$P" info "$M/file"; "$P" pending "$M"; } > "$T/said"
                     not grep '\(secret)' "$T/said"
                     """)
