@@ -44,6 +44,8 @@ package final class WebDAVProvider: Provider, Sendable {
     /// Says in locks whose they are. The same in every run on one state folder, so that a lock left by a killed daemon is
     /// known for our own.
     let owner: String
+    /// In the names of uploads: this run's own.
+    let session: String
 
     /// Reaches for nothing yet. Throws a sentence when the credentials cannot be read.
     package init(
@@ -61,6 +63,7 @@ package final class WebDAVProvider: Provider, Sendable {
         remembered = traitsFile.flatMap { WebDAVProvider.readTraits($0) }
         shared = Mutex(Shared(traits: remembered))
         owner = remembered?.owner ?? "promisefs-" + String(UInt64.random(in: 0 ... .max), radix: 36)
+        session = "\(owner)-\(String(clock.now().rawValue, radix: 36))-\(getpid())"
     }
 
     deinit { pool.stop() }
@@ -104,7 +107,10 @@ package final class WebDAVProvider: Provider, Sendable {
         traits.owner = owner
         let found = traits
         shared.withLock { $0.traits = found }
-        if !traits.isGuess { remember(traits) }
+        if !traits.isGuess {
+            remember(traits)
+            await removeOldUploads()
+        }
         for sentence in traits.shortcomings { logger.info("what the server lacks", metadata: ["lack": "\(sentence)"]) }
     }
 
