@@ -51,7 +51,7 @@ package struct ProviderInspection: Sendable {
             if let writableFolder {
                 let folder = try await makeFolder(names(in: writableFolder), provider)
                 reports.append(await ConformanceSuite(provider: provider, folder: folder).run())
-                try await provider.delete(folder, baseVersion: nil)
+                reports.append(await removal(of: folder, provider))
             }
             return report(reports, provider)
         } catch {
@@ -82,6 +82,17 @@ package struct ProviderInspection: Sendable {
         for name in names { here = try await enter(name, of: here, provider) }
         let unique = "promisefs-check-\(SystemClock().now().rawValue)"
         return try await enter(FileName(trusted: Array(unique.utf8)), of: here, provider)
+    }
+
+    private func removal(of folder: ItemReference, _ provider: any Provider) async -> ConformanceReport {
+        var outcome = ConformanceResult.Outcome.passed
+        do throws(ProviderError) {
+            try await provider.delete(folder, baseVersion: nil)
+        } catch {
+            outcome = .failed(error.message)
+        }
+        let result = ConformanceResult(name: "what was made is removed again", outcome: outcome)
+        return ConformanceReport(provider: provider.name, capabilities: provider.capabilities, results: [result])
     }
 
     private func enter(

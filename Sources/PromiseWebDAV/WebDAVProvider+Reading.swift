@@ -157,6 +157,10 @@ extension WebDAVProvider {
         _ body: Body, from start: UInt64, wanted: ByteRange?, into sink: any ContentSink, _ what: String
     ) async throws(ProviderError) -> UInt64 where Body.Element == ByteBuffer {
         var position = start
+        // The first bytes at once, as somebody waits for them; the rest many at a time, as each hop to the pool costs.
+        var gathered: [ContentPiece] = []
+        var gatheredCount: UInt64 = 0
+        var batch: UInt64 = 1
         do {
             for try await part in body {
                 let here = ByteRange(offset: position, count: UInt64(part.readableBytes))
@@ -166,28 +170,25 @@ extension WebDAVProvider {
                 let upper = min(here.upper, wanted?.upper ?? .max)
                 if lower < upper {
                     let taken = ByteRange(lower, upper)
-                    let skipped = Int(taken.lower - here.lower)
-                    try await pool.run { () throws(ProviderError) in
-                        try WebDAVProvider.write(part, skipping: skipped, taken, into: sink)
-                    }
+                    gathered.append(ContentPiece(buffer: part, skipped: Int(taken.lower - here.lower), range: taken))
+                    gatheredCount += taken.count
+                }
+                if gatheredCount >= batch {
+                    let pieces = gathered
+                    try await pool.run { () throws(ProviderError) in for piece in pieces { try piece.write(into: sink) } }
+                    (gathered, gatheredCount, batch) = ([], 0, WebDAVProvider.batchByteCount)
                 }
                 if let wanted, position >= wanted.upper { break }
             }
+            let pieces = gathered
+            try await pool.run { () throws(ProviderError) in for piece in pieces { try piece.write(into: sink) } }
         } catch {
             throw ProviderError(transport: error, .GET, location)
         }
         return position
     }
 
-    private static func write(
-        _ part: ByteBuffer, skipping: Int, _ range: ByteRange, into sink: any ContentSink
-    ) throws(ProviderError) {
-        let outcome: Result<Void, ProviderError> = part.withUnsafeReadableBytes { bytes in
-            let wanted = UnsafeRawBufferPointer(rebasing: bytes[skipping..<(skipping + Int(range.count))])
-            do throws(ProviderError) { return .success(try sink.write(wanted, at: range.lower)) } catch { return .failure(error) }
-        }
-        try outcome.get()
-    }
+    private static let batchByteCount: UInt64 = 512 << 10
 
     /// Of `Content-Range: bytes 0-99/1234`.
     private static func start(_ header: String?) -> UInt64? {
@@ -201,6 +202,23 @@ extension WebDAVProvider {
 
     /// A path for people.
     func shown(_ path: [FileName]) -> String { "'/" + path.map(\.display).joined(separator: "/") + "'" }
+}
+
+/// A part of a content that has come.
+private struct ContentPiece: Sendable {
+    var buffer: ByteBuffer
+    /// Bytes at its start that nobody wants.
+    var skipped: Int
+    /// Where the rest belongs.
+    var range: ByteRange
+
+    func write(into sink: any ContentSink) throws(ProviderError) {
+        let outcome: Result<Void, ProviderError> = buffer.withUnsafeReadableBytes { bytes in
+            let wanted = UnsafeRawBufferPointer(rebasing: bytes[skipped..<(skipped + Int(range.count))])
+            do throws(ProviderError) { return .success(try sink.write(wanted, at: range.lower)) } catch { return .failure(error) }
+        }
+        try outcome.get()
+    }
 }
 
 extension ResourceStatus {

@@ -1,4 +1,3 @@
-import Glibc
 import NIOCore
 import NIOHTTP1
 import PromiseCore
@@ -111,13 +110,18 @@ extension WebDAVProvider {
         }
     }
 
-    /// Uploads of this state folder that an earlier run left, as it was killed.
+    /// Uploads that an earlier run on this state folder left, as it was killed, and anybody's that are older than a day.
     func removeOldUploads() async {
-        let folder = ItemReference(identifier: ItemIdentifier(""), path: [ReservedName.folder, ReservedName.uploads])
-        guard let page = try? await enumerateItems(in: folder, page: nil) else { return }
-        _ = shared.withLock { $0.folders.remove(folder.identifier) }
-        for item in page.items where item.name.bytes.starts(with: Array((owner + "-").utf8)) {
-            _ = try? await client.exchange(.DELETE, location.url(folder.path + [item.name]))
+        let folder = [ReservedName.folder, ReservedName.uploads]
+        let body = "<propfind xmlns=\"DAV:\"><prop><resourcetype/><getlastmodified/></prop></propfind>"
+        guard let found = try? await propfind(folder, isFolder: true, depth: "1", body: body) else { return }
+        let yesterday = clock.now().advanced(by: .seconds(-86_400))
+        for (path, resource) in found where path.count == folder.count + 1 && !resource.isCollection {
+            let time = resource.lastModified.flatMap { HTTPDate.timestamp($0) }
+            let name = path[folder.count].bytes
+            let isOurs = name.starts(with: Array("\(owner)-".utf8)) && !name.starts(with: Array("\(session)-".utf8))
+            guard isOurs || time.map({ $0 < yesterday }) == true else { continue }
+            _ = try? await client.exchange(.DELETE, location.url(path))
         }
     }
 
@@ -201,7 +205,6 @@ extension WebDAVProvider {
             shared.uploadCount += 1
             return shared.uploadCount
         }
-        let time = String(clock.now().rawValue, radix: 36)
-        return folder + [FileName(trusted: Array("\(owner)-\(time)-\(getpid())-\(number)".utf8))]
+        return folder + [FileName(trusted: Array("\(session)-\(number)".utf8))]
     }
 }

@@ -35,7 +35,7 @@ package final class WebDAVProvider: Provider, Sendable {
     let clock: any TimeSource
     let pool: BlockingPool
     let turns = PathTurns()
-    let shared = Mutex(Shared())
+    let shared: Mutex<Shared>
     /// Where traits are remembered; nil: nowhere.
     private let traitsFile: [UInt8]?
     private let remembered: ServerTraits?
@@ -44,6 +44,8 @@ package final class WebDAVProvider: Provider, Sendable {
     /// Says in locks whose they are. The same in every run on one state folder, so that a lock left by a killed daemon is
     /// known for our own.
     let owner: String
+    /// In the names of uploads: this run's own.
+    let session: String
 
     /// Reaches for nothing yet. Throws a sentence when the credentials cannot be read.
     package init(
@@ -59,7 +61,9 @@ package final class WebDAVProvider: Provider, Sendable {
         pool = BlockingPool(name: "webdav", threads: 4)
         traitsFile = stateFolder.map { $0 + Array("/webdav-server.json".utf8) }
         remembered = traitsFile.flatMap { WebDAVProvider.readTraits($0) }
+        shared = Mutex(Shared(traits: remembered))
         owner = remembered?.owner ?? "promisefs-" + String(UInt64.random(in: 0 ... .max), radix: 36)
+        session = "\(owner)-\(String(clock.now().rawValue, radix: 36))-\(getpid())"
     }
 
     deinit { pool.stop() }
@@ -85,7 +89,7 @@ package final class WebDAVProvider: Provider, Sendable {
         guard levels.contains("1") || levels.contains("2") else {
             throw ProviderError(.permanent, "'\(name)' is not a WebDAV folder (its OPTIONS have no 'DAV: 1')")
         }
-        _ = try await root()
+        _ = try await rootItem()
         let subject = "\(reply.header("Server") ?? "") \(levels.joined(separator: ",")) \(location.origin)\(location.basePath)"
         if let known = remembered, known.subject == subject {
             shared.withLock { $0.traits = known }
@@ -103,11 +107,21 @@ package final class WebDAVProvider: Provider, Sendable {
         traits.owner = owner
         let found = traits
         shared.withLock { $0.traits = found }
-        if !traits.isGuess { remember(traits) }
+        if !traits.isGuess {
+            remember(traits)
+            await removeOldUploads()
+        }
         for sentence in traits.shortcomings { logger.info("what the server lacks", metadata: ["lack": "\(sentence)"]) }
     }
 
+    /// A server that was away when the mount began, and of which nothing is remembered, is tried when it is back.
     package func root() async throws(ProviderError) -> Item {
+        let item = try await rootItem()
+        if shared.withLock({ $0.traits == nil }) { try await connect() }
+        return item
+    }
+
+    private func rootItem() async throws(ProviderError) -> Item {
         let resource = try await resource(at: [], isFolder: true)
         guard resource.isCollection else { throw ProviderError(.permanent, "'\(name)' is not a folder on the server") }
         return item(resource, path: [], parent: nil)

@@ -5,10 +5,12 @@ import PromiseDomain
 /// process that this one starts inherits them.
 enum LoginVariables {
     static func take() -> Login? {
-        defer {
-            unsetenv("PROMISEFS_USER")
-            unsetenv("PROMISEFS_PASSWORD")
+        let login = Login(user: environment("PROMISEFS_USER"), password: environment("PROMISEFS_PASSWORD"))
+        for name in ["PROMISEFS_USER", "PROMISEFS_PASSWORD"] {
+            // What was there when the process began can be read in /proc for as long as it runs (proc_pid_environ(5)).
+            if let value = getenv(name) { memset(value, 0, strlen(value)) }
+            unsetenv(name)
         }
-        return Login(user: environment("PROMISEFS_USER"), password: environment("PROMISEFS_PASSWORD"))
+        return login
     }
 }

@@ -140,6 +140,13 @@ extension MountSuites {
                     kill -KILL -- -$(cut -d' ' -f1 "$D/server.pid")
                     not timeout 20 cat "$M/c" 2> "$T/gone"; grep -qi 'network\\|timed out' "$T/gone"
                     echo offline > "$M/offline"; mkdir "$M/made"; mv "$M/a" "$M/made/a"
+                    """, seconds: 120)
+                // A mount begins without the server, too.
+                try await domain.kill9()
+                try await domain.remount()
+                try await domain.shell(
+                    """
+                    [ "$(cat "$M/made/a")" = edited ]; not timeout 20 cat "$M/c"
                     "$SERVER" start "$D" > /dev/null
                     within 60 '[ "$(cat "$M/c")" = "first c" ]'
                     """, seconds: 120)
@@ -176,10 +183,12 @@ extension MountSuites {
         @Test(.timeLimit(.minutes(3))) func thePasswordIsNowhereToBeSeen() async throws {
             try await mounted { domain, server in
                 let secret = WebDAVServer.password
+                let daemon = try await domain.status().processID
                 try await domain.shell(
                     """
                     echo text > "$M/file"; "$P" sync --wait "$M"
-                    not grep -r '\(secret)' "$S" "$T"; not grep -l '\(secret)' /proc/[0-9]*/cmdline
+                    not grep -r '\(secret)' "$S"; not grep '\(secret)' /proc/\(daemon)/cmdline
+                    not grep -az '^PROMISEFS_PASSWORD=[a-z]' /proc/\(daemon)/environ
                     { "$P" status --json "$M"; "$P" status "$M"; "$P" info "$M/file"; "$P" pending "$M"; } > "$T/said"
                     not grep '\(secret)' "$T/said"
                     """)

@@ -91,6 +91,11 @@ package struct ConformanceResult: Sendable {
 
     package let name: String
     package let outcome: Outcome
+
+    package init(name: String, outcome: Outcome) {
+        self.name = name
+        self.outcome = outcome
+    }
 }
 
 package struct ConformanceReport: Sendable, CustomStringConvertible {
