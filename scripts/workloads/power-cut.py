@@ -268,10 +268,12 @@ def main():
             os.kill(worker, signal.SIGSTOP)
             noted = os.path.join(top, "noted")
             shutil.copy(log_path, noted)
-            disk.copy(os.path.join(top, "cut"))
+            # A file of its own for each: a mount of the last one may still be on its way out.
+            cut = os.path.join(top, f"cut{number}")
+            disk.copy(cut)
             os.kill(daemon.process, signal.SIGCONT)
             try:
-                checked, count, conflicts = look(options, top, os.path.join(top, "cut"), noted, number)
+                checked, count, conflicts = look(options, top, cut, noted, number)
                 print(
                     f"cut {number}: {checked} synced versions and {count} files in all as they must be, {conflicts} conflicts",
                     flush=True)
@@ -279,7 +281,8 @@ def main():
                 wrong += 1
                 print(f"WRONG cut {number}: {problem}", flush=True)
                 if options.keep:
-                    shutil.copy(os.path.join(top, "cut"), f"{options.keep}/cut-{options.seed}-{number}")
+                    shutil.copy(cut, f"{options.keep}/cut-{options.seed}-{number}")
+            os.unlink(cut)
             os.kill(worker, signal.SIGCONT)
     except Failed as problem:
         wrong += 1
