@@ -17,6 +17,8 @@ package final class ContentRemover: Sendable {
         var waiting: [File] = []
         var isWorking = false
         var isStopped = false
+        /// Syncs that failed.
+        var failureCount = 0
     }
 
     /// So that removing a tree syncs a few times a second, and not for each file.
@@ -47,9 +49,12 @@ package final class ContentRemover: Sendable {
         state.updateForOne { $0.waiting.append(File(node: node, generation: generation)) }
     }
 
-    /// Waits until what was given before has been removed or has failed.
+    /// Waits until what was given before has been removed, or the index could not be synced.
     package func flush() {
-        _ = state.wait { $0.waiting.isEmpty && !$0.isWorking || $0.isStopped ? true : nil }
+        let failureCount = state.withLock { $0.failureCount }
+        _ = state.wait { state in
+            state.waiting.isEmpty && !state.isWorking || state.isStopped || state.failureCount > failureCount ? true : nil
+        }
     }
 
     /// Removes what is waiting and ends the thread; before the index is closed. More than once is fine.
@@ -85,6 +90,7 @@ package final class ContentRemover: Sendable {
                 delay = pause
                 state.update { state in
                     state.isWorking = false
+                    state.failureCount += 1
                     if !state.isStopped { state.waiting = batch + state.waiting }
                 }
             }

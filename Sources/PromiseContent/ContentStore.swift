@@ -19,12 +19,12 @@ package final class ContentStore: Sendable {
     package init(folder: [UInt8]) throws(Failure) {
         self.folder = folder
         do throws(SystemError) {
-            try makeFolders(folder, label: "content.folder")
+            try makeFolders(folder, label: "content.folder.make")
             for part in 0...255 {
                 let path = folder + [0x2F] + Array(hexadecimal(UInt8(part)).utf8)
                 do throws(SystemError) { try makeFolder(path, label: "content.part") } catch  where error.errno == EEXIST {}
             }
-            root = try Descriptor.open(folder, flags: O_RDONLY | O_DIRECTORY, label: "content.folder")
+            root = try Descriptor.open(folder, flags: O_RDONLY | O_DIRECTORY, label: "content.folder.open")
         } catch {
             throw Failure(error)
         }
@@ -106,7 +106,7 @@ package final class ContentStore: Sendable {
             do throws(SystemError) {
                 let path = folder + [0x2F] + Array(hexadecimal(UInt8(part)).utf8)
                 names = try listFolder(
-                    Descriptor.open(path, flags: O_RDONLY | O_DIRECTORY, label: "content.list"), label: "content.list")
+                    Descriptor.open(path, flags: O_RDONLY | O_DIRECTORY, label: "content.list.open"), label: "content.list.read")
             } catch {
                 throw Failure(error)
             }

@@ -28,14 +28,14 @@ final class StateFolder: Sendable {
         let shown = escapedForDisplay(path)
         do throws(SystemError) {
             try makeFolders(path, label: "domain.state")
-            lock = try Descriptor.open(path + Array("/lock".utf8), flags: O_RDWR | O_CREAT, label: "domain.lock")
+            lock = try Descriptor.open(path + Array("/lock".utf8), flags: O_RDWR | O_CREAT, label: "domain.lock.open")
         } catch {
             let status: Int32 = error.errno == EACCES || error.errno == EPERM ? 5 : 1
             throw Domain.StartFailure("the state directory '\(shown)' cannot be used: \(error.reason)", exitStatus: status)
         }
         do throws(SystemError) {
             let number = lock.number
-            _ = try call("domain.lock") { flock(number, LOCK_EX | LOCK_NB) }
+            _ = try call("domain.lock.take") { flock(number, LOCK_EX | LOCK_NB) }
         } catch {
             throw Domain.StartFailure(
                 "the state directory '\(shown)' is in use by another daemon: unmount it first, or choose another with --state-dir"

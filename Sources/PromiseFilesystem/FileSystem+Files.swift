@@ -117,9 +117,9 @@ extension FileSystem {
     /// From here on the content file tells size and times, so it must start with the node's.
     private func align(_ file: SharedDescriptor, with node: Node) throws(Failure) {
         do throws(SystemError) {
-            let status = try FileStatus.of(descriptor: file.number, label: "filesystem.align")
+            let status = try FileStatus.of(descriptor: file.number, label: "filesystem.align.status")
             if status.modificationTime != node.modificationTime {
-                try setTimes(file.number, access: nil, modification: node.modificationTime, label: "filesystem.align")
+                try setTimes(file.number, access: nil, modification: node.modificationTime, label: "filesystem.align.times")
             }
         } catch {
             throw Failure(error)

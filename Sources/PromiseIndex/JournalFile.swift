@@ -45,7 +45,7 @@ final class JournalFile: Sendable {
     }
 
     private func fill(_ byteCount: Int) throws(SystemError) {
-        let size = Int(try FileStatus.of(descriptor: descriptor.number, label: "index.journal.size").size)
+        let size = Int(try FileStatus.of(descriptor: descriptor.number, label: "index.journal.size.fill").size)
         // Page by page: in one large write the kernel makes large folios, and then each small append costs it a look at every
         // block of one (fs/buffer.c, ext4).
         let zeros = UnsafeMutableRawBufferPointer.allocate(byteCount: 4096, alignment: 4096)
@@ -112,7 +112,7 @@ final class JournalFile: Sendable {
             byteCount: Int(min(size, JournalFile.readCountMax)), alignment: 16)
         do throws(SystemError) {
             let header = UnsafeMutableRawBufferPointer(rebasing: bytes[..<min(bytes.count, JournalFile.headerCount)])
-            var count = try readFully(descriptor.number, into: header, at: 0, label: "index.journal.read")
+            var count = try readFully(descriptor.number, into: header, at: 0, label: "index.journal.read.header")
             if header.contains(where: { $0 != 0 }) {
                 count = try readFully(descriptor.number, into: bytes, at: 0, label: "index.journal.read")
             }

@@ -92,14 +92,15 @@ final class Log: Sendable {
         for _ in 0..<3 {
             if try copy() { return true }
         }
-        guard let size = try? FileStatus.of(logPath, label: "index.log.size").size, size > Log.byteCountMax else { return false }
+        let size = (try? FileStatus.of(logPath, label: "index.log.size.max").size) ?? 0
+        guard size > Log.byteCountMax else { return false }
         try whileAlone { () throws(Failure) in _ = try copy() }
         return false
     }
 
     /// The log has grown over several lives of the process.
     var isCheckpointDue: Bool {
-        guard let size = try? FileStatus.of(logPath, label: "index.log.size").size else { return false }
+        guard let size = try? FileStatus.of(logPath, label: "index.log.size.due").size else { return false }
         return size > Log.byteCountDue
     }
 

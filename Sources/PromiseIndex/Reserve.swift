@@ -40,7 +40,7 @@ final class Reserve: Sendable {
             else { return }
             let range = ByteRange(0, byteCount)
             isHeld = (try? allocate(file.number, mode: 0, range, label: "index.reserve.allocate")) != nil
-            if !isHeld { _ = try? unlink(path, label: "index.reserve.release") }
+            if !isHeld { _ = try? unlink(path, label: "index.reserve.discard") }
         }
     }
 }

@@ -113,14 +113,7 @@ package struct ContentVerification {
             guard try transaction.node(node.id) == node, !isOpen(node.id) else { return false }
             var changed = node
             try transaction.setRanges(of: node.id, to: ByteRangeSet())
-            changed.content = .absent
-            changed.generation = node.generation.next
-            changed.localBytes = 0
-            changed.isDurable = false
-            changed.edits = agreed.edits
-            changed.version = agreed.item.version
-            changed.size = agreed.item.size
-            changed.modificationTime = agreed.item.metadata.modificationTime
+            changed.becomePlaceholder(of: agreed)
             try transaction.update(changed)
             return true
         }

@@ -244,7 +244,7 @@ struct HydrationSink: ContentSink {
         let stored = try job.arrived(range) { gap throws(ProviderError) in
             let piece = UnsafeRawBufferPointer(rebasing: bytes[Int(gap.lower - offset)..<Int(gap.upper - offset)])
             do throws(SystemError) {
-                try writeFully(job.file.number, piece, at: gap.lower, label: "content.hydrate")
+                try writeFully(job.file.number, piece, at: gap.lower, label: "content.hydrate.write")
             } catch {
                 throw ProviderError(hydration: error)
             }
@@ -261,7 +261,7 @@ struct HydrationSink: ContentSink {
             do throws(SystemError) {
                 return try copyBytes(
                     from: descriptor, at: sourceOffset + (gap.lower - offset), to: job.file.number, at: gap.lower,
-                    count: gap.count, label: "content.hydrate")
+                    count: gap.count, label: "content.hydrate.copy")
             } catch {
                 throw ProviderError(hydration: error)
             }

@@ -29,7 +29,7 @@ package final class Hydrator: Sendable {
     /// Told when a job has nothing left to do: if no program has the file open, `release` frees what it holds.
     private let onIdle: @Sendable (NodeID) -> Void
     /// Set once, before anything is fetched. A closure stored as a generic value itself would be wrapped at every access.
-    private struct RoomMaker { var body: @Sendable (NodeID, UInt64) -> Bool }
+    private struct RoomMaker { var body: @Sendable (NodeID, UInt64) async -> Bool }
     private let roomMaker = Mutex<RoomMaker?>(nil)
     /// How often room is made for one fetch: others may take it.
     private static let roomAttemptsMax = 3
@@ -85,7 +85,7 @@ package final class Hydrator: Sendable {
     }
 
     /// `body` is asked to make room for so many bytes of a node when a fetch finds the disk full; false: there is none.
-    package func onFullDisk(_ body: @escaping @Sendable (NodeID, UInt64) -> Bool) {
+    package func onFullDisk(_ body: @escaping @Sendable (NodeID, UInt64) async -> Bool) {
         roomMaker.withLock { $0 = RoomMaker(body: body) }
     }
 
@@ -192,7 +192,7 @@ package final class Hydrator: Sendable {
             onTrouble(job.node, problem)
             attempts += 1
             if problem.code == .localDiskFull, attempts <= Hydrator.roomAttemptsMax, job.isWanted,
-                roomMaker.withLock({ $0 })?.body(job.node, range.count) == true
+                await roomMaker.withLock({ $0 })?.body(job.node, range.count) == true
             {
                 continue
             }

@@ -105,6 +105,7 @@ package final class SyncEngine: Sendable {
     package let neighbours: NeighbourPrefetch
     /// Whoever makes the index forget a content file gives it to this.
     package let remover: ContentRemover
+    private let roomPool = BlockingPool(name: "room", threads: 1)
 
     // Unsafe because only the engine's thread touches it, from `run()` on; a thread is not an isolation domain to Swift.
     nonisolated(unsafe) var state = State()
@@ -144,7 +145,11 @@ package final class SyncEngine: Sendable {
     /// `isConnected`: the provider answered just now.
     package func start(observer: any LocalTreeObserver, isConnected: Bool) {
         self.observer = observer
-        hydrator.onFullDisk { [weak self] node, count in self?.makeRoom(for: count, besides: node) ?? false }
+        hydrator.onFullDisk { [weak self, roomPool] node, count in
+            // It waits for the disk, which a task must not.
+            guard let engine = self else { return false }
+            return await roomPool.run { engine.makeRoom(for: count, besides: node) }
+        }
         if !isConnected { mailbox.post { $0.lostConnection("the provider could not be reached at the start") } }
         mailbox.post { engine in
             engine.loadIntents()
@@ -169,6 +174,7 @@ package final class SyncEngine: Sendable {
         thread?.join()
         neighbours.stop()
         hydrator.failAll(Failure(.interrupted, "the file system is being unmounted"))
+        roomPool.stop()
         remover.stop()
     }
 

@@ -14,6 +14,18 @@ extension Node {
         localBytes = status.blocks * 512
         isDurable = false
     }
+
+    /// The content is given up for what was last agreed on with the provider; the ranges are the caller's to remove.
+    package mutating func becomePlaceholder(of agreed: SyncedItem) {
+        content = .absent
+        generation = generation.next
+        localBytes = 0
+        isDurable = false
+        edits = agreed.edits
+        version = agreed.item.version
+        size = agreed.item.size
+        modificationTime = agreed.item.metadata.modificationTime
+    }
 }
 
 extension Transaction {

@@ -47,7 +47,7 @@ struct ComparingSink: ContentSink {
         let room = UnsafeMutableRawBufferPointer(rebasing: local[..<bytes.count])
         let count: Int
         do throws(SystemError) {
-            count = try readFully(source.descriptor, into: room, at: offset, label: "upload.compare")
+            count = try readFully(source.descriptor, into: room, at: offset, label: "upload.compare.bytes")
         } catch {
             throw ProviderError(.permanent, error.description)
         }
@@ -64,7 +64,7 @@ struct ComparingSink: ContentSink {
             let room = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(min(count - done, UInt64(buffer.count)))])
             let read: Int
             do throws(SystemError) {
-                read = try readFully(descriptor, into: room, at: sourceOffset + done, label: "upload.compare")
+                read = try readFully(descriptor, into: room, at: sourceOffset + done, label: "upload.compare.copy")
             } catch {
                 throw ProviderError(.permanent, error.description)
             }

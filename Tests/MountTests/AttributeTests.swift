@@ -69,6 +69,8 @@ extension MountSuites {
 
         @Test(.timeLimit(.minutes(2))) func modifiedAndOpenContentIsNotEvicted() async throws {
             try await MountedDomain.with(options) { domain in
+                // Here before the provider goes: a failing upload of the other file may be noticed at any moment.
+                try await domain.shell("cat \"$M/folder/1\" > /dev/null")
                 try domain.setFaults(["offline=true", "only=modify"])
                 try await domain.shell(
                     Self.prelude + """

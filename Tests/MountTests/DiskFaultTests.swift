@@ -6,7 +6,7 @@ extension MountSuites {
         /// One call of each kind; `fault-matrix.py` without a list of labels tries all of them, several times.
         @Test(.timeLimit(.minutes(60))) func aFailingCallIsToldAndLosesNothing() async throws {
             let seed = Machine.seed ?? Int.random(in: 0..<1_000_000_000)
-            let labels = "content.write,content.create,index.journal.append,index.journal.fsync,index.wal.write"
+            let labels = "content.truncate.status,filesystem.note,index.journal.append"
             let choice = Machine.isFullScale ? "--calls 3" : "--calls 1 --faults EIO --labels '\(labels)'"
             let result = try await runShell(
                 """

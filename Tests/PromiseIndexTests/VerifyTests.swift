@@ -3,7 +3,7 @@ import PromiseIndex
 import PromiseTestSupport
 import Testing
 
-/// Each invariant, broken alone, is named by `verify`.
+/// Each invariant, broken alone, is named by `verify`, and holds again after `repair`.
 @Suite struct VerifyTests {
     let folder: TemporaryFolder
 
@@ -12,7 +12,14 @@ import Testing
     private func problems(after body: (borrowing Transaction) throws(Failure) -> Void) throws -> [String] {
         let index = try folder.open()
         try index.write(body)
-        return try index.verify()
+        let found = try index.verify()
+        let done = try index.write { transaction throws(Failure) in
+            try transaction.repair(now: .zero) { $0.content == .whole }
+        }
+        #expect(!done.isEmpty)
+        #expect(try index.verify() == [])
+        #expect(try index.verifyQueue() == [])
+        return found
     }
 
     @Test func anEntryOfAMissingNode() throws {

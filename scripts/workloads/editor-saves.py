@@ -280,8 +280,8 @@ MORE = {
 }
 
 QUICK = {
-    "write in place", "rename away, create", "write new, rename old away, rename new", "backup by link, temporary file and rename",
-    "exchange", "delete, create", "sed -i", "perl -i", "vim", "vim backupcopy=yes", "rsync", "rsync --inplace", "git checkout",
+    "rename away, create", "write new, rename old away, rename new", "exchange", "delete, create", "sed -i", "perl -i", "vim",
+    "vim backupcopy=yes", "rsync", "git checkout",
 }
 
 
