@@ -8,7 +8,8 @@ import Testing
         var served: Set<String> = []
         for file in SourceTree.swiftFiles where file.path.hasPrefix("Sources/PromiseControl/") {
             for match in file.lines.flatMap({ $0.matches(of: call) }) {
-                let method = match.output[1].substring ?? "", path = match.output[2].substring ?? ""
+                let method = match.output[1].substring ?? ""
+                let path = match.output[2].substring ?? ""
                 let template = path.split(separator: "/").map { $0.hasPrefix(":") ? "{\($0.dropFirst())}" : String($0) }
                 served.insert("\(method) /\(template.joined(separator: "/"))")
             }
