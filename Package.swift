@@ -112,6 +112,9 @@ let package = Package(
             ],
             // The command line is the top of the house: its tests can only look inside. Nothing on a hot path is in it.
             swiftSettings: strict + [.unsafeFlags(["-enable-testing"])]),
+        // What an application looks like; built with the tests.
+        .executableTarget(
+            name: "notebook", dependencies: ["PromiseKit", "PromiseWire"], path: "Examples/Notebook", swiftSettings: strict),
         // Tests.
         .target(
             name: "PromiseTestSupport", dependencies: ["PromiseCore", "PromiseSystem", "PromiseProvider"],

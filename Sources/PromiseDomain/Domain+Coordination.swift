@@ -51,6 +51,8 @@ extension Domain {
             continuation.yield(outcome)
             continuation.finish()
         }
+        // Claims follow what is moved.
+        hub.wake()
         do throws(Failure) {
             switch await outcomes.first(where: { _ in true }) {
             case .granted: break
@@ -75,7 +77,9 @@ extension Domain {
     ) async throws(Failure) -> (id: PresenterID, node: NodeID) {
         let node = try await node(at: path)
         let folders = try folders(above: node)
-        return (try filesystem.coordinator.addPresenter(of: node, in: folders, purpose: purpose, handler: events), node)
+        let id = try filesystem.coordinator.addPresenter(of: node, in: folders, purpose: purpose, handler: events)
+        hub.wake()
+        return (id, node)
     }
 
     package func removePresenter(_ id: PresenterID) { filesystem.coordinator.removePresenter(id) }

@@ -11,16 +11,21 @@ final class FeedWaiters: ChangeListener {
     private let state = Mutex(State())
 
     func changed(_ changes: [Change]) {
-        guard let last = changes.last else { return }
+        if let last = changes.last { told(upTo: last.sequence) }
+    }
+
+    var isWanted: Bool { state.withLock { !$0.waiting.isEmpty } }
+
+    func told(upTo sequence: Int64) {
         let waiting = state.withLock { state in
-            state.last = last.sequence
+            state.last = sequence
             return Array(state.waiting.values)
         }
         for continuation in waiting { continuation.yield() }
     }
 
-    /// Returns when a change after `sequence` has been told, or the time is over.
-    func wait(after sequence: Int64, timeout: Duration) async {
+    /// Returns when a change after `sequence` has been told, or the time is over. `begun`: from here on it must be told.
+    func wait(after sequence: Int64, timeout: Duration, begun: () -> Void) async {
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let number: UInt64? = state.withLock { state in
             if state.last > sequence { return nil }
@@ -29,6 +34,7 @@ final class FeedWaiters: ChangeListener {
             return state.next
         }
         guard let number else { return }
+        begun()
         let timer = Task {
             try? await Task.sleep(for: timeout)
             continuation.yield()

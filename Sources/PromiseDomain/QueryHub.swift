@@ -34,6 +34,8 @@ final class QueryHub: Sendable {
     private let thread = Mutex<OwnedThread?>(nil)
     private let pool = BlockingPool(name: "queries", threads: 2)
     private let waiters = FeedWaiters()
+    /// Somebody may want to hear of changes who did not before.
+    private let calls = Monitor(false)
     /// Who else hears of changes.
     private let listeners: Mutex<[any ChangeListener]>
 
@@ -60,7 +62,7 @@ final class QueryHub: Sendable {
             return Array(state.queries.values) + state.joining
         }
         for query in queries { query.end() }
-        index.wakeFollower()
+        wake()
         thread.withLock { thread in
             defer { thread = nil }
             return thread
@@ -69,7 +71,18 @@ final class QueryHub: Sendable {
     }
 
     func waitForChange(after sequence: Int64, timeout: Duration) async {
-        await waiters.wait(after: sequence, timeout: timeout)
+        await waiters.wait(after: sequence, timeout: timeout) { self.wake() }
+    }
+
+    /// To be called when somebody wants to hear of changes: queries, waiters, presenters, claims.
+    func wake() {
+        calls.update { $0 = true }
+        index.wakeFollower()
+    }
+
+    private var isWanted: Bool {
+        if filesystem.coordinator.isActive || waiters.isWanted { return true }
+        return state.withLock { $0.isStopped || !$0.queries.isEmpty || !$0.joining.isEmpty }
     }
 
     func listen(_ listener: any ChangeListener) { listeners.withLock { $0.append(listener) } }
@@ -100,7 +113,7 @@ final class QueryHub: Sendable {
             return state.isStopped
         }
         if isStopped { return query.end() }
-        index.wakeFollower()
+        wake()
     }
 
     func leave(_ query: LiveQuery) {
@@ -144,12 +157,17 @@ final class QueryHub: Sendable {
     private func follow() {
         var newest: Int64 = 0
         var position: Int64 = 0
-        do throws(Failure) {
-            position = try index.read { transaction throws(Failure) in try transaction.lastChange() }
-        } catch {
-            logger.error("changes cannot be followed", metadata: ["reason": "\(error.message)"])
-        }
         while true {
+            if !isWanted {
+                // Whoever changes the tree wakes nobody meanwhile.
+                _ = calls.wait { isCalled -> Bool? in
+                    defer { isCalled = false }
+                    return isCalled ? true : nil
+                }
+                position = (try? index.read { transaction throws(Failure) in try transaction.lastChange() }) ?? position
+                newest = 0
+                waiters.told(upTo: position)
+            }
             newest = index.waitForChange(after: newest)
             let (joining, isStopped) = state.withLock { state in
                 defer { state.joining = [] }

@@ -101,26 +101,32 @@ extension FileSystem {
     }
 }
 
-/// Whether a process is another one or was started by it, directly or not; by proc_pid_stat(5).
-private func isDescendant(_ process: Int32, of ancestor: Int32) -> Bool {
-    var current = process
+/// Whether a thread belongs to a process or to one that it started, directly or not: the kernel names threads, and a claim
+/// names a process.
+private func isDescendant(_ thread: Int32, of ancestor: Int32) -> Bool {
+    var current = thread
     for _ in 0..<64 where current > 1 {
-        if current == ancestor { return true }
-        guard let next = parentProcess(of: current) else { return false }
-        current = next
+        guard let (process, parent) = family(of: current) else { return false }
+        if process == ancestor { return true }
+        current = parent
     }
     return false
 }
 
-private func parentProcess(of process: Int32) -> Int32? {
-    guard let file = try? Descriptor.open(Array("/proc/\(process)/stat".utf8), flags: O_RDONLY, label: "coordination.parent")
+/// The process that a thread belongs to, and its parent; by proc_pid_status(5).
+private func family(of thread: Int32) -> (process: Int32, parent: Int32)? {
+    guard let file = try? Descriptor.open(Array("/proc/\(thread)/status".utf8), flags: O_RDONLY, label: "coordination.status")
     else { return nil }
-    var bytes = [UInt8](repeating: 0, count: 512)
+    var bytes = [UInt8](repeating: 0, count: 1024)
     let count = bytes.withUnsafeMutableBytes {
-        (try? readFully(file.number, into: $0, at: 0, label: "coordination.parentRead")) ?? 0
+        (try? readFully(file.number, into: $0, at: 0, label: "coordination.statusRead")) ?? 0
     }
-    // The name of the program, in parentheses, may hold anything.
-    guard let end = bytes[..<count].lastIndex(of: UInt8(ascii: ")")) else { return nil }
-    let fields = bytes[(end + 1)..<count].split(separator: UInt8(ascii: " "))
-    return fields.count > 1 ? Int32(String(decoding: fields[1], as: UTF8.self)) : nil
+    func number(_ field: String) -> Int32? {
+        for line in bytes[..<count].split(separator: UInt8(ascii: "\n")) where line.starts(with: field.utf8) {
+            return Int32(String(decoding: line.dropFirst(field.utf8.count).drop { $0 <= 0x20 }, as: UTF8.self))
+        }
+        return nil
+    }
+    guard let process = number("Tgid:"), let parent = number("PPid:") else { return nil }
+    return (process, parent)
 }

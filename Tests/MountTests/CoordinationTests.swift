@@ -69,10 +69,25 @@ extension MountSuites {
                     "$P" coordinate read "$M/number" -- true; echo 5 > "$M/number"; within 10 'grep -q didChange "$T/file"'
                     echo b > "$M/folder/b"; within 10 'grep -q "subitemDidAppear $M/folder/b" "$T/folder"'
                     mv "$M/number" "$M/moved"; within 10 'grep -q "didMove $M/moved" "$T/file"'
-                    "$P" coordinate write "$M/moved" --option forDeleting -- rm "$M/moved"; within 10 'grep -q didDelete "$T/file"'
+                    "$P" coordinate write "$M/moved" --option forDeleting -- rm "$M/moved"
+                    within 10 'grep -q didDelete "$T/file"'
                     kill $one $two; wait $one $two || true
                     grep ask "$T/file" | cut -d' ' -f2 > "$T/asked"
-                    [ "$(head -2 "$T/asked" | paste -sd' ')" = "relinquishToReader saveChanges" ]; grep -q accommodateDeletion "$T/asked"
+                    [ "$(head -2 "$T/asked" | paste -sd' ')" = "relinquishToReader saveChanges" ]
+                    grep -q accommodateDeletion "$T/asked"
+                    """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3))) func theExampleApplicationLosesNoLine() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    notebook="$(dirname "$P")/notebook"; : > "$M/note.txt"
+                    for writer in 1 2 3; do
+                        (for n in 1 2 3 4 5; do "$notebook" add "$M/note.txt" "$writer $n"; done) &
+                    done
+                    wait; [ "$(sort -u "$M/note.txt" | wc -l)" = 15 ]; "$notebook" list "$M" | grep -q '^/note.txt  60 bytes'
                     """)
             }
         }

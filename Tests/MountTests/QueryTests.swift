@@ -39,7 +39,7 @@ extension MountSuites {
             }
         }
 
-        @Test(.timeLimit(.minutes(2))) func aLiveQueryHearsOfEverythingOnceAndInOrder() async throws {
+        @Test(.timeLimit(.minutes(10))) func aLiveQueryHearsOfEverythingOnceAndInOrder() async throws {
             let count = Machine.isFullScale ? 10_000 : 300
             try await MountedDomain.with(options) { domain in
                 try await domain.shell(
@@ -52,8 +52,11 @@ extension MountSuites {
                         END
                         within 60 '[ "$(events added)" = $N ]'
                         "$P" sync --wait "$M"; echo "$(grep -c '"event":"removed"' "$T/live" || true)" | grep -qx 0
-                        for n in $(seq 0 $((N - 1))); do echo "item$n"; done > "$T/names"
-                        (cd "$M/work"; xargs -a "$T/names" -I{} mv {} {}.new)
+                        python3 - "$M/work" $N <<'END'
+                        import os, sys
+                        folder, count = sys.argv[1], int(sys.argv[2])
+                        for n in range(count): os.rename(f'{folder}/item{n}', f'{folder}/item{n}.new')
+                        END
                         within 60 '[ "$(grep -c "new\\"" "$T/live")" -ge $N ]'
                         rm -r "$M/work"; within 60 '[ "$(events removed)" = $N ]'; stop
                         python3 - "$T/live" $N <<'END'

@@ -1,3 +1,4 @@
+import Foundation
 import PromiseCoordination
 import PromiseCore
 import PromiseTestSupport
@@ -85,6 +86,22 @@ import Testing
             for claim in model.claims { table.release(claim.id) }
             #expect(table.claimCount == 0)
         }
+    }
+
+    /// How fast, printed: a release build grants more than a million claims a second. The long version of the tests alone.
+    @Test(.enabled(if: ProcessInfo.processInfo.environment["PROMISEFS_SCALE"] == "full")) func claimsASecond() {
+        var table = ClaimTable(answerLimit: .seconds(1))
+        let intents = [Self.intent(4, .write([]))]
+        let count = 1_000_000
+        let time = ContinuousClock().measure {
+            for _ in 0..<count {
+                let id = table.claim(intents)
+                _ = table.takeActions()
+                table.release(id)
+            }
+        }
+        print("claims a second: \(Int(Double(count) / (time / .seconds(1))))")
+        #expect(table.claimCount == 0)
     }
 
     /// With presenters that answer, or not, or die, and claims that are given up: everybody gets in or is told why not.

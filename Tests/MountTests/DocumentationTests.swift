@@ -1,0 +1,22 @@
+import Foundation
+import Testing
+
+extension MountSuites {
+    /// What the documents show works as it is written there.
+    @Suite struct DocumentationTests {
+        @Test(.timeLimit(.minutes(2)), arguments: ["QUERIES.md", "COORDINATION.md"])
+        func theShellExamplesOfADocumentRun(document: String) async throws {
+            let text = try String(contentsOfFile: Machine.repository + "/docs/" + document, encoding: .utf8)
+            let examples = text.components(separatedBy: "```sh\n").dropFirst().compactMap {
+                $0.components(separatedBy: "\n```").first
+            }
+            #expect(!examples.isEmpty)
+            try await MountedDomain.with { domain in
+                for example in examples {
+                    try await domain.shell(
+                        "SOCKET=\"$XDG_RUNTIME_DIR/promisefs/\(domain.domainName).sock\"; ls \"$M\" > /dev/null\n" + example)
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+import Logging
+import PromiseControl
+import PromiseCore
+import PromiseKit
+import PromiseWire
+import Synchronization
+import Testing
+
+/// Questions and coordination over a real socket, answered by the fake.
+@Suite(.serialized, .timeLimit(.minutes(2))) struct QueryProtocolTests {
+    private func withServer(_ body: (FakeService, PromiseClient) async throws -> Void) async throws {
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let path = folder.path + "/runtime/d.sock"
+        try ControlServer.prepare(socketPath: path)
+        let service = FakeService()
+        var logger = Logger(label: "test")
+        logger.logLevel = .error
+        let server = ControlServer(service: service, socketPath: path, logger: logger, keepAliveInterval: .milliseconds(50))
+        let (ready, continuation) = AsyncStream.makeStream(of: Void.self)
+        let serving = Task { try await server.run { continuation.yield() } }
+        var iterator = ready.makeAsyncIterator()
+        await iterator.next()
+        do {
+            try await body(service, PromiseClient(socketPath: path, domain: "fake"))
+        } catch {
+            await server.stop()
+            _ = await serving.result
+            throw error
+        }
+        await server.stop()
+        try await serving.value
+    }
+
+    private func waitFor(_ call: String, _ service: FakeService) async throws {
+        for _ in 0..<1000 where !service.calls.contains(call) { try await Task.sleep(for: .milliseconds(10)) }
+        #expect(service.calls.contains(call), "\(call) in \(service.calls)")
+    }
+
+    @Test func queriesTellEverythingInOrder() async throws {
+        try await withServer { _, client in
+            let query = MetadataQuery("kMDItemFSName LIKE %@", [.text("*")]).attributes("kMDItemPath")
+            let items = try await query.results(of: client)
+            #expect(items.map(\.path) == ["/item 1", "/item 2", "/item 3"])
+            #expect(items[0].attributes == ["kMDItemPath": .text("é")])
+            var updates: [MetadataQuery.Update] = []
+            var iterator = try await query.live().updates(of: client).makeAsyncIterator()
+            while let update = try await iterator.next() { updates.append(update) }
+            #expect(updates == [.added(items), .finishedGathering, .changed([items[0]]), .removed([2]), .reset])
+        }
+    }
+
+    @Test(arguments: ["kMDItemFSName ==", "foo = 1", "kMDItemFSSize > 'x'"])
+    func badPredicatesAreProblems(predicate: String) async throws {
+        try await withServer { _, client in
+            let error = await #expect(throws: PromiseError.self) { _ = try await MetadataQuery(predicate).results(of: client) }
+            guard case .refused(let problem)? = error?.kind else { return #expect(Bool(false), "a problem document") }
+            #expect(problem.status == 400 && problem.exitStatus == 2)
+        }
+    }
+
+    @Test func theFeedSaysWhenItDoesNotReachBack() async throws {
+        try await withServer { _, client in
+            let page = try await client.changes(since: 0)
+            #expect(page.isIncomplete && page.changes.map(\.path) == ["/b"])
+            #expect(try await client.changes(since: 5).changes.isEmpty)
+        }
+    }
+
+    @Test func aClaimEndsWithItsClosureItsTaskAndItsTimeout() async throws {
+        try await withServer { service, client in
+            service.add([Array("free".utf8)], node: 3)
+            service.add([Array("taken".utf8)], node: 4)
+            let coordinator = FileCoordinator(client)
+            let path = try await coordinator.coordinate([.writing(Array("free".utf8), .forMerging)]) { $0.items[0].path }
+            #expect(path == "/now")
+            try await waitFor("release 77", service)
+            let late = await #expect(throws: PromiseError.self) {
+                _ = try await coordinator.coordinate([.reading(Array("taken".utf8))], timeout: .milliseconds(50)) { _ in 0 }
+            }
+            #expect(late?.exitStatus == 4)
+            let task = Task { try await coordinator.coordinate([.reading(Array("taken".utf8))]) { _ in } }
+            try await Task.sleep(for: .milliseconds(100))
+            task.cancel()
+            _ = await task.result
+            try await waitFor("cancelled claim", service)
+        }
+    }
+
+    @Test func aPresenterIsAskedAndToldAsLongAsItListens() async throws {
+        try await withServer { service, client in
+            service.add([Array("a".utf8)], node: 3)
+            var events = try await FilePresenter(client).events(of: Array("a".utf8)).makeAsyncIterator()
+            guard case .asked(let question)? = try await events.next() else { return #expect(Bool(false)) }
+            #expect(question.kind == "saveChanges" && question.path == "/now")
+            try await question.answer()
+            guard case .told("didChange", _)? = try await events.next() else { return #expect(Bool(false)) }
+        }
+    }
+}

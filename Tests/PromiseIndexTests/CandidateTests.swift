@@ -1,0 +1,90 @@
+import PromiseCore
+import PromiseIndex
+import PromiseQuery
+import PromiseTestSupport
+import Testing
+
+/// Whatever a predicate allows SQL to leave out does not satisfy it, wherever the search of names has got to.
+@Suite struct CandidateTests {
+    private struct Attributes: AttributeSource {
+        let item: IndexedItem
+        func value(of key: AttributeKey) -> QueryValue {
+            switch key {
+            case .name: .text(Array(item.entry.name.display.utf8))
+            case .size: .integer(Int64(item.node.size))
+            case .contentChangeDate: .time(item.node.modificationTime.rawValue)
+            default: .null
+            }
+        }
+    }
+
+    private static let predicates = [
+        "TRUEPREDICATE", "FALSEPREDICATE", "kMDItemFSName CONTAINS 'port'", "kMDItemFSName CONTAINS[c] 'PORT'",
+        "kMDItemFSName CONTAINS[cd] 'resume'", "kMDItemFSName LIKE '*.txt'", "kMDItemFSName LIKE[c] 'Rep*9.TXT'",
+        "kMDItemFSName == 'report-7.txt'", "kMDItemFSName ENDSWITH 'ésumé'", "kMDItemFSName MATCHES 'report-[0-4]+.txt'",
+        "kMDItemFSSize > 50 AND kMDItemFSSize < 70", "kMDItemFSSize BETWEEN {10, 20} AND kMDItemFSName CONTAINS 'report'",
+        "kMDItemFSSize == 33", "kMDItemFSSize > 50 OR kMDItemFSName CONTAINS 'port'", "NOT kMDItemFSName CONTAINS 'port'",
+        "kMDItemFSSize > 90 AND kMDItemFSSize < 10", "kMDItemFSName CONTAINS '\"x\"'", "kMDItemFSName CONTAINS '\\\\xff'",
+        "kMDItemFSContentChangeDate > '1970-01-02'", "kMDItemFSSize IN {1, 2, 3}", "kMDItemFSName CONTAINS 'ab'",
+    ]
+
+    private func matches(_ predicate: Predicate, _ index: Index, pageCount: Int) throws -> [String] {
+        let plan = CandidatePlan(predicate)
+        var position = CandidatePosition.start
+        var result: Set<EntryID> = []
+        var names: [String] = []
+        while true {
+            if case .end = position { return names.sorted() }
+            let page = try index.read { transaction throws(Failure) in
+                try transaction.candidates(plan, &position, limit: pageCount)
+            }
+            for item in page where predicate.isSatisfied(by: Attributes(item: item)) {
+                if result.insert(item.entry.id).inserted { names.append(item.entry.name.display) }
+            }
+        }
+    }
+
+    @Test(arguments: [0, 60, 120]) func noCandidateIsLeftOut(caughtUp: Int) throws {
+        let folder = try TemporaryFolder()
+        let index = try folder.open()
+        defer { index.close() }
+        var names = (0..<110).map { name("report-\($0).\($0 % 3 == 0 ? "TXT" : "txt")") }
+        names += [name("Résumé"), name("résumé"), name("say \"x\""), FileName([0x61, 0x62, 0xFF])!, name("port"), name("PORT")]
+        for (number, name) in names.enumerated() {
+            if number == caughtUp { try index.catchUpSearch() }
+            try index.write { transaction throws(Failure) in
+                try transaction.make(named: name) { node in
+                    node.size = UInt64(number)
+                    node.modificationTime = time(Int64(number) * 1_000_000_000_000)
+                }
+                return
+            }
+        }
+        for text in Self.predicates {
+            let predicate = try PredicateParser.parse(text)
+            let expected = try index.read { transaction throws(Failure) in
+                try transaction.items(of: try transaction.children(of: .root).map(\.node))
+            }.filter { predicate.isSatisfied(by: Attributes(item: $0)) }.map(\.entry.name.display).sorted()
+            for pageCount in [7, 1_000] {
+                let found = try matches(predicate, index, pageCount: pageCount)
+                #expect(found == expected, "\(text), pages of \(pageCount)")
+            }
+        }
+    }
+
+    @Test func aFollowerWaitsUntilSomethingChanges() throws {
+        let folder = try TemporaryFolder()
+        let index = try folder.open()
+        defer { index.close() }
+        let first = index.waitForChange(after: 0, timeout: .milliseconds(20))
+        #expect(first == 0)
+        try index.write { transaction throws(Failure) in
+            try transaction.make(named: name("a"))
+            return
+        }
+        let second = index.waitForChange(after: first, timeout: .seconds(30))
+        #expect(second > first)
+        index.wakeFollower()
+        #expect(index.waitForChange(after: second, timeout: .seconds(30)) == second)
+    }
+}
