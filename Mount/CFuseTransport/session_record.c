@@ -50,6 +50,8 @@ int ct_resume(struct ct_transport *transport, struct fuse_session *session) {
   uint8_t request[sizeof record->request];
   memcpy(request, record->request, record->size);
   struct fuse_buf memory = {.mem = request, .size = record->size};
+  // They were not there when this was settled, or the mount could not be gone on with.
+  transport->wants_rings = false;
   transport->is_resuming = true;
   transport_process(transport, session, &memory);
   transport->is_resuming = false;

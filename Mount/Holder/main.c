@@ -35,6 +35,8 @@ extern char **environ;
 // And after one that did not serve at all: twice the pause before.
 #define FAILURE_PAUSE_MIN_MILLISECONDS 100
 #define FAILURE_PAUSE_MAX_MILLISECONDS 5000
+// A daemon that was told to unmount and still serves after this could not: a program had files open, and works on.
+#define ENDING_MILLISECONDS 15000
 // Between the break of the line and the end of the process. One thread of it may wait in the kernel for what only the
 // successor answers, so it is not waited for without a limit.
 #define END_MILLISECONDS 100
@@ -50,14 +52,16 @@ static const char *mount_point;
 static int record = -1, device = -1, signals = -1;
 static unsigned restarts;
 static int last_status;
-// Somebody wants the mount to end.
-static bool is_ending;
+// When somebody has last wanted the mount to end.
+static int64_t ending_since;
 
 static int64_t now(void) {
   struct timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
   return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
 }
+
+static bool is_ending(void) { return now() - ending_since < ENDING_MILLISECONDS; }
 
 // Above every number that a daemon is given.
 static int moved_up(int descriptor) {
@@ -125,7 +129,10 @@ static bool listen_to(struct daemon *daemon) {
     break;
   case HOLDER_SERVING: daemon->is_serving = true; break;
   case HOLDER_ENDED: daemon->has_ended = true; break;
-  case HOLDER_RESTART: daemon->wants_restart = true; break;
+  case HOLDER_RESTART:
+    daemon->wants_restart = true;
+    ending_since = now() - ENDING_MILLISECONDS;
+    break;
   default: break;
   }
   if (descriptor >= 0) close(descriptor);
@@ -137,16 +144,24 @@ static void take_signals(const struct daemon *daemon) {
   struct signalfd_siginfo info;
   while (read(signals, &info, sizeof info) == sizeof info) {
     if (info.ssi_signo == SIGCHLD) continue;
-    is_ending = true;
+    ending_since = now();
     if (daemon && daemon->process > 0) kill(daemon->process, (int)info.ssi_signo);
   }
 }
 
-// Until the daemon's line breaks. Returns its wait status; SIGKILL for one that has not gone in time.
-static int serve(struct daemon *daemon) {
+// Until the daemon's line breaks; one that does not serve by `limit` (0: none) is killed. Returns its wait status; SIGKILL for
+// one that has not gone in time.
+static int serve(struct daemon *daemon, int64_t limit) {
   struct pollfd waits[] = {{.fd = daemon->line, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
   while (true) {
-    if (poll(waits, 2, -1) < 0 && errno != EINTR) break;
+    int64_t left = limit - now();
+    int count = poll(waits, 2, daemon->is_serving || limit == 0 ? -1 : left > 0 ? (int)left : 0);
+    if (count < 0 && errno != EINTR) break;
+    if (count == 0) {
+      kill(daemon->process, SIGKILL);
+      break;
+    }
+    if (count < 0) continue;
     if (waits[1].revents) take_signals(daemon);
     if (waits[0].revents && !listen_to(daemon)) break;
   }
@@ -162,14 +177,21 @@ static int serve(struct daemon *daemon) {
   return SIGKILL;
 }
 
-// A pause that a signal ends; false when it has.
+// A pause that a signal ends; false when it has. Daemons that took their time to end are reaped.
 static bool pause_for(int64_t milliseconds) {
   struct pollfd wait = {.fd = signals, .events = POLLIN};
-  for (int64_t end = now() + milliseconds, left; !is_ending && (left = end - now()) > 0;) {
+  while (waitpid(-1, NULL, WNOHANG) > 0) {}
+  for (int64_t end = now() + milliseconds, left; !is_ending() && (left = end - now()) > 0;) {
     if (poll(&wait, 1, (int)left) > 0) take_signals(NULL);
     while (waitpid(-1, NULL, WNOHANG) > 0) {}
   }
-  return !is_ending;
+  return !is_ending();
+}
+
+// False once somebody has unmounted it: what lies at the mount point then is not ours.
+static bool is_connected(void) {
+  struct pollfd look = {.fd = device, .events = POLLIN};
+  return poll(&look, 1, 0) <= 0 || !(look.revents & POLLERR);
 }
 
 static void describe(int status, const char *next) {
@@ -181,13 +203,13 @@ static void describe(int status, const char *next) {
 
 // The mount goes, and whoever waits on it gets an error.
 static void abandon(void) {
-  if (device < 0) return;
+  if (device < 0 || !is_connected()) return;
   if (geteuid() != 0 || umount2(mount_point, MNT_FORCE | MNT_DETACH | UMOUNT_NOFOLLOW) != 0) {
     char *const arguments[] = {"fusermount3", "-u", "-q", "-z", "--", (char *)mount_point, NULL};
     pid_t process;
     if (posix_spawnp(&process, arguments[0], NULL, NULL, arguments, environ) == 0) waitpid(process, NULL, 0);
   }
-  // The last descriptor of the device: this aborts the connection.
+  // The last descriptor of the device, but for a thread of a dead daemon that waits in the kernel: this aborts the connection.
   close(device);
 }
 
@@ -205,24 +227,29 @@ static int exit_status(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG
 static int run(char **command) {
   int64_t pause = 0, without = now();
   while (true) {
-    struct daemon daemon;
+    struct daemon daemon = {.line = -1};
     bool is_first = restarts == 0, is_started = start(&daemon, command);
     // What the first one is told to write to is closed for its successors: somebody waits for its end.
     if (is_first) close(STDERR_FILENO + 1);
-    if (!is_started) return 127;
-    last_status = serve(&daemon);
+    if (!is_started && is_first) return 127;
+    // An executable that is just being replaced cannot be started for a moment.
+    last_status = is_started ? serve(&daemon, is_first ? 0 : without + GIVE_UP_MILLISECONDS) : 127 << 8;
     if (daemon.is_serving) without = now();
     if (daemon.has_ended) return exit_status(last_status);
     // One that has never served says itself why, to whoever started it.
-    if (is_first && !daemon.is_serving) return exit_status(last_status);
-    bool is_over = is_ending || now() - without >= GIVE_UP_MILLISECONDS;
+    if (is_first && !daemon.is_serving) {
+      abandon();
+      return exit_status(last_status);
+    }
+    if (device >= 0 && !is_connected()) return exit_status(last_status);
+    bool is_over = is_ending() || now() - without >= GIVE_UP_MILLISECONDS;
     if (!daemon.wants_restart) describe(last_status, is_over ? "its mount is given up" : "starting its successor");
     restarts++;
+    pause = next_pause(pause, &daemon);
     if (is_over || !pause_for(pause)) {
       abandon();
       return exit_status(last_status);
     }
-    pause = next_pause(pause, &daemon);
   }
 }
 
@@ -232,6 +259,7 @@ int main(int count, char **arguments) {
     return 2;
   }
   mount_point = arguments[1];
+  ending_since = now() - ENDING_MILLISECONDS;
   sigset_t taken;
   sigemptyset(&taken);
   sigaddset(&taken, SIGCHLD);

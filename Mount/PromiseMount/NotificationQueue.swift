@@ -14,6 +14,7 @@ import PromiseSystem
 final class NotificationQueue: KernelNotifier, @unchecked Sendable {
     private enum Notification {
         case entry(FileName, parent: NodeID)
+        case expiry(FileName, parent: NodeID)
         case deletion(FileName, node: NodeID, parent: NodeID)
         case attributes(NodeID)
         case content(NodeID, ByteRange?)
@@ -45,6 +46,7 @@ final class NotificationQueue: KernelNotifier, @unchecked Sendable {
     }
 
     func invalidateEntry(_ name: FileName, in parent: NodeID) { append(.entry(name, parent: parent)) }
+    func expireEntry(_ name: FileName, in parent: NodeID) { append(.expiry(name, parent: parent)) }
     func deleteEntry(_ name: FileName, of node: NodeID, in parent: NodeID) { append(.deletion(name, node: node, parent: parent)) }
     func invalidateAttributes(of node: NodeID) { append(.attributes(node)) }
     func invalidateContent(of node: NodeID, range: ByteRange?) { append(.content(node, range)) }
@@ -84,6 +86,11 @@ final class NotificationQueue: KernelNotifier, @unchecked Sendable {
         case .entry(let name, let parent):
             let count = name.bytes.count
             withCPath(name.bytes) { _ = fuse_lowlevel_notify_inval_entry(session, fuse_ino_t(parent.rawValue), $0, count) }
+        case .expiry(let name, let parent):
+            let count = name.bytes.count
+            withCPath(name.bytes) {
+                _ = fuse_lowlevel_notify_expire_entry(session, fuse_ino_t(parent.rawValue), $0, count, FUSE_LL_EXPIRE_ONLY)
+            }
         case .deletion(let name, let node, let parent):
             let count = name.bytes.count
             withCPath(name.bytes) {

@@ -90,11 +90,10 @@ uint32_t cps_record_open_end(const struct cps_record *record) {
 uint64_t cps_record_next_handle(struct cps_record *record) { return atomic_fetch_add(&record->next_handle, 1); }
 
 void cps_record_carry(struct cps_record *record, uint64_t request, uint64_t body) {
-  struct carried_slot *slot = &record->carried[record->carried_next % CPS_RECORD_CARRIED_MAX];
+  struct carried_slot *slot = &record->carried[record->carried_next++ % CPS_RECORD_CARRIED_MAX];
   atomic_store(&slot->request, 0);
   atomic_store(&slot->body, body);
   atomic_store(&slot->request, request);
-  record->carried_next++;
 }
 
 void cps_record_withdraw(struct cps_record *record, uint64_t request) {

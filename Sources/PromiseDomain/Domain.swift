@@ -213,7 +213,6 @@ package final class Domain: Sendable {
         hub.listen(PresenterNews(index: index, coordinator: filesystem.coordinator))
         hub.start()
         session.run()
-        holder?.tellServing()
         OwnedThread(
             name: "rubbish",
             { [filesystem, logger] in

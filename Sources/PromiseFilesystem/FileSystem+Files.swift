@@ -85,7 +85,7 @@ extension FileSystem {
     }
 
     /// Opens the content file, in the mode in which the kernel has the node already.
-    private func grant(_ id: NodeID, _ request: OpenRequest, _ caller: Caller) throws(Failure) -> OpenReply {
+    func grant(_ id: NodeID, _ request: OpenRequest, _ caller: Caller) throws(Failure) -> OpenReply {
         var node = try index.read { transaction throws(Failure) in try transaction.node(id) }
         if request.isWritable, node?.isOpenForWriting == false {
             node = try index.write { transaction throws(Failure) in
@@ -140,7 +140,7 @@ extension FileSystem {
     // MARK: Closing
 
     /// An announced open came to nothing.
-    private func withdraw(_ id: NodeID) {
+    func withdraw(_ id: NodeID) {
         opens.withdraw(id)
         if !opens.isOpen(id), opens.writeFile(of: id) != nil { noteWrites(of: id, isClosing: true) }
         opens.forgetIfUnused(id)

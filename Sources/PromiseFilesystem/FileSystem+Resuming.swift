@@ -55,7 +55,14 @@ extension FileSystem {
             try transaction.entry(in: parent, named: name).flatMap { entry throws(Failure) in try transaction.node(entry.node) }
         }
         guard let node else { throw Failure(.notFound, "it was removed again") }
-        return opened(node, try fileToServe(node), opening, caller)
+        opens.announce(node.id)
+        do throws(Failure) {
+            let opened = try grant(node.id, opening, caller)
+            return CreateReply(entry: remember(try known(node.id) ?? node), opened: opened)
+        } catch {
+            withdraw(node.id)
+            throw error
+        }
     }
 
     /// The answer to a request that made and opened a file before; nil when it has not.
@@ -91,7 +98,7 @@ extension FileSystem {
                     since: try transaction.lastChange() - FileSystem.untoldCountMax, limit: Int(FileSystem.untoldCountMax))
             }
             for change in changes {
-                if let name = change.name { notifier?.invalidateEntry(name, in: change.parent) }
+                if let name = change.name { notifier?.expireEntry(name, in: change.parent) }
                 notifier?.invalidateContent(of: change.parent, range: nil)
                 notifier?.invalidateContent(of: change.node, range: nil)
             }

@@ -315,6 +315,9 @@ package struct MountConnection: Sendable {
 package protocol KernelNotifier: Sendable {
     /// Forgets a name, or that it was absent; the next use looks it up again.
     func invalidateEntry(_ name: FileName, in parent: NodeID)
+    /// The next use looks the name up again; unlike `invalidateEntry` this harms no name that is right (a working directory
+    /// stays what it is, and so does a mount on it). Linux 6.2; before, nothing happens.
+    func expireEntry(_ name: FileName, in parent: NodeID)
     /// The name is gone: like `invalidateEntry`, but also for names in use, which show as deleted.
     func deleteEntry(_ name: FileName, of node: NodeID, in parent: NodeID)
     /// Forgets attributes, link target and ACLs; keeps content and listing.

@@ -142,6 +142,9 @@ public final class PromiseClient: Sendable {
             do throws(PromiseError) {
                 let now = try await status()
                 if now.processID != before.processID { return now }
+                guard ContinuousClock.now - start < patience else {
+                    throw PromiseError(.brokenReply, "the daemon goes on as it was; see its log", exitStatus: 1)
+                }
             } catch {
                 guard ContinuousClock.now - start < patience else { throw error }
             }

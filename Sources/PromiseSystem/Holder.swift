@@ -23,8 +23,8 @@ package final class Holder: Sendable {
     }
 
     /// Nil for a daemon that was started without one. Call once, before threads are started: programs started from here on
-    /// see nothing of it.
-    package static func find() -> Holder? {
+    /// see nothing of it. Throws when there is no memory for the record.
+    package static func find() throws(SystemError) -> Holder? {
         guard let text = getenv(HOLDER_ENVIRONMENT) else { return nil }
         // Numbers written by the holder.
         let numbers = String(cString: text).split(separator: " ").compactMap { Int32($0) }
@@ -34,8 +34,7 @@ package final class Holder: Sendable {
         let device = numbers[2] != 0 ? CInt(HOLDER_DEVICE) : nil
         let mine = [CInt(HOLDER_LINE), CInt(HOLDER_RECORD)] + (device.map { [$0] } ?? [])
         for descriptor in mine { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
-        // Without memory for it this daemon lives as one that has no holder.
-        guard let record = try? MountRecord(descriptor: CInt(HOLDER_RECORD), takesOver: device != nil) else { return nil }
+        let record = try MountRecord(descriptor: CInt(HOLDER_RECORD), takesOver: device != nil)
         return Holder(
             processID: numbers[0], restarts: Int(numbers[1]), device: device, lastStatus: numbers[3], record: record)
     }

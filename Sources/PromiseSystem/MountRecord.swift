@@ -7,7 +7,7 @@ import Synchronization
 /// and which requests were carried out and perhaps not answered. Memory of the holder's: it survives a kill, not a power cut.
 ///
 /// Thread-safe. Unchecked because of the pointer: it is constant, and all use of what is behind it is under `free`'s lock, but
-/// for the transport's page, which one session uses.
+/// for the number of handles, which is atomic, and the transport's page, which one session uses.
 package final class MountRecord: @unchecked Sendable {
     /// A handle, or with handle 0 a backing file that is registered with the kernel.
     package struct Open: Sendable, Equatable {
@@ -111,8 +111,10 @@ package final class MountRecord: @unchecked Sendable {
     /// The transaction came to nothing.
     package func withdraw(_ request: UInt64) { free.withLock { _ in cps_record_withdraw(memory, request) } }
 
-    /// Requests that the last daemon carried out: the index, as it was opened, ends with the body `lastBody`.
+    /// Requests that the last daemon carried out: the index, as it was opened, ends with the body `lastBody`. Forgets the
+    /// others: the next body gets the number of the one that was lost.
     package func carriedOut(lastBody: UInt64) -> Set<UInt64> {
-        Set(inheritedRequests.filter { $0.value <= lastBody }.keys)
+        for (request, body) in inheritedRequests where body > lastBody { withdraw(request) }
+        return Set(inheritedRequests.filter { $0.value <= lastBody }.keys)
     }
 }

@@ -68,6 +68,8 @@ enum Daemon {
             do throws(ControlServer.StartFailure) {
                 try await server.run {
                     logger.notice("mounted", metadata: ["domain": "\(configuration.name)", "on": "\(place)"])
+                    // From here on a daemon that dies has a successor; before, whoever started it hears of it.
+                    defer { holder?.tellServing() }
                     guard let ready, !ready.send(ReadyMessage(ready: true, processID: getpid())) else { return }
                     // Who asked for the mount has gone before it was there, so nobody knows of it.
                     logger.notice("the process that asked for the mount has gone; unmounting")

@@ -57,22 +57,25 @@ enum DaemonLauncher {
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         var writing: Descriptor? = Descriptor(adopting: ends[1])
 
-        let options = ["--foreground", "--ready-descriptor", "\(readyNumber)", "--domain", plan.name]
-        let arguments =
-            ["promisefs", "mount"].map { Array($0.utf8) } + options.map { Array($0.utf8) } + [
-                Array("--state-dir".utf8), plan.stateFolder,
-            ]
-            + forwarded.map { Array($0.utf8) } + [Array("--".utf8), Array(plan.provider.text.utf8), plan.mountPoint]
+        let arguments = words(["--ready-descriptor", "\(readyNumber)"] + forwarded, plan)
         let descriptors = [
             (from: null.number, to: STDIN_FILENO), (from: log.number, to: STDOUT_FILENO), (from: log.number, to: STDERR_FILENO),
             (from: ends[1], to: readyNumber),
         ]
-        let (program, words) = isSupervised ? try held(arguments, plan) : (Array("/proc/self/exe".utf8), arguments)
-        let process = Spawn.start(program, arguments: words, descriptors: descriptors, newSession: true)
+        let (program, command) = isSupervised ? try held(arguments, plan) : (Array("/proc/self/exe".utf8), arguments)
+        let process = Spawn.start(program, arguments: command, descriptors: descriptors, newSession: true)
         writing = nil
         _ = consume writing
         guard let process else { throw CommandFailure("the daemon cannot be started: \(String(cString: strerror(errno)))") }
         return try wait(for: process, at: reading, plan) ?? process
+    }
+
+    /// The command of a daemon: every path is resolved, as it runs in another working directory.
+    private static func words(_ options: [String], _ plan: MountPlan) -> [[UInt8]] {
+        let fixed = ["promisefs", "mount", "--foreground", "--domain", plan.name] + options + ["--state-dir"]
+        return fixed.map { Array($0.utf8) } + [
+            plan.stateFolder, Array("--".utf8), Array(plan.provider.text.utf8), plan.mountPoint,
+        ]
     }
 
     /// The holder, and its arguments for starting a daemon with these.
@@ -85,9 +88,8 @@ enum DaemonLauncher {
 
     /// For `--foreground`: this process becomes the holder, which starts it once more as the daemon. Returns only what went
     /// wrong.
-    static func becomeHolder(_ plan: MountPlan) throws(CommandFailure) -> CommandFailure {
-        let own = RawArguments.ofProcess().map { RawArguments.bytes(of: $0) }
-        let (holder, words) = try held(own, plan)
+    static func becomeHolder(_ plan: MountPlan, forwarded: [String]) throws(CommandFailure) -> CommandFailure {
+        let (holder, words) = try held(words(forwarded, plan), plan)
         var arguments: [UnsafeMutablePointer<CChar>?] = words.map { word in withCPath(word) { strdup($0) } }
         arguments.append(nil)
         _ = withCPath(holder) { execv($0, arguments) }

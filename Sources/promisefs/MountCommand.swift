@@ -46,7 +46,7 @@ struct MountCommand: AsyncParsableCommand {
         let plan = try await Blocking.run { [self] () throws(CommandFailure) in
             try MountPlan(operands: operands, domain: options.domain, stateFolder: options.stateDir?.bytes)
         }
-        let holder = Holder.find()
+        let holder = try foundHolder()
         let isStartedByMount = readyDescriptor != nil || holder != nil
         let notice = try await Blocking.run { [options] () throws(CommandFailure) in
             if isStartedByMount {
@@ -62,8 +62,8 @@ struct MountCommand: AsyncParsableCommand {
             let ready = isFirst ? readyDescriptor.map { ReadyChannel(descriptor: $0) } : nil
             return try await serve(plan, level, holder, ready)
         }
-        if foreground { throw try DaemonLauncher.becomeHolder(plan) }
         let (arguments, isSupervised) = (options.forwarded, isSupervised)
+        if foreground { throw try DaemonLauncher.becomeHolder(plan, forwarded: arguments) }
         let process = try await Blocking.run { () throws(CommandFailure) in
             try DaemonLauncher.start(plan, forwarded: arguments, isSupervised: isSupervised)
         }
@@ -71,6 +71,12 @@ struct MountCommand: AsyncParsableCommand {
     }
 
     private var isSupervised: Bool { !options.noSupervision && HelperPlace.holder() != nil }
+
+    private func foundHolder() throws(CommandFailure) -> Holder? {
+        do throws(SystemError) { return try Holder.find() } catch {
+            throw CommandFailure("there is no memory for the record of the mount: \(error.reason)")
+        }
+    }
 
     private func serve(
         _ plan: MountPlan, _ level: Logger.Level, _ holder: Holder?, _ ready: ReadyChannel?

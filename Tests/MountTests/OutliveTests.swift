@@ -77,6 +77,26 @@ extension MountSuites {
             }
         }
 
+        /// The next daemon tells the kernel again what may have changed; a folder that is right stays where it is.
+        @Test(.timeLimit(.minutes(2))) func aWorkingFolderIsTheSameAfterARestart() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    "mkdir \"$M/work\"; cd \"$M/work\"; \"$P\" restart \"$M\"; sleep 0.3; [ \"$(/bin/pwd)\" = \"$M/work\" ]")
+            }
+        }
+
+        /// Who asked the mount to end, and was refused because a file was open, has not asked for its loss at the next crash.
+        @Test(.timeLimit(.minutes(2))) func aRefusedEndIsNotRememberedByARestart() async throws {
+            try await MountedDomain.with(options) { domain in
+                let holder = try #require(domain.daemonProcesses(of: "promisefs-holder").first)
+                try await domain.shell(
+                    """
+                    exec 3>"$M/open"; kill -TERM \(holder); sleep 2; mountpoint -q "$M"
+                    "$P" restart "$M"; echo kept >&3; exec 3>&-; [ "$(cat "$M/open")" = kept ]
+                    """)
+            }
+        }
+
         @Test(.timeLimit(.minutes(2))) func anUnmountEndsDaemonAndHolder() async throws {
             try await MountedDomain.with(options) { domain in
                 #expect(domain.daemonProcesses(of: "promisefs-holder").count == 1)
@@ -117,10 +137,12 @@ extension MountSuites {
 
         @Test(.timeLimit(.minutes(2))) func aForegroundMountIsHeldAndEndsOnASignalWithItsStatus() async throws {
             try await MountedDomain.with(options, mounts: false) { domain in
+                // Relative paths are those of the shell, wherever the daemon runs.
                 let command = domain.mountCommand.replacingOccurrences(of: "\"$P\" 'mount'", with: "\"$P\" mount --foreground")
+                    .replacingOccurrences(of: domain.root + "/", with: "")
                 try await domain.shell(
                     """
-                    \(command) > "$T/log" 2>&1 & daemon=$!
+                    cd "$T/.."; \(command) > "$T/log" 2>&1 & daemon=$!
                     within 30 'mountpoint -q "$M"'; echo kept > "$M/file"
                     [ "$(cat /proc/$daemon/comm)" = promisefs-holde ]
                     kill -TERM $daemon; status=0; wait $daemon || status=$?; [ $status = 0 ] || { cat "$T/log"; false; }
