@@ -8,9 +8,9 @@ import Synchronization
 /// Replacing content is a file of the next generation and an index commit, never an overwrite; what no index row names
 /// is rubbish and is removed at start. Thread-safe: it has no state but the folder, and who is told of removals.
 package final class ContentStore: Sendable {
-    private let folder: [UInt8]
+    let folder: [UInt8]
     /// The same folder, open: files are reached from here, whatever the length of its path.
-    private let root: Descriptor
+    let root: Descriptor
     /// A closure stored as a generic value itself would be wrapped once more at every access.
     private struct RemovalObserver { var body: @Sendable (NodeID) -> Void }
     private let removalObserver = Mutex<RemovalObserver?>(nil)
@@ -72,7 +72,7 @@ package final class ContentStore: Sendable {
 
     /// Removing what is not there is done. Readers that have the file open keep it.
     package func remove(_ node: NodeID, _ generation: Generation) throws(Failure) {
-        defer { removalObserver.withLock { $0 }?.body(node) }
+        defer { noteRemoval(of: node) }
         do throws(SystemError) {
             try unlink(path(node, generation), in: root.number, label: "content.remove")
         } catch {
@@ -80,43 +80,40 @@ package final class ContentStore: Sendable {
         }
     }
 
+    func noteRemoval(of node: NodeID) { removalObserver.withLock { $0 }?.body(node) }
+
     /// For people: the file's place in the store.
     package func name(of node: NodeID, _ generation: Generation) -> String { escapedForDisplay(path(node, generation)) }
 
-    /// Moves a content file that nothing names any more, or that is not to be trusted, to the folder `kept` beside the store,
-    /// where nothing touches it. Returns its path; nil when there is no such file.
-    package func putAside(_ node: NodeID, _ generation: Generation) throws(Failure) -> [UInt8]? {
-        guard let status = try status(node, generation), status.size > 0 else { return nil }
-        defer { removalObserver.withLock { $0 }?.body(node) }
-        let place = (folder.lastIndex(of: 0x2F).map { Array(folder[..<$0]) } ?? [0x2E]) + Array("/kept".utf8)
-        let target = place + [0x2F] + Array(path(node, generation).dropFirst(3))
+    /// Every content file with its node and generation, in no order; files with other names are skipped.
+    package func forEachFile(_ body: (NodeID, Generation) throws(Failure) -> Void) throws(Failure) {
+        for part in 0...255 { try forEachFile(inPart: UInt8(part), body) }
+    }
+
+    /// Which content files a node has; one, as a rule. Reads one of the 256 parts.
+    package func generations(of node: NodeID) throws(Failure) -> [Generation] {
+        var found: [Generation] = []
+        try forEachFile(inPart: UInt8(truncatingIfNeeded: node.rawValue)) { id, generation throws(Failure) in
+            if id == node { found.append(generation) }
+        }
+        return found
+    }
+
+    private func forEachFile(
+        inPart part: UInt8, _ body: (NodeID, Generation) throws(Failure) -> Void
+    ) throws(Failure) {
+        let names: [(name: [UInt8], inode: UInt64)]
         do throws(SystemError) {
-            try makeFolders(place, label: "content.aside.folder")
-            try rename(path(node, generation), in: root.number, to: target, flags: .noReplace, label: "content.aside.rename")
+            let path = folder + [0x2F] + Array(hexadecimal(part).utf8)
+            names = try listFolder(
+                Descriptor.open(path, flags: O_RDONLY | O_DIRECTORY, label: "content.list.open"), label: "content.list.read")
         } catch {
             throw Failure(error)
         }
-        return target
-    }
-
-    /// Every content file with its node and generation, in no order; files with other names are skipped.
-    package func forEachFile(_ body: (NodeID, Generation) throws(Failure) -> Void) throws(Failure) {
-        for part in 0...255 {
-            let names: [(name: [UInt8], inode: UInt64)]
-            do throws(SystemError) {
-                let path = folder + [0x2F] + Array(hexadecimal(UInt8(part)).utf8)
-                names = try listFolder(
-                    Descriptor.open(path, flags: O_RDONLY | O_DIRECTORY, label: "content.list.open"), label: "content.list.read")
-            } catch {
-                throw Failure(error)
-            }
-            for (name, _) in names {
-                let parts = String(decoding: name, as: UTF8.self).split(separator: ".")
-                guard parts.count == 2, let node = UInt64(parts[0], radix: 16), let generation = UInt64(parts[1]) else {
-                    continue
-                }
-                try body(NodeID(node), Generation(generation))
-            }
+        for (name, _) in names {
+            let parts = String(decoding: name, as: UTF8.self).split(separator: ".")
+            guard parts.count == 2, let node = UInt64(parts[0], radix: 16), let generation = UInt64(parts[1]) else { continue }
+            try body(NodeID(node), Generation(generation))
         }
     }
 
@@ -130,7 +127,7 @@ package final class ContentStore: Sendable {
     }
 
     /// Relative to the folder. Made byte by byte: it is needed at every open.
-    private func path(_ node: NodeID, _ generation: Generation) -> [UInt8] {
+    func path(_ node: NodeID, _ generation: Generation) -> [UInt8] {
         var path: [UInt8] = []
         path.reserveCapacity(40)
         let part = UInt8(truncatingIfNeeded: node.rawValue)

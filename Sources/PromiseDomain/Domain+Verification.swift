@@ -105,9 +105,11 @@ private struct DomainChecks {
     }
 
     private func mendIndex() throws(Failure) -> [String] {
-        // Asked only of nodes without a name, of which there are few.
+        // Asked only of nodes without a name and names without a node, of which there are few.
         let done: [String] = try index.write { transaction throws(Failure) in
-            try transaction.repair(now: clock.now()) { node in (try? content.status(node.id, node.generation)) != nil }
+            try transaction.repair(
+                now: clock.now(), hasContent: { node in (try? content.status(node.id, node.generation)) != nil },
+                keep: { node throws(Failure) in try content.keepAll(of: node) })
         }
         if !done.isEmpty { try index.synchronize() }
         return done

@@ -39,6 +39,13 @@ extension Transaction {
         ) { Node($0) }
     }
 
+    /// Whether an entry stands for the node, whose own row may be lost.
+    package func isNamed(_ id: NodeID) throws(Failure) -> Bool {
+        try store.flushNodes()
+        return try connection.first("SELECT 1 FROM entry WHERE node = ?1 LIMIT 1", binding: { $0.id(id) }, read: { _ in true })
+            ?? false
+    }
+
     /// Files with local content, least recently used first, not pinned, not open for writing, after `after` in that order.
     /// Modified content is among them: the caller knows what the provider has.
     package func evictionCandidates(limit: Int, after: Node? = nil) throws(Failure) -> [Node] {

@@ -4,12 +4,16 @@ package import PromiseCore
 // given up: what hangs loose gets a name in the root folder.
 
 extension Transaction {
-    /// Mends what can be mended from the index alone. `hasContent` says of a node whether its content file is there.
-    package func repair(now: Timestamp, hasContent: (Node) -> Bool) throws(Failure) -> [String] {
+    /// Mends what can be mended from the index alone. `hasContent` says of a node whether its content file is there. `keep`
+    /// is called for a node that is given up while its content may be the only copy of something: it keeps the content
+    /// files, durably, and returns where, for people. What it throws ends the repair with nothing changed.
+    package func repair(
+        now: Timestamp, hasContent: (Node) -> Bool, keep: (NodeID) throws(Failure) -> [String]
+    ) throws(Failure) -> [String] {
         try store.flushNodes()
         var done: [String] = []
-        done += try forgetEntriesOfNothing()
-        done += try nameNamelessNodes(now: now, hasContent)
+        done += try forgetEntriesOfNothing(keep)
+        done += try nameNamelessNodes(now: now, hasContent, keep)
         done += try attachLooseEntries(now: now)
         done += try forgetSecondNamesOfFolders()
         done += try countLinks()
@@ -38,13 +42,25 @@ extension Transaction {
         if try remote(synced.item.identifier) == nil { try setRemote(synced.item.identifier, .present(synced.item)) }
     }
 
-    private func forgetEntriesOfNothing() throws(Failure) -> [String] {
+    private func forgetEntriesOfNothing(_ keep: (NodeID) throws(Failure) -> [String]) throws(Failure) -> [String] {
         let lost = try connection.all("SELECT * FROM entry WHERE node NOT IN (SELECT id FROM node)") { Entry($0) }
-        for entry in lost { try forget(entry) }
-        return lost.map { "\($0.name) stood for nothing and was removed" }
+        var done: [String] = []
+        for entry in lost {
+            // What was said of the content is lost with the node: it may hold edits.
+            let places = try keep(entry.node)
+            try forget(entry)
+            done.append("\(entry.name) stood for nothing and was removed" + shown(places))
+        }
+        return done
     }
 
-    private func nameNamelessNodes(now: Timestamp, _ hasContent: (Node) -> Bool) throws(Failure) -> [String] {
+    private func shown(_ places: [String]) -> String {
+        places.isEmpty ? "" : "; its content is kept as " + places.map { "'\($0)'" }.joined(separator: " and ")
+    }
+
+    private func nameNamelessNodes(
+        now: Timestamp, _ hasContent: (Node) -> Bool, _ keep: (NodeID) throws(Failure) -> [String]
+    ) throws(Failure) -> [String] {
         let lost = try connection.all(
             """
             SELECT * FROM node
@@ -55,9 +71,7 @@ extension Transaction {
         for var node in lost {
             let isWorthKeeping = try node.kind == .folder ? hasChildren(node.id) : node.kind != .file || isWhole(node, hasContent)
             guard isWorthKeeping else {
-                try setRanges(of: node.id, to: ByteRangeSet())
-                try delete(node.id)
-                done.append("node \(node.id) had no name and nothing that is not at the provider; it was removed")
+                done.append(try giveUp(node, keep))
                 continue
             }
             // What its version was is nobody's to say: it goes to the provider as something new.
@@ -70,6 +84,17 @@ extension Transaction {
             done.append("node \(node.id) had no name; it is now \(name)")
         }
         return done
+    }
+
+    /// Partial content cannot have a name of its own: nobody says what the rest of it is. Which of its bytes were written here
+    /// is not known either, so all of them are kept when any may have been.
+    private func giveUp(_ node: Node, _ keep: (NodeID) throws(Failure) -> [String]) throws(Failure) -> String {
+        let mayHoldEdits = node.content == .partial && (node.edits > 0 || node.isOpenForWriting)
+        let places = mayHoldEdits ? try keep(node.id) : []
+        try setRanges(of: node.id, to: ByteRangeSet())
+        try delete(node.id)
+        if !places.isEmpty { return "node \(node.id) had no name and only a part of its content; it was removed" + shown(places) }
+        return "node \(node.id) had no name and nothing that is not at the provider; it was removed"
     }
 
     private func isWhole(_ node: Node, _ hasContent: (Node) -> Bool) -> Bool { node.content == .whole && hasContent(node) }

@@ -3,7 +3,8 @@ package import PromiseCore
 package import PromiseIndex
 import PromiseSystem
 
-/// Content files that no row of the index names.
+/// Content files that no row of the index names. What an entry names whose node is lost is not among them: it may be the only
+/// copy, and stays until the entry is given up (`Transaction.repair`).
 package struct ContentOrphans {
     package struct Orphan: Sendable {
         package var node: NodeID
@@ -39,6 +40,7 @@ package struct ContentOrphans {
             if node.generation == generation && node.content != .absent { return nil }
             isNewer = generation > node.generation
         } else {
+            if try transaction.isNamed(id) { return nil }
             isNewer = id >= transaction.nextNode
         }
         let isEmpty = try (content.status(id, generation)?.blocks ?? 0) == 0

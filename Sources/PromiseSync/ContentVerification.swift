@@ -77,10 +77,7 @@ package struct ContentVerification {
     private mutating func mendSize(of node: Node, _ status: FileStatus, _ problem: String) throws(Failure) {
         guard isRepairing else { return report.problems.append(problem) }
         if let item = try sentItem(of: node) {
-            guard try becomePlaceholder(node, of: item) else { return report.problems.append(problem) }
-            let place = node.content == .whole ? try putAside(node.id, node.generation) : nil
-            if place == nil { try content.remove(node.id, node.generation) }
-            return report.repaired.append(problem + "; it will be fetched again" + (place.map { ", and is kept as \($0)" } ?? ""))
+            return try fetchAgain(node, of: item, problem)
         }
         try index.write { transaction throws(Failure) in try transaction.takeSize(of: node.id, status, now: clock.now()) }
         onChange(node.id)
@@ -125,15 +122,26 @@ package struct ContentVerification {
 
     /// A content file that the provider has other bytes for.
     package mutating func replaceDiffering(_ node: Node, _ problem: String) throws(Failure) {
-        guard isRepairing, let item = try sentItem(of: node), try becomePlaceholder(node, of: item) else {
-            return report.problems.append(problem)
-        }
-        let place = try putAside(node.id, node.generation)
-        report.repaired.append(problem + "; it will be fetched again" + (place.map { ", and is kept as \($0)" } ?? ""))
+        guard isRepairing, let item = try sentItem(of: node) else { return report.problems.append(problem) }
+        try fetchAgain(node, of: item, problem)
     }
 
-    private func putAside(_ node: NodeID, _ generation: Generation) throws(Failure) -> String? {
-        try content.putAside(node, generation).map { "'\(escapedForDisplay($0))'" }
+    /// Keeps the content file first and lets the index forget it then: a file that the index has forgotten is removed at the
+    /// next start. What cannot be kept stays as it is.
+    private mutating func fetchAgain(_ node: Node, of item: SyncedItem, _ problem: String) throws(Failure) {
+        let place: [UInt8]?
+        do throws(Failure) {
+            place = try content.keep(node.id, node.generation)
+        } catch {
+            return report.problems.append(problem + ", and cannot be kept: \(error.message)")
+        }
+        guard try becomePlaceholder(node, of: item) else {
+            if let place { try content.forgetKept(place) }
+            return report.problems.append(problem)
+        }
+        try content.remove(node.id, node.generation)
+        let kept = place.map { ", and is kept as '\(escapedForDisplay($0))'" } ?? ""
+        report.repaired.append(problem + "; it will be fetched again" + kept)
     }
 
     // MARK: Files that the index does not name

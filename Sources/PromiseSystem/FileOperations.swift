@@ -96,6 +96,13 @@ package func rename(
     }
 }
 
+/// A further name for a file; throws EEXIST when the name is taken. linkat(2).
+package func link(_ from: [UInt8], in fromFolder: CInt = AT_FDCWD, to: [UInt8], label: StaticString) throws(SystemError) {
+    try withCPath(from) { from throws(SystemError) in
+        try withCPath(to) { to throws(SystemError) in _ = try call(label) { linkat(fromFolder, from, AT_FDCWD, to, 0) } }
+    }
+}
+
 package func unlink(_ path: [UInt8], in folder: CInt = AT_FDCWD, isFolder: Bool = false, label: StaticString) throws(SystemError)
 {
     try withCPath(path) { path throws(SystemError) in

@@ -36,7 +36,8 @@ extension MountSuites {
                 after: "[ \"$(cat \"$S/kept/ffffff.0\")\" = edits ]"),
             Damage(
                 file: "nothing", script: "run('delete from node where id = ?', node('nothing'))",
-                sentence: "which does not exist", after: "[ \"$(cat \"$M/nothing\")\" = old ]", isSent: true),
+                sentence: "which does not exist",
+                after: "[ \"$(cat \"$M/nothing\")\" = old ]; grep -qx old \"$S\"/kept/*", isSent: true),
             Damage(
                 file: "nameless", script: "run('delete from entry where node = ?', node('nameless'))", sentence: "but no entry",
                 after: "grep -qx nameless \"$M\"/recovered*"),

@@ -14,7 +14,7 @@ import Testing
         try index.write(body)
         let found = try index.verify()
         let done = try index.write { transaction throws(Failure) in
-            try transaction.repair(now: .zero) { $0.content == .whole }
+            try transaction.repair(now: .zero, hasContent: { $0.content == .whole }, keep: { _ in [] })
         }
         #expect(!done.isEmpty)
         #expect(try index.verify() == [])
