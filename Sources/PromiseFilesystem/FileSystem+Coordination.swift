@@ -106,27 +106,9 @@ extension FileSystem {
 private func isDescendant(_ thread: Int32, of ancestor: Int32) -> Bool {
     var current = thread
     for _ in 0..<64 where current > 1 {
-        guard let (process, parent) = family(of: current) else { return false }
-        if process == ancestor { return true }
-        current = parent
+        guard let family = ProcessFamily.of(thread: current) else { return false }
+        if family.process == ancestor { return true }
+        current = family.parent
     }
     return false
-}
-
-/// The process that a thread belongs to, and its parent; by proc_pid_status(5).
-private func family(of thread: Int32) -> (process: Int32, parent: Int32)? {
-    guard let file = try? Descriptor.open(Array("/proc/\(thread)/status".utf8), flags: O_RDONLY, label: "coordination.status")
-    else { return nil }
-    var bytes = [UInt8](repeating: 0, count: 1024)
-    let count = bytes.withUnsafeMutableBytes {
-        (try? readFully(file.number, into: $0, at: 0, label: "coordination.statusRead")) ?? 0
-    }
-    func number(_ field: String) -> Int32? {
-        for line in bytes[..<count].split(separator: UInt8(ascii: "\n")) where line.starts(with: field.utf8) {
-            return Int32(String(decoding: line.dropFirst(field.utf8.count).drop { $0 <= 0x20 }, as: UTF8.self))
-        }
-        return nil
-    }
-    guard let process = number("Tgid:"), let parent = number("PPid:") else { return nil }
-    return (process, parent)
 }

@@ -127,6 +127,17 @@ func thrownErrno(_ body: () throws -> Void) -> CInt? {
     }
 }
 
+@Suite struct ProcessFamilyTests {
+    @Test func aThreadBelongsToItsProcessAndThatToItsParent() throws {
+        // The link leads to PROCESS/task/THREAD of whoever reads it (proc(5)).
+        let link = try readLink(Array("/proc/thread-self".utf8), label: "test.thread")
+        let thread = try #require(Int32(String(decoding: link.split(separator: 0x2F).last ?? [], as: UTF8.self)))
+        let family = ProcessFamily.of(thread: thread)
+        #expect(family?.process == getpid() && family?.parent == getppid())
+        #expect(ProcessFamily.of(thread: -1) == nil)
+    }
+}
+
 @Suite(.serialized) struct FaultInjectionTests {
     @Test func faultStrikesOnceAtItsLabelAfterTheSkippedCalls() {
         FaultInjection.arm(from: "test.fault:\(ENOSPC):2")
