@@ -47,6 +47,8 @@ extension WebDAVProvider {
         var path = reference.path
         let payload = contents.map { Payload.source($0) } ?? changes.target.map { .bytes($0) }
         var result: Item?
+        // A move or a mode would hide that somebody wrote something else meanwhile.
+        if payload == nil, let baseVersion { try await check(.version(baseVersion), at: path) }
         if let payload {
             let expectation = baseVersion.map { Expectation.version($0) } ?? .anything
             // A target is kept as a property; where there are none there is no link either.
@@ -65,7 +67,10 @@ extension WebDAVProvider {
         }
         if payload == nil, let metadata = changes.metadata { try await store(metadata, at: path) }
         if let result { return result }
-        return item(try await resource(at: path), path: path, parent: changes.place?.parent.identifier)
+        var changed = item(try await resource(at: path), path: path, parent: changes.place?.parent.identifier)
+        // Another tag may be the move's doing or another program's content: at the next look it is taken for theirs.
+        if let baseVersion { changed.version = baseVersion }
+        return changed
     }
 
     private func checkName(_ path: [FileName]) throws(ProviderError) {
