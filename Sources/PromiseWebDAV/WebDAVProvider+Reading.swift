@@ -90,20 +90,22 @@ extension WebDAVProvider {
         return ItemPage(items: items)
     }
 
+    /// Whether the server names anything in a folder, also what is no item here: names that cannot be shown, and what the
+    /// server tells nothing of. Throws unless the folder itself is named.
+    func holdsNothing(_ path: [FileName]) async throws(ProviderError) -> Bool {
+        let rows = try await statuses(path, isFolder: true, depth: "1", body: WebDAVProvider.properties)
+        let own = rows.filter { location.names(ofReference: $0.reference) == .names(path) }
+        guard own.contains(where: \.isCollection) else {
+            throw ProviderError(.retry, "\(shown(path)) cannot be looked at: the server does not say that it is a folder")
+        }
+        return rows.count == own.count
+    }
+
     /// What a PROPFIND tells, with the names that its references stand for.
     func propfind(
         _ path: [FileName], isFolder: Bool = false, depth: String, body: String
     ) async throws(ProviderError) -> [(path: [FileName], resource: ResourceStatus)] {
-        let headers: HTTPHeaders = ["Depth": depth, "Content-Type": "application/xml; charset=utf-8"]
-        let reply = try await client.exchange(
-            .PROPFIND, location.url(path, isFolder: isFolder), headers, body: RequestBody(body), timeout: .seconds(300))
-        let what = "\(shown(path)) cannot be looked at"
-        guard reply.status == 207 else { throw ProviderError(reply, what) }
-        let document = reply.body
-        // A reply cut off in the middle would look like a folder with fewer items.
-        guard let resources = await pool.run({ MultiStatusParser.parse(document) }) else {
-            throw ProviderError(.retry, "\(what): the server's answer is not whole")
-        }
+        let resources = try await statuses(path, isFolder: isFolder, depth: depth, body: body)
         var result: [(path: [FileName], resource: ResourceStatus)] = []
         result.reserveCapacity(resources.count)
         for resource in resources {
@@ -116,6 +118,22 @@ extension WebDAVProvider {
             }
         }
         return result
+    }
+
+    private func statuses(
+        _ path: [FileName], isFolder: Bool, depth: String, body: String
+    ) async throws(ProviderError) -> [ResourceStatus] {
+        let headers: HTTPHeaders = ["Depth": depth, "Content-Type": "application/xml; charset=utf-8"]
+        let reply = try await client.exchange(
+            .PROPFIND, location.url(path, isFolder: isFolder), headers, body: RequestBody(body), timeout: .seconds(300))
+        let what = "\(shown(path)) cannot be looked at"
+        guard reply.status == 207 else { throw ProviderError(reply, what) }
+        let document = reply.body
+        // A reply cut off in the middle would look like a folder with fewer items.
+        guard let resources = await pool.run({ MultiStatusParser.parse(document) }) else {
+            throw ProviderError(.retry, "\(what): the server's answer is not whole")
+        }
+        return resources
     }
 
     // MARK: Content

@@ -149,8 +149,7 @@ extension WebDAVProvider {
         var token: String?
         if traits.locks { token = try await lock(path, isFolder: true, depth: "infinity", seconds: 60).token }
         do throws(ProviderError) {
-            let page = try await enumerateItems(in: ItemReference(identifier: identifier(path), path: path), page: nil)
-            guard page.items.isEmpty else {
+            guard try await holdsNothing(path) else {
                 throw ProviderError(.conflict, "the folder \(shown(path)) is not empty on the server")
             }
             let url = location.url(path, isFolder: true)
