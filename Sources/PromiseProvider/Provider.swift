@@ -52,7 +52,8 @@ package protocol Provider: Sendable {
         _ reference: ItemReference, changes: ItemChanges, contents: (any ContentSource)?, baseVersion: ContentVersion?
     ) async throws(ProviderError) -> Item
 
-    /// Removes a file or link if it still has `baseVersion`, or a folder if it is empty (`.conflict` otherwise).
+    /// Removes a file or link if it still has `baseVersion`, or a folder if it is empty (`.conflict` otherwise). The base
+    /// version of a folder tells that it is one, for stores that know an item by its place.
     /// Removing what is gone already is done.
     func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError)
 

@@ -53,8 +53,10 @@ extension WebDAVProvider {
             version: version, target: target)
     }
 
+    static let folderVersion = ContentVersion("folder")
+
     static func version(of resource: ResourceStatus) -> ContentVersion {
-        if resource.isCollection { return ContentVersion("folder") }
+        if resource.isCollection { return folderVersion }
         if let tag = resource.entityTag { return ContentVersion(EntityTag.opaque(tag)) }
         return ContentVersion("\(resource.contentLength ?? 0)-\(resource.lastModified ?? "")")
     }

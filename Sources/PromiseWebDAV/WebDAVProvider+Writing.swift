@@ -93,7 +93,8 @@ extension WebDAVProvider {
             guard reply.status != 405 else { throw ProviderError(.conflict, "\(what): the name is taken on the server") }
             guard reply.isSuccess else { throw ProviderError(reply, what) }
             if traits.keepsProperties {
-                try await store(KeptState(metadata: metadata, version: "folder"), at: path, isFolder: true, token: nil)
+                let state = KeptState(metadata: metadata, version: WebDAVProvider.folderVersion.rawValue)
+                try await store(state, at: path, isFolder: true, token: nil)
             }
             return item(try await resource(at: path, isFolder: true), path: path, parent: parent)
         }
@@ -122,6 +123,9 @@ extension WebDAVProvider {
     package func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
         do throws(ProviderError) {
             let found = try await resource(at: reference.path)
+            if let baseVersion, found.isCollection != (baseVersion == WebDAVProvider.folderVersion) {
+                throw ProviderError(.conflict, "\(shown(reference.path)) is another item on the server now")
+            }
             if found.isCollection {
                 try await deleteFolder(reference.path)
             } else {
