@@ -3,6 +3,7 @@ import NIOCore
 import NIOHTTP1
 package import PromiseCore
 package import PromiseProvider
+import PromiseSystem
 import Synchronization
 
 // Creating, changing and removing. Nothing takes effect under a name whose content was not what the caller expected.
@@ -191,6 +192,14 @@ extension WebDAVProvider {
         var headers: HTTPHeaders = ["Content-Type": "application/xml; charset=utf-8"]
         if let token { headers.add(name: "If", value: WriteTurn.condition(url, token)) }
         let reply = try await client.exchange(.PROPPATCH, url, headers, body: RequestBody(body))
-        guard reply.isSuccess else { throw ProviderError(reply, "the mode and time of \(shown(path)) cannot be stored") }
+        let what = "the mode and time of \(shown(path)) cannot be stored"
+        guard reply.isSuccess else { throw ProviderError(reply, what) }
+        guard reply.status == 207 else { return }
+        let document = reply.body
+        guard let rows = await pool.run({ MultiStatusParser.parse(document) }) else {
+            throw ProviderError(.retry, "\(what): the server's answer is not whole")
+        }
+        let statuses = rows.flatMap { Array($0.refusals) + ($0.status.map { [$0] } ?? []) }
+        if let worst = statuses.max(), worst >= 300 { throw ProviderError(status: worst, what) }
     }
 }
