@@ -63,10 +63,24 @@ extension WebDAVProvider {
 
     func resource(at path: [FileName], isFolder: Bool = false) async throws(ProviderError) -> ResourceStatus {
         let found = try await propfind(path, isFolder: isFolder, depth: "0", body: WebDAVProvider.properties)
-        guard let first = found.first(where: { $0.path == path })?.resource, !first.isNothing else {
-            throw ProviderError(.notFound, "\(shown(path)) is not on the server")
+        return try own(path, in: found)
+    }
+
+    /// What a reply says of the place it was asked about. Only a server that says so has nothing there: `.notFound` is
+    /// believed as a deletion.
+    private func own(
+        _ path: [FileName], in found: [(path: [FileName], resource: ResourceStatus)]
+    ) throws(ProviderError) -> ResourceStatus {
+        let what = "\(shown(path)) cannot be looked at"
+        guard let own = found.first(where: { $0.path == path })?.resource else {
+            throw ProviderError(.retry, "\(what): the server's answer is about something else")
         }
-        return first
+        guard own.isNothing else { return own }
+        if let trouble = own.trouble {
+            let error = ProviderError(status: trouble, what)
+            throw error.code == .notFound ? ProviderError(.retry, error.message) : error
+        }
+        throw ProviderError(.notFound, "\(shown(path)) is not on the server")
     }
 
     // MARK: Listing
@@ -79,7 +93,7 @@ extension WebDAVProvider {
             if error.code == .notFound { _ = shared.withLock { $0.folders.remove(folder.identifier) } }
             throw error
         }
-        guard found.contains(where: { $0.path == folder.path && $0.resource.isCollection }) else {
+        guard try own(folder.path, in: found).isCollection else {
             throw ProviderError(.notFound, "\(shown(folder.path)) is no folder on the server")
         }
         shared.withLock { _ = $0.folders.insert(folder.identifier) }
@@ -246,5 +260,10 @@ extension ResourceStatus {
     var isNothing: Bool {
         if let status, !(200..<300).contains(status) { return true }
         return !isCollection && entityTag == nil && contentLength == nil && lastModified == nil
+    }
+
+    /// Why the server tells nothing of a resource, when it is not for its being gone.
+    var trouble: Int? {
+        refusals.union(status.map { [$0] } ?? []).filter { !(200..<300).contains($0) && $0 != 404 && $0 != 410 }.max()
     }
 }
