@@ -36,7 +36,7 @@ extension WebDAVProvider {
         _ payload: Payload, at path: [FileName], _ metadata: Metadata?, target: [UInt8]?
     ) async throws(ProviderError) -> ResourceStatus {
         try await withUploadPlace { (aside) async throws(ProviderError) in
-            var written = try await send(payload, to: aside, [:])
+            var written = try await sendAside(payload, to: aside)
             if traits.moveKeepsTag { written = try await keep(metadata, target, with: written, at: aside, token: nil) }
             let sent = written
             return try await turns.take(location.urlPath(path)) { () async throws(ProviderError) in
@@ -76,7 +76,7 @@ extension WebDAVProvider {
         _ payload: Payload, at path: [FileName], _ expectation: Expectation, _ metadata: Metadata?, target: [UInt8]?
     ) async throws(ProviderError) -> ResourceStatus {
         try await withUploadPlace { (aside) async throws(ProviderError) in
-            var written = try await send(payload, to: aside, [:])
+            var written = try await sendAside(payload, to: aside)
             for _ in 0..<WebDAVProvider.sameTagAttempts where expectation == .version(WebDAVProvider.version(of: written)) {
                 try? await Task.sleep(for: WebDAVProvider.tick)
                 written = try await send(payload, to: aside, [:])
@@ -112,7 +112,7 @@ extension WebDAVProvider {
 
     /// Uploads that an earlier run on this state folder left, as it was killed, and anybody's that are older than a day.
     func removeOldUploads() async {
-        let folder = [ReservedName.folder, ReservedName.uploads]
+        let folder = WebDAVProvider.uploadFolder
         let body = "<propfind xmlns=\"DAV:\"><prop><resourcetype/><getlastmodified/></prop></propfind>"
         guard let found = try? await propfind(folder, isFolder: true, depth: "1", body: body) else { return }
         let yesterday = clock.now().advanced(by: .seconds(-86_400))
@@ -163,6 +163,18 @@ extension WebDAVProvider {
         return written
     }
 
+    /// The folder for uploads may have been removed by somebody; then it is made again.
+    private func sendAside(_ payload: Payload, to aside: [FileName]) async throws(ProviderError) -> ResourceStatus {
+        do throws(ProviderError) {
+            return try await send(payload, to: aside, [:])
+        } catch {
+            guard error.code == .notFound else { throw error }
+            shared.withLock { $0.hasUploads = false }
+            try await makeUploadFolder()
+            return try await send(payload, to: aside, [:])
+        }
+    }
+
     private func body(of payload: Payload) async throws(ProviderError) -> RequestBody {
         switch payload {
         case .bytes(let bytes): return .bytes(ByteBuffer(bytes: bytes))
@@ -191,20 +203,24 @@ extension WebDAVProvider {
 
     /// A name in the hidden folder that nobody else uses.
     func uploadPlace() async throws(ProviderError) -> [FileName] {
-        let folder = [ReservedName.folder, ReservedName.uploads]
-        if !shared.withLock({ $0.hasUploads }) {
-            for path in [[ReservedName.folder], folder] {
-                let reply = try await client.exchange(.MKCOL, location.url(path, isFolder: true))
-                guard reply.isSuccess || reply.status == 405 else {
-                    throw ProviderError(reply, "the folder \(shown(path)) for uploads cannot be made")
-                }
-            }
-            shared.withLock { $0.hasUploads = true }
-        }
+        try await makeUploadFolder()
         let number = shared.withLock { shared in
             shared.uploadCount += 1
             return shared.uploadCount
         }
-        return folder + [FileName(trusted: Array("\(session)-\(number)".utf8))]
+        return WebDAVProvider.uploadFolder + [FileName(trusted: Array("\(session)-\(number)".utf8))]
+    }
+
+    private static let uploadFolder = [ReservedName.folder, ReservedName.uploads]
+
+    private func makeUploadFolder() async throws(ProviderError) {
+        if shared.withLock({ $0.hasUploads }) { return }
+        for path in [[ReservedName.folder], WebDAVProvider.uploadFolder] {
+            let reply = try await client.exchange(.MKCOL, location.url(path, isFolder: true))
+            guard reply.isSuccess || reply.status == 405 else {
+                throw ProviderError(reply, "the folder \(shown(path)) for uploads cannot be made")
+            }
+        }
+        shared.withLock { $0.hasUploads = true }
     }
 }

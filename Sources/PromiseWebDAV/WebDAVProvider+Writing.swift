@@ -200,6 +200,7 @@ extension WebDAVProvider {
             throw ProviderError(.retry, "\(what): the server's answer is not whole")
         }
         let statuses = rows.flatMap { Array($0.refusals) + ($0.status.map { [$0] } ?? []) }
-        if let worst = statuses.max(), worst >= 300 { throw ProviderError(status: worst, what) }
+        // 409 here: the server dislikes the value (RFC 4918, section 9.2.1).
+        if let worst = statuses.max(), worst >= 300 { throw ProviderError(status: worst == 409 ? 403 : worst, what) }
     }
 }
