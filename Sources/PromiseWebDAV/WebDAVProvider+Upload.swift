@@ -138,7 +138,7 @@ extension WebDAVProvider {
                 headers.add(name: "If", value: WriteTurn.condition(url, token))
             }
         }
-        let reply = try await client.exchange(.MOVE, location.url(aside), headers)
+        let reply = try await client.exchange(.MOVE, location.url(aside), headers, timeout: .seconds(600))
         if let asideToken { await unlock(aside, asideToken) }
         guard reply.isSuccess, reply.status != 207 else { throw ProviderError(reply, "\(shown(path)) cannot be replaced") }
     }
