@@ -27,6 +27,7 @@ struct ServerProbe: Sendable {
         traits.isGuess = false
         traits.hasRanges = try await sendsRanges(file)
         traits.putIsWhole = try await keepsOldContent(file)
+        traits.tagsTellContent = try await tellsContent(file)
         traits.keepsProperties = try await keepsProperty(file)
         traits.hasQuota = (try? await provider.quota()) != nil
         try await tryLocks(file, &traits)
@@ -57,6 +58,16 @@ struct ServerProbe: Sendable {
         let isWhole = try await content(file) == "one"
         if !isWhole { _ = try await put("one", file) }
         return isWhole
+    }
+
+    /// Another content and back: the tag of a clock would not come back. Ends with the content of before.
+    private func tellsContent(_ file: [FileName]) async throws(ProviderError) -> Bool {
+        var tags: [ContentVersion] = []
+        for text in ["one", "two", "one"] {
+            _ = try await put(text, file)
+            tags.append(WebDAVProvider.version(of: try await provider.resource(at: file)))
+        }
+        return tags[0] == tags[2] && tags[0] != tags[1]
     }
 
     private func keepsProperty(_ file: [FileName]) async throws(ProviderError) -> Bool {

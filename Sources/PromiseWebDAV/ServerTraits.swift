@@ -17,6 +17,8 @@ package struct ServerTraits: Codable, Hashable, Sendable {
     package var putIsWhole = false
     /// MOVE keeps the entity tag.
     var moveKeepsTag = false
+    /// The same content has the same tag at any time (tags are hashes).
+    var tagsTellContent = false
     /// PUT honours `If-None-Match: *` and a wrong `If-Match`.
     package var honoursConditionsOnPut = false
     package var honoursConditionsOnDelete = false

@@ -9,9 +9,9 @@ import Synchronization
 // lock, where a broken PUT leaves the old content.
 
 extension WebDAVProvider {
-    /// Two states of one size within one tick of the server's clock have one tag; then the content is sent again.
-    private static let sameTagAttempts = 5
-    private static let tick = Duration.milliseconds(20)
+    /// Two states of one size within one tick of the server's clock have one tag; then the content is sent again, after
+    /// pauses that reach beyond a tick of a second.
+    private static let sameTagPauses = [20, 40, 80, 160, 320, 640].map { Duration.milliseconds($0) }
 
     /// Returns the item as it is on the server now.
     func write(
@@ -58,18 +58,33 @@ extension WebDAVProvider {
         _ payload: Payload, at path: [FileName], _ expectation: Expectation, _ metadata: Metadata?, target: [UInt8]?
     ) async throws(ProviderError) -> ResourceStatus {
         try await withTurn(at: path, expectation, byteCount: payload.size) { (turn) async throws(ProviderError) in
-            for attempt in 0... {
-                let conditions = attempt == 0 ? turn.headers : WriteTurn(url: turn.url, token: turn.token).headers
-                let written = try await send(payload, to: path, conditions)
-                let version = WebDAVProvider.version(of: written)
-                if expectation == .version(version), attempt < WebDAVProvider.sameTagAttempts {
-                    try? await Task.sleep(for: WebDAVProvider.tick)
-                    continue
-                }
-                return try await keep(metadata, target, with: written, at: path, token: turn.token)
+            var written = try await send(payload, to: path, turn.headers)
+            let again = WriteTurn(url: turn.url, token: turn.token).headers
+            try await renew(&written, unlike: expectation, at: path) { () async throws(ProviderError) in
+                try await send(payload, to: path, again)
             }
-            preconditionFailure("an upload is not repeated for ever")
+            return try await keep(metadata, target, with: written, at: path, token: turn.token)
         }
+    }
+
+    /// Sends again until the tag is another than the one before: nobody would see that the content is new.
+    private func renew(
+        _ written: inout ResourceStatus, unlike expectation: Expectation, at path: [FileName],
+        _ send: () async throws(ProviderError) -> ResourceStatus
+    ) async throws(ProviderError) {
+        for pause in WebDAVProvider.sameTagPauses {
+            guard hasSameTag(written, expectation) else { return }
+            try? await Task.sleep(for: pause)
+            written = try await send()
+        }
+        guard !hasSameTag(written, expectation) else {
+            throw ProviderError(.retry, "\(shown(path)) cannot be uploaded: the server does not tell it from what was there")
+        }
+    }
+
+    /// Where tags are made of the content, one tag is one content.
+    private func hasSameTag(_ written: ResourceStatus, _ expectation: Expectation) -> Bool {
+        !traits.tagsTellContent && expectation == .version(WebDAVProvider.version(of: written))
     }
 
     private func writeAside(
@@ -77,9 +92,8 @@ extension WebDAVProvider {
     ) async throws(ProviderError) -> ResourceStatus {
         try await withUploadPlace { (aside) async throws(ProviderError) in
             var written = try await sendAside(payload, to: aside)
-            for _ in 0..<WebDAVProvider.sameTagAttempts where expectation == .version(WebDAVProvider.version(of: written)) {
-                try? await Task.sleep(for: WebDAVProvider.tick)
-                written = try await send(payload, to: aside, [:])
+            try await renew(&written, unlike: expectation, at: path) { () async throws(ProviderError) in
+                try await send(payload, to: aside, [:])
             }
             if traits.moveKeepsTag { written = try await keep(metadata, target, with: written, at: aside, token: nil) }
             let kept = written
