@@ -5,13 +5,16 @@ import PromiseProvider
 import PromiseSystem
 import Synchronization
 
-// Content on its way up: aside and then moved to its name, which is one step for whoever looks; or straight over a file, under a
-// lock, where a broken PUT leaves the old content.
+// Content on its way up: aside and then moved to its name, which is one step for whoever looks; or, when it is small, straight
+// over a file, under a lock, where a broken PUT leaves the old content.
 
 extension WebDAVProvider {
     /// Two states of one size within one tick of the server's clock have one tag; then the content is sent again, after
     /// pauses that reach beyond a tick of a second.
     private static let sameTagPauses = [20, 40, 80, 160, 320, 640].map { Duration.milliseconds($0) }
+
+    /// What is larger may take longer than a lock lasts, and another client's version would come in between.
+    private static let straightByteCountMax: UInt64 = 4 << 20
 
     /// Returns the item as it is on the server now.
     func write(
@@ -21,7 +24,7 @@ extension WebDAVProvider {
         let written: ResourceStatus
         if expectation == .nothing {
             written = try await writeNew(payload, at: path, metadata, target: target)
-        } else if traits.putIsWhole {
+        } else if traits.putIsWhole && payload.size <= WebDAVProvider.straightByteCountMax {
             written = try await writeStraight(payload, at: path, expectation, metadata, target: target)
         } else {
             written = try await writeAside(payload, at: path, expectation, metadata, target: target)
