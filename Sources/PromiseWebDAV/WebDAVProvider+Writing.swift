@@ -106,6 +106,7 @@ extension WebDAVProvider {
     /// Never over something else. The caller has the turn for the target.
     func move(_ path: [FileName], to target: [FileName]) async throws(ProviderError) {
         let what = "\(shown(path)) cannot be moved to \(shown(target))"
+        if !traits.honoursOverwrite { try await check(.nothing, at: target) }
         let headers: HTTPHeaders = ["Destination": location.url(target), "Overwrite": "F"]
         let reply = try await client.exchange(.MOVE, location.url(path), headers, timeout: .seconds(600))
         if reply.isSuccess && reply.status != 207 { return }
