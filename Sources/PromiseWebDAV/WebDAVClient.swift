@@ -156,8 +156,9 @@ final class WebDAVClient: Sendable {
         guard let base = URL(string: url), let next = URL(string: target, relativeTo: base)?.absoluteURL,
             next.host == base.host, next.port == base.port, next.scheme == base.scheme
         else {
-            throw ProviderError(
-                .permanent, "\(location.origin) redirects to '\(WebDAVLocation.withoutPassword(target))': mount that address")
+            // A query may hold a secret, as a password may be in the address.
+            let shown = WebDAVLocation.withoutPassword(String(target.prefix { $0 != "?" && $0 != "#" }))
+            throw ProviderError(.permanent, "\(location.origin) redirects to '\(shown)': mount that address")
         }
         return next.absoluteString
     }
