@@ -95,7 +95,7 @@ package enum CredentialsFile {
     package static func parse(_ text: String, shown: String) throws(ProviderError) -> [String: Entry] {
         var entries: [String: Entry] = [:]
         var section: String?
-        for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+        for (index, line) in lines(text).enumerated() {
             let line = trimmed(line)
             if line.isEmpty || line.hasPrefix("#") { continue }
             if line.hasPrefix("["), line.hasSuffix("]") {
@@ -117,6 +117,11 @@ package enum CredentialsFile {
             }
         }
         return entries
+    }
+
+    /// Also of a file written on Windows: CR and LF together are one character.
+    private static func lines(_ text: String) -> [Substring] {
+        text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
     }
 
     private static func trimmed(_ text: Substring) -> Substring {

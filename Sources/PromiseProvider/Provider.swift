@@ -45,13 +45,15 @@ package protocol Provider: Sendable {
     /// Makes an item in a folder. Throws `.conflict` when the name is taken. A file has `contents`, nothing else has.
     func create(_ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?) async throws(ProviderError) -> Item
 
-    /// Changes content, metadata, name and place in that order of importance, together where the store can. With
-    /// `contents` or a new target, `baseVersion` must be what the provider has now, else `.conflict`.
+    /// Changes content, metadata, name and place in that order of importance, together where the store can. A
+    /// `baseVersion` must be what the provider has now, else `.conflict`; with `contents` or a new target there is one. What
+    /// is returned for a change without them has the base version unless the store knows that nothing came in between.
     func modify(
         _ reference: ItemReference, changes: ItemChanges, contents: (any ContentSource)?, baseVersion: ContentVersion?
     ) async throws(ProviderError) -> Item
 
-    /// Removes a file or link if it still has `baseVersion`, or a folder if it is empty (`.conflict` otherwise).
+    /// Removes a file or link if it still has `baseVersion`, or a folder if it is empty (`.conflict` otherwise). The base
+    /// version of a folder tells that it is one, for stores that know an item by its place.
     /// Removing what is gone already is done.
     func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError)
 

@@ -109,7 +109,7 @@ extension SyncEngine {
         let place = base.parent.map { Place(parent: $0, name: base.name) }
         return .start(
             Operation(
-                subject: .deletion(identifier), work: .delete(reference, base: base.kind == .folder ? nil : base.version),
+                subject: .deletion(identifier), work: .delete(reference, base: base.version),
                 kind: .delete, identifier: identifier, node: nil, edits: 0, places: place.map { [$0] } ?? [], byteCount: 0))
     }
 

@@ -66,7 +66,10 @@ package enum HTTPDate {
             let year = Int(words[3]), (1...31).contains(day), (1600...9999).contains(year)
         else { return nil }
         let clock = words[4].split(separator: ":").compactMap { Int($0) }
-        guard clock.count == 3 else { return nil }
+        // 60 is a leap second.
+        guard clock.count == 3, (0...23).contains(clock[0]), (0...59).contains(clock[1]), (0...60).contains(clock[2]) else {
+            return nil
+        }
         // Days since 1970 by the civil calendar, with years that begin in March.
         let shifted = month >= 2 ? year : year - 1
         let era = shifted / 400

@@ -19,6 +19,8 @@ package struct ResourceStatus: Equatable, Sendable {
     package var lockToken: String?
     package var lockOwner: String?
     package var hasSyncToken = false
+    /// Of properties that are not there, or that the server refuses to tell or to change.
+    package var refusals: Set<Int> = []
 }
 
 /// Reads a multi-status reply.
@@ -115,8 +117,13 @@ package final class MultiStatusParser: NSObject, XMLParserDelegate {
     }
 
     private func applyProperties() {
-        guard (200..<300).contains(propertiesStatus ?? 200), let old = current else { return }
+        guard let old = current else { return }
+        if let propertiesStatus, !(200..<300).contains(propertiesStatus) {
+            current?.refusals.insert(propertiesStatus)
+            return
+        }
         var new = properties
+        new.refusals = old.refusals
         new.reference = old.reference
         new.status = old.status
         new.isCollection = old.isCollection || new.isCollection

@@ -1,11 +1,12 @@
 import AsyncHTTPClient
 import Foundation
+import Logging
 import NIOCore
 import NIOHTTP1
 import PromiseCore
 import PromiseProvider
 
-/// Finds out what a server really does, by doing it once in a folder of its own below `.promisefs`. About 20 requests.
+/// Finds out what a server really does, by doing it once in a folder of its own below `.promisefs`. About 30 requests.
 struct ServerProbe: Sendable {
     let provider: WebDAVProvider
     private var client: WebDAVClient { provider.client }
@@ -13,38 +14,90 @@ struct ServerProbe: Sendable {
 
     init(provider: WebDAVProvider) { self.provider = provider }
 
-    /// Traits of a server where nothing may be written are a guess. Throws when the server cannot be reached.
+    /// Traits of a server where nothing may be written are a guess, and those of one that has passing trouble meanwhile: what
+    /// it does not do now it may do later. Throws when the call was cancelled.
     func run() async throws(ProviderError) -> ServerTraits {
-        var traits = ServerTraits()
-        let file: [FileName]
         do throws(ProviderError) {
-            file = try await provider.uploadPlace()
-            guard try await put("one", file).isSuccess else { return traits }
+            return try await tryEverything()
         } catch {
-            if error.code == .refused || error.code == .notFound || error.code == .outOfSpace { return traits }
-            throw error
+            var traits = ServerTraits()
+            switch error.code {
+            case .cancelled: throw error
+            case .refused, .notFound: break
+            default:
+                traits.brokeOff = true
+                provider.logger.warning(
+                    "it could not be tried what the server does", metadata: ["reason": "\(error.description)"])
+            }
+            return traits
         }
+    }
+
+    private func tryEverything() async throws(ProviderError) -> ServerTraits {
+        var traits = ServerTraits()
+        let file = try await provider.uploadPlace()
+        let first = try await put("one", file)
+        guard first.isSuccess else { throw ProviderError(first, "a file to try the server with cannot be made") }
         traits.isGuess = false
         traits.hasRanges = try await sendsRanges(file)
         traits.putIsWhole = try await keepsOldContent(file)
+        traits.tagsTellContent = try await tellsContent(file)
         traits.keepsProperties = try await keepsProperty(file)
-        traits.hasQuota = (try? await provider.quota()) != nil
+        traits.hasQuota = try await unlessTrouble { () async throws(ProviderError) in try await provider.quota() } != nil
         try await tryLocks(file, &traits)
         if !traits.locks { try await tryConditions(file, &traits) }
+        traits.honoursOverwrite = try await refusesToMoveOver(file)
         traits.moveKeepsTag = try await movesWithTag(file, &traits)
         return traits
     }
 
-    private func put(_ text: String, _ path: [FileName], _ headers: HTTPHeaders = [:]) async throws(ProviderError) -> HTTPReply {
-        try await client.exchange(.PUT, location.url(path), headers, body: RequestBody(text))
+    // MARK: Requests
+
+    /// A reply that tells what the server does; throws what tells only that it has trouble now.
+    private func exchange(
+        _ method: HTTPMethod, _ path: [FileName], _ headers: HTTPHeaders = [:], body: RequestBody? = nil,
+        mayBeLocked: Bool = false
+    ) async throws(ProviderError) -> HTTPReply {
+        let reply = try await client.exchange(method, location.url(path), headers, body: body)
+        if reply.isSuccess || (mayBeLocked && reply.status == 423) { return reply }
+        let error = ProviderError(reply, "the server cannot be tried with \(method)")
+        if ServerProbe.isTrouble(error) { throw error }
+        return reply
+    }
+
+    /// Nil when the server does not do this, which is an answer; throws when it has trouble.
+    private func unlessTrouble<Value: Sendable>(
+        _ body: () async throws(ProviderError) -> Value?
+    ) async throws(ProviderError) -> Value? {
+        do throws(ProviderError) {
+            return try await body()
+        } catch {
+            if ServerProbe.isTrouble(error) { throw error }
+            return nil
+        }
+    }
+
+    private static func isTrouble(_ error: ProviderError) -> Bool {
+        switch error.code {
+        case .refused, .notFound, .conflict, .stale, .permanent: false
+        default: true
+        }
+    }
+
+    private func put(
+        _ text: String, _ path: [FileName], _ headers: HTTPHeaders = [:], mayBeLocked: Bool = false
+    ) async throws(ProviderError) -> HTTPReply {
+        try await exchange(.PUT, path, headers, body: RequestBody(text), mayBeLocked: mayBeLocked)
     }
 
     private func content(_ path: [FileName]) async throws(ProviderError) -> String {
-        String(decoding: try await client.exchange(.GET, location.url(path)).body, as: UTF8.self)
+        String(decoding: try await exchange(.GET, path).body, as: UTF8.self)
     }
 
+    // MARK: Questions
+
     private func sendsRanges(_ file: [FileName]) async throws(ProviderError) -> Bool {
-        let reply = try await client.exchange(.GET, location.url(file), ["Range": "bytes=1-1"])
+        let reply = try await exchange(.GET, file, ["Range": "bytes=1-1"])
         return reply.status == 206 && reply.body == Data("n".utf8)
     }
 
@@ -59,40 +112,64 @@ struct ServerProbe: Sendable {
         return isWhole
     }
 
+    /// Another content and back: the tag of a clock would not come back. Ends with the content of before.
+    private func tellsContent(_ file: [FileName]) async throws(ProviderError) -> Bool {
+        var tags: [ContentVersion] = []
+        for text in ["one", "two", "one"] {
+            _ = try await put(text, file)
+            tags.append(WebDAVProvider.version(of: try await provider.resource(at: file)))
+        }
+        return tags[0] == tags[2] && tags[0] != tags[1]
+    }
+
     private func keepsProperty(_ file: [FileName]) async throws(ProviderError) -> Bool {
         let metadata = Metadata(mode: 0o640, owner: 1, group: 2, modificationTime: Timestamp(seconds: 1, nanoseconds: 0))
         let state = KeptState(metadata: metadata, version: "1")
-        do throws(ProviderError) {
+        let kept = try await unlessTrouble { () async throws(ProviderError) in
             try await provider.store(state, at: file, token: nil)
-            return try await provider.resource(at: file).keptState == state.text
-        } catch {
-            if error.code == .offline || error.code == .cancelled { throw error }
-            return false
+            return try await provider.resource(at: file).keptState
         }
+        return kept == state.text
     }
 
     private func tryLocks(_ file: [FileName], _ traits: inout ServerTraits) async throws(ProviderError) {
-        guard let lock = try? await provider.lock(file, seconds: 60) else { return }
-        let isGuarded = try await put("two", file).status == 423
-        let opens = try await put("one", file, ["If": WriteTurn.condition(location.url(file), lock.token)]).isSuccess
-        traits.locks = isGuarded && opens
-        await provider.unlock(file, lock.token)
+        guard let token = try await lock(file) else { return }
+        let isGuarded = try await put("two", file, mayBeLocked: true).status == 423
+        let opens = try await put("one", file, ["If": WriteTurn.condition(location.url(file), token)], mayBeLocked: true)
+        traits.locks = isGuarded && opens.isSuccess
+        await provider.unlock(file, token)
         guard traits.locks else { return }
         // A name that is free.
         let other = try await provider.uploadPlace()
-        guard let free = try? await provider.lock(other, seconds: 60) else {
+        guard let free = try await lock(other) else {
             traits.locks = false
             return
         }
-        traits.lockMakesFile = (try? await provider.resource(at: other)) != nil
+        let made = try await unlessTrouble { () async throws(ProviderError) in try await provider.resource(at: other) }
+        traits.lockMakesFile = made != nil
         let headers: HTTPHeaders = [
-            "Destination": location.url(other), "Overwrite": "T", "If": WriteTurn.condition(location.url(other), free.token),
+            "Destination": location.url(other), "Overwrite": "T", "If": WriteTurn.condition(location.url(other), free),
         ]
         let source = try await provider.uploadPlace()
         _ = try await put("one", source)
-        traits.moveNeedsSourceLock = try await !client.exchange(.MOVE, location.url(source), headers).isSuccess
-        await provider.unlock(other, free.token)
-        for path in [source, other] { _ = try await client.exchange(.DELETE, location.url(path)) }
+        traits.moveNeedsSourceLock = try await !exchange(.MOVE, source, headers, mayBeLocked: true).isSuccess
+        await provider.unlock(other, free)
+        for path in [source, other] { _ = try await exchange(.DELETE, path) }
+    }
+
+    /// The token, or nil where there are no locks.
+    private func lock(_ path: [FileName]) async throws(ProviderError) -> String? {
+        try await unlessTrouble { () async throws(ProviderError) in try await provider.lock(path, seconds: 60).token }
+    }
+
+    /// What was at the target must be there still, whatever the server says.
+    private func refusesToMoveOver(_ file: [FileName]) async throws(ProviderError) -> Bool {
+        let (source, taken) = (try await provider.uploadPlace(), file)
+        _ = try await put("two", source)
+        let reply = try await exchange(.MOVE, source, ["Destination": location.url(taken), "Overwrite": "F"])
+        let isKept = try await content(taken) == "one"
+        _ = try await exchange(.DELETE, source)
+        return !reply.isSuccess && isKept
     }
 
     private func tryConditions(_ file: [FileName], _ traits: inout ServerTraits) async throws(ProviderError) {
@@ -101,7 +178,7 @@ struct ServerProbe: Sendable {
         let tag = WebDAVProvider.version(of: try await provider.resource(at: file)).rawValue
         let takesRight = try await put("one", file, ["If-Match": "\"\(tag)\""]).isSuccess
         traits.honoursConditionsOnPut = refusesTaken && refusesWrong && takesRight
-        let deletion = try await client.exchange(.DELETE, location.url(file), ["If-Match": "\"wrong\""])
+        let deletion = try await exchange(.DELETE, file, ["If-Match": "\"wrong\""])
         traits.honoursConditionsOnDelete = deletion.status == 412
         _ = try await put("one", file)
     }
@@ -111,12 +188,12 @@ struct ServerProbe: Sendable {
         let other = try await provider.uploadPlace()
         let before = try await provider.resource(at: file)
         let headers: HTTPHeaders = ["Destination": location.url(other), "Overwrite": "T"]
-        let moved = try await client.exchange(.MOVE, location.url(file), headers)
+        let moved = try await exchange(.MOVE, file, headers)
         defer { Task { [client, location] in _ = try? await client.exchange(.DELETE, location.url(file)) } }
         guard moved.isSuccess else { return false }
         let after = try await provider.resource(at: other)
         if traits.keepsProperties, after.keptState == nil { traits.keepsProperties = false }
-        _ = try await client.exchange(.DELETE, location.url(other))
+        _ = try await exchange(.DELETE, other)
         return WebDAVProvider.version(of: before) == WebDAVProvider.version(of: after)
     }
 }

@@ -17,6 +17,10 @@ package struct ServerTraits: Codable, Hashable, Sendable {
     package var putIsWhole = false
     /// MOVE keeps the entity tag.
     var moveKeepsTag = false
+    /// The same content has the same tag at any time (tags are hashes).
+    var tagsTellContent = false
+    /// MOVE honours `Overwrite: F`.
+    var honoursOverwrite = false
     /// PUT honours `If-None-Match: *` and a wrong `If-Match`.
     package var honoursConditionsOnPut = false
     package var honoursConditionsOnDelete = false
@@ -24,11 +28,17 @@ package struct ServerTraits: Codable, Hashable, Sendable {
     package var hasQuota = false
     /// Nothing could be tried.
     package var isGuess = true
+    /// Trying broke off, as the server had passing trouble. Like any guess not remembered: the next mount tries again.
+    var brokeOff = false
 
     /// What the server lacks and how that is met, a sentence each, for people.
     package var shortcomings: [String] {
         var result: [String] = []
-        if isGuess { result.append("nothing may be written here, so what the server does could not be tried") }
+        if brokeOff {
+            result.append("the server had trouble while it was tried what it does: mount again to try again")
+        } else if isGuess {
+            result.append("nothing may be written here, so what the server does could not be tried")
+        }
         if !locks {
             let means =
                 honoursConditionsOnPut

@@ -25,6 +25,9 @@ final class WebDAVClient: Sendable {
         var connect = Duration.seconds(10)
         /// Without a byte in either direction.
         var idle = Duration.seconds(25)
+        /// The same for requests over which a server may work long before it says anything: storing what was sent, moving a
+        /// tree, listing a large folder.
+        var work = Duration.seconds(600)
         /// Until a short request is answered.
         var reply = Duration.seconds(60)
     }
@@ -33,6 +36,8 @@ final class WebDAVClient: Sendable {
 
     let location: WebDAVLocation
     private let http: HTTPClient
+    /// For requests that may take long.
+    private let patientHTTP: HTTPClient
     private let timeouts: Timeouts
     private let source: CredentialSource
     private let authorization: Mutex<String?>
@@ -52,11 +57,13 @@ final class WebDAVClient: Sendable {
         configuration.connectionPool.retryConnectionEstablishment = false
         configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 16
         http = HTTPClient(eventLoopGroup: HTTPClient.defaultEventLoopGroup, configuration: configuration)
+        configuration.timeout.read = .nanoseconds(timeouts.work.nanoseconds)
+        patientHTTP = HTTPClient(eventLoopGroup: HTTPClient.defaultEventLoopGroup, configuration: configuration)
     }
 
     deinit {
         // Connections are closed in the background; nobody waits for it.
-        http.shutdown { _ in }
+        for client in [http, patientHTTP] { client.shutdown { _ in } }
     }
 
     // MARK: Requests
@@ -118,6 +125,7 @@ final class WebDAVClient: Sendable {
         if let authorization { request.headers.replaceOrAdd(name: "Authorization", value: authorization) }
         if let body { request.body = body.forClient }
         let limit = TimeAmount.nanoseconds((timeout ?? timeouts.reply).nanoseconds)
+        let http = method.takesLong(headers) ? patientHTTP : http
         do {
             return try await http.execute(request, timeout: limit)
         } catch let error as HTTPClientError where error == .remoteConnectionClosed && method.isRepeatable {
@@ -148,8 +156,9 @@ final class WebDAVClient: Sendable {
         guard let base = URL(string: url), let next = URL(string: target, relativeTo: base)?.absoluteURL,
             next.host == base.host, next.port == base.port, next.scheme == base.scheme
         else {
-            throw ProviderError(
-                .permanent, "\(location.origin) redirects to '\(WebDAVLocation.withoutPassword(target))': mount that address")
+            // A query may hold a secret, as a password may be in the address.
+            let shown = WebDAVLocation.withoutPassword(String(target.prefix { $0 != "?" && $0 != "#" }))
+            throw ProviderError(.permanent, "\(location.origin) redirects to '\(shown)': mount that address")
         }
         return next.absoluteString
     }
@@ -158,6 +167,11 @@ final class WebDAVClient: Sendable {
 extension HTTPMethod {
     /// Sending it twice is as good as once.
     fileprivate var isRepeatable: Bool { [.GET, .HEAD, .PROPFIND, .OPTIONS].contains(self) }
+
+    /// A look at one item is short, and tells soon that a server is away.
+    fileprivate func takesLong(_ headers: HTTPHeaders) -> Bool {
+        self == .PUT || self == .MOVE || (self == .PROPFIND && headers.first(name: "Depth") != "0")
+    }
 }
 
 extension ProviderError {

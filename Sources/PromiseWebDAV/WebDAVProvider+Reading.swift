@@ -53,18 +53,34 @@ extension WebDAVProvider {
             version: version, target: target)
     }
 
+    static let folderVersion = ContentVersion("folder")
+
     static func version(of resource: ResourceStatus) -> ContentVersion {
-        if resource.isCollection { return ContentVersion("folder") }
+        if resource.isCollection { return folderVersion }
         if let tag = resource.entityTag { return ContentVersion(EntityTag.opaque(tag)) }
         return ContentVersion("\(resource.contentLength ?? 0)-\(resource.lastModified ?? "")")
     }
 
     func resource(at path: [FileName], isFolder: Bool = false) async throws(ProviderError) -> ResourceStatus {
         let found = try await propfind(path, isFolder: isFolder, depth: "0", body: WebDAVProvider.properties)
-        guard let first = found.first(where: { $0.path == path })?.resource, !first.isNothing else {
-            throw ProviderError(.notFound, "\(shown(path)) is not on the server")
+        return try own(path, in: found)
+    }
+
+    /// What a reply says of the place it was asked about. Only a server that says so has nothing there: `.notFound` is
+    /// believed as a deletion.
+    private func own(
+        _ path: [FileName], in found: [(path: [FileName], resource: ResourceStatus)]
+    ) throws(ProviderError) -> ResourceStatus {
+        let what = "\(shown(path)) cannot be looked at"
+        guard let own = found.first(where: { $0.path == path })?.resource else {
+            throw ProviderError(.retry, "\(what): the server's answer is about something else")
         }
-        return first
+        guard own.isNothing else { return own }
+        if let trouble = own.trouble {
+            let error = ProviderError(status: trouble, what)
+            throw error.code == .notFound ? ProviderError(.retry, error.message) : error
+        }
+        throw ProviderError(.notFound, "\(shown(path)) is not on the server")
     }
 
     // MARK: Listing
@@ -77,7 +93,7 @@ extension WebDAVProvider {
             if error.code == .notFound { _ = shared.withLock { $0.folders.remove(folder.identifier) } }
             throw error
         }
-        guard found.contains(where: { $0.path == folder.path && $0.resource.isCollection }) else {
+        guard try own(folder.path, in: found).isCollection else {
             throw ProviderError(.notFound, "\(shown(folder.path)) is no folder on the server")
         }
         shared.withLock { _ = $0.folders.insert(folder.identifier) }
@@ -90,20 +106,22 @@ extension WebDAVProvider {
         return ItemPage(items: items)
     }
 
+    /// Whether the server names anything in a folder, also what is no item here: names that cannot be shown, and what the
+    /// server tells nothing of. Throws unless the folder itself is named.
+    func holdsNothing(_ path: [FileName]) async throws(ProviderError) -> Bool {
+        let rows = try await statuses(path, isFolder: true, depth: "1", body: WebDAVProvider.properties)
+        let own = rows.filter { location.names(ofReference: $0.reference) == .names(path) }
+        guard own.contains(where: \.isCollection) else {
+            throw ProviderError(.retry, "\(shown(path)) cannot be looked at: the server does not say that it is a folder")
+        }
+        return rows.count == own.count
+    }
+
     /// What a PROPFIND tells, with the names that its references stand for.
     func propfind(
         _ path: [FileName], isFolder: Bool = false, depth: String, body: String
     ) async throws(ProviderError) -> [(path: [FileName], resource: ResourceStatus)] {
-        let headers: HTTPHeaders = ["Depth": depth, "Content-Type": "application/xml; charset=utf-8"]
-        let reply = try await client.exchange(
-            .PROPFIND, location.url(path, isFolder: isFolder), headers, body: RequestBody(body), timeout: .seconds(300))
-        let what = "\(shown(path)) cannot be looked at"
-        guard reply.status == 207 else { throw ProviderError(reply, what) }
-        let document = reply.body
-        // A reply cut off in the middle would look like a folder with fewer items.
-        guard let resources = await pool.run({ MultiStatusParser.parse(document) }) else {
-            throw ProviderError(.retry, "\(what): the server's answer is not whole")
-        }
+        let resources = try await statuses(path, isFolder: isFolder, depth: depth, body: body)
         var result: [(path: [FileName], resource: ResourceStatus)] = []
         result.reserveCapacity(resources.count)
         for resource in resources {
@@ -116,6 +134,22 @@ extension WebDAVProvider {
             }
         }
         return result
+    }
+
+    private func statuses(
+        _ path: [FileName], isFolder: Bool, depth: String, body: String
+    ) async throws(ProviderError) -> [ResourceStatus] {
+        let headers: HTTPHeaders = ["Depth": depth, "Content-Type": "application/xml; charset=utf-8"]
+        let reply = try await client.exchange(
+            .PROPFIND, location.url(path, isFolder: isFolder), headers, body: RequestBody(body), timeout: .seconds(300))
+        let what = "\(shown(path)) cannot be looked at"
+        guard reply.status == 207 else { throw ProviderError(reply, what) }
+        let document = reply.body
+        // A reply cut off in the middle would look like a folder with fewer items.
+        guard let resources = await pool.run({ MultiStatusParser.parse(document) }) else {
+            throw ProviderError(.retry, "\(what): the server's answer is not whole")
+        }
+        return resources
     }
 
     // MARK: Content
@@ -226,5 +260,10 @@ extension ResourceStatus {
     var isNothing: Bool {
         if let status, !(200..<300).contains(status) { return true }
         return !isCollection && entityTag == nil && contentLength == nil && lastModified == nil
+    }
+
+    /// Why the server tells nothing of a resource, when it is not for its being gone.
+    var trouble: Int? {
+        refusals.union(status.map { [$0] } ?? []).filter { !(200..<300).contains($0) && $0 != 404 && $0 != 410 }.max()
     }
 }

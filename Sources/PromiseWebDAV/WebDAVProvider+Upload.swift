@@ -5,13 +5,16 @@ import PromiseProvider
 import PromiseSystem
 import Synchronization
 
-// Content on its way up: aside and then moved to its name, which is one step for whoever looks; or straight over a file, under a
-// lock, where a broken PUT leaves the old content.
+// Content on its way up: aside and then moved to its name, which is one step for whoever looks; or, when it is small, straight
+// over a file, under a lock, where a broken PUT leaves the old content.
 
 extension WebDAVProvider {
-    /// Two states of one size within one tick of the server's clock have one tag; then the content is sent again.
-    private static let sameTagAttempts = 5
-    private static let tick = Duration.milliseconds(20)
+    /// Two states of one size within one tick of the server's clock have one tag; then the content is sent again, after
+    /// pauses that reach beyond a tick of a second.
+    private static let sameTagPauses = [20, 40, 80, 160, 320, 640].map { Duration.milliseconds($0) }
+
+    /// What is larger may take longer than a lock lasts, and another client's version would come in between.
+    private static let straightByteCountMax: UInt64 = 4 << 20
 
     /// Returns the item as it is on the server now.
     func write(
@@ -21,7 +24,7 @@ extension WebDAVProvider {
         let written: ResourceStatus
         if expectation == .nothing {
             written = try await writeNew(payload, at: path, metadata, target: target)
-        } else if traits.putIsWhole {
+        } else if traits.putIsWhole && payload.size <= WebDAVProvider.straightByteCountMax {
             written = try await writeStraight(payload, at: path, expectation, metadata, target: target)
         } else {
             written = try await writeAside(payload, at: path, expectation, metadata, target: target)
@@ -36,7 +39,7 @@ extension WebDAVProvider {
         _ payload: Payload, at path: [FileName], _ metadata: Metadata?, target: [UInt8]?
     ) async throws(ProviderError) -> ResourceStatus {
         try await withUploadPlace { (aside) async throws(ProviderError) in
-            var written = try await send(payload, to: aside, [:])
+            var written = try await sendAside(payload, to: aside)
             if traits.moveKeepsTag { written = try await keep(metadata, target, with: written, at: aside, token: nil) }
             let sent = written
             return try await turns.take(location.urlPath(path)) { () async throws(ProviderError) in
@@ -58,28 +61,42 @@ extension WebDAVProvider {
         _ payload: Payload, at path: [FileName], _ expectation: Expectation, _ metadata: Metadata?, target: [UInt8]?
     ) async throws(ProviderError) -> ResourceStatus {
         try await withTurn(at: path, expectation, byteCount: payload.size) { (turn) async throws(ProviderError) in
-            for attempt in 0... {
-                let conditions = attempt == 0 ? turn.headers : WriteTurn(url: turn.url, token: turn.token).headers
-                let written = try await send(payload, to: path, conditions)
-                let version = WebDAVProvider.version(of: written)
-                if expectation == .version(version), attempt < WebDAVProvider.sameTagAttempts {
-                    try? await Task.sleep(for: WebDAVProvider.tick)
-                    continue
-                }
-                return try await keep(metadata, target, with: written, at: path, token: turn.token)
+            var written = try await send(payload, to: path, turn.headers)
+            let again = WriteTurn(url: turn.url, token: turn.token).headers
+            try await renew(&written, unlike: expectation, at: path) { () async throws(ProviderError) in
+                try await send(payload, to: path, again)
             }
-            preconditionFailure("an upload is not repeated for ever")
+            return try await keep(metadata, target, with: written, at: path, token: turn.token)
         }
+    }
+
+    /// Sends again until the tag is another than the one before: nobody would see that the content is new.
+    private func renew(
+        _ written: inout ResourceStatus, unlike expectation: Expectation, at path: [FileName],
+        _ send: () async throws(ProviderError) -> ResourceStatus
+    ) async throws(ProviderError) {
+        for pause in WebDAVProvider.sameTagPauses {
+            guard hasSameTag(written, expectation) else { return }
+            try? await Task.sleep(for: pause)
+            written = try await send()
+        }
+        guard !hasSameTag(written, expectation) else {
+            throw ProviderError(.retry, "\(shown(path)) cannot be uploaded: the server does not tell it from what was there")
+        }
+    }
+
+    /// Where tags are made of the content, one tag is one content.
+    private func hasSameTag(_ written: ResourceStatus, _ expectation: Expectation) -> Bool {
+        !traits.tagsTellContent && expectation == .version(WebDAVProvider.version(of: written))
     }
 
     private func writeAside(
         _ payload: Payload, at path: [FileName], _ expectation: Expectation, _ metadata: Metadata?, target: [UInt8]?
     ) async throws(ProviderError) -> ResourceStatus {
         try await withUploadPlace { (aside) async throws(ProviderError) in
-            var written = try await send(payload, to: aside, [:])
-            for _ in 0..<WebDAVProvider.sameTagAttempts where expectation == .version(WebDAVProvider.version(of: written)) {
-                try? await Task.sleep(for: WebDAVProvider.tick)
-                written = try await send(payload, to: aside, [:])
+            var written = try await sendAside(payload, to: aside)
+            try await renew(&written, unlike: expectation, at: path) { () async throws(ProviderError) in
+                try await send(payload, to: aside, [:])
             }
             if traits.moveKeepsTag { written = try await keep(metadata, target, with: written, at: aside, token: nil) }
             let kept = written
@@ -112,7 +129,7 @@ extension WebDAVProvider {
 
     /// Uploads that an earlier run on this state folder left, as it was killed, and anybody's that are older than a day.
     func removeOldUploads() async {
-        let folder = [ReservedName.folder, ReservedName.uploads]
+        let folder = WebDAVProvider.uploadFolder
         let body = "<propfind xmlns=\"DAV:\"><prop><resourcetype/><getlastmodified/></prop></propfind>"
         guard let found = try? await propfind(folder, isFolder: true, depth: "1", body: body) else { return }
         let yesterday = clock.now().advanced(by: .seconds(-86_400))
@@ -138,7 +155,7 @@ extension WebDAVProvider {
                 headers.add(name: "If", value: WriteTurn.condition(url, token))
             }
         }
-        let reply = try await client.exchange(.MOVE, location.url(aside), headers)
+        let reply = try await client.exchange(.MOVE, location.url(aside), headers, timeout: .seconds(600))
         if let asideToken { await unlock(aside, asideToken) }
         guard reply.isSuccess, reply.status != 207 else { throw ProviderError(reply, "\(shown(path)) cannot be replaced") }
     }
@@ -161,6 +178,18 @@ extension WebDAVProvider {
             throw ProviderError(.retry, "\(what): the server has \(written.contentLength ?? 0) bytes of \(payload.size)")
         }
         return written
+    }
+
+    /// The folder for uploads may have been removed by somebody; then it is made again.
+    private func sendAside(_ payload: Payload, to aside: [FileName]) async throws(ProviderError) -> ResourceStatus {
+        do throws(ProviderError) {
+            return try await send(payload, to: aside, [:])
+        } catch {
+            guard error.code == .notFound else { throw error }
+            shared.withLock { $0.hasUploads = false }
+            try await makeUploadFolder()
+            return try await send(payload, to: aside, [:])
+        }
     }
 
     private func body(of payload: Payload) async throws(ProviderError) -> RequestBody {
@@ -191,20 +220,24 @@ extension WebDAVProvider {
 
     /// A name in the hidden folder that nobody else uses.
     func uploadPlace() async throws(ProviderError) -> [FileName] {
-        let folder = [ReservedName.folder, ReservedName.uploads]
-        if !shared.withLock({ $0.hasUploads }) {
-            for path in [[ReservedName.folder], folder] {
-                let reply = try await client.exchange(.MKCOL, location.url(path, isFolder: true))
-                guard reply.isSuccess || reply.status == 405 else {
-                    throw ProviderError(reply, "the folder \(shown(path)) for uploads cannot be made")
-                }
-            }
-            shared.withLock { $0.hasUploads = true }
-        }
+        try await makeUploadFolder()
         let number = shared.withLock { shared in
             shared.uploadCount += 1
             return shared.uploadCount
         }
-        return folder + [FileName(trusted: Array("\(session)-\(number)".utf8))]
+        return WebDAVProvider.uploadFolder + [FileName(trusted: Array("\(session)-\(number)".utf8))]
+    }
+
+    private static let uploadFolder = [ReservedName.folder, ReservedName.uploads]
+
+    private func makeUploadFolder() async throws(ProviderError) {
+        if shared.withLock({ $0.hasUploads }) { return }
+        for path in [[ReservedName.folder], WebDAVProvider.uploadFolder] {
+            let reply = try await client.exchange(.MKCOL, location.url(path, isFolder: true))
+            guard reply.isSuccess || reply.status == 405 else {
+                throw ProviderError(reply, "the folder \(shown(path)) for uploads cannot be made")
+            }
+        }
+        shared.withLock { $0.hasUploads = true }
     }
 }

@@ -3,6 +3,7 @@ import NIOCore
 import NIOHTTP1
 package import PromiseCore
 package import PromiseProvider
+import PromiseSystem
 import Synchronization
 
 // Creating, changing and removing. Nothing takes effect under a name whose content was not what the caller expected.
@@ -47,6 +48,8 @@ extension WebDAVProvider {
         var path = reference.path
         let payload = contents.map { Payload.source($0) } ?? changes.target.map { .bytes($0) }
         var result: Item?
+        // A move or a mode would hide that somebody wrote something else meanwhile.
+        if payload == nil, let baseVersion { try await check(.version(baseVersion), at: path) }
         if let payload {
             let expectation = baseVersion.map { Expectation.version($0) } ?? .anything
             // A target is kept as a property; where there are none there is no link either.
@@ -65,7 +68,10 @@ extension WebDAVProvider {
         }
         if payload == nil, let metadata = changes.metadata { try await store(metadata, at: path) }
         if let result { return result }
-        return item(try await resource(at: path), path: path, parent: changes.place?.parent.identifier)
+        var changed = item(try await resource(at: path), path: path, parent: changes.place?.parent.identifier)
+        // Another tag may be the move's doing or another program's content: at the next look it is taken for theirs.
+        if let baseVersion { changed.version = baseVersion }
+        return changed
     }
 
     private func checkName(_ path: [FileName]) throws(ProviderError) {
@@ -88,7 +94,8 @@ extension WebDAVProvider {
             guard reply.status != 405 else { throw ProviderError(.conflict, "\(what): the name is taken on the server") }
             guard reply.isSuccess else { throw ProviderError(reply, what) }
             if traits.keepsProperties {
-                try await store(KeptState(metadata: metadata, version: "folder"), at: path, isFolder: true, token: nil)
+                let state = KeptState(metadata: metadata, version: WebDAVProvider.folderVersion.rawValue)
+                try await store(state, at: path, isFolder: true, token: nil)
             }
             return item(try await resource(at: path, isFolder: true), path: path, parent: parent)
         }
@@ -99,6 +106,7 @@ extension WebDAVProvider {
     /// Never over something else. The caller has the turn for the target.
     func move(_ path: [FileName], to target: [FileName]) async throws(ProviderError) {
         let what = "\(shown(path)) cannot be moved to \(shown(target))"
+        if !traits.honoursOverwrite { try await check(.nothing, at: target) }
         let headers: HTTPHeaders = ["Destination": location.url(target), "Overwrite": "F"]
         let reply = try await client.exchange(.MOVE, location.url(path), headers, timeout: .seconds(600))
         if reply.isSuccess && reply.status != 207 { return }
@@ -117,6 +125,9 @@ extension WebDAVProvider {
     package func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
         do throws(ProviderError) {
             let found = try await resource(at: reference.path)
+            if let baseVersion, found.isCollection != (baseVersion == WebDAVProvider.folderVersion) {
+                throw ProviderError(.conflict, "\(shown(reference.path)) is another item on the server now")
+            }
             if found.isCollection {
                 try await deleteFolder(reference.path)
             } else {
@@ -144,8 +155,7 @@ extension WebDAVProvider {
         var token: String?
         if traits.locks { token = try await lock(path, isFolder: true, depth: "infinity", seconds: 60).token }
         do throws(ProviderError) {
-            let page = try await enumerateItems(in: ItemReference(identifier: identifier(path), path: path), page: nil)
-            guard page.items.isEmpty else {
+            guard try await holdsNothing(path) else {
                 throw ProviderError(.conflict, "the folder \(shown(path)) is not empty on the server")
             }
             let url = location.url(path, isFolder: true)
@@ -183,6 +193,15 @@ extension WebDAVProvider {
         var headers: HTTPHeaders = ["Content-Type": "application/xml; charset=utf-8"]
         if let token { headers.add(name: "If", value: WriteTurn.condition(url, token)) }
         let reply = try await client.exchange(.PROPPATCH, url, headers, body: RequestBody(body))
-        guard reply.isSuccess else { throw ProviderError(reply, "the mode and time of \(shown(path)) cannot be stored") }
+        let what = "the mode and time of \(shown(path)) cannot be stored"
+        guard reply.isSuccess else { throw ProviderError(reply, what) }
+        guard reply.status == 207 else { return }
+        let document = reply.body
+        guard let rows = await pool.run({ MultiStatusParser.parse(document) }) else {
+            throw ProviderError(.retry, "\(what): the server's answer is not whole")
+        }
+        let statuses = rows.flatMap { Array($0.refusals) + ($0.status.map { [$0] } ?? []) }
+        // 409 here: the server dislikes the value (RFC 4918, section 9.2.1).
+        if let worst = statuses.max(), worst >= 300 { throw ProviderError(status: worst == 409 ? 403 : worst, what) }
     }
 }

@@ -150,7 +150,9 @@ package final class WebDAVProvider: Provider, Sendable {
         let body = "<propfind xmlns=\"DAV:\"><prop><quota-available-bytes/><quota-used-bytes/></prop></propfind>"
         let found = try await propfind([], isFolder: true, depth: "0", body: body)
         guard let resource = found.first?.resource, let available = resource.quotaAvailable else { return nil }
-        return Quota(total: available + (resource.quotaUsed ?? 0), available: available)
+        // A store without a limit may say so with the largest number.
+        let (total, isBeyond) = available.addingReportingOverflow(resource.quotaUsed ?? 0)
+        return Quota(total: isBeyond ? .max : total, available: available)
     }
 
     // MARK: Remembering
