@@ -85,4 +85,11 @@ import Testing
             "kMDItemFSName LIKE %@", arguments: [.text(String(repeating: "*a", count: 120) + "b")])
         #expect(!like.isSatisfied(by: item))
     }
+
+    @Test func repetitionsOfNothingAreNotWrittenOut() throws {
+        let time = try ContinuousClock().measure {
+            _ = try PredicateParser.parse("kMDItemFSName MATCHES '(((((){1000}){1000}){1000}){1000}){1000}'")
+        }
+        #expect(time < .seconds(2))
+    }
 }
