@@ -100,6 +100,7 @@ extension ControlRoutes {
                 of: Coordinator.PresenterEvent.self, bufferingPolicy: .bufferingOldest(ControlRoutes.presenterEventCountMax))
             let purpose = document.purpose.map { Purpose(rawValue: $0) }
             let presenter = try await service.present(path, purpose: purpose) { event in
+                if case .ended = event { return continuation.finish() }
                 // Who does not read is no presenter: nobody waits for it.
                 if case .dropped = continuation.yield(event) { continuation.finish() }
             }
@@ -172,6 +173,14 @@ final class OpenClaims: Sendable {
         return true
     }
 
+    func endAll() {
+        let continuations = state.withLock { state in
+            defer { state = [:] }
+            return Array(state.values)
+        }
+        for continuation in continuations { continuation.finish() }
+    }
+
     func forget(_ claim: ClaimID) { state.withLock { _ = $0.removeValue(forKey: claim) } }
 }
 
@@ -180,7 +189,7 @@ extension Coordinator.PresenterEvent {
         switch self {
         case .ask: "ask"
         case .tell: "tell"
-        case .alive: nil
+        case .alive, .ended: nil
         }
     }
 
@@ -191,7 +200,7 @@ extension Coordinator.PresenterEvent {
         case .ask(_, _, let node), .tell(.subitemDidAppear(let node)), .tell(.subitemDidChange(let node)),
             .tell(.subitemDidMove(let node)), .tell(.subitemDidDelete(let node)):
             node
-        case .tell, .alive: nil
+        case .tell, .alive, .ended: nil
         }
     }
 
@@ -209,7 +218,7 @@ extension Coordinator.PresenterEvent {
             case .subitemDidMove: "subitemDidMove"
             case .subitemDidDelete: "subitemDidDelete"
             }
-        case .alive: nil
+        case .alive, .ended: nil
         }
     }
 }

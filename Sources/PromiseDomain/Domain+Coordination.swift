@@ -59,6 +59,7 @@ extension Domain {
             case .refused(.timedOut): throw Failure(.timedOut, "others did not let go of the items in time")
             case .refused(.deadlock):
                 throw Failure(.busy, "this claim would wait for somebody who waits for a claim of the same purpose")
+            case .ended: throw Failure(.interrupted, "the domain is being unmounted")
             case nil: throw Failure(.interrupted, "the claim was given up")
             }
             try await waitForWriters(of: intents)

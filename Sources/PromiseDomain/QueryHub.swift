@@ -124,11 +124,15 @@ final class QueryHub: Sendable {
         }
     }
 
-    /// For calls that wait for the index.
+    /// For calls that wait for the index. Throws `.interrupted` when the domain ends.
     func run<Value: Sendable>(
         _ body: @escaping @Sendable (Index) throws(Failure) -> Value
     ) async throws(Failure) -> Value {
-        try await pool.run { [index] () throws(Failure) in try body(index) }
+        try await pool.run { [self] () throws(Failure) in
+            // The index is about to be closed.
+            if state.withLock({ $0.isStopped }) { throw Failure(.interrupted, "the domain is being unmounted") }
+            return try body(index)
+        }
     }
 
     func attributes(

@@ -20,6 +20,8 @@ package final class Coordinator: Sendable {
     package enum ClaimOutcome: Sendable {
         case granted
         case refused(ClaimTable.Refusal)
+        /// The domain is being unmounted.
+        case ended
     }
 
     package enum PresenterEvent: Sendable {
@@ -27,6 +29,8 @@ package final class Coordinator: Sendable {
         case tell(Notice)
         /// Nothing happened; so that the end of who listens is noticed.
         case alive
+        /// The domain is being unmounted: nothing follows.
+        case ended
     }
 
     struct ClaimHandler { let call: @Sendable (ClaimID, ClaimOutcome) -> Void }
@@ -64,18 +68,23 @@ package final class Coordinator: Sendable {
     /// There is a claim or a presenter.
     package var isActive: Bool { count.load(ordering: .relaxed) > 0 }
 
-    /// Nobody is asked or told any more.
+    /// Nobody is asked or told any more: everybody hears `ended`.
     package func end() {
-        state.update { state in
-            state.isEnded = true
-            state.claims = [:]
-            state.presenters = [:]
+        let (claims, presenters) = state.update { state in
+            defer {
+                state.isEnded = true
+                state.claims = [:]
+                state.presenters = [:]
+            }
+            return (state.claims, state.presenters)
         }
+        for (id, handler) in claims { handler.call(id, .ended) }
+        for handler in presenters.values { handler.call(.ended) }
     }
 
     // MARK: - Claims
 
-    /// `handler` is called once, unless the claim is released before. `process`: who may get at the items, with its children.
+    /// `handler` is called once, unless the claim is released before, and once more when the domain ends. `process`: who may get at the items, with its children.
     package func claim(
         _ intents: [Intent], purpose: Purpose?, process: Int32 = 0, timeout: Duration?,
         handler: @escaping @Sendable (ClaimID, ClaimOutcome) -> Void
