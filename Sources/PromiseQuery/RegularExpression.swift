@@ -27,6 +27,7 @@ struct RegularExpression: Sendable {
 
     private static let instructionCountMax = 4_000
     private var program: [Instruction] = []
+    var instructionCount: Int { program.count }
 
     init(_ node: Node) throws(PredicateError) {
         try add(node)
