@@ -17,6 +17,8 @@ package final class Parking: Sendable {
 
     private struct State {
         var parked: [UInt64: Parked] = [:]
+        /// Requests that went on as others.
+        var successors: [ParkedRequest: ParkedRequest] = [:]
         var next: UInt64 = 1
         var isEnded = false
     }
@@ -55,10 +57,20 @@ package final class Parking: Sendable {
         if !isParked { body() }
     }
 
+    /// A request that was claimed is parked again under another number: an interrupt of the first one is meant for that.
+    package func follow(_ request: ParkedRequest, _ successor: ParkedRequest) {
+        state.withLock { state in
+            // Those that have been answered meanwhile are forgotten here, so there are never more than are parked, and one.
+            state.successors = state.successors.filter { state.parked[$0.value.rawValue] != nil }
+            if state.parked[successor.rawValue] != nil { state.successors[request] = successor }
+        }
+    }
+
     /// True for the one who may answer.
     package func claim(_ request: ParkedRequest) -> Bool { take(request) != nil }
 
     package func interrupt(_ request: ParkedRequest) {
+        if let successor = state.withLock({ $0.successors.removeValue(forKey: request) }) { return interrupt(successor) }
         guard let parked = take(request) else { return }
         parked.abandon?()
         parked.fail(Failure(.interrupted, "the caller was interrupted"))

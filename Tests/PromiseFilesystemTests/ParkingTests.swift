@@ -56,6 +56,18 @@ private final class Answers: Sendable {
         #expect(answers.codes.isEmpty)
     }
 
+    @Test func anInterruptReachesARequestThatWasParkedAgain() {
+        let parking = Parking(clock: SystemClock(), limit: .seconds(600))
+        defer { parking.end() }
+        let answers = Answers()
+        let first = parking.enter { answers.add($0) }
+        #expect(parking.claim(first))
+        let second = parking.enter { answers.add($0) }
+        parking.follow(first, second)
+        parking.interrupt(first)
+        #expect(answers.codes == [.interrupted] && parking.count == 0)
+    }
+
     @Test func interruptAnswersAndAbandons() {
         let parking = Parking(clock: SystemClock(), limit: .seconds(600))
         defer { parking.end() }
