@@ -39,11 +39,11 @@ extension FileSystem {
         let request = parking.enter(process: caller.process) { reply(.failure($0)) }
         let goOn: @Sendable (ClaimID?, Coordinator.ClaimOutcome) -> Void = { [self] claim, _ in
             workers.submit { [self] in
-                if parking.claim(request) {
+                if parking.claimToGoOn(request) {
                     coordinator.letPass(caller.request)
                     let successor = again()
                     _ = coordinator.isPassing(caller.request)
-                    if let successor { parking.follow(request, successor) }
+                    parking.follow(request, successor)
                 }
                 if let claim { coordinator.release(claim) }
             }

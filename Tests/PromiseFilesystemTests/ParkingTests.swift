@@ -60,12 +60,15 @@ private final class Answers: Sendable {
         let parking = Parking(clock: SystemClock(), limit: .seconds(600))
         defer { parking.end() }
         let answers = Answers()
-        let first = parking.enter { answers.add($0) }
-        #expect(parking.claim(first))
-        let second = parking.enter { answers.add($0) }
-        parking.follow(first, second)
-        parking.interrupt(first)
-        #expect(answers.codes == [.interrupted] && parking.count == 0)
+        for isEarly in [false, true] {
+            let first = parking.enter { answers.add($0) }
+            #expect(parking.claimToGoOn(first))
+            let second = parking.enter { answers.add($0) }
+            if isEarly { parking.interrupt(first) }
+            parking.follow(first, second)
+            if !isEarly { parking.interrupt(first) }
+        }
+        #expect(answers.codes == [.interrupted, .interrupted] && parking.count == 0)
     }
 
     @Test func interruptAnswersAndAbandons() {
