@@ -109,6 +109,7 @@ package final class ControlServer: Sendable {
             life.isStopped = true
             return life.services
         }
+        routes.open.endAll()
         await services?.triggerGracefulShutdown()
     }
 

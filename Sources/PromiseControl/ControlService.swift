@@ -27,7 +27,7 @@ package protocol ControlService: Sendable {
     func claim(_ request: ClaimRequest) async throws(Failure) -> GrantedClaim
     func release(_ claim: ClaimID)
     func present(
-        _ path: [FileName], purpose: Purpose?, events: @escaping @Sendable (Coordinator.PresenterEvent) -> Void
+        _ path: [FileName], purpose: Purpose?, events: @escaping @Sendable (Coordinator.PresenterEvent) -> Bool
     ) async throws(Failure) -> (id: PresenterID, node: NodeID)
     func removePresenter(_ id: PresenterID)
     func answered(_ number: UInt64, by presenter: PresenterID) -> Bool

@@ -43,7 +43,8 @@ extension ControlRoutes {
             timeout: try duration(document.timeoutSeconds))
         return streamResponse { [service, open, keepAliveInterval] send in
             try await send(nil)
-            let granted = try await untilGone(context, keepAliveInterval, send) { try await service.claim(wanted) }
+            let granted = try await untilGone(
+                context, keepAliveInterval, send, giveBack: { service.release($0.id) }, { try await service.claim(wanted) })
             defer { service.release(granted.id) }
             let ending = open.begin(granted.id)
             defer { open.forget(granted.id) }
@@ -101,7 +102,9 @@ extension ControlRoutes {
             let purpose = document.purpose.map { Purpose(rawValue: $0) }
             let presenter = try await service.present(path, purpose: purpose) { event in
                 // Who does not read is no presenter: nobody waits for it.
-                if case .dropped = continuation.yield(event) { continuation.finish() }
+                if case .enqueued = continuation.yield(event), !event.isLast { return true }
+                continuation.finish()
+                return false
             }
             defer { service.removePresenter(presenter.id) }
             let alive = Task {
@@ -123,10 +126,10 @@ extension ControlRoutes {
     }
 }
 
-/// Runs `body`, and gives it up when the client has gone.
+/// Runs `body`, and gives it up when the client has gone; what it has by then is handed to `giveBack`.
 private func untilGone<Value: Sendable>(
     _ context: ControlRequestContext, _ interval: Duration, _ send: (ServerEvent?) async throws -> Void,
-    _ body: @escaping @Sendable () async throws -> Value
+    giveBack: (Value) -> Void = { _ in }, _ body: @escaping @Sendable () async throws -> Value
 ) async throws -> Value {
     let (beats, beat) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     let work = Task {
@@ -151,6 +154,7 @@ private func untilGone<Value: Sendable>(
         }
     } catch {
         work.cancel()
+        if let value = try? await work.value { giveBack(value) }
         throw error
     }
 }
@@ -172,6 +176,14 @@ final class OpenClaims: Sendable {
         return true
     }
 
+    func endAll() {
+        let continuations = state.withLock { state in
+            defer { state = [:] }
+            return Array(state.values)
+        }
+        for continuation in continuations { continuation.finish() }
+    }
+
     func forget(_ claim: ClaimID) { state.withLock { _ = $0.removeValue(forKey: claim) } }
 }
 
@@ -180,9 +192,11 @@ extension Coordinator.PresenterEvent {
         switch self {
         case .ask: "ask"
         case .tell: "tell"
-        case .alive: nil
+        case .alive, .ended: nil
         }
     }
+
+    fileprivate var isLast: Bool { if case .ended = self { true } else { false } }
 
     fileprivate var question: UInt64? { if case .ask(_, let number, _) = self { number } else { nil } }
 
@@ -191,7 +205,7 @@ extension Coordinator.PresenterEvent {
         case .ask(_, _, let node), .tell(.subitemDidAppear(let node)), .tell(.subitemDidChange(let node)),
             .tell(.subitemDidMove(let node)), .tell(.subitemDidDelete(let node)):
             node
-        case .tell, .alive: nil
+        case .tell, .alive, .ended: nil
         }
     }
 
@@ -209,7 +223,7 @@ extension Coordinator.PresenterEvent {
             case .subitemDidMove: "subitemDidMove"
             case .subitemDidDelete: "subitemDidDelete"
             }
-        case .alive: nil
+        case .alive, .ended: nil
         }
     }
 }

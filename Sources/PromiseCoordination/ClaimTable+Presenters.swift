@@ -7,6 +7,8 @@ extension ClaimTable {
         var node: NodeID
         var folders: [NodeID]
         var purpose: Purpose?
+        /// It let a deadline pass, as a stopped process does: nobody waits for it until it is heard from.
+        var isSilent = false
     }
 
     struct OpenQuestion: Sendable {
@@ -71,7 +73,7 @@ extension ClaimTable {
                 order.append(presenter)
             }
         }
-        order.removeAll { claim.purpose != nil && presenters[$0]?.purpose == claim.purpose }
+        order.removeAll { presenters[$0]?.isSilent == true || claim.purpose != nil && presenters[$0]?.purpose == claim.purpose }
         guard !order.isEmpty else { return grant(id) }
         claims[id]?.phase = .preparing(order.count)
         for presenter in order {
@@ -101,6 +103,19 @@ extension ClaimTable {
         questions[number] = nil
         ask(question.presenter, question.rest, of: question.claim, question.node, now: now)
     }
+
+    /// A presenter has let the time for an answer pass: what it has not answered counts as answered.
+    mutating func giveUp(_ id: PresenterID, now: Duration) {
+        presenters[id]?.isSilent = true
+        for (number, question) in questions.filter({ $0.value.presenter == id }).sorted(by: { $0.key < $1.key }) {
+            // It may do late what it was asked, and then has to hear when that is over.
+            if question.isRelinquishing { claims[question.claim]?.relinquished.append(id) }
+            finish(number, now: now)
+        }
+    }
+
+    /// A presenter has answered anything, however late: it is asked again from now on.
+    package mutating func heard(from id: PresenterID) { presenters[id]?.isSilent = false }
 
     /// Who may answer a question.
     package func presenter(asked number: UInt64) -> PresenterID? { questions[number]?.presenter }

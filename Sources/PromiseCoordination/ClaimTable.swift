@@ -89,15 +89,13 @@ package struct ClaimTable: Sendable {
         claim.deadline = deadline
         var blockers: Set<ClaimID> = []
         forEachConflict(of: claim) { blockers.insert($0) }
-        claim.blockers = blockers
-        for other in blockers where isLetIn(claim, through: other) {
-            claims[other]?.blockers.insert(id)
-            claim.blockers.remove(other)
-        }
-        if !claim.blockers.isEmpty, closesCircle(claim) {
+        let (followers, others) = split(blockers, of: claim)
+        claim.blockers = others
+        if !claim.blockers.isEmpty, closesCircle(claim, followers) {
             actions.append(.refused(id, .deadlock))
             return id
         }
+        for other in followers { claims[other]?.blockers.insert(id) }
         enter(id, claim)
         claims[id] = claim
         if claim.blockers.isEmpty { prepare(id, now: now) }
@@ -145,7 +143,7 @@ package struct ClaimTable: Sendable {
             actions.append(.refused(id, .timedOut))
             release(id, now: now)
         }
-        for number in questions.filter({ $0.value.deadline <= now }).keys.sorted() { answered(number, now: now) }
+        for id in Set(questions.values.lazy.filter { $0.deadline <= now }.map(\.presenter)).sorted() { giveUp(id, now: now) }
     }
 
     /// When `tick` should be called next.
@@ -192,13 +190,35 @@ package struct ClaimTable: Sendable {
             claims[id] = claim
         }
         movePresenters(at: node, to: folders, place)
-        for id in claims.keys.sorted() {
-            guard let claim = claims[id], case .waiting = claim.phase else { continue }
-            var blockers: Set<ClaimID> = []
-            forEachConflict(of: claim) { if $0 < id { blockers.insert($0) } }
-            claims[id]?.blockers = blockers
-            goOn(id, now: now)
+        findBlockersAnew(now: now)
+    }
+
+    /// After conflicts have become others: who waited for another one still does if they still conflict, whichever came first,
+    /// as one may have let the other in; and for new conflicts who waits already goes on waiting.
+    private mutating func findBlockersAnew(now: Duration) {
+        let ids = claims.filter { !isGranted($0.key) }.keys.sorted()
+        var conflicts: [ClaimID: Set<ClaimID>] = [:]
+        for id in ids {
+            guard let claim = claims[id] else { continue }
+            var found: Set<ClaimID> = []
+            forEachConflict(of: claim) { if $0 != id { found.insert($0) } }
+            conflicts[id] = found
+            claims[id]?.blockers.formIntersection(found)
         }
+        for id in ids {
+            guard case .waiting? = claims[id]?.phase else { continue }
+            for other in (conflicts[id] ?? []).sorted() {
+                // Of two who wait the later one looks.
+                if case .waiting? = claims[other]?.phase, other > id { continue }
+                if claims[id]?.blockers.contains(other) == true || claims[other]?.blockers.contains(id) == true { continue }
+                if waits(other, forOneOf: [id]) {
+                    claims[other]?.blockers.insert(id)
+                } else {
+                    claims[id]?.blockers.insert(other)
+                }
+            }
+        }
+        for id in ids { goOn(id, now: now) }
     }
 
     private func moved(_ intent: Intent, _ node: NodeID, _ folders: [NodeID]) -> Intent? {
@@ -249,27 +269,51 @@ package struct ClaimTable: Sendable {
         return result
     }
 
-    /// A presenter that was asked to save does so by a claim of its own, which must not wait for the one that asks.
-    private func isLetIn(_ claim: Claim, through other: ClaimID) -> Bool {
-        guard let purpose = claim.purpose, case .preparing? = claims[other]?.phase else { return false }
-        return questions.values.contains { $0.claim == other && presenters[$0.presenter]?.purpose == purpose }
+    /// Whether a claim is inside and allows to write one of these items, or something it is part of or has in it.
+    package func isGranted(_ id: ClaimID, toWrite intents: [Intent]) -> Bool {
+        guard isGranted(id), let claim = claims[id] else { return false }
+        return claim.intents.contains { own in
+            own.access.isWriting
+                && intents.contains { own.node == $0.node || own.folders.contains($0.node) || $0.folders.contains(own.node) }
+        }
     }
 
-    /// Whether the claim would wait for somebody who waits for a claim of the same purpose.
-    private func closesCircle(_ claim: Claim) -> Bool {
+    /// A presenter that was asked to save does so by a claim of its own, which must not wait for the one that asks, nor for
+    /// anybody who waits for that one, through whomever. Those wait for it: the followers.
+    private func split(_ conflicts: Set<ClaimID>, of claim: Claim) -> (followers: Set<ClaimID>, others: Set<ClaimID>) {
+        guard let purpose = claim.purpose, !questions.isEmpty else { return ([], conflicts) }
+        let asking = Set(questions.values.lazy.filter { presenters[$0.presenter]?.purpose == purpose }.map(\.claim))
+        guard !asking.isEmpty else { return ([], conflicts) }
+        let followers = conflicts.filter { waits($0, forOneOf: asking) }
+        return (followers, conflicts.subtracting(followers))
+    }
+
+    /// Whether a claim is one of these, or waits for one of them, through whomever.
+    private func waits(_ id: ClaimID, forOneOf wanted: Set<ClaimID>) -> Bool {
+        var seen: Set<ClaimID> = []
+        var waiting = [id]
+        while let next = waiting.popLast() {
+            if wanted.contains(next) { return true }
+            if seen.insert(next).inserted, let claim = claims[next] { waiting += claim.blockers }
+        }
+        return false
+    }
+
+    /// Whether the claim would wait for somebody who waits for it, or for a claim of the same purpose. `followers`: who is
+    /// going to wait for it.
+    private func closesCircle(_ claim: Claim, _ followers: Set<ClaimID>) -> Bool {
         guard let purpose = claim.purpose else { return false }
         let holds = claims.values.contains { other in
             if case .waiting = other.phase { return false } else { return other.purpose == purpose }
         }
-        guard holds else { return false }
+        guard holds || !followers.isEmpty else { return false }
         var seen: Set<ClaimID> = []
         var waiting = Array(claim.blockers)
         while let id = waiting.popLast() {
+            if followers.contains(id) { return true }
             guard seen.insert(id).inserted, let other = claims[id] else { continue }
-            if case .waiting = other.phase {
-                waiting += other.blockers
-                continue
-            }
+            waiting += other.blockers
+            if case .waiting = other.phase { continue }
             if other.purpose == purpose { return true }
             // It ends when whoever has it gets what he waits for.
             guard let owner = other.purpose else { continue }

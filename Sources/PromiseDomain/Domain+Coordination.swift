@@ -42,6 +42,7 @@ extension Domain {
     /// Waits for a claim. Throws `.notFound`, `.timedOut`, and `.busy` where waiting would never end; `.interrupted` when
     /// the task is cancelled, and then there is no claim.
     package func claim(_ request: ClaimRequest) async throws(Failure) -> GrantedClaim {
+        let position = try lastChange()
         var intents: [Intent] = []
         for item in request.items { intents.append(try await intent(item.path, item.access)) }
         let (outcomes, continuation) = AsyncStream.makeStream(of: Coordinator.ClaimOutcome.self)
@@ -52,13 +53,14 @@ extension Domain {
             continuation.finish()
         }
         // Claims follow what is moved.
-        hub.wake()
+        hub.wake(from: position)
         do throws(Failure) {
             switch await outcomes.first(where: { _ in true }) {
             case .granted: break
             case .refused(.timedOut): throw Failure(.timedOut, "others did not let go of the items in time")
             case .refused(.deadlock):
                 throw Failure(.busy, "this claim would wait for somebody who waits for a claim of the same purpose")
+            case .ended: throw Failure(.interrupted, "the domain is being unmounted")
             case nil: throw Failure(.interrupted, "the claim was given up")
             }
             try await waitForWriters(of: intents)
@@ -71,14 +73,16 @@ extension Domain {
 
     package func release(_ claim: ClaimID) { filesystem.coordinator.release(claim) }
 
-    /// Adds a presenter of an item. `events` hears everything in order, from any thread, and must not wait.
+    /// Adds a presenter of an item. `events` hears everything in order, from any thread, and must not wait;
+    /// it returns whether anybody listens still.
     package func present(
-        _ path: [FileName], purpose: Purpose?, events: @escaping @Sendable (Coordinator.PresenterEvent) -> Void
+        _ path: [FileName], purpose: Purpose?, events: @escaping @Sendable (Coordinator.PresenterEvent) -> Bool
     ) async throws(Failure) -> (id: PresenterID, node: NodeID) {
+        let position = try lastChange()
         let node = try await node(at: path)
         let folders = try folders(above: node)
         let id = try filesystem.coordinator.addPresenter(of: node, in: folders, purpose: purpose, handler: events)
-        hub.wake()
+        hub.wake(from: position)
         return (id, node)
     }
 
@@ -94,6 +98,10 @@ extension Domain {
     }
 
     // MARK: - Below
+
+    private func lastChange() throws(Failure) -> Int64 {
+        try index.read { transaction throws(Failure) in try transaction.lastChange() }
+    }
 
     private func intent(_ path: [FileName], _ access: Access) async throws(Failure) -> Intent {
         var names = path

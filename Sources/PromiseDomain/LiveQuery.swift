@@ -12,7 +12,11 @@ package final class LiveQuery: Sendable {
     /// Items in events not read yet.
     private static let queuedCountMax = 20_000
     /// Rows looked at while the index's lock is held.
-    private static let pageCount = 1_000
+    private static let pageCountMax = 1_000
+    /// Weight times rows, for as long.
+    static let pageWeight = 100_000
+    /// Items in one event: adding to it copies it.
+    static let eventCountMax = 200
     /// Results that can be sorted or followed.
     private static let resultCountMax = 2_000_000
 
@@ -30,6 +34,8 @@ package final class LiveQuery: Sendable {
     let position = Mutex<Int64>(0)
     private let needs: ItemAttributes.Needs
     private let plan: CandidatePlan
+    /// What it costs to look at one item.
+    let weight: Int
     private let state = Mutex(State())
     private let hub: QueryHub
     private let wakeups: AsyncStream<Void>
@@ -40,6 +46,7 @@ package final class LiveQuery: Sendable {
         self.hub = hub
         needs = ItemAttributes.Needs(request.predicate.keys)
         plan = CandidatePlan(request.predicate)
+        weight = request.predicate.weight
         (wakeups, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
@@ -119,12 +126,13 @@ package final class LiveQuery: Sendable {
 
     private func page(from place: CandidatePosition) async throws(Failure) -> ([FoundItem], CandidatePosition) {
         try await hub.run { [self] index throws(Failure) in
+            let count = min(max(LiveQuery.pageWeight / weight, 1), LiveQuery.pageCountMax)
             var place = place
             var found: [FoundItem] = []
             repeat {
                 found += try index.read { transaction throws(Failure) in
                     var result: [FoundItem] = []
-                    for item in try transaction.candidates(plan, &place, limit: LiveQuery.pageCount) {
+                    for item in try transaction.candidates(plan, &place, limit: count) {
                         if let item = try matching(item, transaction), isNew(item) { result.append(item) }
                     }
                     return result
@@ -241,8 +249,10 @@ extension LiveQuery.State {
         guard insert(item) else { return }
         queuedCount += 1
         switch (isKnown, events.last) {
-        case (false, .added(let items)?): events[events.count - 1] = .added(items + [item])
-        case (true, .changed(let items)?): events[events.count - 1] = .changed(items + [item])
+        case (false, .added(let items)?) where items.count < LiveQuery.eventCountMax:
+            events[events.count - 1] = .added(items + [item])
+        case (true, .changed(let items)?) where items.count < LiveQuery.eventCountMax:
+            events[events.count - 1] = .changed(items + [item])
         default: events.append(isKnown ? .changed([item]) : .added([item]))
         }
     }
@@ -252,7 +262,7 @@ extension LiveQuery.State {
         names[old.node]?.removeAll { $0 == entry }
         if names[old.node]?.isEmpty == true { names[old.node] = nil }
         queuedCount += 1
-        if case .removed(let items)? = events.last {
+        if case .removed(let items)? = events.last, items.count < LiveQuery.eventCountMax {
             events[events.count - 1] = .removed(items + [(entry, old.node)])
         } else {
             events.append(.removed([(entry, old.node)]))

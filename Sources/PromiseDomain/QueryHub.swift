@@ -21,6 +21,12 @@ final class QueryHub: Sendable {
         var isStopped = false
     }
 
+    private struct Calls {
+        var isCalled = false
+        /// The change after which whoever calls wants to hear; nil: from whenever it is heard.
+        var position: Int64?
+    }
+
     private static let queryCountMax = 256
     /// Nodes looked at while the index's lock is held.
     private static let nodeCountMax = 200
@@ -35,7 +41,7 @@ final class QueryHub: Sendable {
     private let pool = BlockingPool(name: "queries", threads: 2)
     private let waiters = FeedWaiters()
     /// Somebody may want to hear of changes who did not before.
-    private let calls = Monitor(false)
+    private let calls = Monitor(Calls())
     /// Who else hears of changes.
     private let listeners: Mutex<[any ChangeListener]>
 
@@ -74,9 +80,13 @@ final class QueryHub: Sendable {
         await waiters.wait(after: sequence, timeout: timeout) { self.wake() }
     }
 
-    /// To be called when somebody wants to hear of changes: queries, waiters, presenters, claims.
-    func wake() {
-        calls.update { $0 = true }
+    /// To be called when somebody wants to hear of changes: queries, waiters, presenters, claims. `position`: after which
+    /// change, for those who do not know it themselves; taken before they are entered.
+    func wake(from position: Int64? = nil) {
+        calls.update { calls in
+            calls.isCalled = true
+            if let position { calls.position = min(calls.position ?? position, position) }
+        }
         index.wakeFollower()
     }
 
@@ -124,11 +134,15 @@ final class QueryHub: Sendable {
         }
     }
 
-    /// For calls that wait for the index.
+    /// For calls that wait for the index. Throws `.interrupted` when the domain ends.
     func run<Value: Sendable>(
         _ body: @escaping @Sendable (Index) throws(Failure) -> Value
     ) async throws(Failure) -> Value {
-        try await pool.run { [index] () throws(Failure) in try body(index) }
+        try await pool.run { [self] () throws(Failure) in
+            // The index is about to be closed.
+            if state.withLock({ $0.isStopped }) { throw Failure(.interrupted, "the domain is being unmounted") }
+            return try body(index)
+        }
     }
 
     func attributes(
@@ -160,11 +174,14 @@ final class QueryHub: Sendable {
         while true {
             if !isWanted {
                 // Whoever changes the tree wakes nobody meanwhile.
-                _ = calls.wait { isCalled -> Bool? in
-                    defer { isCalled = false }
-                    return isCalled ? true : nil
+                let calls = calls.wait { calls -> Calls? in
+                    guard calls.isCalled else { return nil }
+                    defer { calls = Calls() }
+                    return calls
                 }
-                position = (try? index.read { transaction throws(Failure) in try transaction.lastChange() }) ?? position
+                let last = try? index.read { transaction throws(Failure) in try transaction.lastChange() }
+                // A call of long ago may have been heard already.
+                position = max(calls?.position ?? last ?? position, position)
                 newest = 0
                 waiters.told(upTo: position)
             }
@@ -230,14 +247,16 @@ final class QueryHub: Sendable {
 
     private func evaluate(_ nodes: [NodeID], for queries: [LiveQuery]) throws(Failure) {
         var rest = nodes[...]
+        let weight = queries.reduce(1) { $0 + $1.weight }
+        let count = min(max(LiveQuery.pageWeight / weight, 1), QueryHub.nodeCountMax)
         while !rest.isEmpty {
             try index.read { transaction throws(Failure) in
-                for node in rest.prefix(QueryHub.nodeCountMax) {
+                for node in rest.prefix(count) {
                     let items = try transaction.items(of: [node])
                     for query in queries { try query.update(node, items, transaction) }
                 }
             }
-            rest = rest.dropFirst(QueryHub.nodeCountMax)
+            rest = rest.dropFirst(count)
         }
     }
 

@@ -20,6 +20,8 @@ package final class Coordinator: Sendable {
     package enum ClaimOutcome: Sendable {
         case granted
         case refused(ClaimTable.Refusal)
+        /// The domain is being unmounted.
+        case ended
     }
 
     package enum PresenterEvent: Sendable {
@@ -27,10 +29,12 @@ package final class Coordinator: Sendable {
         case tell(Notice)
         /// Nothing happened; so that the end of who listens is noticed.
         case alive
+        /// The domain is being unmounted: nothing follows.
+        case ended
     }
 
     struct ClaimHandler { let call: @Sendable (ClaimID, ClaimOutcome) -> Void }
-    struct PresenterHandler { let call: @Sendable (PresenterEvent) -> Void }
+    struct PresenterHandler { let call: @Sendable (PresenterEvent) -> Bool }
 
     private struct State {
         var table: ClaimTable
@@ -64,18 +68,24 @@ package final class Coordinator: Sendable {
     /// There is a claim or a presenter.
     package var isActive: Bool { count.load(ordering: .relaxed) > 0 }
 
-    /// Nobody is asked or told any more.
+    /// Nobody is asked or told any more: everybody hears `ended`.
     package func end() {
-        state.update { state in
-            state.isEnded = true
-            state.claims = [:]
-            state.presenters = [:]
+        let (claims, presenters) = state.update { state in
+            defer {
+                state.isEnded = true
+                state.claims = [:]
+                state.presenters = [:]
+            }
+            return (state.claims, state.presenters)
         }
+        for (id, handler) in claims { handler.call(id, .ended) }
+        for handler in presenters.values { _ = handler.call(.ended) }
     }
 
     // MARK: - Claims
 
-    /// `handler` is called once, unless the claim is released before. `process`: who may get at the items, with its children.
+    /// `handler` is called once, unless the claim is released before, and once more when the domain ends.
+    /// `process`: who may get at the items, with its children.
     package func claim(
         _ intents: [Intent], purpose: Purpose?, process: Int32 = 0, timeout: Duration?,
         handler: @escaping @Sendable (ClaimID, ClaimOutcome) -> Void
@@ -110,8 +120,9 @@ package final class Coordinator: Sendable {
 
     // MARK: - Presenters
 
+    /// `handler` returns whether it listens still; else the presenter is removed.
     package func addPresenter(
-        of node: NodeID, in folders: [NodeID], purpose: Purpose?, handler: @escaping @Sendable (PresenterEvent) -> Void
+        of node: NodeID, in folders: [NodeID], purpose: Purpose?, handler: @escaping @Sendable (PresenterEvent) -> Bool
     ) throws(Failure) -> PresenterID {
         let result: Result<PresenterID, Failure> = state.update { state in
             if state.isEnded { return .failure(Failure(.interrupted, "the domain is being unmounted")) }
@@ -140,6 +151,7 @@ package final class Coordinator: Sendable {
     package func answered(_ number: UInt64, by presenter: PresenterID) -> Bool {
         let now = clock.uptime()
         return state.update { state in
+            state.table.heard(from: presenter)
             guard state.table.presenter(asked: number) == presenter else { return false }
             state.table.answered(number, now: now)
             settle(&state)
@@ -161,16 +173,17 @@ package final class Coordinator: Sendable {
     // MARK: - Programs that know nothing of it
 
     /// Whether an access has to wait or to ask somebody. `isInside` says whether the caller belongs to a claim's process.
-    func isInTheWay(of intents: [Intent], isInside: (Int32) -> Bool) -> Bool {
-        let (processes, hasPresenters) = state.withLock { state in
+    package func isInTheWay(of intents: [Intent], isInside: (Int32) -> Bool) -> Bool {
+        let (hasConflicts, writers, hasPresenters) = state.withLock { state in
             let conflicts = state.table.conflicts(of: intents)
-            // A claim for no process in particular is held against everybody.
-            let processes = conflicts.map { state.processes[$0] ?? 0 }
-            return (processes, conflicts.isEmpty && state.table.presenterCount > 0)
+            // A claim for no process in particular is held against everybody, and one to read lets nobody write.
+            let writers = conflicts.filter { state.table.isGranted($0, toWrite: intents) }.compactMap { state.processes[$0] }
+            return (!conflicts.isEmpty, writers, state.table.presenterCount > 0)
         }
         // Who is inside of one claim has waited for the others already.
-        if processes.contains(where: { $0 > 0 && isInside($0) }) { return false }
-        return !processes.isEmpty || hasPresenters
+        if hasConflicts { return !writers.contains(where: isInside) }
+        // Presenters are asked, which takes its time, and are no reason to refuse anything.
+        return hasPresenters && mode == .wait
     }
 
     func letPass(_ request: UInt64) { passing.withLock { _ = $0.insert(request) } }
@@ -180,16 +193,24 @@ package final class Coordinator: Sendable {
 
     /// Hands the state machine's actions on. The lock is held.
     private func settle(_ state: inout State) {
-        for action in state.table.takeActions() {
-            switch action {
-            case .granted(let id): state.claims[id]?.call(id, .granted)
-            case .refused(let id, let refusal): state.claims.removeValue(forKey: id)?.call(id, .refused(refusal))
-            case .ask(let id, let question, let number, let node):
-                state.presenters[id]?.call(.ask(question, number: number, node: node))
-            case .tell(let id, let notice): state.presenters[id]?.call(.tell(notice))
+        while case let actions = state.table.takeActions(), !actions.isEmpty {
+            for action in actions {
+                switch action {
+                case .granted(let id): state.claims[id]?.call(id, .granted)
+                case .refused(let id, let refusal): state.claims.removeValue(forKey: id)?.call(id, .refused(refusal))
+                case .ask(let id, let question, let number, let node):
+                    tell(id, .ask(question, number: number, node: node), &state)
+                case .tell(let id, let notice): tell(id, .tell(notice), &state)
+                }
             }
         }
         count.store(state.table.claimCount + state.table.presenterCount, ordering: .relaxed)
+    }
+
+    private func tell(_ id: PresenterID, _ event: PresenterEvent, _ state: inout State) {
+        guard let handler = state.presenters[id], !handler.call(event) else { return }
+        state.presenters[id] = nil
+        state.table.removePresenter(id, now: clock.uptime())
     }
 
     /// The thread that watches deadlines exists from the first claim or presenter on.

@@ -24,7 +24,8 @@ extension FileSystem {
     /// Parks a request that has to wait for others; `again` carries it out when its turn has come, or when it has waited for
     /// as long as requests may.
     func turn<Value: Sendable>(
-        for access: UnawareAccess, _ caller: Caller, reply: @escaping Reply<Value>, again: @escaping @Sendable () -> Void
+        for access: UnawareAccess, _ caller: Caller, reply: @escaping Reply<Value>,
+        again: @escaping @Sendable () -> ParkedRequest?
     ) -> Turn {
         guard coordinator.isActive, coordinator.mode != .advisory, caller.process != getpid() else { return .goOn }
         if coordinator.isPassing(caller.request) { return .goOn }
@@ -38,10 +39,11 @@ extension FileSystem {
         let request = parking.enter(process: caller.process) { reply(.failure($0)) }
         let goOn: @Sendable (ClaimID?, Coordinator.ClaimOutcome) -> Void = { [self] claim, _ in
             workers.submit { [self] in
-                if parking.claim(request) {
+                if parking.claimToGoOn(request) {
                     coordinator.letPass(caller.request)
-                    again()
+                    let successor = again()
                     _ = coordinator.isPassing(caller.request)
+                    parking.follow(request, successor)
                 }
                 if let claim { coordinator.release(claim) }
             }

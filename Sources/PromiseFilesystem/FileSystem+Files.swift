@@ -18,7 +18,7 @@ extension FileSystem {
         }
         if request.isWritable,
             case .taken(let parked) = turn(
-                for: .writing(id), caller, reply: reply, again: { [self] in _ = open(id, request, caller: caller, reply: reply) })
+                for: .writing(id), caller, reply: reply, again: { [self] in open(id, request, caller: caller, reply: reply) })
         {
             return parked
         }

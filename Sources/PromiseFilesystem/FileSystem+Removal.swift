@@ -18,7 +18,7 @@ extension FileSystem {
 
     package func unlink(_ name: FileName, in parent: NodeID, caller: Caller, reply: @escaping Reply<Void>) -> ParkedRequest? {
         let turn = turn(for: .removing(name, in: parent), caller, reply: reply) { [self] in
-            _ = unlink(name, in: parent, caller: caller, reply: reply)
+            unlink(name, in: parent, caller: caller, reply: reply)
         }
         if case .taken(let parked) = turn { return parked }
         return withListing(of: parent, reply: reply) { [self] () throws(Failure) in
@@ -47,7 +47,7 @@ extension FileSystem {
         _ name: FileName, in parent: NodeID, caller: Caller, reply: @escaping Reply<Void>
     ) -> ParkedRequest? {
         let turn = turn(for: .removing(name, in: parent), caller, reply: reply) { [self] in
-            _ = removeFolder(name, in: parent, caller: caller, reply: reply)
+            removeFolder(name, in: parent, caller: caller, reply: reply)
         }
         if case .taken(let parked) = turn { return parked }
         // Whether a folder is empty is known only when it is listed, so two folders may have to be.

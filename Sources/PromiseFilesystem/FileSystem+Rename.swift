@@ -22,7 +22,7 @@ extension FileSystem {
     ) -> ParkedRequest? {
         let access = UnawareAccess.renaming(name, in: parent, to: newName, newParent: newParent)
         let turn = turn(for: access, caller, reply: reply) { [self] in
-            _ = rename(name, in: parent, to: newName, in: newParent, flags: flags, caller: caller, reply: reply)
+            rename(name, in: parent, to: newName, in: newParent, flags: flags, caller: caller, reply: reply)
         }
         if case .taken(let parked) = turn { return parked }
         let missing = Chosen(parent)

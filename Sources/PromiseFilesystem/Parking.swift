@@ -17,6 +17,10 @@ package final class Parking: Sendable {
 
     private struct State {
         var parked: [UInt64: Parked] = [:]
+        /// Requests that are being carried out and may be parked again; whether they were interrupted meanwhile.
+        var goingOn: [ParkedRequest: Bool] = [:]
+        /// Requests that went on as others.
+        var successors: [ParkedRequest: ParkedRequest] = [:]
         var next: UInt64 = 1
         var isEnded = false
     }
@@ -55,10 +59,36 @@ package final class Parking: Sendable {
         if !isParked { body() }
     }
 
+    /// Like `claim`, for a request that may be parked again when it is carried out; `follow` says how that went.
+    package func claimToGoOn(_ request: ParkedRequest) -> Bool {
+        state.withLock { state in
+            guard state.parked.removeValue(forKey: request.rawValue) != nil else { return false }
+            state.goingOn[request] = false
+            return true
+        }
+    }
+
+    /// A request that was claimed is parked again under another number: an interrupt of the first one is meant for that.
+    package func follow(_ request: ParkedRequest, _ successor: ParkedRequest?) {
+        let isInterrupted = state.withLock { state in
+            let isInterrupted = state.goingOn.removeValue(forKey: request) ?? false
+            // Those that have been answered meanwhile are forgotten here, so there are never more than are parked, and one.
+            state.successors = state.successors.filter { state.parked[$0.value.rawValue] != nil }
+            if let successor, state.parked[successor.rawValue] != nil { state.successors[request] = successor }
+            return isInterrupted
+        }
+        if isInterrupted { interrupt(request) }
+    }
+
     /// True for the one who may answer.
     package func claim(_ request: ParkedRequest) -> Bool { take(request) != nil }
 
     package func interrupt(_ request: ParkedRequest) {
+        let successor = state.withLock { state in
+            if state.goingOn[request] != nil { state.goingOn[request] = true }
+            return state.successors.removeValue(forKey: request)
+        }
+        if let successor { return interrupt(successor) }
         guard let parked = take(request) else { return }
         parked.abandon?()
         parked.fail(Failure(.interrupted, "the caller was interrupted"))

@@ -52,6 +52,21 @@ extension Predicate {
     }
 }
 
+extension Predicate {
+    /// What looking at one item costs at most, in comparisons of short values; at least 1.
+    package var weight: Int {
+        switch self {
+        case .constant: 1
+        case .not(let part): 1 + part.weight
+        case .and(let parts), .or(let parts): parts.reduce(1) { $0 + $1.weight }
+        case .comparison(let comparison):
+            [comparison.left, comparison.right].reduce(1 + (comparison.pattern?.weight ?? 0)) { weight, operand in
+                if case .value(let value) = operand { weight + value.weight } else { weight + 1 }
+            }
+        }
+    }
+}
+
 /// Why a text is no predicate. A sentence without a final full stop.
 package struct PredicateError: Error, Sendable, Hashable {
     package let message: String

@@ -5,12 +5,13 @@
 package struct PredicateParser {
     package static let byteCountMax = 65_536
     static let depthMax = 100
-    static let nodeCountMax = 5_000
+    /// Its parts, the elements of lists among them, and the instructions of its patterns.
+    static let weightMax = 10_000
 
     private var lexer: PredicateLexer
     private var token = PredicateToken.end
     private var arguments: ArraySlice<QueryValue>
-    private var nodeCount = 0
+    private var weight = 0
 
     /// `arguments` stand for `%@` and `%K`, in order; they are values and never read as predicates.
     package static func parse(_ text: String, arguments: [QueryValue] = []) throws(PredicateError) -> Predicate {
@@ -66,9 +67,9 @@ package struct PredicateParser {
         guard try take(symbol: symbol) else { throw unexpected("'\(symbol)'") }
     }
 
-    private mutating func count() throws(PredicateError) {
-        nodeCount += 1
-        if nodeCount > PredicateParser.nodeCountMax { throw problem("the predicate has too many parts") }
+    private mutating func count(_ more: Int = 1) throws(PredicateError) {
+        weight += more
+        if weight > PredicateParser.weightMax { throw problem("the predicate has too many parts") }
     }
 
     // MARK: - Compound predicates
@@ -109,6 +110,7 @@ package struct PredicateParser {
         let right = try operand()
         var result = Comparison(quantifier: quantifier, left: left, relation: relation, right: right, folding: folding)
         try settle(&result)
+        try count(result.pattern?.weight ?? 0)
         return result
     }
 
@@ -201,6 +203,7 @@ package struct PredicateParser {
         case .real(let number): result = .real(number)
         case .argument:
             guard let argument = arguments.popFirst() else { throw problem("there are fewer arguments than places for them") }
+            try count(argument.weight)
             result = argument
         case .variable(let name): return try time(name)
         case .symbol("{"), .symbol("("): return try list(depth: depth)

@@ -15,6 +15,15 @@ package enum QueryValue: Hashable, Sendable {
 }
 
 extension QueryValue {
+    /// What comparing with it costs, where a short value is 1.
+    var weight: Int {
+        switch self {
+        case .null, .truth, .integer, .real, .time: 1
+        case .text(let text): 1 + text.count / 100
+        case .list(let elements): elements.reduce(1) { $0 + $1.weight }
+        }
+    }
+
     /// Less, equal or greater; nil for values that have no order between them.
     func order(against other: QueryValue) -> Int? {
         switch (self, other) {

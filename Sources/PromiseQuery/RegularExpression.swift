@@ -27,6 +27,7 @@ struct RegularExpression: Sendable {
 
     private static let instructionCountMax = 4_000
     private var program: [Instruction] = []
+    var instructionCount: Int { program.count }
 
     init(_ node: Node) throws(PredicateError) {
         try add(node)
@@ -55,7 +56,12 @@ struct RegularExpression: Sendable {
             try append(.jump(split))
             program[split] = .split(split + 1, program.count)
         case .repetition(let node, let least, let most):
-            for _ in 0..<least { try add(node) }
+            for _ in 0..<least {
+                let count = program.count
+                try add(node)
+                // What adds nothing adds nothing however often; and nested, often is for ever.
+                if program.count == count { break }
+            }
             guard let most else { return try add(.star(node)) }
             var splits: [Int] = []
             for _ in least..<most {

@@ -29,6 +29,9 @@ package struct TextPattern: Sendable {
         program = try RegularExpression(try parser.parse())
     }
 
+    /// Steps for each character.
+    var weight: Int { program.instructionCount }
+
     /// `text` has been folded already.
     func matches(_ text: [UInt8]) -> Bool { program.matches(text) }
 

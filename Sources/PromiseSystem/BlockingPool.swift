@@ -21,7 +21,10 @@ package final class BlockingPool: Sendable {
 
     private let queue = Monitor(Queue())
 
+    private let name: String
+
     package init(name: String, threads: Int) {
+        self.name = name
         precondition(threads > 0, "a pool has at least one thread")
         for index in 0..<threads {
             let thread = OwnedThread(name: "\(name)-\(index)") { [queue] in
@@ -41,8 +44,15 @@ package final class BlockingPool: Sendable {
     /// Lets the threads end when the queued work is done.
     package func stop() { queue.update { $0.isStopped = true } }
 
-    /// Runs `body` on a thread of the pool, without waiting for it.
-    package func submit(_ body: @escaping @Sendable () -> Void) { queue.updateForOne { $0.jobs.append(body) } }
+    /// Runs `body` on a thread of the pool, without waiting for it; when the pool has been stopped, on one of its own.
+    package func submit(_ body: @escaping @Sendable () -> Void) {
+        let isStopped = queue.updateForOne { state in
+            if !state.isStopped { state.jobs.append(body) }
+            return state.isStopped
+        }
+        // The threads have left, and whoever waits for the body must not wait for ever.
+        if isStopped { OwnedThread(name: "\(name)-late") { body() }.detach() }
+    }
 
     /// Runs `body` on a thread of the pool and returns what it returns. Cancellation does not interrupt `body`.
     package func run<Value: Sendable, Problem: Error>(

@@ -102,6 +102,8 @@ extension MountSuites {
                     "$P" coordinate write "$M/number" -- sh -c 'touch "$1"; sleep 1' sh "$T/inside" &
                     within 10 '[ -e "$T/inside" ]'; (echo 3 > "$M/number") 2> "$T/err" && exit 1 || grep -qi busy "$T/err"
                     not rm "$M/number" 2> /dev/null; cat "$M/number" > /dev/null; wait; echo 4 > "$M/number"
+                    "$P" watch "$M/number" > "$T/file" & one=$!; within 10 'grep -q presenting "$T/file"'
+                    echo 5 > "$M/number"; mv "$M/number" "$M/moved"; kill $one; wait $one || true
                     """)
             }
         }

@@ -48,11 +48,11 @@ extension FakeService {
     func release(_ claim: ClaimID) { state.withLock { $0.calls.append("release \(claim)") } }
 
     func present(
-        _ path: [FileName], purpose: Purpose?, events: @escaping @Sendable (Coordinator.PresenterEvent) -> Void
+        _ path: [FileName], purpose: Purpose?, events: @escaping @Sendable (Coordinator.PresenterEvent) -> Bool
     ) async throws(Failure) -> (id: PresenterID, node: NodeID) {
         let node = try await node(at: path)
-        events(.ask(.saveChanges, number: 9, node: node))
-        events(.tell(.didChange))
+        _ = events(.ask(.saveChanges, number: 9, node: node))
+        _ = events(.tell(.didChange))
         return (PresenterID(rawValue: 5), node)
     }
 

@@ -88,6 +88,52 @@ import Testing
         }
     }
 
+    /// Presenters that save by claims of their own, and items that move: as long as granted claims end and questions are
+    /// answered, somebody gets on.
+    @Test func presentersThatSaveAndItemsThatMoveLeaveNobodyWaitingForHimself() {
+        var random = SeededGenerator(for: "saving presenters")
+        let purposes = (0..<3).map { Purpose(rawValue: "\($0)") }
+        for _ in 0..<400 {
+            var table = ClaimTable(answerLimit: .seconds(1))
+            var (open, questions): (Set<ClaimID>, [UInt64]) = ([], [])
+            func carryOut() {
+                for action in table.takeActions() {
+                    switch action {
+                    case .refused(let claim, _): open.remove(claim)
+                    case .ask(_, _, let number, _): questions.append(number)
+                    case .granted, .tell: break
+                    }
+                }
+            }
+            for _ in 0..<30 {
+                let node = UInt64.random(in: 1...4, using: &random)
+                let folders = (Self.folders[node] ?? []).map { NodeID($0) }
+                switch Int.random(in: 0..<9, using: &random) {
+                case 0, 1: _ = table.addPresenter(of: NodeID(node), in: folders, purpose: purposes.randomElement(using: &random))
+                case 2: if let question = questions.popLast() { table.answered(question) }
+                case 3: table.moved(NodeID(4), to: Bool.random(using: &random) ? [.root] : [NodeID(2), .root])
+                default:
+                    let access = Self.accesses.randomElement(using: &random) ?? .read([])
+                    let purpose = Bool.random(using: &random) ? purposes.randomElement(using: &random) : nil
+                    open.insert(table.claim([Self.intent(node, access)], purpose: purpose))
+                }
+                carryOut()
+            }
+            while !open.isEmpty {
+                if let granted = open.filter({ table.isGranted($0) }).min() {
+                    table.release(granted)
+                    open.remove(granted)
+                } else if let question = questions.popLast() {
+                    table.answered(question)
+                } else {
+                    return #expect(Bool(false), "nobody gets on: seed \(random.seed)")
+                }
+                carryOut()
+            }
+            #expect(table.claimCount == 0, "seed \(random.seed)")
+        }
+    }
+
     /// How fast, printed: a release build grants more than a million claims a second. The long version of the tests alone.
     @Test(.enabled(if: ProcessInfo.processInfo.environment["PROMISEFS_SCALE"] == "full")) func claimsASecond() {
         var table = ClaimTable(answerLimit: .seconds(1))

@@ -189,10 +189,47 @@ private let write = Access.write([])
         table.tick(now: .seconds(6))
         #expect(table.takeActions() == [.granted(reader)])
         table.release(reader)
-        let writer = table.claim([intent(3, write)])
         _ = table.takeActions()
+        let writer = table.claim([intent(3, write)])
+        #expect(table.takeActions() == [.granted(writer)], "who does not answer once is not waited for again")
+        table.release(writer)
+        table.heard(from: silent)
+        let second = table.claim([intent(3, write)])
+        _ = table.takeActions()
+        #expect(!table.isGranted(second), "who answers late is asked again")
         table.removePresenter(silent)
-        #expect(table.takeActions() == [.granted(writer)])
+        #expect(table.takeActions() == [.granted(second)])
+    }
+
+    @Test func aPresenterSavesThoughAThirdClaimWaits() {
+        var table = table
+        let mine = Purpose(rawValue: "editor")
+        _ = table.addPresenter(of: NodeID(3), in: [.root], purpose: mine)
+        let reader = table.claim([intent(3, read)])
+        guard case .ask(_, _, let first, _)? = table.takeActions().first else { return #expect(Bool(false)) }
+        table.answered(first)
+        guard case .ask(_, .saveChanges, let second, _)? = table.takeActions().first else { return #expect(Bool(false)) }
+        let third = table.claim([intent(3, write)])
+        let save = table.claim([intent(3, write)], purpose: mine)
+        #expect(table.takeActions() == [.granted(save)], "nor for who waits for who asked it to save")
+        table.moved(NodeID(3), to: [NodeID(2), .root])
+        table.answered(second)
+        #expect(table.takeActions().isEmpty, "and both wait until it is saved, wherever the item is")
+        table.release(save)
+        #expect(table.takeActions() == [.granted(reader)])
+        table.release(reader)
+        _ = table.takeActions()
+        #expect(!table.isGranted(third) && table.claimCount == 1)
+    }
+
+    @Test func onlyAGrantedClaimToWriteLetsItsProcessWrite() {
+        var table = table
+        let reader = table.claim([intent(3, read)])
+        let writer = table.claim([intent(2, write)])
+        let waiting = table.claim([intent(4, write)])
+        #expect(!table.isGranted(reader, toWrite: [intent(3, write)]))
+        #expect(!table.isGranted(waiting, toWrite: [intent(4, write)]))
+        #expect(table.isGranted(writer, toWrite: [intent(4, write)]) && !table.isGranted(writer, toWrite: [intent(3, write)]))
     }
 
     @Test func presentersHearOfTheirItemAndOfWhatIsBelow() {

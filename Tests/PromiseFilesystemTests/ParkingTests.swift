@@ -56,6 +56,21 @@ private final class Answers: Sendable {
         #expect(answers.codes.isEmpty)
     }
 
+    @Test func anInterruptReachesARequestThatWasParkedAgain() {
+        let parking = Parking(clock: SystemClock(), limit: .seconds(600))
+        defer { parking.end() }
+        let answers = Answers()
+        for isEarly in [false, true] {
+            let first = parking.enter { answers.add($0) }
+            #expect(parking.claimToGoOn(first))
+            let second = parking.enter { answers.add($0) }
+            if isEarly { parking.interrupt(first) }
+            parking.follow(first, second)
+            if !isEarly { parking.interrupt(first) }
+        }
+        #expect(answers.codes == [.interrupted, .interrupted] && parking.count == 0)
+    }
+
     @Test func interruptAnswersAndAbandons() {
         let parking = Parking(clock: SystemClock(), limit: .seconds(600))
         defer { parking.end() }

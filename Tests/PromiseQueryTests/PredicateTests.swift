@@ -85,4 +85,21 @@ import Testing
             "kMDItemFSName LIKE %@", arguments: [.text(String(repeating: "*a", count: 120) + "b")])
         #expect(!like.isSatisfied(by: item))
     }
+
+    @Test func argumentsAndPatternsCountAsPartsOfThePredicate() {
+        let list = QueryValue.list((0..<20_000).map { .integer($0) })
+        #expect(throws: PredicateError.self) { _ = try PredicateParser.parse("kMDItemFSSize IN %@", arguments: [list]) }
+        let pattern = "kMDItemFSName MATCHES '.{1000}.{1000}.{1000}'"
+        let patterns = Array(repeating: pattern, count: 10).joined(separator: " OR ")
+        #expect(throws: PredicateError.self) { _ = try PredicateParser.parse(patterns) }
+        let weight = try? PredicateParser.parse(pattern).weight
+        #expect(weight.map { $0 >= 3_000 } == true)
+    }
+
+    @Test func repetitionsOfNothingAreNotWrittenOut() throws {
+        let time = try ContinuousClock().measure {
+            _ = try PredicateParser.parse("kMDItemFSName MATCHES '(((((){1000}){1000}){1000}){1000}){1000}'")
+        }
+        #expect(time < .seconds(2))
+    }
 }

@@ -102,6 +102,14 @@ import Testing
         #expect(token == nil)
     }
 
+    @Test func aJobThatComesAfterTheEndIsRunAllTheSame() async {
+        let pool = BlockingPool(name: "test", threads: 1)
+        await pool.run {}
+        pool.stop()
+        let result = await pool.run { 7 }
+        #expect(result == 7)
+    }
+
     @Test func pastTheCooperativePoolManyJobsBlockAtOnce() async {
         let pool = BlockingPool(name: "test", threads: 6)
         defer { pool.stop() }
