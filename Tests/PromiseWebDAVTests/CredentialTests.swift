@@ -32,6 +32,11 @@ struct CredentialTests {
         #expect(try source(folder, ["elsewhere"]).credentials() == nil)
     }
 
+    @Test func aFileFromWindowsIsRead() throws {
+        let entries = try CredentialsFile.parse("[work]\r\nuser = ann\r\npassword = p w\r\n", shown: "the file")
+        #expect(entries["work"]?.user == "ann" && entries["work"]?.password == "p w")
+    }
+
     @Test func theEnvironmentWins() throws {
         let folder = try TemporaryFolder("credentials")
         var source = try source(folder, ["work"])

@@ -27,6 +27,7 @@ struct ReplyTests {
         #expect(resources[0].reference == "/a&b%20c" && resources[0].contentLength == 12 && !resources[0].isCollection)
         #expect(resources[0].keptState == "1 644 0 0 5 vc-1")
         #expect(resources[1].isCollection && resources[1].entityTag == nil, "what is not there is no property")
+        #expect(resources[0].refusals.isEmpty && resources[1].refusals == [404])
     }
 
     @Test func aReplyThatIsCutOffIsNone() {
@@ -54,7 +55,10 @@ struct ReplyTests {
             ("Thu, 29 Feb 2024 23:59:59 GMT", 1_709_251_199), ("Fri, 01 Mar 2024 00:00:00 GMT", 1_709_251_200),
             ("Mon, 31 Dec 1900 00:00:00 GMT", -2_177_539_200),
         ] { #expect(HTTPDate.timestamp(text)?.seconds == seconds, "\(text)") }
-        for text in ["", "yesterday", "Sun, 06 Foo 1994 08:49:37 GMT", "Sun, 06 Nov 1994 0849 GMT"] {
+        for text in [
+            "", "yesterday", "Sun, 06 Foo 1994 08:49:37 GMT", "Sun, 06 Nov 1994 0849 GMT",
+            "Sun, 06 Nov 1994 9223372036854775807:00:00 GMT",
+        ] {
             #expect(HTTPDate.timestamp(text) == nil)
         }
     }

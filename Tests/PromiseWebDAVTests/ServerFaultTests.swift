@@ -82,6 +82,87 @@ struct ServerFaultTests {
         }
     }
 
+    /// What is not there is believed to be deleted, so the server must say so, of this item.
+    @Test(arguments: [
+        ("/other", "", ProviderError.Code.retry), ("/file", "<status>HTTP/1.1 403 Forbidden</status>", .refused),
+        ("/file", "<status>HTTP/1.1 500 Oops</status>", .retry), ("/file", "<status>HTTP/1.1 404 Not Found</status>", .notFound),
+        (
+            "/file", "<propstat><prop><getetag/></prop><status>HTTP/1.1 503 Busy</status></propstat>",
+            .retryAfter(.seconds(5))
+        ),
+    ])
+    func onlyWhatTheServerSaysIsGoneIsGone(reference: String, content: String, code: ProviderError.Code) async throws {
+        try await withProvider({ _ in rows((reference, content)) }) { provider, _ in
+            #expect(await error { _ = try await provider.item(for: file) }?.code == code)
+        }
+    }
+
+    private let folder = ItemReference(identifier: ItemIdentifier("/folder"), path: [FileName("folder")!])
+
+    /// DELETE would take it with the folder.
+    @Test(arguments: ["%FF", "a%2Fb", "locked"]) func aFolderWithWhatCannotBeShownIsNotDeleted(name: String) async throws {
+        let script: ScriptedServer.Script = { request in
+            guard request.method == "PROPFIND" else { return reply("204 No Content") }
+            return rows(("/folder/", collection), ("/folder/\(name)", "<status>HTTP/1.1 403 Forbidden</status>"))
+        }
+        try await withProvider(script) { provider, server in
+            let version = ContentVersion("folder")
+            #expect(await error { try await provider.delete(folder, baseVersion: version) }?.code == .conflict)
+            #expect(!server.requests.contains { $0.hasPrefix("DELETE") })
+        }
+    }
+
+    @Test func aFolderThatBecameAFileIsNotDeletedNorTheReverse() async throws {
+        let script: ScriptedServer.Script = { request in
+            guard request.method == "PROPFIND" else { return reply("204 No Content") }
+            return request.path.hasPrefix("/folder") ? rows(("/folder/", collection)) : listing("/file")
+        }
+        try await withProvider(script) { provider, server in
+            let version = ContentVersion("folder")
+            #expect(await error { try await provider.delete(file, baseVersion: version) }?.code == .conflict)
+            #expect(await error { try await provider.delete(folder, baseVersion: ContentVersion("1")) }?.code == .conflict)
+            #expect(!server.requests.contains { $0.hasPrefix("DELETE") })
+        }
+    }
+
+    @Test func aMoveOfAnOldVersionIsAConflictAndNothingIsMoved() async throws {
+        try await withProvider({ _ in listing("/file", tag: "\"2\"") }) { provider, server in
+            let changes = ItemChanges(place: (ItemReference(identifier: ItemIdentifier("/"), path: []), FileName("moved")!))
+            let found = await error {
+                _ = try await provider.modify(file, changes: changes, contents: nil, baseVersion: ContentVersion("1"))
+            }
+            #expect(found?.code == .conflict)
+            #expect(!server.requests.contains { $0.hasPrefix("MOVE") })
+        }
+    }
+
+    @Test func aStoreWithoutALimitHasAQuota() async throws {
+        let available = "<quota-available-bytes>\(UInt64.max)</quota-available-bytes>"
+        let properties = "<prop>\(available)<quota-used-bytes>5</quota-used-bytes></prop>"
+        let content = "<propstat>\(properties)<status>HTTP/1.1 200 OK</status></propstat>"
+        try await withProvider({ _ in rows(("/", content)) }) { provider, _ in
+            let quota = try await provider.quota()
+            #expect(quota == Quota(total: .max, available: .max))
+        }
+    }
+
+    /// What it does not do now it may do later.
+    @Test(arguments: ["503 Busy", "423 Locked", "507 Full", "401 Unauthorized", "500 Oops"])
+    func aServerInTroubleIsNotTakenForOneThatCanDoLittle(status: String) async throws {
+        let script: ScriptedServer.Script = { request in
+            switch request.method {
+            case "OPTIONS": reply("200 OK", ["DAV: 1,2"])
+            case "PROPFIND": rows(("/", collection))
+            case "MKCOL": reply("201 Created")
+            default: reply(status)
+            }
+        }
+        try await withProvider(script) { provider, _ in
+            try await provider.connect()
+            #expect(provider.limitations.first?.contains("trouble") == true)
+        }
+    }
+
     @Test func aServerThatIsBusySaysForHowLong() async throws {
         try await withProvider({ _ in reply("503 Busy", ["Retry-After: 3"]) }) { provider, _ in
             #expect(await error { _ = try await provider.item(for: file) }?.code == .retryAfter(.seconds(3)))
@@ -101,7 +182,9 @@ struct ServerFaultTests {
     }
 
     @Test func aRedirectElsewhereTakesNoCredentialsAlong() async throws {
-        let script: ScriptedServer.Script = { _ in reply("302 Found", ["Location: http://user:tops3cret@example.com/"]) }
+        let script: ScriptedServer.Script = { _ in
+            reply("302 Found", ["Location: http://user:tops3cret@example.com/?key=tops3cret"])
+        }
         try await withProvider(script) { provider, _ in
             let found = await error { _ = try await provider.item(for: file) }
             #expect(found?.code == .permanent && found?.message.contains("example.com") == true)

@@ -41,6 +41,18 @@ extension ConformanceSuite {
             }
             try await context.checkContent(second, is: [2, 2])
         },
+        ConformanceCheck("large content replaces only its base version") { context in
+            let made = try await context.makeFile("file", [1])
+            let large = [UInt8](repeating: 7, count: 5 << 20)
+            let second = try await context.provider.modify(
+                context.reference(made), changes: ItemChanges(), contents: try context.source(large), baseVersion: made.version)
+            try await context.expect(.conflict, "replacing a version that was replaced") {
+                _ = try await context.provider.modify(
+                    context.reference(made), changes: ItemChanges(), contents: try context.source(large + [8]),
+                    baseVersion: made.version)
+            }
+            try await context.checkContent(second, is: large)
+        },
         ConformanceCheck("moving an old version or changing its mode is a conflict", needs: .conditionalWrite) { context in
             let made = try await context.makeFile("file", [1])
             let second = try await context.provider.modify(
