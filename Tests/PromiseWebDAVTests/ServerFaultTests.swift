@@ -138,7 +138,8 @@ struct ServerFaultTests {
 
     @Test func aStoreWithoutALimitHasAQuota() async throws {
         let available = "<quota-available-bytes>\(UInt64.max)</quota-available-bytes>"
-        let content = "<propstat><prop>\(available)<quota-used-bytes>5</quota-used-bytes></prop><status>HTTP/1.1 200 OK</status></propstat>"
+        let properties = "<prop>\(available)<quota-used-bytes>5</quota-used-bytes></prop>"
+        let content = "<propstat>\(properties)<status>HTTP/1.1 200 OK</status></propstat>"
         try await withProvider({ _ in rows(("/", content)) }) { provider, _ in
             let quota = try await provider.quota()
             #expect(quota == Quota(total: .max, available: .max))
