@@ -115,6 +115,19 @@ extension SyncEngine {
         return true
     }
 
+    /// The provider has lost the item, and with a folder what was in it: what is here is made there again. An item whose
+    /// content is not here is gone.
+    func keepWhatIsHere(_ entry: Entry, _ notices: inout Notices, _ transaction: borrowing Transaction) throws(Failure) {
+        guard let node = try transaction.node(entry.node) else { return }
+        let isOnlyPromised = node.kind == .file && node.content != .whole || node.kind == .folder && !node.isPopulated
+        if isOnlyPromised {
+            try removeLocal(entry, &notices, transaction)
+            return
+        }
+        for child in try transaction.children(of: node.id) { try keepWhatIsHere(child, &notices, transaction) }
+        try keepAsNew(entry, transaction)
+    }
+
     private func keepAsNew(_ entry: Entry, _ transaction: borrowing Transaction) throws(Failure) {
         guard !entry.isExcluded else { return }
         if let identifier = entry.identifier {

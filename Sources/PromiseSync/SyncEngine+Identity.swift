@@ -126,7 +126,48 @@ extension SyncEngine {
         return item
     }
 
+    /// Whether nothing is left of a synced item at the provider: the folder that it was in is gone, or, at a store of places,
+    /// another item has its place. No listing can show it any more and no path leads to it.
+    func isLost(_ item: Item, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
+        guard try transaction.remote(item.identifier) == nil, let parent = item.parent else { return false }
+        if knowsByPlace, let folder = try node(for: parent, transaction),
+            let other = try transaction.entry(in: folder, named: item.name)?.identifier, other != item.identifier,
+            let holder = try transaction.synced(other)?.item, holder.parent == parent, holder.name == item.name,
+            try transaction.remote(other) == nil
+        {
+            return true
+        }
+        // A store that gives items new identifiers may show the folder under another one.
+        guard knowsByPlace || provider.capabilities.contains(.stableIdentifiers) else { return false }
+        var current = parent
+        // No real path is this deep.
+        for _ in 0..<4096 where current != rootIdentifier {
+            // A deletion that is known of is followed first.
+            if case .deleted? = try transaction.remote(current) { return false }
+            guard let folder = try known(current, transaction) else { return true }
+            guard let next = folder.parent else { return false }
+            current = next
+        }
+        return false
+    }
+
     // MARK: Paths that are about to change
+
+    /// Whether what was asked of an item by its path, when `count` operations had finished, may have been asked of another
+    /// one: a folder above it is being moved or was moved since then.
+    func mayHaveMoved(
+        _ identifier: ItemIdentifier, since count: Int, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard knowsByPlace else { return false }
+        let moving = Set(state.running.values.filter { $0.places.count > 1 }.compactMap(\.identifier))
+        var current = identifier
+        for _ in 0..<4096 where current != rootIdentifier {
+            if moving.contains(current) || state.touchedItems[current, default: -1] > count { return true }
+            guard let parent = try known(current, transaction)?.parent else { return false }
+            current = parent
+        }
+        return false
+    }
 
     /// An operation names its item by a path, which is wrong once a folder above has been moved: neither goes on while the
     /// other is under way.

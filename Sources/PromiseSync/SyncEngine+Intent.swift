@@ -114,6 +114,8 @@ extension SyncEngine {
             guard state.intents?.contains(key) != false, let text = try transaction.setting(key),
                 let intent = Intent(text), intent.matches(item, comparesTimes: keepsTimes)
             else { continue }
+            // What is known to be there is not what was to be made there, however alike they are.
+            if identifier == nil, intent.item == nil, try transaction.synced(item.identifier) != nil { continue }
             // Under way right now: its outcome will tell, and nothing is to be made of the item before.
             if isBusy(Place(parent: parent, name: item.name)) { return true }
             try removeIntent(intent, transaction)

@@ -164,6 +164,7 @@ extension SyncEngine {
     private func listed(_ folder: NodeID, _ number: Int, _ items: [Item], isLast: Bool) {
         guard var listing = state.listings[folder], listing.number == number else { return }
         do throws(Failure) {
+            if try startAgain(listing) { return }
             try store(items, of: folder, &listing)
             state.listings[folder] = listing
             guard isLast else { return }
@@ -180,6 +181,7 @@ extension SyncEngine {
 
     private func listingFailed(_ folder: NodeID, _ number: Int, _ problem: ProviderError) {
         guard let listing = state.listings[folder], listing.number == number else { return }
+        if problem.code == .notFound, (try? startAgain(listing)) == true { return }
         state.listings[folder] = nil
         judge(problem)
         switch problem.code {
@@ -190,11 +192,28 @@ extension SyncEngine {
         end(listing, .failure(problem.failure))
     }
 
+    /// True when a folder above was moved while this one was listed: its path led nowhere, or to another folder.
+    private func startAgain(_ listing: Listing) throws(Failure) -> Bool {
+        let isDoubtful = try index.read { transaction throws(Failure) in
+            try mayHaveMoved(listing.identifier, since: listing.operationCount, transaction)
+        }
+        guard isDoubtful else { return false }
+        listing.task?.cancel()
+        state.listings[listing.folder] = nil
+        if listing.isFirst {
+            startListing(of: listing.folder, listing.identifier, isFirst: true, waiters: listing.waiters)
+        } else {
+            rescan(listing.identifier, after: .milliseconds(100))
+            end(listing, .success(()))
+        }
+        return true
+    }
+
     private func end(_ listing: Listing, _ outcome: Result<Void, Failure>) {
         state.unscanned.remove(listing.identifier)
         state.walk.ended(listing.folder)
         listing.waiters.forEach { $0(outcome) }
-        if state.listings.isEmpty && state.running.isEmpty {
+        if state.listings.isEmpty && state.running.isEmpty && state.verifying.isEmpty {
             state.touchedItems = [:]
             state.touchedPlaces = [:]
         }
@@ -374,7 +393,12 @@ extension SyncEngine {
             let destination: (reference: ItemReference, parent: ItemIdentifier)?
             do throws(Failure) {
                 (reference, destination) = try index.read { transaction throws(Failure) in
-                    (try self.reference(to: identifier, transaction), try self.destination(of: identifier, transaction))
+                    // Its path is about to change: it is asked for when that is done.
+                    if try mayHaveMoved(identifier, since: .max, transaction) {
+                        state.missing.insert(identifier)
+                        return (nil, nil)
+                    }
+                    return (try self.reference(to: identifier, transaction), try self.destination(of: identifier, transaction))
                 }
             } catch {
                 continue
@@ -406,14 +430,17 @@ extension SyncEngine {
         _ identifier: ItemIdentifier, _ result: Result<(item: Item, parent: ItemIdentifier?), ProviderError>, _ count: Int
     ) {
         state.verifying.remove(identifier)
-        // An answer from before our own operation says nothing; the item is asked for again afterwards.
-        if state.running.values.contains(where: { $0.identifier == identifier })
-            || state.touchedItems[identifier, default: -1] > count
-        {
-            state.missing.insert(identifier)
-            return
-        }
         do throws(Failure) {
+            // An answer from before our own operation says nothing; the item is asked for again afterwards.
+            let isDoubtful = try index.read { transaction throws(Failure) in
+                try mayHaveMoved(identifier, since: count, transaction)
+            }
+            if isDoubtful || state.running.values.contains(where: { $0.identifier == identifier })
+                || state.touchedItems[identifier, default: -1] > count
+            {
+                state.missing.insert(identifier)
+                return
+            }
             switch result {
             case .success(let (item, parent)):
                 try index.write { transaction throws(Failure) in

@@ -6,36 +6,81 @@ import PromiseSystem
 // Items that go where other items still are at the provider.
 
 extension SyncEngine {
-    /// Whether an item can be moved at the provider.
-    enum Way {
-        case free
+    /// How an item gets to its place at the provider.
+    enum Route {
+        case free(Place)
         /// By an item that goes elsewhere first.
         case taken
         /// By an item that waits for this one: two names were exchanged, or more went round. One of them steps aside, here,
         /// and goes on from there once the others have moved.
         case circle(aside: Place)
+        /// The folder it goes to has to be made at the provider first.
+        case homeless
+    }
+
+    func route(of entry: Entry, _ item: Item, _ transaction: borrowing Transaction) throws(Failure) -> Route {
+        let aside = item.parent.map { Place(parent: $0, name: asideName()) }
+        guard let parent = try identifier(of: entry.parent, transaction) else {
+            // A folder that is to be made where the item still is, or where one is that waits for the item.
+            guard let aside, let site = try site(of: entry.parent, transaction) else { return .homeless }
+            return try holder(of: site, waitsFor: item.identifier, transaction) == .itself ? .circle(aside: aside) : .homeless
+        }
+        let target = Place(parent: parent, name: entry.name)
+        if try transaction.unboundSynced(in: parent, named: entry.name) != nil { return .taken }
+        switch try holder(of: target, waitsFor: item.identifier, transaction) {
+        case .none: return .free(target)
+        case .other: return .taken
+        case .itself:
+            let isThere = try transaction.boundSynced(in: target.parent, named: target.name) == item.identifier
+            guard let aside, !isThere else { return .free(target) }
+            return .circle(aside: aside)
+        }
+    }
+
+    /// Whether an item that goes elsewhere is still where a new one is to be made: it goes first. Made before, the new one
+    /// would be refused, and at a store of places one could be taken for the other.
+    func isHeld(_ place: Place, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
+        try holder(of: place, waitsFor: nil, transaction) == .other
+    }
+
+    private enum Holder {
+        case none, other, itself
     }
 
     /// Follows who has the place of whom. As many steps as there are items in the way, and no more than a circle has.
-    func way(of item: Item, to target: Place, _ transaction: borrowing Transaction) throws(Failure) -> Way {
+    private func holder(
+        of target: Place, waitsFor item: ItemIdentifier?, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Holder {
         var place = target
         var seen: Set<ItemIdentifier> = []
         while let holder = try transaction.boundSynced(in: place.parent, named: place.name) {
-            if holder == item.identifier {
-                guard !seen.isEmpty, let parent = item.parent else { return .free }
-                return .circle(aside: Place(parent: parent, name: asideName()))
-            }
+            if holder == item { return .itself }
             // What the provider says of it now, and a circle of others, are seen to elsewhere.
-            guard try transaction.remote(holder) == nil, let entry = try transaction.entry(for: holder),
-                seen.insert(holder).inserted
+            guard try transaction.remote(holder) == nil, let entry = try transaction.entry(for: holder), !entry.isExcluded,
+                !seen.contains(holder)
             else { break }
-            guard let parent = try identifier(of: entry.parent, transaction) else { return .taken }
-            let next = Place(parent: parent, name: entry.name)
+            let parent = try identifier(of: entry.parent, transaction)
+            var next = parent.map { Place(parent: $0, name: entry.name) }
             if next == place { break }
+            if parent == nil { next = try site(of: entry.parent, transaction) }
+            seen.insert(holder)
             try remind(.entry(entry.id), transaction)
+            guard let next else { return .other }
             place = next
         }
-        return seen.isEmpty ? .free : .taken
+        return seen.isEmpty ? .none : .other
+    }
+
+    /// Where the uppermost of the folders at and above `folder` that the provider does not have is to be made.
+    private func site(of folder: NodeID, _ transaction: borrowing Transaction) throws(Failure) -> Place? {
+        var current = folder
+        // No real path is this deep.
+        for _ in 0..<4096 {
+            guard let entry = try transaction.entries(of: current).first, !entry.isExcluded else { return nil }
+            if let parent = try identifier(of: entry.parent, transaction) { return Place(parent: parent, name: entry.name) }
+            current = entry.parent
+        }
+        return nil
     }
 
     /// For a moment. If another machine chooses the same, the provider says that it is taken, and this is tried again.

@@ -158,6 +158,7 @@ extension SyncEngine {
         // One after the other at each place, so that what the index knows of the last one is not overwritten.
         if isBusy(Place(parent: parent, name: entry.name)) { return .later(SyncEngine.blockedDelay) }
         if try transaction.unboundSynced(in: parent, named: entry.name) != nil { return .later(SyncEngine.blockedDelay) }
+        if try isHeld(Place(parent: parent, name: entry.name), transaction) { return .later(SyncEngine.blockedDelay) }
         guard let folder = try reference(to: parent, transaction) else { return .later(.seconds(1)) }
         var source: UploadSource?
         if node.kind == .file {
@@ -179,22 +180,24 @@ extension SyncEngine {
         _ entry: Entry, _ node: Node, _ synced: Item, content hasContent: Bool, place: Bool, metadata: Bool, _ pending: Pending,
         _ notices: inout Notices, _ transaction: borrowing Transaction
     ) throws(Failure) -> Prepared {
+        if try isLost(synced, transaction) {
+            try keepWhatIsHere(entry, &notices, transaction)
+            return try transaction.entry(entry.id) == nil ? .done : .later(.zero)
+        }
         guard let reference = try self.reference(to: synced.identifier, transaction) else { return .later(.seconds(1)) }
         let agreedEdits = try transaction.synced(synced.identifier)?.edits ?? node.edits
         var changes = ItemChanges()
         var places: [Place] = synced.parent.map { [Place(parent: $0, name: synced.name)] } ?? []
         var (hasContent, metadata) = (hasContent, metadata)
         if place {
-            guard let parent = try identifier(of: entry.parent, transaction) else {
+            let target: Place
+            switch try route(of: entry, synced, transaction) {
+            case .free(let place): target = place
+            case .circle(let aside): (target, hasContent, metadata) = (aside, false, false)
+            case .taken: return .later(SyncEngine.blockedDelay)
+            case .homeless:
                 state.blocked[entry.parent, default: []].insert(pending.subject)
                 return .later(.seconds(5))
-            }
-            if try transaction.unboundSynced(in: parent, named: entry.name) != nil { return .later(SyncEngine.blockedDelay) }
-            var target = Place(parent: parent, name: entry.name)
-            switch try way(of: synced, to: target, transaction) {
-            case .free: break
-            case .taken: return .later(SyncEngine.blockedDelay)
-            case .circle(let aside): (target, hasContent, metadata) = (aside, false, false)
             }
             guard let folder = try self.reference(to: target.parent, transaction) else { return .later(.seconds(1)) }
             changes.place = (folder, target.name)

@@ -133,9 +133,12 @@ final class EngineFixture: Sendable {
         try bytes.withUnsafeBytes { try writeFully(file.number, $0, at: 0, label: "test.write") }
     }
 
-    private func remind(_ entry: Entry, _ transaction: borrowing Transaction) throws(Failure) {
+    private func remind(
+        _ entry: Entry, after delay: Duration = .zero, _ transaction: borrowing Transaction
+    ) throws(Failure) {
         let now = SystemClock().now()
-        try transaction.setPending(Pending(subject: .entry(entry.id), since: now, due: engine.uploadDue(after: now)))
+        let due = engine.uploadDue(after: now).advanced(by: delay)
+        try transaction.setPending(Pending(subject: .entry(entry.id), since: now, due: due))
     }
 
     @discardableResult
@@ -172,13 +175,17 @@ final class EngineFixture: Sendable {
         engine.notePending()
     }
 
-    func rename(_ name: String, to other: String) throws {
+    /// `delay`: how much later than usual the provider is told.
+    func rename(
+        _ name: String, in parent: NodeID = .root, to other: String, into newParent: NodeID = .root, delay: Duration = .zero
+    ) throws {
         try index.write { transaction throws(Failure) in
-            guard var entry = try transaction.entry(in: .root, named: FileName(name)!) else { return }
+            guard var entry = try transaction.entry(in: parent, named: FileName(name)!) else { return }
+            entry.parent = newParent
             entry.name = FileName(other)!
             try transaction.update(entry)
-            try remind(entry, transaction)
-            try transaction.record(.moved, node: entry.node, parent: .root, name: entry.name)
+            try remind(entry, after: delay, transaction)
+            try transaction.record(.moved, node: entry.node, parent: newParent, name: entry.name)
         }
         engine.notePending()
     }

@@ -4,9 +4,12 @@ import PromiseProvider
 /// A store that knows items by their places only, as WebDAV servers do: whatever identifier it is asked with, the path decides.
 struct PlaceProvider: Provider {
     let memory: MemoryProvider
+    /// Holds up whoever asks for a single item.
+    let gate: Gate?
 
     /// Keeps no modes and times unless `keepsMetadata`.
-    init(keepsMetadata: Bool = true) {
+    init(keepsMetadata: Bool = true, gate: Gate? = nil) {
+        self.gate = gate
         var capabilities = MemoryProvider.capabilities.subtracting(.stableIdentifiers).union(.placeIdentifiers)
         if !keepsMetadata { capabilities.remove(.metadata) }
         memory = MemoryProvider(capabilities)
@@ -33,7 +36,8 @@ struct PlaceProvider: Provider {
     }
 
     func item(for reference: ItemReference) async throws(ProviderError) -> Item {
-        told(try await memory.item(for: resolved(reference)), at: reference.path, parent: nil)
+        await gate?.pass()
+        return told(try await memory.item(for: resolved(reference)), at: reference.path, parent: nil)
     }
 
     func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
