@@ -14,6 +14,7 @@ help:  ## show this list
 build:  ## build the executable, .build/release/promisefs
 	@scripts/set-up build
 	swift build -c release --product promisefs
+	swift build -c release --product promisefs-holder
 	swift build -c release --product promisefs-backing
 
 helper: build  ## as root: let ordinary users have kernel passthrough (gives one small program CAP_SYS_ADMIN)
@@ -32,6 +33,7 @@ test:  ## set up what is missing, build, and run every test
 bench:  ## measure a mount, the file system below it and peers (BENCH="--only fio …"; Benchmarks/all is everything)
 	@scripts/set-up bench
 	swift build -c release --product promisefs
+	swift build -c release --product promisefs-holder
 	Benchmarks/run $(BENCH)
 
 format:  ## format the Swift sources
