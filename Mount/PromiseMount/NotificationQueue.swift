@@ -18,7 +18,6 @@ final class NotificationQueue: KernelNotifier, @unchecked Sendable {
         case deletion(FileName, node: NodeID, parent: NodeID)
         case attributes(NodeID)
         case content(NodeID, ByteRange?)
-        case call(@Sendable () -> Void)
     }
 
     private struct State {
@@ -50,7 +49,6 @@ final class NotificationQueue: KernelNotifier, @unchecked Sendable {
     func deleteEntry(_ name: FileName, of node: NodeID, in parent: NodeID) { append(.deletion(name, node: node, parent: parent)) }
     func invalidateAttributes(of node: NodeID) { append(.attributes(node)) }
     func invalidateContent(of node: NodeID, range: ByteRange?) { append(.content(node, range)) }
-    func whenDelivered(_ body: @escaping @Sendable () -> Void) { append(.call(body)) }
 
     /// Drops what waits and ends the thread. False when it has not left in time, because the kernel holds a notification
     /// back: then it may still use the session.
@@ -104,8 +102,6 @@ final class NotificationQueue: KernelNotifier, @unchecked Sendable {
             let count = range.map { $0.upper > UInt64(Int64.max) ? 0 : Int64($0.count) } ?? 0
             _ = fuse_lowlevel_notify_inval_inode(
                 session, fuse_ino_t(node.rawValue), off_t(clamping: range?.lower ?? 0), off_t(count))
-        case .call(let body):
-            return body()
         }
         let problem = ct_notification_error()
         // ENOENT: the kernel does not know it. ENOTEMPTY, EBUSY: it is in use and stays until it is let go. ENODEV: the end.

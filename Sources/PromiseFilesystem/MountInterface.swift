@@ -324,8 +324,6 @@ package protocol KernelNotifier: Sendable {
     func invalidateAttributes(of node: NodeID)
     /// Forgets attributes and the pages of a range (nil: all pages, of a folder: the listing).
     func invalidateContent(of node: NodeID, range: ByteRange?)
-    /// Calls `body` on the notifying thread when everything that was asked before has been delivered. Not after the end.
-    func whenDelivered(_ body: @escaping @Sendable () -> Void)
 }
 
 /// Registers content files with the kernel for passthrough.

@@ -43,7 +43,9 @@ struct FindCommand: AsyncParsableCommand {
         }
         var failures = FailureCollector()
         let scopes = try await scope(operands.count == 2 ? operands[0] : nil)
-        if scopes.isEmpty, !output.json { Output.problem("no domain is mounted; try: promisefs mount --help") }
+        guard !scopes.isEmpty else {
+            throw CommandFailure("no domain is mounted; try: promisefs mount --help", exitStatus: ExitStatus.notPromiseFS)
+        }
         let results = await withTaskGroup(of: CommandFailure?.self) { group in
             for (mount, path) in scopes {
                 group.addTask { [self] in

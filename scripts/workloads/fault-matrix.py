@@ -51,8 +51,7 @@ class Domain:
     def start(self, check=True):
         return self.command(
             "mount", "--no-supervision", "--state-dir", self.state, "--domain", self.name, "--upload-delay", "100ms",
-            "folder:" + self.cloud,
-            self.mount, check=check)
+            "folder:" + self.cloud, self.mount, check=check)
 
     def processes(self):
         found = []
