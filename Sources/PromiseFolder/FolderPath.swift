@@ -1,5 +1,5 @@
 import Glibc
-import PromiseCore
+package import PromiseCore
 package import PromiseProvider
 import PromiseSystem
 
@@ -63,32 +63,47 @@ final class OpenFolder: Sendable {
     }
 }
 
-/// Where items were last seen, so that one that moved is found again. Only a hint: what is found is always compared.
-struct PlaceMap: Sendable {
+/// Where items were last seen, so that one that moved is found again. Only a hint: what is found is always compared. The
+/// `generationCount` items seen last are known for certain, with the folders above them, and at most about twice as many.
+package struct PlaceMap: Sendable {
     private struct Place {
         var parent: ItemIdentifier
         var name: FileName
     }
 
-    /// Beyond this everything is forgotten and learned anew.
-    static let countMax = 500_000
+    package static let generationCount = 8_192
     private static let depthMax = 4096
 
-    private var places: [ItemIdentifier: Place] = [:]
+    private var recent: [ItemIdentifier: Place] = [:]
+    private var older: [ItemIdentifier: Place] = [:]
 
-    mutating func learn(_ identifier: ItemIdentifier, parent: ItemIdentifier, name: FileName) {
-        if places.count >= PlaceMap.countMax { places.removeAll(keepingCapacity: true) }
-        places[identifier] = Place(parent: parent, name: name)
+    package init() {}
+
+    package mutating func learn(_ identifier: ItemIdentifier, parent: ItemIdentifier, name: FileName) {
+        if recent.count >= PlaceMap.generationCount {
+            older = recent
+            recent = [:]
+        }
+        recent[identifier] = Place(parent: parent, name: name)
+        // The folders it is in are as good as seen.
+        var folder = parent
+        while let place = older.removeValue(forKey: folder) {
+            if recent[folder] == nil { recent[folder] = place }
+            folder = place.parent
+        }
     }
 
-    mutating func forget(_ identifier: ItemIdentifier) { places[identifier] = nil }
+    package mutating func forget(_ identifier: ItemIdentifier) {
+        recent[identifier] = nil
+        older[identifier] = nil
+    }
 
     /// From the root; nil when a folder on the way is not known.
-    func path(of identifier: ItemIdentifier, root: ItemIdentifier) -> [FileName]? {
+    package func path(of identifier: ItemIdentifier, root: ItemIdentifier) -> [FileName]? {
         var result: [FileName] = []
         var current = identifier
         while current != root {
-            guard let place = places[current], result.count < PlaceMap.depthMax else { return nil }
+            guard let place = recent[current] ?? older[current], result.count < PlaceMap.depthMax else { return nil }
             result.append(place.name)
             current = place.parent
         }

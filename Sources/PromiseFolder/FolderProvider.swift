@@ -80,9 +80,14 @@ package final class FolderProvider: Provider, Sendable {
         uploadPool.stop()
     }
 
+    /// Asked for with each listed item, so it is not made anew.
+    private static let certainCapabilities: Capabilities = [
+        .atomicRename, .changeFeed, .changePush, .ranges, .metadata, .quota, .links,
+    ]
+
     package var capabilities: Capabilities {
         let (canExchange, hasAttributes) = shared.withLock { ($0.canExchange, $0.root?.hasAttributes ?? true) }
-        var result: Capabilities = [.atomicRename, .changeFeed, .changePush, .ranges, .metadata, .quota, .links]
+        var result = FolderProvider.certainCapabilities
         if canExchange { result.insert(.conditionalWrite) }
         if hasAttributes { result.insert(.stableIdentifiers) }
         return result

@@ -64,12 +64,15 @@ extension Transaction {
     }
 
     private func syncedItem(_ entry: Entry, _ node: Node) throws(Failure) -> SyncedItem {
+        try syncedItem(entry, node, in: try itemIdentifier(of: entry.parent))
+    }
+
+    private func syncedItem(_ entry: Entry, _ node: Node, in parent: ItemIdentifier?) throws(Failure) -> SyncedItem {
         guard let identifier = entry.identifier, let version = node.version else {
             throw Failure(.corrupted, "node \(node.id) is said to be as synced, but has no item")
         }
         let item = Item(
-            identifier: identifier, parent: try itemIdentifier(of: entry.parent), name: entry.name, kind: node.kind,
-            size: node.size,
+            identifier: identifier, parent: parent, name: entry.name, kind: node.kind, size: node.size,
             metadata: Metadata(
                 mode: node.mode, owner: node.owner, group: node.group, modificationTime: node.modificationTime),
             version: version, target: node.target)
@@ -93,12 +96,51 @@ extension Transaction {
         ) { row in (Entry(row), Node(row, from: Entry.columnCount)) }
         var result: [SyncedItem] = []
         result.reserveCapacity(rows.count)
-        for (entry, node) in rows {
-            var synced = try syncedItem(entry, node)
-            synced.item.parent = parent
-            result.append(synced)
-        }
+        for (entry, node) in rows { result.append(try syncedItem(entry, node, in: parent)) }
         return result
+    }
+
+    /// What both sides agreed on for the items of a folder, `parent`, at the names from `first` to `last`. Of a large folder
+    /// some may be left out, and nothing is returned while the provider is known to differ from what was agreed on anywhere.
+    package func agreedItems(
+        in parent: ItemIdentifier, from first: FileName, through last: FileName
+    ) throws(Failure) -> [FileName: SyncedItem] {
+        let limit = 4096
+        guard let folder = try folder(for: parent), try !connection.exists("SELECT 1 FROM remote LIMIT 1") else { return [:] }
+        try store.flushNodes()
+        let listed = try connection.all(
+            """
+            SELECT entry.*, node.* FROM entry JOIN node ON node.id = entry.node
+            WHERE entry.parent = ?1 AND entry.name BETWEEN ?2 AND ?3 AND node.is_as_synced = 1 LIMIT ?4
+            """, .id(folder), .name(first), .name(last), .count(limit)
+        ) { row in (Entry(row), Node(row, from: Entry.columnCount)) }
+        let others = try connection.all(
+            "SELECT * FROM synced WHERE parent = ?1 AND name BETWEEN ?2 AND ?3 LIMIT ?4", .identifier(parent), .name(first),
+            .name(last), .count(limit)
+        ) { SyncedItem($0) }
+        if others.count == limit { return [:] }
+        var result: [FileName: SyncedItem] = [:]
+        result.reserveCapacity(listed.count + others.count)
+        for (entry, node) in listed { result[entry.name] = try syncedItem(entry, node, in: parent) }
+        // Of two items at one place the one with a row of its own is the one that was there last, as for `knownItem`.
+        for item in others { result[item.item.name] = item }
+        return result
+    }
+
+    /// How many items the provider has in a folder by all that is known; nil while it is known to differ from what was
+    /// agreed on anywhere.
+    package func agreedItemCount(in parent: ItemIdentifier) throws(Failure) -> Int? {
+        guard let folder = try folder(for: parent), try !connection.exists("SELECT 1 FROM remote LIMIT 1") else { return nil }
+        try store.flushNodes()
+        let listed = try connection.first(
+            """
+            SELECT count(*) FROM entry JOIN node ON node.id = entry.node WHERE entry.parent = ?1 AND node.is_as_synced = 1
+            """, .id(folder)
+        ) { $0.integer(0) }
+        let others = try connection.first("SELECT count(*) FROM synced WHERE parent = ?1", .identifier(parent)) {
+            $0.integer(0)
+        }
+        return Int((listed ?? 0) + (others ?? 0))
     }
 
     func hasListedChildren(of parent: ItemIdentifier) throws(Failure) -> Bool {

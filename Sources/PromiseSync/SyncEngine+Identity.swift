@@ -10,7 +10,7 @@ import PromiseSystem
 // Stores that keep no modes and times: what was agreed on stays, as long as the content does.
 
 extension SyncEngine {
-    private var knowsByPlace: Bool { provider.capabilities.contains(.placeIdentifiers) }
+    var knowsByPlace: Bool { provider.capabilities.contains(.placeIdentifiers) }
 
     /// What a listing of `parent`, or the outcome of a creation there, shows; under the identifier it has here.
     func identified(

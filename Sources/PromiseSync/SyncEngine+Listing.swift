@@ -22,6 +22,8 @@ extension SyncEngine {
         /// Unless it is the first: everything it showed, and the names that are new here.
         var seen: Set<ItemIdentifier> = []
         var appeared: [FileName] = []
+        /// How many were what was agreed on.
+        var unchangedCount = 0
     }
 
     /// Makes a folder's children known; replies when the index has them. Called from any thread.
@@ -59,27 +61,31 @@ extension SyncEngine {
     /// Who walks through the tree finds the next folders listed.
     private func listAhead(of folder: NodeID) {
         do throws(Failure) {
-            let next: [(NodeID, ItemIdentifier)] = try index.read { transaction throws(Failure) in
+            let next: [NodeID] = try index.read { transaction throws(Failure) in
                 guard let parent = try transaction.entries(of: folder).first?.parent else { return [] }
-                let nodes = try state.walk.asked(for: folder, in: parent, at: clock.uptime()) { () throws(Failure) in
+                return try state.walk.asked(for: folder, in: parent, at: clock.uptime()) { () throws(Failure) in
                     try transaction.unlistedFolders(in: parent)
                 }
-                var next: [(NodeID, ItemIdentifier)] = []
-                for node in nodes {
-                    if let identifier = try identifier(of: node, transaction), state.listings[node] == nil,
-                        try transaction.node(node)?.isPopulated == false
-                    {
-                        next.append((node, identifier))
-                    } else {
-                        state.walk.ended(node)
-                    }
-                }
-                return next
             }
-            for (node, identifier) in next { startListing(of: node, identifier, isFirst: true, waiters: []) }
+            try listAhead(next)
         } catch {
             // Whoever needs them asks for them.
             logger.debug("folders were not listed ahead", metadata: ["reason": "\(error.message)"])
+        }
+    }
+
+    private func listAhead(_ folders: [NodeID]) throws(Failure) {
+        var folders = folders[...]
+        while let folder = folders.popFirst() {
+            let identifier: ItemIdentifier? = try index.read { transaction throws(Failure) in
+                guard state.listings[folder] == nil, try transaction.node(folder)?.isPopulated == false else { return nil }
+                return try self.identifier(of: folder, transaction)
+            }
+            if let identifier {
+                startListing(of: folder, identifier, isFirst: true, waiters: [])
+            } else {
+                folders += state.walk.ended(folder)
+            }
         }
     }
 
@@ -211,8 +217,10 @@ extension SyncEngine {
 
     private func end(_ listing: Listing, _ outcome: Result<Void, Failure>) {
         state.unscanned.remove(listing.identifier)
-        state.walk.ended(listing.folder)
         listing.waiters.forEach { $0(outcome) }
+        let next = state.walk.ended(listing.folder)
+        // Whoever needs them asks for them.
+        try? listAhead(next)
         if state.listings.isEmpty && state.running.isEmpty && state.verifying.isEmpty {
             state.touchedItems = [:]
             state.touchedPlaces = [:]
@@ -220,11 +228,12 @@ extension SyncEngine {
     }
 
     func failListings(_ failure: Failure) {
+        state.walk.stop()
         for (folder, listing) in state.listings {
             listing.task?.cancel()
             listing.waiters.forEach { $0(.failure(failure)) }
             state.listings[folder] = nil
-            state.walk.ended(folder)
+            _ = state.walk.ended(folder)
             if !listing.isFirst { state.folderDue[listing.identifier] = clock.uptime() }
         }
     }
@@ -235,56 +244,94 @@ extension SyncEngine {
     private static let itemsPerWrite = 256
 
     private func store(_ items: [Item], of folder: NodeID, _ listing: inout Listing) throws(Failure) {
+        // In the order of names, neighbours are compared with what is known of them at once.
+        let items = listing.isFirst ? items : items.sorted { $0.name < $1.name }
         var position = 0
         while position < items.count {
             let slice = items[position..<min(position + SyncEngine.itemsPerWrite, items.count)]
-            let (appeared, seen) = try index.write { transaction throws(Failure) in
-                try self.store(slice, of: folder, listing, transaction)
+            if listing.isFirst {
+                try index.write { transaction throws(Failure) in try storeFirst(slice, of: folder, listing, transaction) }
+            } else {
+                let found = try index.write { transaction throws(Failure) in
+                    try compare(slice, of: folder, listing, transaction)
+                }
+                listing.appeared += found.appeared
+                listing.seen.formUnion(found.seen)
+                listing.unchangedCount += found.unchangedCount
             }
-            listing.appeared += appeared
-            if !listing.isFirst { listing.seen.formUnion(seen) }
             position = slice.endIndex
         }
     }
 
-    /// Returns the names that appeared in a folder that was known before, and all items.
-    private func store(
+    private func storeFirst(
         _ items: ArraySlice<Item>, of folder: NodeID, _ listing: Listing, _ transaction: borrowing Transaction
-    ) throws(Failure) -> (appeared: [FileName], seen: [ItemIdentifier]) {
+    ) throws(Failure) {
         let first = transaction.nextNode
         let pin = try transaction.node(folder)?.pin ?? .automatic
         // Neither expected after a crash, nor known from before.
-        let isUnheard = listing.isFirst && state.intents?.isEmpty == true
+        let isUnheard = state.intents?.isEmpty == true
         var insertedCount = 0
         var folderCount = 0
-        var names: [FileName] = []
-        var seen: [ItemIdentifier] = []
-        seen.reserveCapacity(items.count)
         for listed in items {
             let item = try identified(listed, in: listing.identifier, transaction)
-            seen.append(item.identifier)
             var node = Node(placeholderFor: item)
             node.pin = pin
             // In a folder that nobody has looked into an item is new, but for rare moves.
             if isUnheard, try transaction.insertListed(node, of: item, in: folder) {
                 insertedCount += 1
                 if item.kind == .folder { folderCount += 1 }
-            } else if try observe(item, in: folder, listing, transaction) {
-                names.append(item.name)
+            } else {
+                _ = try observe(item, in: folder, listing, transaction)
             }
         }
-        if insertedCount > 0 {
-            let count = Int(transaction.nextNode.rawValue - first.rawValue)
-            try transaction.countSubfolders(of: folder, folderCount)
-            try transaction.recordListed(from: first, count: count, in: folder)
+        guard insertedCount > 0 else { return }
+        let count = Int(transaction.nextNode.rawValue - first.rawValue)
+        try transaction.countSubfolders(of: folder, folderCount)
+        try transaction.recordListed(from: first, count: count, in: folder)
+    }
+
+    /// What a part of a listing showed in a folder that was known before.
+    private struct Comparison {
+        var seen: [ItemIdentifier] = []
+        /// Names that are new here.
+        var appeared: [FileName] = []
+        var unchangedCount = 0
+    }
+
+    /// Nearly all items are what was agreed on, so that is asked for at once.
+    private func compare(
+        _ items: ArraySlice<Item>, of folder: NodeID, _ listing: Listing, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Comparison {
+        var found = Comparison()
+        guard let first = items.first?.name, let last = items.last?.name else { return found }
+        let agreed = try transaction.agreedItems(in: listing.identifier, from: first, through: last)
+        let rules = (byPlace: knowsByPlace, keepsTimes: keepsTimes)
+        found.seen.reserveCapacity(items.count)
+        for listed in items {
+            if let known = agreed[listed.name]?.item, isUnchanged(listed, known, rules), !isNewer(known, than: listing) {
+                found.seen.append(known.identifier)
+                found.unchangedCount += 1
+                continue
+            }
+            let item = try identified(listed, in: listing.identifier, transaction)
+            found.seen.append(item.identifier)
+            if try observe(item, in: folder, listing, transaction) { found.appeared.append(item.name) }
         }
-        return (listing.isFirst ? [] : names, seen)
+        return found
+    }
+
+    /// Whether `identified` would make `known` of a listed item at its place.
+    private func isUnchanged(_ listed: Item, _ known: Item, _ rules: (byPlace: Bool, keepsTimes: Bool)) -> Bool {
+        guard listed.version == known.version, listed.kind == known.kind else { return false }
+        guard rules.byPlace || (listed.identifier == known.identifier && listed.parent == known.parent) else { return false }
+        return !rules.keepsTimes || !differs(listed.metadata, known.metadata, kind: known.kind)
     }
 
     /// Everything was listed.
     private func finish(_ listing: Listing, of folder: NodeID) throws(Failure) {
         try index.write { transaction throws(Failure) in
-            if !listing.isFirst {
+            let isWhole = listing.isFirst ? true : try isWhole(listing, transaction)
+            if !isWhole {
                 for item in try transaction.remoteChildren(of: listing.identifier)
                 where !listing.seen.contains(item.identifier) && !isNewer(item, than: listing) {
                     state.missing.insert(item.identifier)
@@ -309,6 +356,12 @@ extension SyncEngine {
         }
     }
 
+    /// Whether it showed all that was agreed on, each once.
+    private func isWhole(_ listing: Listing, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
+        guard listing.seen.count == listing.unchangedCount else { return false }
+        return try transaction.agreedItemCount(in: listing.identifier) == listing.unchangedCount
+    }
+
     /// What appeared in a folder that is kept here is fetched.
     private func hydratePinned(in folder: NodeID) throws(Failure) {
         let nodes: [Node] = try index.read { transaction throws(Failure) in
@@ -325,6 +378,7 @@ extension SyncEngine {
 
     /// Our own operation on the item, or in its place, is under way or finished after the listing began.
     private func isNewer(_ item: Item, than listing: Listing) -> Bool {
+        if state.running.isEmpty && state.touchedItems.isEmpty && state.touchedPlaces.isEmpty { return false }
         let place = Place(parent: listing.identifier, name: item.name)
         if state.running.values.contains(where: { $0.identifier == item.identifier || $0.places.contains(place) }) { return true }
         return state.touchedItems[item.identifier, default: -1] > listing.operationCount

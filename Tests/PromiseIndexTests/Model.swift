@@ -58,12 +58,32 @@ struct Model {
             #expect(try transaction.synced(identifier) == item)
             #expect(try transaction.entry(for: identifier) == entries.values.first { $0.identifier == identifier })
             #expect(Set(try transaction.remoteChildren(of: identifier)) == Set(remoteItems(in: identifier)))
+            try expectEqualAgreement(transaction, in: identifier)
         }
+        try expectEqualAgreement(transaction, in: ItemIdentifier("root"))
         #expect(Set(try transaction.remoteChildren(of: ItemIdentifier("root"))) == Set(remoteItems(in: ItemIdentifier("root"))))
         for (identifier, state) in remote { #expect(try transaction.remote(identifier) == state) }
         #expect(try transaction.divergences(limit: 10_000).count == remote.count)
         for (subject, row) in pending { #expect(try transaction.pending(subject) == row) }
         try expectEqualTotals(transaction)
+    }
+
+    /// What was agreed on at places of a folder, where the provider is not known to differ anywhere.
+    private func expectEqualAgreement(_ transaction: borrowing Transaction, in folder: ItemIdentifier) throws {
+        let items = synced.values.filter { $0.item.parent == folder }
+        let names = items.map(\.item.name)
+        guard let first = names.min(), let last = names.max() else { return }
+        let isKnown = folder == ItemIdentifier("root") || entries.values.contains { $0.identifier == folder }
+        let agreed = try transaction.agreedItems(in: folder, from: first, through: last)
+        let count = try transaction.agreedItemCount(in: folder)
+        guard remote.isEmpty && isKnown else {
+            #expect(agreed.isEmpty)
+            #expect(count == nil)
+            return
+        }
+        #expect(count == items.count)
+        #expect(Set(agreed.keys) == Set(names))
+        for item in agreed.values { #expect(synced[item.item.identifier] == item) }
     }
 
     private func expectEqualTotals(_ transaction: borrowing Transaction) throws {
