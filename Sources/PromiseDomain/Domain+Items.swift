@@ -1,5 +1,6 @@
 import Logging
 import PromiseContent
+import PromiseCoordination
 package import PromiseCore
 import PromiseFilesystem
 import PromiseIndex
@@ -124,7 +125,7 @@ extension Domain {
     package func evict(_ id: NodeID) async throws(Failure) -> EvictionReport {
         var report = EvictionReport(evicted: 0, bytesFreed: 0, kept: [])
         for node in try await descendants(of: id, listing: false) where node.kind == .file && node.content != .absent {
-            switch try engine.evict(node.id) {
+            switch try await evictInTurn(node.id) {
             case .evicted(let bytes):
                 report.evicted += 1
                 report.bytesFreed += bytes
@@ -139,6 +140,19 @@ extension Domain {
             try index.shrink()
         }
         return report
+    }
+
+    /// Waits for who reads or writes the item, and asks who shows it.
+    private func evictInTurn(_ id: NodeID) async throws(Failure) -> SyncEngine.EvictionOutcome {
+        guard filesystem.coordinator.isActive else { return try engine.evict(id) }
+        let claim: GrantedClaim
+        do throws(Failure) {
+            claim = try await self.claim(node: id, .write(.forEvicting), timeout: Domain.evictionPatience)
+        } catch  where error.code == .timedOut {
+            return .kept("a program that coordinates uses it")
+        }
+        defer { release(claim.id) }
+        return try engine.evict(id, evenUsed: true)
     }
 
     /// Sets the pin of everything below a folder, and of what will appear there; returns how many items.

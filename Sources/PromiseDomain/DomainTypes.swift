@@ -23,6 +23,8 @@ package struct DomainConfiguration: Sendable {
     package var isReadOnly = false
     /// What programs that know nothing of claims are held to.
     package var coordination = CoordinationMode.wait
+    /// How long removing and renaming wait for claims.
+    package var nameDeadline = Duration.seconds(2)
     package var allowsPassthrough = true
     /// Bytes of the path of `promisefs-backing`, which gives an ordinary user passthrough; nil: there is none.
     package var backingHelper: [UInt8]?
