@@ -43,6 +43,7 @@ struct ControlRoutes: Sendable {
         // Without an answer: the connection breaks when the process ends.
         router.post("v1/restart") { _, _ -> Response in throw await blocking.run { [service] in service.restart() } }
         addQueryRoutes(to: router)
+        addValueRoutes(to: router)
         addCoordinationRoutes(to: router)
         return router
     }
@@ -163,7 +164,7 @@ struct ControlRoutes: Sendable {
         return names.isEmpty ? nil : try await service.node(at: names)
     }
 
-    private func itemPaths(_ document: ItemsRequest) async throws -> [[FileName]] {
+    func itemPaths(_ document: ItemsRequest) async throws -> [[FileName]] {
         guard !document.paths.isEmpty else { throw ProblemDocument.request("'paths' is empty; name at least one item") }
         guard document.paths.count <= RequestLimit.pathCountMax else {
             throw ProblemDocument.request(

@@ -4,6 +4,7 @@ import PromiseCoordination
 package import PromiseCore
 import PromiseFilesystem
 import PromiseIndex
+import PromiseQuery
 import PromiseSync
 import PromiseSystem
 import Synchronization
@@ -39,12 +40,14 @@ extension Domain {
         let path = try index.read { transaction throws(Failure) in try transaction.path(of: id) }
         let shown = try filesystem.attributes(of: id, handle: nil).attributes
         let node = facts.node
-        return ItemInformation(
+        var result = ItemInformation(
             node: id, path: path ?? [], kind: node.kind, size: shown.size, localBytes: node.localBytes, mode: node.mode,
             owner: node.owner, group: node.group, accessTime: node.accessTime, modificationTime: shown.modificationTime,
             changeTime: shown.changeTime, birthTime: node.birthTime, links: node.linkCount, identifier: facts.identifier,
             version: node.version, state: facts.state, pin: node.pin, progress: facts.progress, error: facts.error,
             isConflict: facts.entry?.conflictsWith != nil, linkTarget: node.target)
+        result.values = try values(of: [id], AttributeKey.allCases).first?.values ?? [:]
+        return result
     }
 
     /// Everything below a node, itself included, parents first. Folders that are not known are listed when `listing` is set.

@@ -1,5 +1,6 @@
 package import PromiseCore
 package import PromiseFilesystem
+package import PromiseQuery
 
 /// How a domain is to be opened and mounted.
 package struct DomainConfiguration: Sendable {
@@ -159,6 +160,8 @@ package struct ItemInformation: Sendable {
     package var error: String?
     package var isConflict: Bool
     package var linkTarget: [UInt8]?
+    /// Everything that can be asked about the item, by the names that queries have; what is not known is missing.
+    package var values: [AttributeKey: QueryValue] = [:]
 
     package init(
         node: NodeID, path: [FileName], kind: NodeKind, size: UInt64, localBytes: UInt64, mode: UInt32, owner: UInt32,

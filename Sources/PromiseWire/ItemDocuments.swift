@@ -137,6 +137,8 @@ public struct ItemDocument: Codable, Sendable, Equatable {
     public var isConflict: Bool
     public var linkTarget: String?
     public var linkTargetBytes: String?
+    /// Every attribute that is known, by the names that queries have: docs/QUERIES.md says what they mean.
+    public var values: [String: WireValue]?
 
     public init(
         node: UInt64, path: String, pathBytes: String, kind: String, size: UInt64, localBytes: UInt64, mode: UInt32,
@@ -185,5 +187,33 @@ public struct HydrationDocument: Codable, Sendable, Equatable {
         self.fetches = fetches
         self.bytes = bytes
         self.refusals = refusals
+    }
+}
+
+/// The answer to `POST /v1/items/values`: what is known of items without their content, in the order of the request.
+public struct PromisedValuesDocument: Codable, Sendable, Equatable {
+    public var items: [PromisedItemDocument]
+    public var failures: [ItemFailureDocument]
+
+    public init(items: [PromisedItemDocument], failures: [ItemFailureDocument]) {
+        self.items = items
+        self.failures = failures
+    }
+}
+
+/// The promised values of one item.
+public struct PromisedItemDocument: Codable, Sendable, Equatable {
+    /// The inode number in the mount.
+    public var node: UInt64
+    public var path: String
+    public var pathBytes: String
+    /// By the names that queries have; what is not known is missing.
+    public var values: [String: WireValue]
+
+    public init(node: UInt64, path: String, pathBytes: String, values: [String: WireValue]) {
+        self.node = node
+        self.path = path
+        self.pathBytes = pathBytes
+        self.values = values
     }
 }

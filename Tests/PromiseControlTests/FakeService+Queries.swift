@@ -23,6 +23,13 @@ extension FakeService {
         try await send(.reset)
     }
 
+    func values(of nodes: [NodeID], _ keys: [AttributeKey]) throws(Failure) -> [PromisedValues] {
+        nodes.map { node in
+            PromisedValues(
+                node: node, path: [FileName("now")!], values: Dictionary(uniqueKeysWithValues: keys.map { ($0, .integer(1)) }))
+        }
+    }
+
     func changes(since sequence: Int64, limit: Int) throws(Failure) -> ChangePage {
         let change = ChangeRecord(
             sequence: 5, kind: "created", node: NodeID(2), count: 1, parent: .root, name: FileName("a"), path: [FileName("b")!])
