@@ -50,16 +50,20 @@ struct ControlRoutes: Sendable {
 
     // MARK: - Endpoints
 
-    private func information(_ request: Request) async throws -> Response {
-        let node: NodeID
+    /// The item that a request without a body names.
+    func item(of request: Request) async throws -> NodeID {
         if let text = queryValue("node", of: request) {
             guard let number = UInt64(text) else { throw ProblemDocument.request("'\(text)' is no node number") }
-            node = NodeID(number)
-        } else if let path = queryValue("path", of: request) {
-            node = try await service.node(at: try names(ofWirePath: path))
-        } else {
+            return NodeID(number)
+        }
+        guard let path = queryValue("path", of: request) else {
             throw ProblemDocument.request("say which item: ?path=PERCENT-ENCODED-PATH or ?node=NUMBER")
         }
+        return try await service.node(at: try names(ofWirePath: path))
+    }
+
+    private func information(_ request: Request) async throws -> Response {
+        let node = try await item(of: request)
         let information = try await blocking.run { [service] () throws(Failure) in try service.information(of: node) }
         return jsonResponse(ItemDocument(information))
     }

@@ -13,6 +13,8 @@ package protocol ControlService: Sendable {
     func node(at path: [FileName]) async throws(Failure) -> NodeID
     func information(of node: NodeID) throws(Failure) -> ItemInformation
     func values(of nodes: [NodeID], _ keys: [AttributeKey]) throws(Failure) -> [PromisedValues]
+    func versions(of node: NodeID) throws(Failure) -> [ItemVersion]
+    var earlierVersionsNote: String { get }
     func fetch(_ node: NodeID, progress: @escaping @Sendable (FetchProgress) -> Void) async throws(Failure) -> FetchProgress
     func evict(_ node: NodeID) async throws(Failure) -> EvictionReport
     func setPin(_ pin: Pin, of node: NodeID) async throws(Failure) -> Int

@@ -10,6 +10,20 @@ import PromiseWire
 extension ControlRoutes {
     func addValueRoutes(to router: Router<ControlRequestContext>) {
         router.post("v1/items/values") { request, _ in try await values(request) }
+        router.get("v1/items/versions") { request, _ in try await versions(request) }
+    }
+
+    private func versions(_ request: Request) async throws -> Response {
+        let node = try await item(of: request)
+        let versions = try await blocking.run { [service] () throws(Failure) in try service.versions(of: node) }
+        let documents = versions.map { version in
+            let path = PathText(version.path)
+            return VersionDocument(
+                kind: version.kind.rawValue, node: version.node?.rawValue, path: path.display, pathBytes: path.bytes,
+                version: version.version?.rawValue, size: version.size, modificationTime: version.modificationTime.wireText,
+                isLocal: version.isLocal)
+        }
+        return jsonResponse(VersionsDocument(versions: documents, note: service.earlierVersionsNote))
     }
 
     private func values(_ request: Request) async throws -> Response {

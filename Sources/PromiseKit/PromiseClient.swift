@@ -68,6 +68,11 @@ public final class PromiseClient: Sendable {
         return sum
     }
 
+    /// The versions of a document that are known, the current one first. Nothing is fetched.
+    public func versions(of path: [UInt8]) async throws(PromiseError) -> VersionsDocument {
+        try await reply("GET", "items/versions?path=/" + PercentCoding.encode(path), deadline: .minutes(2))
+    }
+
     /// Work queued or running below a path; nil: in the whole domain.
     public func pending(path: [UInt8]? = nil) async throws(PromiseError) -> PendingDocument {
         let query = path.map { "?path=/" + PercentCoding.encode($0) } ?? ""

@@ -41,10 +41,10 @@ public struct PromisedKey: RawRepresentable, Hashable, Sendable {
     public static let linkTarget = PromisedKey(rawValue: "promisefs.linkTarget")
 
     public static let all: [PromisedKey] = [
-        .name, .displayName, .path, .size, .contentChangeDate, .creationDate, .contentModificationDate, .contentCreationDate,
-        .attributeChangeDate, .lastUsedDate, .contentType, .contentTypeTree, .owner, .group, .isInvisible, .nodeNumber,
-        .userTags, .isUbiquitous, .downloadingStatus, .isDownloading, .percentDownloaded, .isUploaded, .isUploading, .uploadingError,
-        .hasUnresolvedConflicts, .kind, .state, .pin, .identifier, .version, .localBytes, .mode,
-        .links, .linkTarget,
+        .name, .displayName, .path, .size, .contentChangeDate, .creationDate, .contentModificationDate,
+        .contentCreationDate, .attributeChangeDate, .lastUsedDate, .contentType, .contentTypeTree, .owner, .group,
+        .isInvisible, .nodeNumber, .userTags, .isUbiquitous, .downloadingStatus, .isDownloading, .percentDownloaded,
+        .isUploaded, .isUploading, .uploadingError, .hasUnresolvedConflicts, .kind, .state, .pin, .identifier, .version,
+        .localBytes, .mode, .links, .linkTarget,
     ]
 }

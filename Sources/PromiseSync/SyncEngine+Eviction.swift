@@ -28,8 +28,8 @@ extension SyncEngine {
     /// it, which has agreed or is not to be asked. Called from any thread but those serving the mount.
     package func evict(_ id: NodeID, evenUsed: Bool = false) throws(Failure) -> EvictionOutcome {
         var notices = Notices()
-        let outcome = try index.writeFreeing { transaction throws(Failure) in
-            if !evenUsed, try observer.isUsed(id, transaction) { return EvictionOutcome.kept("a program that coordinates uses it") }
+        let outcome: EvictionOutcome = try index.writeFreeing { transaction throws(Failure) in
+            if !evenUsed, try observer.isUsed(id, transaction) { return .kept("a program that coordinates uses it") }
             return try evict(id, &notices, transaction)
         }
         send(notices)

@@ -217,3 +217,45 @@ public struct PromisedItemDocument: Codable, Sendable, Equatable {
         self.values = values
     }
 }
+
+/// `GET /v1/items/versions`: what is known of a document's versions, the current one first.
+public struct VersionsDocument: Codable, Sendable, Equatable {
+    public var versions: [VersionDocument]
+    /// Why earlier versions are not among them, for people.
+    public var note: String
+
+    public init(versions: [VersionDocument], note: String) {
+        self.versions = versions
+        self.note = note
+    }
+}
+
+/// One version of a document.
+public struct VersionDocument: Codable, Sendable, Equatable {
+    /// `current`, `provider` (what the provider has, where that is another one) or `conflict` (unresolved, a file of its own).
+    public var kind: String
+    /// Missing for the provider's, which has no name of its own here.
+    public var node: UInt64?
+    public var path: String
+    public var pathBytes: String
+    /// The provider's name of the version; missing before the provider has it.
+    public var version: String?
+    public var size: UInt64
+    public var modificationTime: String
+    /// The content is on this machine.
+    public var isLocal: Bool
+
+    public init(
+        kind: String, node: UInt64?, path: String, pathBytes: String, version: String?, size: UInt64, modificationTime: String,
+        isLocal: Bool
+    ) {
+        self.kind = kind
+        self.node = node
+        self.path = path
+        self.pathBytes = pathBytes
+        self.version = version
+        self.size = size
+        self.modificationTime = modificationTime
+        self.isLocal = isLocal
+    }
+}

@@ -4,7 +4,8 @@ public enum RequestLimit {
     public static let pathCountMax = 10_000
 }
 
-/// `POST /v1/items/fetch`, `/evict`, `/pin` and `/values`. Paths are percent-encoded bytes from the root of the mount; `/` is the root.
+/// `POST /v1/items/fetch`, `/evict`, `/pin` and `/values`. Paths are percent-encoded bytes from the root of the mount; `/` is
+/// the root.
 public struct ItemsRequest: Codable, Sendable, Equatable {
     public var paths: [String]
     /// `pinned`, `online-only` or `automatic`; for `/pin` only.

@@ -83,7 +83,8 @@ extension MountSuites {
             try await MountedDomain.with(options) { domain in
                 try await domain.shell(
                     """
-                    : "$M"/folder/*; mkdir "$M/other"; "$P" watch "$M/folder" > "$T/folder" & one=$!; "$P" watch "$M/other" > "$T/other" & two=$!
+                    : "$M"/folder/*; mkdir "$M/other"
+                    "$P" watch "$M/folder" > "$T/folder" & one=$!; "$P" watch "$M/other" > "$T/other" & two=$!
                     within 10 'grep -q presenting "$T/folder"'; within 10 'grep -q presenting "$T/other"'
                     mv "$M/folder/a" "$M/other/b"
                     within 10 'grep -q "subitemDidMove $M/other/b" "$T/folder"'

@@ -30,6 +30,16 @@ extension FakeService {
         }
     }
 
+    func versions(of node: NodeID) throws(Failure) -> [ItemVersion] {
+        [
+            ItemVersion(
+                kind: .current, node: node, path: [FileName("now")!], version: nil, size: 1, modificationTime: .zero,
+                isLocal: true)
+        ]
+    }
+
+    var earlierVersionsNote: String { "none" }
+
     func changes(since sequence: Int64, limit: Int) throws(Failure) -> ChangePage {
         let change = ChangeRecord(
             sequence: 5, kind: "created", node: NodeID(2), count: 1, parent: .root, name: FileName("a"), path: [FileName("b")!])

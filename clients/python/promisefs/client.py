@@ -60,6 +60,10 @@ class Domain:
         body = {"paths": [_wire(path) for path in paths]}
         return self._call("POST", "items/values", body | ({} if keys is None else {"keys": list(keys)}))
 
+    def versions(self, path):
+        """The versions of a document that are known, the current one first."""
+        return self._call("GET", "items/versions?path=" + _wire(path))["versions"]
+
     def pending(self, path=None):
         return self._call("GET", "pending" + ("" if path is None else "?path=" + _wire(path)))["items"]
 
