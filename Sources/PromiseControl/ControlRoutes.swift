@@ -43,22 +43,27 @@ struct ControlRoutes: Sendable {
         // Without an answer: the connection breaks when the process ends.
         router.post("v1/restart") { _, _ -> Response in throw await blocking.run { [service] in service.restart() } }
         addQueryRoutes(to: router)
+        addValueRoutes(to: router)
         addCoordinationRoutes(to: router)
         return router
     }
 
     // MARK: - Endpoints
 
-    private func information(_ request: Request) async throws -> Response {
-        let node: NodeID
+    /// The item that a request without a body names.
+    func item(of request: Request) async throws -> NodeID {
         if let text = queryValue("node", of: request) {
             guard let number = UInt64(text) else { throw ProblemDocument.request("'\(text)' is no node number") }
-            node = NodeID(number)
-        } else if let path = queryValue("path", of: request) {
-            node = try await service.node(at: try names(ofWirePath: path))
-        } else {
+            return NodeID(number)
+        }
+        guard let path = queryValue("path", of: request) else {
             throw ProblemDocument.request("say which item: ?path=PERCENT-ENCODED-PATH or ?node=NUMBER")
         }
+        return try await service.node(at: try names(ofWirePath: path))
+    }
+
+    private func information(_ request: Request) async throws -> Response {
+        let node = try await item(of: request)
         let information = try await blocking.run { [service] () throws(Failure) in try service.information(of: node) }
         return jsonResponse(ItemDocument(information))
     }
@@ -163,7 +168,7 @@ struct ControlRoutes: Sendable {
         return names.isEmpty ? nil : try await service.node(at: names)
     }
 
-    private func itemPaths(_ document: ItemsRequest) async throws -> [[FileName]] {
+    func itemPaths(_ document: ItemsRequest) async throws -> [[FileName]] {
         guard !document.paths.isEmpty else { throw ProblemDocument.request("'paths' is empty; name at least one item") }
         guard document.paths.count <= RequestLimit.pathCountMax else {
             throw ProblemDocument.request(

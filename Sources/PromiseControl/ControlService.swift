@@ -2,6 +2,7 @@ package import PromiseCoordination
 package import PromiseCore
 package import PromiseDomain
 package import PromiseFilesystem
+package import PromiseQuery
 
 /// What the control API asks of a domain. `Domain` is the one implementation outside tests.
 ///
@@ -11,6 +12,9 @@ package protocol ControlService: Sendable {
     func status() async -> DomainStatus
     func node(at path: [FileName]) async throws(Failure) -> NodeID
     func information(of node: NodeID) throws(Failure) -> ItemInformation
+    func values(of nodes: [NodeID], _ keys: [AttributeKey]) throws(Failure) -> [PromisedValues]
+    func versions(of node: NodeID) throws(Failure) -> [ItemVersion]
+    var earlierVersionsNote: String { get }
     func fetch(_ node: NodeID, progress: @escaping @Sendable (FetchProgress) -> Void) async throws(Failure) -> FetchProgress
     func evict(_ node: NodeID) async throws(Failure) -> EvictionReport
     func setPin(_ pin: Pin, of node: NodeID) async throws(Failure) -> Int

@@ -32,6 +32,13 @@ extension WireValue {
     }
 }
 
+extension [AttributeKey: QueryValue] {
+    /// By the keys' names.
+    var wire: [String: WireValue] {
+        [String: WireValue](uniqueKeysWithValues: map { ($0.key.rawValue, WireValue($0.value)) })
+    }
+}
+
 extension FoundItemDocument {
     init(_ item: FoundItem) {
         let path = PathText(item.path)

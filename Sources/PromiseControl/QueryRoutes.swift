@@ -80,7 +80,7 @@ extension ControlRoutes {
         return result
     }
 
-    private func key(_ name: Substring) throws -> AttributeKey {
+    func key(_ name: Substring) throws -> AttributeKey {
         guard let key = AttributeKey(spelled: String(name)) else {
             throw ProblemDocument.request("'\(name)' is no attribute; docs/QUERIES.md has them all")
         }

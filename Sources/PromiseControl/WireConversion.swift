@@ -73,6 +73,7 @@ extension ItemDocument {
             pin: item.pin.name, progress: item.progress, error: item.error, isConflict: item.isConflict,
             linkTarget: item.linkTarget.map { escapedForDisplay($0) },
             linkTargetBytes: item.linkTarget.map { PercentCoding.encode($0) })
+        values = item.values.wire
     }
 }
 

@@ -51,6 +51,8 @@ package struct WritingOptions: OptionSet, Hashable, Sendable {
     package static let forReplacing = WritingOptions(rawValue: 8)
     /// Nothing that depends on the content: readers of the content are not disturbed, and presenters not asked.
     package static let contentIndependentMetadataOnly = WritingOptions(rawValue: 16)
+    /// The local copy of the content goes, and the item stays: the daemon's own, to make room.
+    package static let forEvicting = WritingOptions(rawValue: 32)
 }
 
 package enum Access: Hashable, Sendable {
@@ -106,6 +108,8 @@ package enum Question: String, Hashable, Sendable {
     case accommodateDeletion
     /// As before, of something below the presented folder.
     case accommodateSubitemDeletion
+    /// The local copy of the content is about to go: stop using it, or fetch it again.
+    case accommodateEviction
 }
 
 /// What a presenter is told.

@@ -52,6 +52,18 @@ extension ClaimTable {
         }
     }
 
+    mutating func replacePresenters(_ nodes: [NodeID: NodeID]) {
+        for (id, presenter) in presenters {
+            guard let node = nodes[presenter.node] else { continue }
+            change(presenter.node) { $0.presenters.removeAll { $0 == id } }
+            presenters[id]?.node = node
+            places[node, default: Place()].presenters.append(id)
+        }
+    }
+
+    /// Whether somebody shows this very item.
+    package func isPresented(_ node: NodeID) -> Bool { places[node]?.presenters.isEmpty == false }
+
     // MARK: - Asking
 
     /// A claim has nothing in its way: asks presenters, or grants it when there is nobody to ask.
@@ -132,6 +144,15 @@ extension ClaimTable {
     /// Something happened to a node, whoever did it: its presenters are told, and those of the folders above. Who has a claim on
     /// it knows. `folders` are those it is in, or was in when it has gone.
     package mutating func happened(_ event: Event, to node: NodeID, in folders: [NodeID]) {
+        tell(event, to: node, in: folders, isForItem: true)
+    }
+
+    /// The item moved out of these folders: it is told those who show them. Who shows the item hears of its new place.
+    package mutating func left(_ folders: [NodeID], _ node: NodeID) {
+        tell(.moved, to: node, in: folders, isForItem: false)
+    }
+
+    private mutating func tell(_ event: Event, to node: NodeID, in folders: [NodeID], isForItem: Bool) {
         let insiders = Set(
             ([node] + folders).flatMap { places[$0]?.claims ?? [] }.compactMap { claims[$0]?.purpose })
         func isTold(_ id: PresenterID) -> Bool {
@@ -139,7 +160,7 @@ extension ClaimTable {
             return presenter.purpose.map { !insiders.contains($0) } ?? true
         }
         let own = (places[node]?.presenters ?? []).filter(isTold)
-        if let notice = event.notice { for id in own { actions.append(.tell(id, notice)) } }
+        if isForItem, let notice = event.notice { for id in own { actions.append(.tell(id, notice)) } }
         let notice = event.subitemNotice(node)
         for folder in folders {
             for id in (places[folder]?.presenters ?? []).filter(isTold) { actions.append(.tell(id, notice)) }
@@ -177,6 +198,7 @@ extension Access {
         case .read(let options):
             return options.contains(.withoutChanges) ? [.relinquishToReader] : [.relinquishToReader, .saveChanges]
         case .write(let options):
+            if options.contains(.forEvicting) { return [.accommodateEviction] }
             var result: [Question] = [.relinquishToWriter]
             if options.contains(.forMerging) { result.append(.saveChanges) }
             if !options.isDisjoint(with: [.forDeleting, .forReplacing]) { result.append(.accommodateDeletion) }

@@ -193,6 +193,25 @@ package struct ClaimTable: Sendable {
         findBlockersAnew(now: now)
     }
 
+    /// Items are other nodes now: a document that was saved by renaming a new file over it, two that exchanged their contents.
+    /// Claims and presenters stay with the document.
+    package mutating func replaced(_ nodes: [NodeID: NodeID], now: Duration = .zero) {
+        for id in Set(nodes.keys.flatMap { places[$0]?.claims ?? [] }) {
+            guard var claim = claims[id] else { continue }
+            leave(id, claim)
+            for index in claim.intents.indices {
+                if let node = nodes[claim.intents[index].node] { claim.intents[index].node = node }
+            }
+            enter(id, claim)
+            claims[id] = claim
+        }
+        replacePresenters(nodes)
+        findBlockersAnew(now: now)
+    }
+
+    /// The nodes of a claim's items as they are now, in the order in which they were asked for.
+    package func nodes(of claim: ClaimID) -> [NodeID] { claims[claim]?.intents.map(\.node) ?? [] }
+
     /// After conflicts have become others: who waited for another one still does if they still conflict, whichever came first,
     /// as one may have let the other in; and for new conflicts who waits already goes on waiting.
     private mutating func findBlockersAnew(now: Duration) {

@@ -38,6 +38,8 @@ extension Domain {
     /// How long a claim to write waits for programs that have the item open for writing and know nothing of claims.
     private static let openWriterLimit = Duration.seconds(5)
     private static let linkCountMax = 40
+    /// How long an eviction waits for claims and presenters: longer than a presenter may take for its answer.
+    static let evictionPatience = Duration.seconds(10)
 
     /// Waits for a claim. Throws `.notFound`, `.timedOut`, and `.busy` where waiting would never end; `.interrupted` when
     /// the task is cancelled, and then there is no claim.
@@ -45,6 +47,28 @@ extension Domain {
         let position = try lastChange()
         var intents: [Intent] = []
         for item in request.items { intents.append(try await intent(item.path, item.access)) }
+        let claim = try await claim(intents, request, from: position)
+        do throws(Failure) {
+            try await waitForWriters(of: claim)
+        } catch {
+            release(claim)
+            throw error
+        }
+        return GrantedClaim(id: claim, nodes: filesystem.coordinator.nodes(of: claim))
+    }
+
+    /// A claim of the daemon's own on one item.
+    func claim(node: NodeID, _ access: Access, timeout: Duration) async throws(Failure) -> GrantedClaim {
+        let position = try lastChange()
+        let intent = Intent(node: node, folders: try folders(above: node), access: access)
+        let request = ClaimRequest(items: [], purpose: nil, process: 0, timeout: timeout)
+        return GrantedClaim(id: try await claim([intent], request, from: position), nodes: [node])
+    }
+
+    /// `position`: of the change feed, before the items were looked for.
+    private func claim(
+        _ intents: [Intent], _ request: ClaimRequest, from position: Int64
+    ) async throws(Failure) -> ClaimID {
         let (outcomes, continuation) = AsyncStream.makeStream(of: Coordinator.ClaimOutcome.self)
         let id = try filesystem.coordinator.claim(
             intents, purpose: request.purpose, process: request.process, timeout: request.timeout
@@ -52,9 +76,10 @@ extension Domain {
             continuation.yield(outcome)
             continuation.finish()
         }
-        // Claims follow what is moved.
+        // Claims follow what is moved, also while they were being entered.
         hub.wake(from: position)
         do throws(Failure) {
+            try filesystem.settlePlaces(of: intents)
             switch await outcomes.first(where: { _ in true }) {
             case .granted: break
             case .refused(.timedOut): throw Failure(.timedOut, "others did not let go of the items in time")
@@ -63,12 +88,11 @@ extension Domain {
             case .ended: throw Failure(.interrupted, "the domain is being unmounted")
             case nil: throw Failure(.interrupted, "the claim was given up")
             }
-            try await waitForWriters(of: intents)
         } catch {
             filesystem.coordinator.release(id)
             throw error
         }
-        return GrantedClaim(id: id, nodes: intents.map(\.node))
+        return id
     }
 
     package func release(_ claim: ClaimID) { filesystem.coordinator.release(claim) }
@@ -83,6 +107,7 @@ extension Domain {
         let folders = try folders(above: node)
         let id = try filesystem.coordinator.addPresenter(of: node, in: folders, purpose: purpose, handler: events)
         hub.wake(from: position)
+        try filesystem.settlePlaces(of: [Intent(node: node, folders: folders, access: .read([]))])
         return (id, node)
     }
 
@@ -144,11 +169,11 @@ extension Domain {
     }
 
     /// A program that opened an item before the claim may be in the middle of writing it. From now on no other one opens it.
-    private func waitForWriters(of intents: [Intent]) async throws(Failure) {
+    private func waitForWriters(of claim: ClaimID) async throws(Failure) {
         guard filesystem.coordinator.mode == .wait else { return }
         let start = clock.uptime()
         while clock.uptime() - start < Domain.openWriterLimit {
-            guard intents.contains(where: { filesystem.isWritten($0.node) }) else { return }
+            guard filesystem.coordinator.nodes(of: claim).contains(where: filesystem.isWritten) else { return }
             try? await Task.sleep(for: .milliseconds(10))
             if Task.isCancelled { throw Failure(.interrupted, "the claim was given up") }
         }
@@ -179,13 +204,21 @@ final class PresenterNews: ChangeListener {
             case .content, .upload: continue
             }
             for number in change.node.rawValue..<change.node.rawValue + UInt64(change.count) {
-                let node = NodeID(number)
-                let folders = try? index.read { transaction throws(Failure) in
-                    if event != .deleted, let folders = try transaction.foldersAbove(node) { return folders }
-                    return [change.parent] + (try transaction.foldersAbove(change.parent) ?? [])
-                }
-                coordinator.happened(event, to: node, in: folders ?? [])
+                tell(event, change, NodeID(number))
             }
         }
+    }
+
+    private func tell(_ event: ClaimTable.Event, _ change: Change, _ node: NodeID) {
+        let places = try? index.read { transaction throws(Failure) in
+            let then = [change.parent] + (try transaction.foldersAbove(change.parent) ?? [])
+            return (now: event == .deleted ? nil : try transaction.foldersAbove(node), then: then)
+        }
+        guard let (now, then) = places else { return }
+        // A move between folders is two changes: the first one says where from.
+        if event == .moved, let now, now.first != change.parent {
+            return coordinator.left(then.filter { !now.contains($0) }, node)
+        }
+        coordinator.happened(event, to: node, in: now ?? then)
     }
 }

@@ -1,8 +1,10 @@
 import Logging
 import PromiseContent
+import PromiseCoordination
 package import PromiseCore
 import PromiseFilesystem
 import PromiseIndex
+import PromiseQuery
 import PromiseSync
 import PromiseSystem
 import Synchronization
@@ -38,12 +40,14 @@ extension Domain {
         let path = try index.read { transaction throws(Failure) in try transaction.path(of: id) }
         let shown = try filesystem.attributes(of: id, handle: nil).attributes
         let node = facts.node
-        return ItemInformation(
+        var result = ItemInformation(
             node: id, path: path ?? [], kind: node.kind, size: shown.size, localBytes: node.localBytes, mode: node.mode,
             owner: node.owner, group: node.group, accessTime: node.accessTime, modificationTime: shown.modificationTime,
             changeTime: shown.changeTime, birthTime: node.birthTime, links: node.linkCount, identifier: facts.identifier,
             version: node.version, state: facts.state, pin: node.pin, progress: facts.progress, error: facts.error,
             isConflict: facts.entry?.conflictsWith != nil, linkTarget: node.target)
+        result.values = try values(of: [id], AttributeKey.allCases).first?.values ?? [:]
+        return result
     }
 
     /// Everything below a node, itself included, parents first. Folders that are not known are listed when `listing` is set.
@@ -124,7 +128,7 @@ extension Domain {
     package func evict(_ id: NodeID) async throws(Failure) -> EvictionReport {
         var report = EvictionReport(evicted: 0, bytesFreed: 0, kept: [])
         for node in try await descendants(of: id, listing: false) where node.kind == .file && node.content != .absent {
-            switch try engine.evict(node.id) {
+            switch try await evictInTurn(node.id) {
             case .evicted(let bytes):
                 report.evicted += 1
                 report.bytesFreed += bytes
@@ -139,6 +143,19 @@ extension Domain {
             try index.shrink()
         }
         return report
+    }
+
+    /// Waits for who reads or writes the item, and asks who shows it.
+    private func evictInTurn(_ id: NodeID) async throws(Failure) -> SyncEngine.EvictionOutcome {
+        guard filesystem.coordinator.isActive else { return try engine.evict(id) }
+        let claim: GrantedClaim
+        do throws(Failure) {
+            claim = try await self.claim(node: id, .write(.forEvicting), timeout: Domain.evictionPatience)
+        } catch  where error.code == .timedOut {
+            return .kept("a program that coordinates uses it")
+        }
+        defer { release(claim.id) }
+        return try engine.evict(id, evenUsed: true)
     }
 
     /// Sets the pin of everything below a folder, and of what will appear there; returns how many items.

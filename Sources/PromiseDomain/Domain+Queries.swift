@@ -1,5 +1,6 @@
 package import PromiseCore
 import PromiseIndex
+package import PromiseQuery
 
 // Questions about many items, and what has changed. The index alone answers: no content, no provider.
 
@@ -43,7 +44,50 @@ package struct ChangePage: Sendable {
     }
 }
 
+/// Promised values of an item: what is known of it without its content.
+package struct PromisedValues: Sendable {
+    package var node: NodeID
+    /// Names from the root of the mount.
+    package var path: [FileName]
+    /// Without what is not known.
+    package var values: [AttributeKey: QueryValue]
+
+    package init(node: NodeID, path: [FileName], values: [AttributeKey: QueryValue]) {
+        self.node = node
+        self.path = path
+        self.values = values
+    }
+}
+
 extension Domain {
+    /// Nodes whose values are looked up while the index's lock is held.
+    private static let valuesPerLook = 200
+
+    /// Promised values of many items, in their order, placeholders or not; those that have gone are left out. The root has none
+    /// but its path. Of an item with several names the first one is meant.
+    package func values(of nodes: [NodeID], _ keys: [AttributeKey]) throws(Failure) -> [PromisedValues] {
+        let needs = ItemAttributes.Needs(Set(keys)).union(.path)
+        var result: [PromisedValues] = []
+        var rest = nodes[...]
+        while !rest.isEmpty {
+            try index.read { transaction throws(Failure) in
+                for node in rest.prefix(Domain.valuesPerLook) {
+                    if node == .root {
+                        result.append(PromisedValues(node: node, path: [], values: [.path: .text([UInt8(ascii: "/")])]))
+                    }
+                    guard let item = try transaction.items(of: [node]).first else { continue }
+                    let attributes = try hub.attributes(of: item, needs, transaction)
+                    let values = keys.map { ($0, attributes.value(of: $0)) }.filter { $0.1 != .null }
+                    result.append(
+                        PromisedValues(
+                            node: node, path: attributes.path ?? [], values: Dictionary(values) { first, _ in first }))
+                }
+            }
+            rest = rest.dropFirst(Domain.valuesPerLook)
+        }
+        return result
+    }
+
     /// Opens a question; whoever runs it gets the answer. Throws `.busy` when too many run.
     package func query(_ request: QueryRequest) throws(Failure) -> LiveQuery { try hub.open(request) }
 

@@ -114,6 +114,7 @@ package final class Domain: Sendable {
         var behaviour = FileSystem.Configuration(
             requestDeadline: configuration.requestDeadline, domainName: configuration.name,
             coordination: configuration.coordination)
+        behaviour.nameDeadline = configuration.nameDeadline
         behaviour.hydrationRules = HydrationRules(own: configuration.hydrationRules)
         filesystem = FileSystem(
             index: index, content: content, engine: engine, clock: clock, configuration: behaviour,

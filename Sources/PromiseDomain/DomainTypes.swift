@@ -1,5 +1,6 @@
 package import PromiseCore
 package import PromiseFilesystem
+package import PromiseQuery
 
 /// How a domain is to be opened and mounted.
 package struct DomainConfiguration: Sendable {
@@ -23,6 +24,8 @@ package struct DomainConfiguration: Sendable {
     package var isReadOnly = false
     /// What programs that know nothing of claims are held to.
     package var coordination = CoordinationMode.wait
+    /// How long removing and renaming wait for claims.
+    package var nameDeadline = Duration.seconds(2)
     package var allowsPassthrough = true
     /// Bytes of the path of `promisefs-backing`, which gives an ordinary user passthrough; nil: there is none.
     package var backingHelper: [UInt8]?
@@ -157,6 +160,8 @@ package struct ItemInformation: Sendable {
     package var error: String?
     package var isConflict: Bool
     package var linkTarget: [UInt8]?
+    /// Everything that can be asked about the item, by the names that queries have; what is not known is missing.
+    package var values: [AttributeKey: QueryValue] = [:]
 
     package init(
         node: NodeID, path: [FileName], kind: NodeKind, size: UInt64, localBytes: UInt64, mode: UInt32, owner: UInt32,

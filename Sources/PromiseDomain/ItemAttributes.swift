@@ -10,7 +10,8 @@ struct ItemAttributes: AttributeSource {
         static let path = Needs(rawValue: 1)
         static let state = Needs(rawValue: 2)
         static let progress = Needs(rawValue: 4)
-        static let all: Needs = [.path, .state, .progress]
+        static let tags = Needs(rawValue: 8)
+        static let all: Needs = [.path, .state, .progress, .tags]
 
         init(rawValue: UInt8) { self.rawValue = rawValue }
 
@@ -21,6 +22,7 @@ struct ItemAttributes: AttributeSource {
                 case .path: insert(.path)
                 case .state, .isUploaded, .isUploading, .hasUnresolvedConflicts, .uploadingError: insert(.state)
                 case .percentDownloaded, .isDownloading: insert(.progress)
+                case .userTags: insert(.tags)
                 default: break
                 }
             }
@@ -34,6 +36,8 @@ struct ItemAttributes: AttributeSource {
     var error: String?
     /// 0 to 1 while content is on its way here.
     var progress: Double?
+    /// The extended attribute `user.xdg.tags` (freedesktop.org, CommonExtendedAttributes): words with commas between them.
+    var tags: [UInt8]?
 
     func value(of key: AttributeKey) -> QueryValue {
         let node = item.node
@@ -56,6 +60,13 @@ struct ItemAttributes: AttributeSource {
         case .identifier: return item.entry.identifier.map { .text($0.rawValue) } ?? .null
         case .version: return node.version.map { .text($0.rawValue) } ?? .null
         case .localBytes: return .integer(Int64(clamping: node.localBytes))
+        case .mode: return .integer(Int64(node.mode & 0o7777))
+        case .links: return .integer(Int64(node.linkCount))
+        case .linkTarget: return node.target.map { .text(Array(escapedForDisplay($0).utf8)) } ?? .null
+        case .userTags:
+            return tags.map { tags in
+                .list(tags.split(separator: UInt8(ascii: ",")).map { .text(Array(String(decoding: $0, as: UTF8.self).utf8)) })
+            } ?? .null
         case .state: return state.map { .text($0.rawValue) } ?? .null
         case .isUbiquitous, .downloadingStatus, .isDownloading, .isUploaded, .isUploading, .hasUnresolvedConflicts,
             .percentDownloaded, .uploadingError:

@@ -158,6 +158,9 @@ final class QueryHub: Sendable {
             result.isPending = pending != nil
             result.error = pending?.error == nil ? nil : pending?.message
         }
+        if needs.contains(.tags) {
+            result.tags = try transaction.attribute(Array("user.xdg.tags".utf8), of: item.node.id)
+        }
         if needs.contains(.progress), item.node.kind == .file, item.node.content != .whole,
             let (present, size) = engine.hydrator.progress(of: item.node.id), size > 0
         {

@@ -170,6 +170,41 @@ package final class Coordinator: Sendable {
         }
     }
 
+    /// An item left these folders for others.
+    package func left(_ folders: [NodeID], _ node: NodeID) {
+        state.update { state in
+            state.table.left(folders, node)
+            settle(&state)
+        }
+    }
+
+    /// An item and what is below it are in these folders now. Nobody is told.
+    package func moved(_ node: NodeID, to folders: [NodeID]) {
+        let now = clock.uptime()
+        state.update { state in
+            state.table.moved(node, to: folders, now: now)
+            settle(&state)
+        }
+    }
+
+    /// Items are other nodes now.
+    package func replaced(_ nodes: [NodeID: NodeID]) {
+        let now = clock.uptime()
+        state.update { state in
+            state.table.replaced(nodes, now: now)
+            settle(&state)
+        }
+    }
+
+    /// The nodes of a claim's items as they are now, in the order in which they were asked for.
+    package func nodes(of claim: ClaimID) -> [NodeID] { state.withLock { $0.table.nodes(of: claim) } }
+
+    /// Whether content had better stay where it is: somebody has a claim on the item or shows it.
+    func isUsed(_ intent: Intent) -> Bool {
+        guard isActive else { return false }
+        return state.withLock { $0.table.isBlocked([intent]) || $0.table.isPresented(intent.node) }
+    }
+
     // MARK: - Programs that know nothing of it
 
     /// Whether an access has to wait or to ask somebody. `isInside` says whether the caller belongs to a claim's process.

@@ -1,5 +1,5 @@
 import Glibc
-import PromiseCoordination
+package import PromiseCoordination
 package import PromiseCore
 import PromiseIndex
 import PromiseSystem
@@ -50,6 +50,7 @@ extension FileSystem {
         }
         do throws(Failure) {
             let claim = try coordinator.claim(intents, purpose: nil, timeout: patience(for: access), handler: goOn)
+            try? settlePlaces(of: intents)
             parking.onAbandon(request) { [coordinator] in coordinator.release(claim) }
         } catch {
             goOn(nil, .granted)
@@ -58,11 +59,13 @@ extension FileSystem {
     }
 
     /// Then it goes on as if there were no claims. Opening waits for a little less than requests may be parked. While a name is
-    /// being removed or renamed the kernel holds its folder, and whoever has the claim waits for that: so it is not for long.
+    /// being removed or renamed the kernel holds the folder's lock (filesystems/directory-locking of its documentation): nobody
+    /// can look up or make a name there, whoever has the claim included. So that is not for long, unless it is set so.
     private func patience(for access: UnawareAccess) -> Duration {
-        switch access {
-        case .writing: configuration.requestDeadline * 4 / 5
-        case .removing, .renaming: min(.seconds(2), configuration.requestDeadline * 4 / 5)
+        let most = configuration.requestDeadline * 4 / 5
+        return switch access {
+        case .writing: most
+        case .removing, .renaming: min(configuration.nameDeadline, most)
         }
     }
 
@@ -91,6 +94,37 @@ extension FileSystem {
     ) throws(Failure) -> [Intent] {
         guard let folders = try transaction.foldersAbove(node) else { return [] }
         return [Intent(node: node, folders: folders, access: .write(options))]
+    }
+
+    /// What was entered with the folders that an item was in may have missed that it moved meanwhile: it is told until the
+    /// index says what was told last. Later moves are told by whoever makes them.
+    package func settlePlaces(of intents: [Intent]) throws(Failure) {
+        for var intent in intents {
+            while let folders = try foldersAbove(intent.node), folders != intent.folders {
+                intent.folders = folders
+                coordinator.moved(intent.node, to: folders)
+            }
+        }
+    }
+
+    func foldersAbove(_ node: NodeID) throws(Failure) -> [NodeID]? {
+        try index.read { transaction throws(Failure) in try transaction.foldersAbove(node) }
+    }
+
+    /// Claims and presenters follow a rename before its caller goes on. `before`: the names it was about, as they were.
+    func followRename(of before: [Entry]) {
+        guard coordinator.isActive else { return }
+        var replaced: [NodeID: NodeID] = [:]
+        for old in before {
+            let entry = try? index.read { transaction throws(Failure) in try transaction.entry(old.id) }
+            guard let entry else { continue }
+            if old.node != entry.node {
+                replaced[old.node] = entry.node
+            } else if let folders = try? foldersAbove(entry.node) {
+                coordinator.moved(entry.node, to: folders)
+            }
+        }
+        if !replaced.isEmpty { coordinator.replaced(replaced) }
     }
 
     /// Whether somebody has the item, or something below it, open for writing.

@@ -165,7 +165,7 @@ extension FileSystem {
     private func evictIfOnlineOnly(_ id: NodeID) {
         workers.submit { [self] in
             do throws(Failure) {
-                _ = try engine.evict(id)
+                _ = try engine.evict(id, evenUsed: true)
             } catch {
                 logger.warning("content could not be evicted", metadata: ["node": "\(id)", "reason": "\(error.message)"])
             }

@@ -1,6 +1,7 @@
+import PromiseCoordination
 package import PromiseCore
-import PromiseIndex
-import PromiseSync
+package import PromiseIndex
+package import PromiseSync
 import Synchronization
 
 // What the engine's changes mean to programs on the mount.
@@ -27,5 +28,34 @@ extension FileSystem: LocalTreeObserver {
         for node in opens.writtenNodes { noteWrites(of: node, isClosing: !opens.mayBeWritten(node)) }
     }
 
+    package func mayFollow(
+        _ change: RemoteChange, of node: NodeID, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard coordinator.isActive, let folders = try transaction.foldersAbove(node) else { return true }
+        let intent = Intent(node: node, folders: folders, access: .write(change.options))
+        return remoteClaims.isGranted(intent) { [engine] in engine.followAgain() }
+    }
+
+    package func remoteChangesFollowed() { remoteClaims.releaseGranted() }
+
+    package func isUsed(_ node: NodeID, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
+        guard coordinator.isActive, let folders = try transaction.foldersAbove(node) else { return false }
+        return coordinator.isUsed(Intent(node: node, folders: folders, access: .write(.forEvicting)))
+    }
+
+    package func nodesReplaced(_ nodes: [NodeID: NodeID]) {
+        if coordinator.isActive { coordinator.replaced(nodes) }
+    }
+
     package func takeRecentUses() -> [NodeID: Timestamp] { opens.takeRecentUses() }
+}
+
+extension RemoteChange {
+    fileprivate var options: WritingOptions {
+        switch self {
+        case .replaced: []
+        case .moved: .forMoving
+        case .removed: .forDeleting
+        }
+    }
 }

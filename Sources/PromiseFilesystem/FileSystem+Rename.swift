@@ -29,12 +29,14 @@ extension FileSystem {
         return withListing(of: { missing.folder }, reply: reply) { [self] () throws(Failure) in
             if isCarriedOut(caller) { return () }
             var removed: Removed?
+            var before: [Entry] = []
             let isDone: Bool = try carryOut(caller) { transaction throws(Failure) in
                 for folder in [try folder(parent, transaction), try folder(newParent, transaction)] where !folder.isPopulated {
                     missing.folder = folder.id
                     return false
                 }
                 let renaming = try find(name, in: parent, newName, in: newParent, flags, transaction)
+                before = [renaming.source] + (renaming.target.map { [$0] } ?? [])
                 if let targetNode = renaming.targetNode, targetNode.kind == .folder, !targetNode.isPopulated,
                     !flags.contains(.exchange)
                 {
@@ -51,6 +53,7 @@ extension FileSystem {
                 return true
             }
             guard isDone else { return nil }
+            followRename(of: before)
             finish(removed)
             engine.notePending()
             return ()
@@ -166,7 +169,7 @@ extension FileSystem {
         try transaction.update(entry)
         try transaction.update(node)
         try markPending(entry, transaction)
-        try transaction.record(.moved, node: node.id, parent: entry.parent, name: entry.name)
+        try transaction.recordMove(from: renaming.source, to: entry)
     }
 
     /// Under its new name an entry may stay on this machine, or may be a document that had this name before.
@@ -237,7 +240,7 @@ extension FileSystem {
             try transaction.update(entry)
             try transaction.update(node)
             try markPending(entry, transaction)
-            try transaction.record(.moved, node: node.id, parent: entry.parent, name: entry.name)
+            try transaction.recordMove(from: before, to: entry)
         }
     }
 

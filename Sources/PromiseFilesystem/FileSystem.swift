@@ -18,6 +18,8 @@ package final class FileSystem: FileSystemOperations {
         package var hydrationRules = HydrationRules()
         package var domainName: String
         package var coordination: CoordinationMode
+        /// How long removing and renaming wait for claims.
+        package var nameDeadline = Duration.seconds(2)
 
         package init(requestDeadline: Duration, domainName: String, coordination: CoordinationMode = .wait) {
             self.coordination = coordination
@@ -50,6 +52,7 @@ package final class FileSystem: FileSystemOperations {
     let orders = FolderOrders()
     package let parking: Parking
     package let coordinator: Coordinator
+    let remoteClaims: RemoteClaims
     let references = Mutex(References())
     let connection = Mutex<MountConnection?>(nil)
     /// For fsync, removal of content files, and other calls that wait for the disk.
@@ -75,6 +78,7 @@ package final class FileSystem: FileSystemOperations {
         opens = OpenTable(record: record)
         carriedOut = record?.carriedOut(lastBody: index.bodyAtOpening) ?? []
         coordinator = Coordinator(clock: clock, mode: configuration.coordination)
+        remoteClaims = RemoteClaims(coordinator: coordinator)
     }
 
     // MARK: Life

@@ -65,7 +65,7 @@ extension FileSystem {
         guard try known(id)?.kind == .file else { return }
         switch pin {
         case .pinned: engine.hydrator.hydrateInBackground(id)
-        case .onlineOnly: _ = try engine.evict(id)
+        case .onlineOnly: _ = try engine.evict(id, evenUsed: true)
         case .automatic: break
         }
     }

@@ -8,6 +8,12 @@ extension Transaction {
         try record(kind, node: node, count: 1, parent: parent, name: name)
     }
 
+    /// A name was renamed or moved. Between folders that is two changes: whoever follows the folder it left has to know, too.
+    package func recordMove(from old: Entry, to new: Entry) throws(Failure) {
+        if old.parent != new.parent { try record(.moved, node: new.node, parent: old.parent, name: old.name) }
+        try record(.moved, node: new.node, parent: new.parent, name: new.name)
+    }
+
     /// Of `count` nodes of one folder, numbered one after the other from `node` on.
     func record(_ kind: Change.Kind, node: NodeID, count: Int, parent: NodeID, name: FileName?) throws(Failure) {
         try store.change(

@@ -45,6 +45,13 @@ extension Transaction {
         ) { Entry($0) }
     }
 
+    /// Unresolved versions of a document, which lie beside it.
+    package func conflicts(with identifier: ItemIdentifier, in parent: NodeID) throws(Failure) -> [Entry] {
+        try connection.all(
+            "SELECT * FROM entry WHERE parent = ?1 AND conflicts_with = ?2 ORDER BY name", .id(parent), .identifier(identifier)
+        ) { Entry($0) }
+    }
+
     package func hasChildren(_ parent: NodeID) throws(Failure) -> Bool {
         try connection.exists("SELECT 1 FROM entry WHERE parent = ?1 LIMIT 1", .id(parent))
     }

@@ -53,6 +53,26 @@ public final class PromiseClient: Sendable {
         try await reply("GET", "items?node=\(node)", deadline: .minutes(2))
     }
 
+    /// Promised values of items: what is known of them without their content, placeholders or not. `keys` are those of
+    /// docs/QUERIES.md; nil: all. Nothing is fetched.
+    public func promisedValues(
+        _ keys: [PromisedKey]? = nil, of paths: [[UInt8]]
+    ) async throws(PromiseError) -> PromisedValuesDocument {
+        var sum = PromisedValuesDocument(items: [], failures: [])
+        for part in pieces(of: paths) {
+            let request = ItemsRequest(paths: part, keys: keys?.map(\.rawValue))
+            let reply: PromisedValuesDocument = try await reply("POST", "items/values", request, deadline: .minutes(10))
+            sum.items += reply.items
+            sum.failures += reply.failures
+        }
+        return sum
+    }
+
+    /// The versions of a document that are known, the current one first. Nothing is fetched.
+    public func versions(of path: [UInt8]) async throws(PromiseError) -> VersionsDocument {
+        try await reply("GET", "items/versions?path=/" + PercentCoding.encode(path), deadline: .minutes(2))
+    }
+
     /// Work queued or running below a path; nil: in the whole domain.
     public func pending(path: [UInt8]? = nil) async throws(PromiseError) -> PendingDocument {
         let query = path.map { "?path=/" + PercentCoding.encode($0) } ?? ""

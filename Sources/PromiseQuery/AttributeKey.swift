@@ -32,20 +32,24 @@ package enum AttributeKey: String, CaseIterable, Hashable, Sendable {
     case identifier = "promisefs.identifier"
     case version = "promisefs.version"
     case localBytes = "promisefs.localBytes"
+    case userTags = "kMDItemUserTags"
+    case mode = "promisefs.mode"
+    case links = "promisefs.links"
+    case linkTarget = "promisefs.linkTarget"
 
     package enum Kind: Sendable { case text, number, truth, time, texts }
 
     package var kind: Kind {
         switch self {
         case .name, .displayName, .path, .contentType, .downloadingStatus, .uploadingError, .kind, .state, .pin, .identifier,
-            .version:
+            .version, .linkTarget:
             .text
-        case .size, .owner, .group, .nodeNumber, .percentDownloaded, .localBytes: .number
+        case .size, .owner, .group, .nodeNumber, .percentDownloaded, .localBytes, .mode, .links: .number
         case .contentChangeDate, .creationDate, .contentModificationDate, .contentCreationDate, .attributeChangeDate,
             .lastUsedDate:
             .time
         case .isInvisible, .isUbiquitous, .isDownloading, .isUploaded, .isUploading, .hasUnresolvedConflicts: .truth
-        case .contentTypeTree: .texts
+        case .contentTypeTree, .userTags: .texts
         }
     }
 

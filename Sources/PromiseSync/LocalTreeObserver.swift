@@ -1,5 +1,10 @@
 package import PromiseCore
-import PromiseIndex
+package import PromiseIndex
+
+/// What the provider did to an item that is followed here.
+package enum RemoteChange: Hashable, Sendable {
+    case replaced, moved, removed
+}
 
 /// What the engine needs of whoever shows the local tree to programs: the filesystem. Called from the engine's threads.
 package protocol LocalTreeObserver: Sendable {
@@ -15,6 +20,20 @@ package protocol LocalTreeObserver: Sendable {
 
     /// Writes through open files that the index has not been told of yet are told now.
     func noteOpenWrites()
+
+    /// Whether a change of the provider may be followed now. False while somebody reads or writes the item in coordination with
+    /// others, or is being asked to let go of it; when that is over the engine is told to look again. What was allowed
+    /// stays so until `remoteChangesFollowed`.
+    func mayFollow(_ change: RemoteChange, of node: NodeID, _ transaction: borrowing Transaction) throws(Failure) -> Bool
+
+    /// Everything that may be followed has been.
+    func remoteChangesFollowed()
+
+    /// Whether somebody coordinates reading or writing the item, or shows it.
+    func isUsed(_ node: NodeID, _ transaction: borrowing Transaction) throws(Failure) -> Bool
+
+    /// Documents are other nodes now.
+    func nodesReplaced(_ nodes: [NodeID: NodeID])
 
     /// When nodes were last used since the last call, for eviction.
     func takeRecentUses() -> [NodeID: Timestamp]

@@ -61,6 +61,7 @@ extension SyncEngine {
         changed.node = fresh.id
         try transaction.update(changed)
         try release(old, &notices, transaction)
+        notices.replaced[old.id] = fresh.id
         notices.entries.append((entry.parent, entry.name))
         if fresh.pin == .pinned { notices.hydrate.append(fresh.id) }
     }

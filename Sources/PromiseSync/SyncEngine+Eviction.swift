@@ -24,22 +24,24 @@ extension SyncEngine {
         case kept(String)
     }
 
-    /// Drops the local copy of one file if the provider can give it again. Called from any thread but those serving the mount.
-    package func evict(_ id: NodeID, evenPinned: Bool = false) throws(Failure) -> EvictionOutcome {
+    /// Drops the local copy of one file if the provider can give it again. `evenUsed`: although a program that coordinates uses
+    /// it, which has agreed or is not to be asked. Called from any thread but those serving the mount.
+    package func evict(_ id: NodeID, evenUsed: Bool = false) throws(Failure) -> EvictionOutcome {
         var notices = Notices()
-        let outcome = try index.writeFreeing { transaction throws(Failure) in
-            try evict(id, evenPinned: evenPinned, &notices, transaction)
+        let outcome: EvictionOutcome = try index.writeFreeing { transaction throws(Failure) in
+            if !evenUsed, try observer.isUsed(id, transaction) { return .kept("a program that coordinates uses it") }
+            return try evict(id, &notices, transaction)
         }
         send(notices)
         return outcome
     }
 
     private func evict(
-        _ id: NodeID, evenPinned: Bool, _ notices: inout Notices, _ transaction: borrowing Transaction
+        _ id: NodeID, _ notices: inout Notices, _ transaction: borrowing Transaction
     ) throws(Failure) -> EvictionOutcome {
         guard var node = try transaction.node(id), node.kind == .file, node.content != .absent else { return .nothing }
         if node.isOpenForWriting || observer.isOpen(id) { return .kept("it is open") }
-        if node.pin == .pinned && !evenPinned { return .kept("it is pinned") }
+        if node.pin == .pinned { return .kept("it is pinned") }
         let entries = try transaction.entries(of: id)
         guard let first = entries.first else { return .kept("it has no name any more") }
         if first.isExcluded { return .kept("it is kept on this machine only") }

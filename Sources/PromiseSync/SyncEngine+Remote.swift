@@ -15,6 +15,8 @@ struct Notices {
     var removedContent: [(node: NodeID, generation: Generation)] = []
     var hydrate: [NodeID] = []
     var discarded: [NodeID] = []
+    /// Documents that are other nodes now.
+    var replaced: [NodeID: NodeID] = [:]
 }
 
 extension SyncEngine {
@@ -35,6 +37,11 @@ extension SyncEngine {
         if state.hasDivergences { mailbox.wake() }
     }
 
+    /// Who was in the way of a change has let go. From any thread.
+    package func followAgain() {
+        mailbox.post { $0.state.hasDivergences = true }
+    }
+
     /// One item; true when its difference is gone or has become pending work.
     private func apply(_ identifier: ItemIdentifier) throws(Failure) -> Bool {
         var notices = Notices()
@@ -46,6 +53,7 @@ extension SyncEngine {
 
     func send(_ notices: Notices) {
         for node in notices.discarded { hydrator.discard(node, because: Failure(.stale, "the provider has another version now")) }
+        if !notices.replaced.isEmpty { observer.nodesReplaced(notices.replaced) }
         for (node, generation) in notices.removedContent { remover.remove(node, generation) }
         for (parent, name) in notices.entries { observer.entryChanged(in: parent, named: name) }
         for (node, content) in notices.nodes { observer.nodeChanged(node, content: content) }
@@ -60,7 +68,9 @@ extension SyncEngine {
         for _ in 0..<16 {
             let entry = try transaction.entry(for: identifier)
             let observation = try observation(of: identifier, entry, transaction)
-            switch plan(observation) {
+            let step = plan(observation)
+            if let entry, let change = step.change, try !observer.mayFollow(change, of: entry.node, transaction) { return false }
+            switch step {
             case .nothing:
                 return true
             case .settle(let item):
@@ -299,7 +309,7 @@ extension SyncEngine {
             try transaction.countSubfolders(of: before, -1)
             try transaction.countSubfolders(of: folder, 1)
         }
-        try transaction.record(.moved, node: entry.node, parent: folder, name: item.name)
+        try transaction.recordMove(from: entry, to: moved)
         notices.entries.append((entry.parent, entry.name))
         notices.entries.append((folder, item.name))
         if var synced = try transaction.synced(item.identifier) {
@@ -345,6 +355,18 @@ extension SyncEngine {
         try transaction.deleteSynced(identifier)
         try transaction.setRemote(identifier, nil)
         try remind(.entry(entry.id), transaction)
+    }
+}
+
+extension Step {
+    /// What it does to an item that is shown here, if others have to know before.
+    fileprivate var change: RemoteChange? {
+        switch self {
+        case .replaceContent: .replaced
+        case .moveLocal: .moved
+        case .removeLocal: .removed
+        default: nil
+        }
     }
 }
 

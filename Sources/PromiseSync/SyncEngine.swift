@@ -191,6 +191,7 @@ package final class SyncEngine: Sendable {
 
     /// Does what is due and says when to look again; nil: when somebody calls.
     private func lookForWork() -> Duration? {
+        defer { observer.remoteChangesFollowed() }
         do throws(Failure) {
             evictIfNeeded()
             try applyDivergences()

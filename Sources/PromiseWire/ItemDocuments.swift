@@ -137,6 +137,8 @@ public struct ItemDocument: Codable, Sendable, Equatable {
     public var isConflict: Bool
     public var linkTarget: String?
     public var linkTargetBytes: String?
+    /// Every attribute that is known, by the names that queries have: docs/QUERIES.md says what they mean.
+    public var values: [String: WireValue]?
 
     public init(
         node: UInt64, path: String, pathBytes: String, kind: String, size: UInt64, localBytes: UInt64, mode: UInt32,
@@ -185,5 +187,75 @@ public struct HydrationDocument: Codable, Sendable, Equatable {
         self.fetches = fetches
         self.bytes = bytes
         self.refusals = refusals
+    }
+}
+
+/// The answer to `POST /v1/items/values`: what is known of items without their content, in the order of the request.
+public struct PromisedValuesDocument: Codable, Sendable, Equatable {
+    public var items: [PromisedItemDocument]
+    public var failures: [ItemFailureDocument]
+
+    public init(items: [PromisedItemDocument], failures: [ItemFailureDocument]) {
+        self.items = items
+        self.failures = failures
+    }
+}
+
+/// The promised values of one item.
+public struct PromisedItemDocument: Codable, Sendable, Equatable {
+    /// The inode number in the mount.
+    public var node: UInt64
+    public var path: String
+    public var pathBytes: String
+    /// By the names that queries have; what is not known is missing.
+    public var values: [String: WireValue]
+
+    public init(node: UInt64, path: String, pathBytes: String, values: [String: WireValue]) {
+        self.node = node
+        self.path = path
+        self.pathBytes = pathBytes
+        self.values = values
+    }
+}
+
+/// `GET /v1/items/versions`: what is known of a document's versions, the current one first.
+public struct VersionsDocument: Codable, Sendable, Equatable {
+    public var versions: [VersionDocument]
+    /// Why earlier versions are not among them, for people.
+    public var note: String
+
+    public init(versions: [VersionDocument], note: String) {
+        self.versions = versions
+        self.note = note
+    }
+}
+
+/// One version of a document.
+public struct VersionDocument: Codable, Sendable, Equatable {
+    /// `current`, `provider` (what the provider has, where that is another one) or `conflict` (unresolved, a file of its own).
+    public var kind: String
+    /// Missing for the provider's, which has no name of its own here.
+    public var node: UInt64?
+    public var path: String
+    public var pathBytes: String
+    /// The provider's name of the version; missing before the provider has it.
+    public var version: String?
+    public var size: UInt64
+    public var modificationTime: String
+    /// The content is on this machine.
+    public var isLocal: Bool
+
+    public init(
+        kind: String, node: UInt64?, path: String, pathBytes: String, version: String?, size: UInt64, modificationTime: String,
+        isLocal: Bool
+    ) {
+        self.kind = kind
+        self.node = node
+        self.path = path
+        self.pathBytes = pathBytes
+        self.version = version
+        self.size = size
+        self.modificationTime = modificationTime
+        self.isLocal = isLocal
     }
 }

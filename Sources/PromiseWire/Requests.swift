@@ -4,15 +4,19 @@ public enum RequestLimit {
     public static let pathCountMax = 10_000
 }
 
-/// `POST /v1/items/fetch`, `/evict` and `/pin`. Paths are percent-encoded bytes from the root of the mount; `/` is the root.
+/// `POST /v1/items/fetch`, `/evict`, `/pin` and `/values`. Paths are percent-encoded bytes from the root of the mount; `/` is
+/// the root.
 public struct ItemsRequest: Codable, Sendable, Equatable {
     public var paths: [String]
     /// `pinned`, `online-only` or `automatic`; for `/pin` only.
     public var pin: String?
+    /// Which attributes, by their names; missing: all. For `/values` only.
+    public var keys: [String]?
 
-    public init(paths: [String], pin: String? = nil) {
+    public init(paths: [String], pin: String? = nil, keys: [String]? = nil) {
         self.paths = paths
         self.pin = pin
+        self.keys = keys
     }
 }
 

@@ -29,7 +29,7 @@ struct PromiseFS: AsyncParsableCommand {
             MountCommand.self, UnmountCommand.self, StatusCommand.self, InfoCommand.self, FetchCommand.self, EvictCommand.self,
             PinCommand.self, UnpinCommand.self, PendingCommand.self, SyncCommand.self, VerifyCommand.self, DoctorCommand.self,
             ProviderCommand.self, RestartCommand.self, RunCommand.self, FindCommand.self, ChangesCommand.self,
-            CoordinateCommand.self, WatchCommand.self,
+            CoordinateCommand.self, WatchCommand.self, VersionsCommand.self,
         ])
 
     /// Parses and runs; says what went wrong on stderr in one sentence and returns the exit status.

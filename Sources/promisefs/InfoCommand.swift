@@ -8,17 +8,22 @@ struct InfoCommand: AsyncParsableCommand {
         commandName: "info",
         abstract: "Show every promised value of items: what is known without their content.",
         discussion: """
-            Nothing is hydrated. With --json it is one object for one path, an array for several.
+            Nothing is hydrated. With --json it is one object for one path, an array for several. With --key it is only what was \
+            asked for, of many items at once; docs/QUERIES.md has the keys.
 
             Example:
               promisefs info /mnt/report.pdf
+              promisefs info --key kMDItemFSSize --key promisefs.state /mnt/*
             """)
 
     @Argument(help: "Paths on a mount. Links are shown themselves.")
     var paths: [PathArgument]
+    @Option(name: .long, help: ArgumentHelp("Show only this attribute; may be repeated.", valueName: "key"))
+    var key: [String] = []
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
+        if !key.isEmpty { return try await showValues() }
         var failures = FailureCollector()
         var documents: [(item: ItemDocument, mount: MountEntry)] = []
         for path in paths {
@@ -39,6 +44,30 @@ struct InfoCommand: AsyncParsableCommand {
             Output.json(documents.map(\.item))
         } else if let document = documents.first {
             Output.json(document.item)
+        }
+        try failures.finish()
+    }
+
+    private func showValues() async throws {
+        var failures = FailureCollector()
+        for (mount, locations) in await Targets.byDomain(paths, &failures) {
+            do throws(PromiseError) {
+                let client = try PromiseClient(mount: mount)
+                let values = try await client.promisedValues(key.map { PromisedKey(rawValue: $0) }, of: locations.map(\.path))
+                for item in values.items {
+                    guard !output.json else {
+                        Output.json(item)
+                        continue
+                    }
+                    let rows = item.values.sorted { $0.key < $1.key }.map { ["  \($0.key)", WireCoding.text($0.value)] }
+                    Output.text(shownPath(item.path, on: mount) + "\n" + table(rows))
+                }
+                for failure in values.failures {
+                    failures.note(CommandFailure("\(failure.path): \(failure.detail)", exitStatus: failure.exitStatus))
+                }
+            } catch {
+                failures.note(CommandFailure(error))
+            }
         }
         try failures.finish()
     }
@@ -64,6 +93,10 @@ struct InfoCommand: AsyncParsableCommand {
             ["  version", item.version ?? "none"],
         ]
         if let target = item.linkTarget { rows.append(["  target", target]) }
+        if case .text(let type)? = item.values?[PromisedKey.contentType.rawValue] { rows.append(["  type", type]) }
+        if case .list(let tags)? = item.values?[PromisedKey.userTags.rawValue] {
+            rows.append(["  tags", tags.compactMap { if case .text(let tag) = $0 { tag } else { nil } }.joined(separator: ", ")])
+        }
         if let progress = item.progress { rows.append(["  progress", "\(decimal(progress * 100)) %"]) }
         if let error = item.error { rows.append(["  error", Terminal.styled(error, .red)]) }
         return shownPath(item.path, on: mount) + "\n" + table(rows)

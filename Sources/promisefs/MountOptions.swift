@@ -41,6 +41,10 @@ struct DomainOptions: ParsableArguments {
             valueName: "mode"))
     var coordination: CoordinationMode?
     @Option(
+        name: .long,
+        help: ArgumentHelp("How long removing and renaming wait for claims. (default: 2s)", valueName: "duration"))
+    var nameDeadline: TimeSpan?
+    @Option(
         name: .customShort("o"),
         help: ArgumentHelp("As mount(8): allow_other, default_permissions, uid=, gid=, …", valueName: "opt[,opt…]"))
     var mountOptions: [String] = []
@@ -59,6 +63,7 @@ struct DomainOptions: ParsableArguments {
         if let requestDeadline { configuration.requestDeadline = requestDeadline.duration }
         configuration.hydrationRules = hydrationRule.map(\.rule)
         if let coordination { configuration.coordination = coordination }
+        if let nameDeadline { configuration.nameDeadline = nameDeadline.duration }
         configuration.isReadOnly = isReadOnly
         configuration.allowsPassthrough = !noPassthrough
         configuration.backingHelper = HelperPlace.backing()
@@ -75,6 +80,7 @@ struct DomainOptions: ParsableArguments {
         if let requestDeadline { result += ["--request-deadline", TimeSpan.argument(requestDeadline.duration)] }
         for rule in hydrationRule { result += ["--hydration-rule", rule.text] }
         if let coordination { result += ["--coordination", coordination.rawValue] }
+        if let nameDeadline { result += ["--name-deadline", TimeSpan.argument(nameDeadline.duration)] }
         if isReadOnly { result.append("--read-only") }
         if noPassthrough { result.append("--no-passthrough") }
         if noIoUring { result.append("--no-io-uring") }

@@ -79,6 +79,56 @@ extension MountSuites {
             }
         }
 
+        @Test(.timeLimit(.minutes(3))) func whatLeavesAFolderIsToldThere() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    : "$M"/folder/*; mkdir "$M/other"
+                    "$P" watch "$M/folder" > "$T/folder" & one=$!; "$P" watch "$M/other" > "$T/other" & two=$!
+                    within 10 'grep -q presenting "$T/folder"'; within 10 'grep -q presenting "$T/other"'
+                    mv "$M/folder/a" "$M/other/b"
+                    within 10 'grep -q "subitemDidMove $M/other/b" "$T/folder"'
+                    within 10 'grep -q "subitemDidMove $M/other/b" "$T/other"'
+                    kill $one $two; wait $one $two || true; [ "$(grep -c tell "$T/folder")" = 1 ]
+                    """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3))) func aClaimCoversTheDocumentThatAnEditorSavesAsANewFile() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    cat "$M/number" > /dev/null
+                    "$P" coordinate write "$M/number" -- sh -c \\
+                        'echo 1 > "$1.new"; mv "$1.new" "$1"; touch "$2"; sleep 1; echo 2 > "$1"' sh "$M/number" "$T/inside" &
+                    within 10 '[ -e "$T/inside" ]'; "$P" coordinate read "$M/number" -- cat "$M/number" > "$T/read"; wait
+                    [ "$(cat "$T/read")" = 2 ]
+                    """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3))) func theDaemonCoordinatesRemoteChangesAndEvictions() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    cat "$M/number" "$M/folder/a" > /dev/null
+                    "$P" coordinate write "$M/number" -- sh -c \\
+                        'touch "$2"; until [ -e "$3" ]; do sleep 0.05; done; cat "$1" > "$2"' \\
+                        sh "$M/number" "$T/inside" "$T/go" & claim=$!
+                    "$P" watch "$M/folder/a" > "$T/file" & one=$!; within 10 'grep -q presenting "$T/file"'
+                    within 10 '[ -e "$T/inside" ]'
+                    echo 17 > "$C/number"; echo bb > "$C/folder/a"; "$P" sync "$M"
+                    within 10 '[ "$(cat "$M/folder/a")" = bb ]'; [ "$(cat "$M/number")" = 0 ]
+                    "$P" evict --json "$M/folder/a" > "$T/evicted"; grep -q '"evicted":1' "$T/evicted"
+                    touch "$T/go"; wait $claim; [ "$(cat "$T/inside")" = 0 ]; within 10 '[ "$(cat "$M/number")" = 17 ]'
+                    grep -q "ask relinquishToWriter" "$T/file"; grep -q "ask accommodateEviction" "$T/file"
+                    within 10 'grep -q didChange "$T/file"'; cat "$M/folder/a" > /dev/null
+                    not setfattr -n user.promisefs.state -v placeholder "$M/folder/a" 2> /dev/null
+                    kill $one; wait $one || true
+                    """)
+            }
+        }
+
         @Test(.timeLimit(.minutes(3))) func theExampleApplicationLosesNoLine() async throws {
             try await MountedDomain.with(options) { domain in
                 try await domain.shell(

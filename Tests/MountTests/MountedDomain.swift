@@ -4,7 +4,7 @@ import Testing
 /// One domain on a folder, mounted by a daemon of its own, everything below one temporary folder.
 ///
 /// Scripts see: `$M` the mount, `$C` the provider's folder, `$S` the state folder, `$T` a folder to use, `$P` the
-/// executable, `$W` the workloads.
+/// executable, `$W` the workloads, `$R` the repository.
 final class MountedDomain: Sendable {
     struct Options: Sendable {
         var arguments: [String] = []
@@ -85,6 +85,7 @@ final class MountedDomain: Sendable {
     var environment: [String: String] {
         let result = [
             "M": mount, "C": cloud, "S": state, "T": root + "/tmp", "P": Machine.executable, "W": Machine.workloads,
+            "R": Machine.repository,
             "HOME": root + "/home", "XDG_RUNTIME_DIR": root + "/run", "XDG_DATA_HOME": root + "/data",
             "XDG_CONFIG_HOME": root + "/config", "XDG_STATE_HOME": root + "/statehome", "LC_ALL": "C.UTF-8",
             "PROMISEFS_PROVIDER_FAULTS": faults, "PYTHONDONTWRITEBYTECODE": "1", "NO_COLOR": "1",

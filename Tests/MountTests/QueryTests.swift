@@ -39,6 +39,20 @@ extension MountSuites {
             }
         }
 
+        /// The same by PromiseKit, the control API, `info --json` and Python, of placeholders and of what is here.
+        @Test(.timeLimit(.minutes(2))) func promisedValuesAreTheSameForEverybodyAndFetchNothing() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    cat "$M/top.txt" > /dev/null; ln -s top.txt "$M/link"
+                    setfattr -n user.xdg.tags -v red,blue "$M/pictures/a.jpg"; "$P" sync --wait "$M"
+                    python3 "$R/clients/python/tests/check_client.py" "$P" "$M" "$R/docs/openapi.yaml"
+                    [ "$("$P" find "$M" 'ANY kMDItemUserTags == "blue"')" = "$M/pictures/a.jpg" ]
+                    """)
+                #expect(try await domain.status().bytesFetched == 2, "only what was read was fetched")
+            }
+        }
+
         @Test(.timeLimit(.minutes(10))) func aLiveQueryHearsOfEverythingOnceAndInOrder() async throws {
             let count = Machine.isFullScale ? 10_000 : 300
             try await MountedDomain.with(options) { domain in

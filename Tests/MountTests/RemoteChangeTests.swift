@@ -104,11 +104,19 @@ extension MountSuites {
                 try await domain.shell("cat \"$M/folder/a\" > /dev/null")
                 try domain.setFaults(["offline=true"])
                 try await domain.shell("echo local > \"$M/folder/a\"; echo remote > \"$C/folder/a\"; sleep 0.5")
+                try await domain.shell(
+                    """
+                    "$P" versions "$M/folder/a" > "$T/versions"; grep -q '^current .*not uploaded' "$T/versions"
+                    grep -q '^provider' "$T/versions"
+                    """)
                 try domain.setFaults([])
                 try await domain.synchronize()
                 try await domain.shell(
                     """
                     within 20 'ls "$C/folder" | grep -qF "(conflict,"'
+                    for side in "$M"/folder/a*; do
+                        [ "$("$P" versions "$side" | cut -d' ' -f1 | paste -sd' ')" = "current conflict (the" ]
+                    done
                     [ "$(cat "$C"/folder/a* | sort | tr '\\n' ' ')" = 'local remote ' ]
                     ls "$C/folder" | grep -q '^a (conflict, .*)$'
                     """)

@@ -23,6 +23,23 @@ extension FakeService {
         try await send(.reset)
     }
 
+    func values(of nodes: [NodeID], _ keys: [AttributeKey]) throws(Failure) -> [PromisedValues] {
+        nodes.map { node in
+            PromisedValues(
+                node: node, path: [FileName("now")!], values: Dictionary(uniqueKeysWithValues: keys.map { ($0, .integer(1)) }))
+        }
+    }
+
+    func versions(of node: NodeID) throws(Failure) -> [ItemVersion] {
+        [
+            ItemVersion(
+                kind: .current, node: node, path: [FileName("now")!], version: nil, size: 1, modificationTime: .zero,
+                isLocal: true)
+        ]
+    }
+
+    var earlierVersionsNote: String { "none" }
+
     func changes(since sequence: Int64, limit: Int) throws(Failure) -> ChangePage {
         let change = ChangeRecord(
             sequence: 5, kind: "created", node: NodeID(2), count: 1, parent: .root, name: FileName("a"), path: [FileName("b")!])

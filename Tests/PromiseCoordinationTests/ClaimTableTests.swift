@@ -103,6 +103,59 @@ private let write = Access.write([])
         #expect(table.isGranted(root))
     }
 
+    @Test func claimsAndPresentersStayWithADocumentThatIsSavedAsANewFile() {
+        var table = table
+        let first = table.claim([intent(4, write)])
+        let presenter = table.addPresenter(of: NodeID(4), in: [NodeID(2), NodeID(1)])
+        let waiting = table.claim([intent(4, write)])
+        table.replaced([NodeID(4): NodeID(5)])
+        let other = table.claim([intent(5, read)])
+        #expect(table.takeActions() == [.granted(first)], "the new file is the document that has a claim")
+        #expect(table.nodes(of: first) == [NodeID(5)] && table.nodes(of: waiting) == [NodeID(5)])
+        table.happened(.changed, to: NodeID(5), in: [NodeID(2), NodeID(1)])
+        #expect(table.takeActions() == [.tell(presenter, .didChange)])
+        table.removePresenter(presenter)
+        table.release(first)
+        table.release(waiting)
+        #expect(table.takeActions() == [.granted(waiting), .granted(other)])
+    }
+
+    @Test func twoDocumentsThatExchangeTheirContentsKeepTheirClaims() {
+        var table = table
+        let first = table.claim([intent(4, write)])
+        table.replaced([NodeID(4): NodeID(5), NodeID(5): NodeID(4)])
+        let beside = table.claim([intent(4, write)])
+        #expect(table.isGranted(beside))
+        let second = table.claim([intent(5, write)])
+        #expect(!table.isGranted(second) && table.nodes(of: first) == [NodeID(5)])
+    }
+
+    @Test func whoShowsAFolderIsToldOfWhatLeavesIt() {
+        var table = table
+        let folder = table.addPresenter(of: NodeID(2), in: [NodeID(1)])
+        let item = table.addPresenter(of: NodeID(4), in: [NodeID(2), NodeID(1)])
+        table.moved(NodeID(4), to: [NodeID(1)])
+        table.left([NodeID(2)], NodeID(4))
+        #expect(table.takeActions() == [.tell(folder, .subitemDidMove(NodeID(4)))])
+        table.happened(.moved, to: NodeID(4), in: [NodeID(1)])
+        #expect(table.takeActions() == [.tell(item, .didMove)])
+    }
+
+    @Test func anEvictionDisturbsWhoUsesTheContentAndAsksWhoShowsIt() {
+        var table = table
+        let reader = table.claim([intent(3, read)])
+        let presenter = table.addPresenter(of: NodeID(3), in: [NodeID(1)])
+        let eviction = table.claim([intent(3, .write(.forEvicting))])
+        #expect(table.takeActions() == [.granted(reader)])
+        table.release(reader)
+        guard case .ask(presenter, .accommodateEviction, let number, _)? = table.takeActions().first else {
+            Issue.record("the presenter was not asked")
+            return
+        }
+        table.answered(number)
+        #expect(table.takeActions() == [.granted(eviction)])
+    }
+
     @Test func waitingEndsWithItsDeadline() {
         var table = table
         let first = table.claim([intent(3, write)], deadline: .seconds(1))

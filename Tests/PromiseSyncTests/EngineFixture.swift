@@ -25,6 +25,10 @@ final class QuietObserver: LocalTreeObserver {
     func nodeChanged(_ node: NodeID, content: Bool) {}
     func noteOpenWrites() {}
     func takeRecentUses() -> [NodeID: Timestamp] { [:] }
+    func mayFollow(_ change: RemoteChange, of node: NodeID, _ transaction: borrowing Transaction) -> Bool { true }
+    func remoteChangesFollowed() {}
+    func isUsed(_ node: NodeID, _ transaction: borrowing Transaction) -> Bool { false }
+    func nodesReplaced(_ nodes: [NodeID: NodeID]) {}
 }
 
 /// An engine over a real index and content store in a temporary folder, and the edits that a filesystem would make.

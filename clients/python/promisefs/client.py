@@ -1,0 +1,184 @@
+"""The client of one domain's control socket."""
+import contextlib
+import http.client
+import json
+import os
+import socket
+import urllib.parse
+
+
+class PromiseError(Exception):
+    """What the daemon refused, and why. `status` is HTTP's, `exit_status` the one of the command line; 4: nobody answers."""
+
+    def __init__(self, message, code="", status=0, exit_status=4):
+        super().__init__(message)
+        self.code, self.status, self.exit_status = code, status, exit_status
+
+
+class _Connection(http.client.HTTPConnection):
+    def __init__(self, path, timeout):
+        super().__init__("promisefs", timeout=timeout)
+        self._path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+def _wire(path):
+    """Any bytes as a path of the protocol."""
+    return "/" + urllib.parse.quote(os.fsencode(path).strip(b"/"), safe="/")
+
+
+def reading(path, *options):
+    """An item to be read: `withoutChanges`, `resolvesSymbolicLink`, `immediatelyAvailableMetadataOnly`, `forUploading`."""
+    return {"path": _wire(path), "access": "read", "options": list(options)}
+
+
+def writing(path, *options):
+    """An item to be written: `forDeleting`, `forMoving`, `forMerging`, `forReplacing`, `contentIndependentMetadataOnly`."""
+    return {"path": _wire(path), "access": "write", "options": list(options)}
+
+
+class Domain:
+    """One domain by its socket. Each call has a connection of its own, so threads may share it."""
+
+    def __init__(self, socket_path, timeout=120):
+        self.socket_path, self.timeout = socket_path, timeout
+
+    # Questions: nothing is fetched.
+
+    def status(self):
+        return self._call("GET", "status")
+
+    def information(self, path):
+        return self._call("GET", "items?path=" + _wire(path))
+
+    def values(self, paths, keys=None):
+        """Promised values of many items, in their order: `items`, each with `values`, and `failures`."""
+        body = {"paths": [_wire(path) for path in paths]}
+        return self._call("POST", "items/values", body | ({} if keys is None else {"keys": list(keys)}))
+
+    def versions(self, path):
+        """The versions of a document that are known, the current one first."""
+        return self._call("GET", "items/versions?path=" + _wire(path))["versions"]
+
+    def pending(self, path=None):
+        return self._call("GET", "pending" + ("" if path is None else "?path=" + _wire(path)))["items"]
+
+    def changes(self, since=0):
+        return self._call("GET", f"changes?since={since}")
+
+    def query(self, predicate, arguments=(), scope=None, sort=(), attributes=(), limit=None):
+        """The items that satisfy a predicate, as they come."""
+        body = self._query(predicate, arguments, scope, sort, attributes)
+        for name, data in self._events("queries", body if limit is None else body | {"limit": limit}):
+            if name == "added":
+                yield from data["items"]
+
+    def live_query(self, predicate, arguments=(), scope=None, attributes=()):
+        """Events without end: `added`, `gathered`, `changed`, `removed`, `reset`, each with its document."""
+        yield from self._events("queries", self._query(predicate, arguments, scope, (), attributes) | {"live": True})
+
+    @staticmethod
+    def _query(predicate, arguments, scope, sort, attributes):
+        body = {"predicate": predicate, "arguments": list(arguments), "sort": list(sort), "attributes": list(attributes)}
+        return body if scope is None else body | {"scope": _wire(scope)}
+
+    # What changes something.
+
+    def fetch(self, paths):
+        """Brings content here. Gives the last progress, with `failures`."""
+        return self._last("items/fetch", {"paths": [_wire(path) for path in paths]})
+
+    def evict(self, paths):
+        return self._call("POST", "items/evict", {"paths": [_wire(path) for path in paths]})
+
+    def pin(self, paths, pin):
+        """`pin`: pinned, online-only or automatic."""
+        return self._call("POST", "items/pin", {"paths": [_wire(path) for path in paths], "pin": pin})
+
+    def sync(self, path=None, wait=False, timeout=None):
+        body = {"wait": wait}
+        if path is not None:
+            body["path"] = _wire(path)
+        if timeout is not None:
+            body["timeoutSeconds"] = timeout
+        return self._last("sync", body) if wait else self._call("POST", "sync", body)
+
+    # Coordination.
+
+    @contextlib.contextmanager
+    def coordinate(self, *intents, purpose=None, timeout=None):
+        """Reads and writes items undisturbed: gives what was granted, with where the items are now."""
+        body = {"items": list(intents)}
+        if purpose is not None:
+            body["purpose"] = purpose
+        if timeout is not None:
+            body["timeoutSeconds"] = timeout
+        events = self._events("claims", body)
+        try:
+            for name, data in events:
+                if name == "granted":
+                    yield data
+                    return
+            raise PromiseError("the daemon ended before the claim was granted")
+        finally:
+            # The claim ends with its connection.
+            events.close()
+
+    def present(self, path, purpose=None):
+        """Events without end of whoever shows an item: `presenting`, `ask`, to be answered by `answer`, and `tell`."""
+        yield from self._events("presenters", {"path": _wire(path)} | ({} if purpose is None else {"purpose": purpose}))
+
+    def answer(self, event):
+        """What a presenter was asked is done. `event`: the document of the `ask`."""
+        return self._call("POST", f"presenters/{event['presenter']}/answers", {"question": event["question"]})["done"]
+
+    # Requests.
+
+    def _open(self, method, path, body, timeout):
+        connection = _Connection(self.socket_path, timeout)
+        try:
+            content = None if body is None else json.dumps(body)
+            connection.request(method, "/v1/" + path, content, {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            if response.status >= 300:
+                raise self._problem(json.loads(response.read()), response.status)
+            return connection, response
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise PromiseError(f"no daemon answers at {self.socket_path}: {error}") from error
+        except BaseException:
+            connection.close()
+            raise
+
+    @staticmethod
+    def _problem(document, status=0):
+        return PromiseError(document["detail"], document["code"], status or document["status"], document["exitStatus"])
+
+    def _call(self, method, path, body=None):
+        connection, response = self._open(method, path, body, self.timeout)
+        with contextlib.closing(connection):
+            return json.loads(response.read())
+
+    def _events(self, path, body):
+        """Server-sent events, as pairs of name and document. Without a time limit: the daemon sends signs of life."""
+        connection, response = self._open("POST", path, body, None)
+        with contextlib.closing(connection), contextlib.closing(response):
+            name = ""
+            for line in response:
+                field, _, value = line.decode().rstrip("\n").partition(": ")
+                if field == "event":
+                    name = value
+                elif field == "data":
+                    if name == "problem":
+                        raise self._problem(json.loads(value))
+                    yield name, json.loads(value)
+
+    def _last(self, path, body):
+        for name, data in self._events(path, body):
+            if name == "done":
+                return data
+        raise PromiseError("the daemon ended before it was done")

@@ -1,0 +1,64 @@
+"""Where domains are mounted, and where their sockets are."""
+import os
+import re
+
+from .client import Domain, PromiseError
+
+
+def domains():
+    """By mount point: the mounted domains, as the kernel lists them (proc_pid_mountinfo(5))."""
+    return {point: Domain(_socket(name, user)) for point, _, name, user in _mounts()}
+
+
+def locate(path):
+    """The domain that a path is on, and the path from the domain's root. Links in the folders above are resolved."""
+    path = os.fsencode(path)
+    parent, name = os.path.split(os.path.abspath(path))
+    whole = os.path.join(os.path.realpath(parent), name)
+    best = None
+    for point, root, domain, user in _mounts(every=True):
+        if whole == point or whole.startswith(point.rstrip(b"/") + b"/"):
+            if best is None or len(point) >= len(best[0]):
+                best = point, root, domain, user
+    if best is None or best[2] is None:
+        raise PromiseError(f"{os.fsdecode(path)} is not on a PromiseFS mount", exit_status=3)
+    point, root, domain, user = best
+    below = whole[len(point.rstrip(b"/")):].strip(b"/")
+    return Domain(_socket(domain, user)), b"/".join(part for part in (root.strip(b"/"), below) if part)
+
+
+def _mounts(every=False):
+    with open("/proc/self/mountinfo", "rb") as file:
+        for line in file:
+            fields = line.rstrip(b"\n").split(b" ")
+            dash = fields.index(b"-", 6)
+            is_ours = fields[dash + 1] == b"fuse.promisefs"
+            if not is_ours and not every:
+                continue
+            user = re.search(rb"(?:^|,)user_id=(\d+)", fields[dash + 3])
+            name = _unescaped(fields[dash + 2]).decode() if is_ours else None
+            yield _unescaped(fields[4]), _unescaped(fields[3]), name, int(user[1]) if user else 0
+
+
+def _unescaped(field):
+    return re.sub(rb"\\([0-7]{3})", lambda match: bytes([int(match[1], 8)]), field)
+
+
+def _socket(domain, user):
+    """Where daemons put their sockets; one that belongs to a stranger is not taken."""
+    folders = []
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    if user == os.geteuid():
+        folders.append(runtime + "/promisefs" if runtime.startswith("/") else
+                       "/run/promisefs" if user == 0 else f"/tmp/promisefs-{user}")
+    folders += ["/run/promisefs"] if user == 0 else []
+    folders.append(f"/run/user/{user}/promisefs")
+    folders += [f"/tmp/promisefs-{user}"] if user != 0 else []
+    for folder in folders:
+        path = f"{folder}/{domain}.sock"
+        try:
+            if os.lstat(path).st_uid in (user, 0):
+                return path
+        except OSError:
+            continue
+    raise PromiseError(f"no daemon answers for the domain '{domain}'")
