@@ -124,6 +124,12 @@ let package = Package(
         // What an application looks like; built with the tests.
         .executableTarget(
             name: "notebook", dependencies: ["PromiseKit", "PromiseWire"], path: "Examples/Notebook", swiftSettings: strict),
+        .executableTarget(
+            name: "scratch-extension",
+            dependencies: [
+                "PromiseWire", .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "NIOCore", package: "swift-nio"),
+            ], path: "Examples/SwiftExtension", swiftSettings: strict),
         // Tests.
         .target(
             name: "PromiseTestSupport", dependencies: ["PromiseCore", "PromiseSystem", "PromiseProvider"],

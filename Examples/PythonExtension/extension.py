@@ -4,6 +4,8 @@ files beside it. It has everything that docs/extension-openapi.yaml describes.
 
     promisefs mount 'extension+exec:/path/to/extension.py?--store=/srv/shelf' /mnt
 
+Without --store it keeps them below $XDG_DATA_HOME.
+
 The daemon starts it with the path of its socket in PROMISEFS_EXTENSION_SOCKET, and ends it. What it prints is in the daemon's log.
 """
 
@@ -15,6 +17,7 @@ import re
 import shutil
 import socketserver
 import sqlite3
+import sys
 import tempfile
 import threading
 import urllib.parse
@@ -27,7 +30,7 @@ CREATE TABLE IF NOT EXISTS item (
 CREATE TABLE IF NOT EXISTS change (number INTEGER PRIMARY KEY AUTOINCREMENT, item INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS shelf (token TEXT NOT NULL);
 INSERT INTO item (id, parent, name, kind, mode, owner, "group", modified)
-    SELECT 1, NULL, 'root', 'folder', 493, 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM item);
+    SELECT 1, NULL, x'726f6f74', 'folder', 493, 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM item);
 INSERT INTO shelf SELECT lower(hex(randomblob(8))) WHERE NOT EXISTS (SELECT 1 FROM shelf);
 """
 PAGE_SIZE = 1000
@@ -348,10 +351,17 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
     request_queue_size = 64
 
+    def handle_error(self, request, client_address):
+        # The daemon closes connections as it likes; everything else is for its log.
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--store", required=True, help="the folder of the shelf, which is made when it is missing")
+    data = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
+    parser.add_argument("--store", default=os.path.join(data, "promisefs/shelf"),
+                        help="the folder of the shelf, which is made when it is missing")
     arguments = parser.parse_args()
     os.makedirs(arguments.store, exist_ok=True)
     with Server(os.environ["PROMISEFS_EXTENSION_SOCKET"], Handler) as server:

@@ -100,11 +100,11 @@ final class ExtensionClient: Sendable {
         request.headers.replaceOrAdd(name: "host", value: "promisefs")
         switch try credentials.credentials() {
         case .password(let user, let password):
-            request.headers.add(
-                name: "authorization", value: HTTPClient.Authorization.basic(username: user, password: password.value).headerValue)
+            let authorization = HTTPClient.Authorization.basic(username: user, password: password.value)
+            request.headers.add(name: "authorization", value: authorization.headerValue)
         case .token(let token):
-            request.headers.add(
-                name: "authorization", value: HTTPClient.Authorization.bearer(tokens: token.value).headerValue)
+            let authorization = HTTPClient.Authorization.bearer(tokens: token.value)
+            request.headers.add(name: "authorization", value: authorization.headerValue)
         case nil: break
         }
         if let body { request.body = try await body.forClient() }
@@ -126,7 +126,8 @@ final class ExtensionClient: Sendable {
         do {
             return try await http.execute(request, timeout: limit)
         } catch let error as HTTPClientError where error == .remoteConnectionClosed && request.method == .GET {
-            // A kept connection that the extension had closed already.
+            // A kept connection that the extension had closed already, or that ended with it.
+            try await process?.ready()
             do {
                 return try await http.execute(request, timeout: limit)
             } catch {
@@ -208,13 +209,18 @@ final class ExtensionClient: Sendable {
         case let error as IOError where [ECONNRESET, EPIPE].contains(error.errnoCode):
             return ProviderError(.retry, "\(title) broke off")
         case let error as IOError:
-            return ProviderError(.offline, "\(title) cannot be reached: \(String(cString: strerror(error.errnoCode)))")
-        case is HTTPParserError: return lie("does not speak HTTP")
+            return unreachable(String(cString: strerror(error.errnoCode)))
+        case let error as HTTPParserError where error != .invalidEOFState: return lie("does not speak HTTP")
         default:
             let kind = String(reflecting: type(of: error))
             // Refused connections come in a type that lists every address tried.
             guard kind.hasPrefix("NIOPosix") else { return ProviderError(.retry, "\(title) broke off") }
-            return ProviderError(.offline, "\(title) cannot be reached at its socket")
+            return unreachable("nobody listens")
         }
+    }
+
+    /// A program of ours that was running a moment ago is being started again.
+    private func unreachable(_ why: String) -> ProviderError {
+        ProviderError(process == nil ? .offline : .retry, "\(title) cannot be reached at its socket: \(why)")
     }
 }

@@ -1,4 +1,3 @@
-import CPromiseSystem
 import Glibc
 import Logging
 import PromiseCore
@@ -134,8 +133,7 @@ final class ExtensionProcess: Sendable {
         logger.info("an extension was started", metadata: ["extension": "\(shortName)", "process": "\(process)"])
         var why: String?
         do throws(SystemError) {
-            let number = try call("extension.process") { cps_process_descriptor(process) }
-            let ending = Descriptor(adopting: number)
+            let ending = try BoundProcess.descriptor(of: process, label: "extension.process")
             why = watch(running, ending)
         } catch {
             why = "it cannot be watched: \(error.reason)"
@@ -168,16 +166,9 @@ final class ExtensionProcess: Sendable {
         _ = fcntl(output.number, F_SETFL, O_NONBLOCK)
         let variable = Array("\(ExtensionProcess.socketVariable)=".utf8) + socket
         let own = environmentWords.filter { !$0.starts(with: Array("\(ExtensionProcess.socketVariable)=".utf8)) }
-        var words = cStrings(arguments)
-        var variables = cStrings(own + [variable])
-        defer { for pointer in words + variables { free(pointer) } }
-        let process = withCPath(program) { cps_start_bound($0, &words, &variables, null.number, writing.number) }
-        let problem = errno
-        if process < -1 {
-            var status: CInt = 0
-            waitpid(-process, &status, 0)
-        }
-        guard process > 0 else { throw SystemError(errno: problem, label: "extension.start") }
+        let process = try BoundProcess.start(
+            program, arguments: arguments, environment: own + [variable], input: null.number, output: writing.number,
+            label: "extension.start")
         return Running(process: process, output: output)
     }
 
@@ -252,9 +243,5 @@ final class ExtensionProcess: Sendable {
             pointer += 1
         }
         return words
-    }
-
-    private func cStrings(_ words: [[UInt8]]) -> [UnsafeMutablePointer<CChar>?] {
-        words.map { word in withCPath(word) { strdup($0) } } + [nil]
     }
 }

@@ -73,7 +73,12 @@ extension ExtensionProvider {
     }
 
     private func store(_ pieces: [ContentPiece], into sink: any ContentSink) async throws(ProviderError) {
-        try await pool.run { () throws(ProviderError) in for piece in pieces { try piece.write(into: sink) } }
+        do throws(ProviderError) {
+            try await pool.run { () throws(ProviderError) in for piece in pieces { try piece.write(into: sink) } }
+        } catch {
+            // The sink does not know who sent more than the item has.
+            throw error.code == .corrupted ? client.lie("is not believed: \(error.message)", .corrupted) : error
+        }
     }
 }
 

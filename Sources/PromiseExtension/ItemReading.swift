@@ -23,7 +23,9 @@ package enum ItemReading {
         }
         guard let kind = kinds[document.kind] else { throw Nonsense("gives \(shown) a kind that there is not") }
         let parent = isRoot ? nil : try document.parent.map { parent throws(Nonsense) in try self.identifier(parent) }
-        guard isRoot || (parent != nil && parent != identifier) else { throw Nonsense("says of \(shown) no folder that holds it") }
+        guard isRoot || (parent != nil && parent != identifier) else {
+            throw Nonsense("says of \(shown) no folder that holds it")
+        }
         let target = try self.target(document, kind, shown)
         let size: UInt64
         switch kind {
@@ -54,7 +56,9 @@ package enum ItemReading {
 
     static func word(_ kind: NodeKind) -> String { kinds.first { $0.value == kind }?.key ?? "file" }
 
-    private static func target(_ document: ExtensionItemDocument, _ kind: NodeKind, _ shown: String) throws(Nonsense) -> [UInt8]? {
+    private static func target(
+        _ document: ExtensionItemDocument, _ kind: NodeKind, _ shown: String
+    ) throws(Nonsense) -> [UInt8]? {
         guard kind == .link else { return nil }
         guard let target = document.target.flatMap({ PercentText.decoded($0) }), !target.isEmpty, !target.contains(0),
             target.count <= targetByteCountMax
@@ -70,7 +74,9 @@ package enum ItemReading {
         return ContentVersion(version)
     }
 
-    private static func metadata(_ document: ExtensionItemDocument, _ kind: NodeKind, _ shown: String) throws(Nonsense) -> Metadata {
+    private static func metadata(
+        _ document: ExtensionItemDocument, _ kind: NodeKind, _ shown: String
+    ) throws(Nonsense) -> Metadata {
         let mode = document.mode ?? (kind == .folder ? 0o755 : kind == .link ? 0o777 : 0o644)
         guard mode <= 0o7777 else { throw Nonsense("gives \(shown) a mode with more than permission bits") }
         return Metadata(
