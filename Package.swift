@@ -36,6 +36,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/LebJe/TOMLKit", from: "0.6.0"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
@@ -63,6 +64,13 @@ let package = Package(
                 .product(name: "NIOHTTP1", package: "swift-nio"),
             ]),
         module(
+            "PromiseExtension",
+            [
+                "PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseWire", logging,
+                .product(name: "AsyncHTTPClient", package: "async-http-client"), .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+            ]),
+        module(
             "PromiseSync",
             ["PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", collections, logging]),
         module(
@@ -85,7 +93,8 @@ let package = Package(
             "PromiseDomain",
             [
                 "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseIndex", "PromiseContent",
-                "PromiseProvider", "PromiseFolder", "PromiseWebDAV", "PromiseSync", "PromiseFilesystem", "PromiseMount", logging,
+                "PromiseProvider", "PromiseFolder", "PromiseWebDAV", "PromiseExtension", "PromiseSync", "PromiseFilesystem",
+                "PromiseMount", logging,
             ]),
         module("PromiseWire", []),
         module(
@@ -107,7 +116,7 @@ let package = Package(
             name: "promisefs",
             dependencies: [
                 "PromiseCore", "PromiseSystem", "PromiseFilesystem", "PromiseDomain", "PromiseControl", "PromiseKit",
-                "PromiseWire", logging,
+                "PromiseWire", logging, .product(name: "TOMLKit", package: "TOMLKit"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             // The command line is the top of the house: its tests can only look inside. Nothing on a hot path is in it.
@@ -115,6 +124,12 @@ let package = Package(
         // What an application looks like; built with the tests.
         .executableTarget(
             name: "notebook", dependencies: ["PromiseKit", "PromiseWire"], path: "Examples/Notebook", swiftSettings: strict),
+        .executableTarget(
+            name: "scratch-extension",
+            dependencies: [
+                "PromiseWire", .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "NIOCore", package: "swift-nio"),
+            ], path: "Examples/SwiftExtension", swiftSettings: strict),
         // Tests.
         .target(
             name: "PromiseTestSupport", dependencies: ["PromiseCore", "PromiseSystem", "PromiseProvider"],
@@ -136,6 +151,11 @@ let package = Package(
         tests(
             "PromiseWebDAVTests",
             ["PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseWebDAV", "PromiseTestSupport", logging]),
+        tests(
+            "PromiseExtensionTests",
+            [
+                "PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseWire", "PromiseExtension", "PromiseTestSupport", logging,
+            ]),
         tests(
             "PromiseSyncTests",
             [

@@ -1,5 +1,6 @@
 import Logging
 import PromiseCore
+import PromiseExtension
 import PromiseFolder
 import PromiseProvider
 import PromiseWebDAV
@@ -28,11 +29,15 @@ struct ProviderChoice {
                 provider = try WebDAVProvider(
                     location: location, credentials: credentials(location.hostNames, user: location.user),
                     stateFolder: stateFolder, mayProbe: mayProbe, logger: logger)
+            case "extension", "extension+exec":
+                provider = try ExtensionProvider(
+                    location: try ExtensionLocation(parsing: name), credentials: credentials([], user: nil),
+                    stateFolder: stateFolder, logger: logger)
             default:
                 throw ProviderError(
                     .permanent,
-                    "the provider '\(WebDAVLocation.withoutPassword(name))' is not known: this version knows 'folder:/path' and "
-                        + "'webdav+https://host/path'")
+                    "the provider '\(WebDAVLocation.withoutPassword(name))' is not known: this version knows 'folder:/path', "
+                        + "'webdav+https://host/path' and 'extension+exec:/path'")
             }
         } catch {
             throw Domain.StartFailure(error.message, exitStatus: 2)

@@ -1,16 +1,22 @@
+import PromiseExtension
 import PromiseProvider
 import PromiseWebDAV
 
-/// The name of a provider on a server, looked at before anything is started.
+/// The name of a provider on a server or in a process, looked at before anything is started.
 package struct RemoteProviderName: Sendable {
     /// In one form for one place; without secrets.
     package let text: String
-    /// What a domain may be called after: the last folder, or the host.
+    /// What a domain may be called after: the last folder, the host, or the program.
     package let component: String
 
     /// Throws a sentence, with exit status 2, for what names nothing or holds a password.
     package init(_ name: String) throws(Domain.StartFailure) {
         do throws(ProviderError) {
+            if name.hasPrefix("extension") {
+                let location = try ExtensionLocation(parsing: name)
+                (text, component) = (location.name, location.shortName)
+                return
+            }
             let location = try WebDAVLocation(parsing: name)
             text = location.name
             component = location.lastName

@@ -236,11 +236,16 @@ package final class SharedDescriptor: Sendable {
 struct HydrationSink: ContentSink {
     let job: HydrationJob
     let call: ProviderDelay.Call
+    /// Of the item at the provider, where it is known: more than that is not what was asked for.
+    let size: UInt64?
     let counted: @Sendable (UInt64) -> Void
 
     func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(ProviderError) {
         call.bytesCame()
         let range = ByteRange(offset: offset, count: UInt64(bytes.count))
+        if let size, range.upper > size {
+            throw ProviderError(.corrupted, "the provider sent more bytes than the item has")
+        }
         let stored = try job.arrived(range) { gap throws(ProviderError) in
             let piece = UnsafeRawBufferPointer(rebasing: bytes[Int(gap.lower - offset)..<Int(gap.upper - offset)])
             do throws(SystemError) {

@@ -217,11 +217,11 @@ package final class Hydrator: Sendable {
         do throws(ProviderError) {
             let program = job.program ?? HydrationLedger.background
             ledger.withLock { $0.began(for: program) }
-            let sink = HydrationSink(job: job, call: ProviderDelay.Call(delay, clock)) { count in
+            let (reference, version, size) = try source(of: job)
+            let sink = HydrationSink(job: job, call: ProviderDelay.Call(delay, clock), size: size) { count in
                 self.fetchedByteCount.wrappingAdd(count, ordering: .relaxed)
                 self.ledger.withLock { $0.fetched(count, for: program) }
             }
-            let (reference, version, size) = try source(of: job)
             // Of a file that was cut or grown here less is wanted than the item has, or more.
             let wanted = range.clamped(to: size ?? range.upper)
             let whole = wanted == ByteRange(0, size ?? job.progress.size) || !provider.capabilities.contains(.ranges)

@@ -13,6 +13,11 @@ struct ProviderName: Sendable, Equatable {
             "a folder on a WebDAV server; passwords are in the credentials file, never in the name"
         ),
         ("webdav+http", "webdav+http://[USER@]HOST/PATH", "the same without TLS, for this machine or a network you trust"),
+        (
+            "extension+exec", "extension+exec:/PATH/TO/PROGRAM[?ARGUMENT&ARGUMENT…]",
+            "somebody's own store: the program is started and speaks HTTP on a Unix socket"
+        ),
+        ("extension", "extension:/PATH/TO/SOCKET", "the same for a process that somebody else starts"),
     ]
 
     /// With an absolute path, as the domain is told.

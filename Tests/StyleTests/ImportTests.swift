@@ -20,6 +20,9 @@ import Testing
             "PromiseCore", "PromiseSystem", "PromiseProvider", "Logging", "AsyncHTTPClient", "NIOCore", "NIOHTTP1", "Foundation",
             "FoundationEssentials", "FoundationXML",
         ],
+        "PromiseExtension": [
+            "PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseWire", "Logging", "AsyncHTTPClient", "NIOCore", "NIOHTTP1",
+        ],
         "PromiseSync": [
             "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", "Collections",
             "OrderedCollections", "DequeModule", "HeapModule", "Logging",
@@ -30,7 +33,8 @@ import Testing
         "PromiseMount": ["CFuse", "CFuseTransport", "PromiseCore", "PromiseSystem", "PromiseFilesystem", "Logging"],
         "PromiseDomain": [
             "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseIndex", "PromiseContent",
-            "PromiseProvider", "PromiseFolder", "PromiseWebDAV", "PromiseSync", "PromiseFilesystem", "PromiseMount", "Logging",
+            "PromiseProvider", "PromiseFolder", "PromiseWebDAV", "PromiseExtension", "PromiseSync", "PromiseFilesystem",
+            "PromiseMount", "Logging",
         ],
         "PromiseWire": ["FoundationEssentials"],
         "PromiseControl": [
@@ -45,7 +49,7 @@ import Testing
         ],
         "promisefs": [
             "PromiseCore", "PromiseSystem", "PromiseFilesystem", "PromiseDomain", "PromiseControl", "PromiseKit", "PromiseWire",
-            "Logging", "ArgumentParser", "Foundation", "FoundationEssentials", "Dispatch",
+            "Logging", "ArgumentParser", "TOMLKit", "Foundation", "FoundationEssentials", "Dispatch",
         ],
         "PromiseTestSupport": ["PromiseCore", "PromiseSystem", "PromiseProvider", "Foundation", "FoundationEssentials"],
     ]

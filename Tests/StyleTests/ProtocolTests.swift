@@ -14,29 +14,59 @@ import Testing
                 served.insert("\(method) /\(template.joined(separator: "/"))")
             }
         }
-        let text = try String(contentsOfFile: SourceTree.root + "/docs/openapi.yaml", encoding: .utf8)
+        #expect(!served.isEmpty)
+        let described = try operations(in: "openapi.yaml")
+        #expect(served == described, "docs/openapi.yaml and the routes differ")
+    }
+
+    /// What the provider asks of extensions is what their authors read, and both examples answer all of it.
+    @Test func theDocumentOfExtensionsHasEveryRequest() throws {
+        let described = try operations(in: "extension-openapi.yaml")
+        let text = SourceTree.swiftFiles.filter { $0.path.hasPrefix("Sources/PromiseExtension/") }.flatMap(\.lines)
+        // The words of the paths, and the methods, that stand in requests.
+        for operation in described {
+            let parts = operation.split(separator: " ")
+            let word = parts[1].split(separator: "/").last { !$0.hasPrefix("{") } ?? ""
+            #expect(text.contains { $0.contains("\(word)") && $0.contains("\"") }, "nothing asks for \(operation)")
+            #expect(text.contains { $0.contains(".\(parts[0].uppercased())") }, "nothing sends \(parts[0])")
+        }
+        let call = try Regex("case \\[\"([A-Z]+)\", (.*)\\]:")
+        let example = try String(contentsOfFile: SourceTree.root + "/Examples/PythonExtension/extension.py", encoding: .utf8)
+        var answered: Set<String> = []
+        for match in example.matches(of: call) {
+            let words = (match.output[2].substring ?? "").split(separator: ", ").map { word in
+                word.hasPrefix("\"") ? String(word.dropFirst().dropLast()) : "{\(word)}"
+            }
+            answered.insert("\((match.output[1].substring ?? "").lowercased()) /v1/\(words.joined(separator: "/"))")
+        }
+        #expect(answered == described, "docs/extension-openapi.yaml and Examples/PythonExtension differ")
+    }
+
+    /// `get /v1/status` and the like.
+    private func operations(in document: String) throws -> Set<String> {
+        let text = try String(contentsOfFile: SourceTree.root + "/docs/" + document, encoding: .utf8)
         var described: Set<String> = []
         var path = ""
         for line in text.split(separator: "\n") {
             if line.hasPrefix("  /") { path = line.dropFirst(2).split(separator: ":").first.map(String.init) ?? "" }
-            for method in ["get", "post", "delete", "put"] where line == "    \(method):" {
+            for method in ["get", "post", "delete", "put", "patch"] where line == "    \(method):" {
                 described.insert("\(method) \(path)")
             }
         }
-        #expect(!served.isEmpty)
-        #expect(served == described, "docs/openapi.yaml and the routes differ")
+        return described
     }
 
-    /// Of each wire type that the document describes: the same properties.
-    @Test func theDocumentOfTheProtocolHasEveryProperty() throws {
-        let described = try schemas()
+    /// Of each wire type that a document describes: the same properties.
+    @Test(arguments: [("openapi.yaml", 10), ("extension-openapi.yaml", 6)])
+    func theDocumentOfAProtocolHasEveryProperty(document: String, count: Int) throws {
+        let described = try schemas(in: document)
         var problems: [String] = []
         for (name, properties) in wireTypes() {
             guard let known = described[name] else { continue }
             let difference = known.symmetricDifference(properties).sorted()
             if !difference.isEmpty { problems.append("\(name): \(difference.joined(separator: ", "))") }
         }
-        #expect(described.count > 10)
+        #expect(described.count > count)
         report(problems)
     }
 
@@ -55,9 +85,9 @@ import Testing
         return types
     }
 
-    /// By name: the properties of the schemas in `docs/openapi.yaml`.
-    private func schemas() throws -> [String: Set<String>] {
-        let text = try String(contentsOfFile: SourceTree.root + "/docs/openapi.yaml", encoding: .utf8)
+    /// By name: the properties of the schemas in a document.
+    private func schemas(in document: String) throws -> [String: Set<String>] {
+        let text = try String(contentsOfFile: SourceTree.root + "/docs/" + document, encoding: .utf8)
         var schemas: [String: Set<String>] = [:]
         var name: String?
         var isInside = false

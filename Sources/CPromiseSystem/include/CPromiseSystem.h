@@ -53,3 +53,13 @@ void cps_give_memory_back(void);
 
 // Removable when glibc has ioprio_get(2): 1 when the process has the idle I/O class.
 int cps_is_idle(int process);
+
+// fork(2) and execve(2) of a program in a session of its own that is killed when the calling *thread* ends (PR_SET_PDEATHSIG,
+// prctl(2)), which posix_spawn(3) cannot ask for. `input` becomes its standard input, `output` the other two; it inherits
+// nothing else. Returns the process; its number negated when the program could not be run (it must be waited for, and errno
+// says why); or -1.
+int cps_start_bound(
+    const char *_Nonnull program, char *_Nullable const *_Nonnull arguments, char *_Nullable const *_Nonnull environment,
+    int input, int output);
+// pidfd_open(2): readable when the process has ended. Removable when the Glibc module exports <sys/pidfd.h>.
+int cps_process_descriptor(int process);

@@ -1,0 +1,373 @@
+#!/usr/bin/env python3
+"""An extension of PromiseFS that needs nothing but Python: a shelf that keeps items in an SQLite database and their contents in
+files beside it. It has everything that docs/extension-openapi.yaml describes.
+
+    promisefs mount 'extension+exec:/path/to/extension.py?--store=/srv/shelf' /mnt
+
+Without --store it keeps them below $XDG_DATA_HOME.
+
+The daemon starts it with the path of its socket in PROMISEFS_EXTENSION_SOCKET, and ends it. What it prints is in the daemon's log.
+"""
+
+import argparse
+import http.server
+import json
+import os
+import re
+import shutil
+import socketserver
+import sqlite3
+import sys
+import tempfile
+import threading
+import urllib.parse
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS item (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, parent INTEGER REFERENCES item, name BLOB NOT NULL, kind TEXT NOT NULL,
+    size INTEGER NOT NULL DEFAULT 0, version INTEGER NOT NULL DEFAULT 0, mode INTEGER NOT NULL, owner INTEGER NOT NULL,
+    "group" INTEGER NOT NULL, modified INTEGER NOT NULL, target BLOB, UNIQUE (parent, name));
+CREATE TABLE IF NOT EXISTS change (number INTEGER PRIMARY KEY AUTOINCREMENT, item INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS shelf (token TEXT NOT NULL);
+INSERT INTO item (id, parent, name, kind, mode, owner, "group", modified)
+    SELECT 1, NULL, x'726f6f74', 'folder', 493, 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM item);
+INSERT INTO shelf SELECT lower(hex(randomblob(8))) WHERE NOT EXISTS (SELECT 1 FROM shelf);
+"""
+PAGE_SIZE = 1000
+CHANGES_KEPT = 100_000
+
+
+class Problem(Exception):
+    """Answered as a problem document (RFC 9457)."""
+
+    def __init__(self, status, detail):
+        super().__init__(detail)
+        self.status = status
+
+
+def quoted(name):
+    """Names are bytes, and JSON holds text: they travel percent-encoded."""
+    return urllib.parse.quote_from_bytes(name, safe="")
+
+
+def as_bytes(text):
+    return text.encode("utf-8", "surrogateescape")
+
+
+class Shelf:
+    """The store. One lock: every method is one step for whoever looks."""
+
+    def __init__(self, folder):
+        self.contents = os.path.join(folder, "contents")
+        self.incoming = os.path.join(folder, "incoming")
+        os.makedirs(self.contents, exist_ok=True)
+        # What a run before did not finish.
+        shutil.rmtree(self.incoming, ignore_errors=True)
+        os.makedirs(self.incoming)
+        self.changed = threading.Condition()
+        self.database = sqlite3.connect(
+            os.path.join(folder, "shelf.sqlite"), check_same_thread=False, isolation_level=None)
+        self.database.row_factory = sqlite3.Row
+        self.database.execute("PRAGMA journal_mode = WAL")
+        self.database.executescript(SCHEMA)
+        self.token = self.database.execute("SELECT token FROM shelf").fetchone()[0]
+
+    # Looking
+
+    def row(self, identifier):
+        row = None
+        if re.fullmatch("[0-9]{1,18}", identifier):
+            row = self.database.execute("SELECT * FROM item WHERE id = ?", (int(identifier),)).fetchone()
+        if row is None:
+            raise Problem(404, "there is no such item")
+        return row
+
+    def described(self, row):
+        document = {
+            "identifier": str(row["id"]), "name": quoted(row["name"]), "kind": row["kind"], "mode": row["mode"],
+            "owner": row["owner"], "group": row["group"], "modified": row["modified"]}
+        if row["parent"] is not None:
+            document["parent"] = str(row["parent"])
+        if row["kind"] != "folder":
+            document.update(version=str(row["version"]), size=row["size"])
+        if row["kind"] == "link":
+            document["target"] = quoted(row["target"])
+        return document
+
+    def item(self, identifier):
+        with self.changed:
+            return self.described(self.row(identifier))
+
+    def children(self, identifier, page):
+        with self.changed:
+            folder = self.row(identifier)
+            if folder["kind"] != "folder":
+                raise Problem(404, "this is no folder")
+            rows = self.database.execute(
+                "SELECT * FROM item WHERE parent = ? AND id > ? ORDER BY id LIMIT ?",
+                (folder["id"], int(page or 0), PAGE_SIZE)).fetchall()
+            document = {"items": [self.described(row) for row in rows]}
+            if len(rows) == PAGE_SIZE:
+                document["next"] = str(rows[-1]["id"])
+            return document
+
+    def open_content(self, identifier, version):
+        with self.changed:
+            row = self.row(identifier)
+            if row["kind"] != "file" or str(row["version"]) != version:
+                raise Problem(412, "this is another version")
+            return open(self.content_path(row["id"], row["version"]), "rb")
+
+    def content_path(self, number, version):
+        return os.path.join(self.contents, f"{number}-{version}")
+
+    # Changing
+
+    def change(self, body):
+        """Runs body in a transaction; it returns the item's number, and what is to be removed from the disk afterwards."""
+        with self.changed:
+            self.database.execute("BEGIN IMMEDIATE")
+            try:
+                number, garbage = body()
+                self.database.execute("DELETE FROM change WHERE number <= (SELECT max(number) FROM change) - ?",
+                                      (CHANGES_KEPT,))
+                self.database.execute("COMMIT")
+            except BaseException as error:
+                self.database.execute("ROLLBACK")
+                if isinstance(error, sqlite3.IntegrityError):
+                    raise Problem(409, "the name is taken") from None
+                raise
+            self.changed.notify_all()
+            if garbage:
+                os.unlink(garbage)
+            return self.described(self.row(str(number))) if number else None
+
+    def note(self, number):
+        return self.database.execute("INSERT INTO change (item) VALUES (?)", (number,)).lastrowid
+
+    def expect(self, row, version):
+        if version is not None and row["kind"] != "folder" and str(row["version"]) != version:
+            raise Problem(412, "it has another version now")
+
+    def create(self, folder, query, content):
+        def body():
+            parent = self.row(folder)
+            if parent["kind"] != "folder":
+                raise Problem(404, "this is no folder")
+            target = as_bytes(query["target"]) if "target" in query else None
+            number = self.database.execute(
+                'INSERT INTO item (parent, name, kind, size, mode, owner, "group", modified, target) VALUES (?,?,?,?,?,?,?,?,?)',
+                (parent["id"], as_bytes(query["name"]), query["kind"], len(target or b""), int(query["mode"]),
+                 int(query["owner"]), int(query["group"]), int(query["modified"]), target)).lastrowid
+            version = self.note(number)
+            self.database.execute("UPDATE item SET version = ? WHERE id = ?", (version, number))
+            if query["kind"] == "file":
+                self.take(content, number, version)
+            return number, None
+        return self.change(body)
+
+    def take(self, content, number, version):
+        """The content is on the disk before the database says so."""
+        os.rename(content, self.content_path(number, version))
+        size = os.path.getsize(self.content_path(number, version))
+        self.database.execute("UPDATE item SET size = ?, version = ? WHERE id = ?", (size, version, number))
+
+    def modify(self, identifier, query, content=None):
+        def body():
+            row, garbage = self.row(identifier), None
+            number = row["id"]
+            self.expect(row, query.get("version"))
+            change = self.note(number)
+            if "name" in query:
+                parent = self.row(query["parent"])
+                self.refuse_circle(number, parent)
+                self.database.execute("UPDATE item SET parent = ?, name = ? WHERE id = ?",
+                                      (parent["id"], as_bytes(query["name"]), number))
+            for key in ("mode", "owner", "group", "modified"):
+                if key in query:
+                    self.database.execute(f'UPDATE item SET "{key}" = ? WHERE id = ?', (int(query[key]), number))
+            if "target" in query:
+                target = as_bytes(query["target"])
+                self.database.execute("UPDATE item SET target = ?, size = ?, version = ? WHERE id = ?",
+                                      (target, len(target), change, number))
+            if content:
+                if row["kind"] != "file":
+                    raise Problem(409, "this is no file")
+                garbage = self.content_path(number, row["version"])
+                self.take(content, number, change)
+            return number, garbage
+        return self.change(body)
+
+    def refuse_circle(self, number, folder):
+        while folder is not None:
+            if folder["id"] == number:
+                raise Problem(409, "a folder cannot be in itself")
+            folder = self.row(str(folder["parent"])) if folder["parent"] else None
+
+    def delete(self, identifier, version):
+        def body():
+            row = self.row(identifier)
+            self.expect(row, version)
+            if self.database.execute("SELECT 1 FROM item WHERE parent = ?", (row["id"],)).fetchone():
+                raise Problem(409, "the folder is not empty")
+            self.database.execute("DELETE FROM item WHERE id = ?", (row["id"],))
+            self.note(row["id"])
+            return None, self.content_path(row["id"], row["version"]) if row["kind"] == "file" else None
+        self.change(body)
+
+    # The change feed
+
+    def anchor(self):
+        return f"{self.token}:{self.database.execute('SELECT max(number) FROM change').fetchone()[0] or 0}"
+
+    def changes(self, since, seconds):
+        with self.changed:
+            token, _, number = since.partition(":")
+            oldest = self.database.execute("SELECT min(number) FROM change").fetchone()[0] or 1
+            if token != self.token or not number.isdigit() or int(number) < oldest - 1:
+                raise Problem(410, "this anchor is not known any more")
+            self.changed.wait_for(lambda: self.anchor() != since, timeout=seconds)
+            rows = self.database.execute("SELECT DISTINCT item FROM change WHERE number > ?", (int(number),)).fetchall()
+            document = {"updated": [], "deleted": [], "anchor": self.anchor()}
+            for (item,) in rows:
+                row = self.database.execute("SELECT * FROM item WHERE id = ?", (item,)).fetchone()
+                if row is None:
+                    document["deleted"].append(str(item))
+                else:
+                    document["updated"].append(self.described(row))
+            return document
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    # Head and body of a short answer go out together.
+    wbufsize = -1
+
+    def answer(self, status, document):
+        body = json.dumps(document).encode() if document is not None else b""
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json" if status < 400 else "application/problem+json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def handle_request(self):
+        address = urllib.parse.urlsplit(self.path)
+        words = [urllib.parse.unquote(word) for word in address.path.split("/")[2:]]
+        # Bytes that are no UTF-8 become what as_bytes() turns back.
+        query = dict(urllib.parse.parse_qsl(address.query, keep_blank_values=True, errors="surrogateescape"))
+        content = None
+        try:
+            content = self.receive()
+            shelf = self.server.shelf
+            match [self.command] + words:
+                case ["GET", "capabilities"]:
+                    self.answer(200, {"capabilities": [
+                        "stable-identifiers", "atomic-rename", "conditional-write", "change-feed", "change-push", "ranges",
+                        "metadata", "quota", "links"]})
+                case ["GET", "root"]:
+                    self.answer(200, shelf.item("1"))
+                case ["GET", "items", identifier]:
+                    self.answer(200, shelf.item(identifier))
+                case ["GET", "items", identifier, "children"]:
+                    self.answer(200, shelf.children(identifier, query.get("page")))
+                case ["GET", "items", identifier, "content"]:
+                    self.send_content(shelf.open_content(identifier, query.get("version")))
+                case ["POST", "items", identifier, "children"]:
+                    self.answer(201, shelf.create(identifier, query, content))
+                case ["PUT", "items", identifier, "content"]:
+                    self.answer(200, shelf.modify(identifier, query, content))
+                case ["PATCH", "items", identifier]:
+                    self.answer(200, shelf.modify(identifier, query))
+                case ["DELETE", "items", identifier]:
+                    shelf.delete(identifier, query.get("version"))
+                    self.answer(204, None)
+                case ["GET", "anchor"]:
+                    self.answer(200, {"anchor": shelf.anchor()})
+                case ["GET", "changes"]:
+                    self.answer(200, shelf.changes(query["since"], min(int(query.get("wait", 0)), 60)))
+                case ["GET", "quota"]:
+                    room = os.statvfs(shelf.contents)
+                    self.answer(200, {"total": room.f_blocks * room.f_frsize, "available": room.f_bavail * room.f_frsize})
+                case _:
+                    raise Problem(404, "there is nothing here")
+        except Problem as problem:
+            self.answer(problem.status, {"status": problem.status, "detail": str(problem)})
+        except OSError as error:
+            # A socket that has closed has nobody to tell; a full disk is the caller's to know.
+            if isinstance(error, ConnectionError):
+                self.close_connection = True
+            else:
+                self.answer(507 if error.errno in (28, 122) else 500, {"detail": error.strerror})
+        finally:
+            if content and os.path.exists(content):
+                os.unlink(content)
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = handle_request
+
+    def receive(self):
+        """The body in a file, on the disk; nothing that was cut off ever takes effect."""
+        length = int(self.headers.get("Content-Length", 0))
+        if self.command not in ("POST", "PUT"):
+            return None
+        descriptor, path = tempfile.mkstemp(dir=self.server.shelf.incoming)
+        with os.fdopen(descriptor, "wb") as file:
+            while length > 0:
+                piece = self.rfile.read(min(length, 1 << 20))
+                if not piece:
+                    os.unlink(path)
+                    raise ConnectionError("the body was cut off")
+                file.write(piece)
+                length -= len(piece)
+            file.flush()
+            os.fsync(file.fileno())
+        return path
+
+    def send_content(self, file):
+        with file:
+            size = os.fstat(file.fileno()).st_size
+            part = re.fullmatch("bytes=([0-9]+)-([0-9]+)", self.headers.get("Range", ""))
+            start, end = (int(part[1]), min(int(part[2]) + 1, size)) if part else (0, size)
+            if part and start >= end:
+                raise Problem(416, "there are no such bytes")
+            self.send_response(206 if part else 200)
+            if part:
+                self.send_header("Content-Range", f"bytes {start}-{end - 1}/{size}")
+            self.send_header("Content-Length", str(end - start))
+            self.end_headers()
+            self.wfile.flush()
+            if end > start:
+                # sendfile(2): the bytes do not pass through Python.
+                self.connection.sendfile(file, start, end - start)
+
+    def address_string(self):
+        return "promisefs"
+
+    def log_message(self, *_):
+        """Requests are not worth a line in the daemon's log."""
+
+
+class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def handle_error(self, request, client_address):
+        # The daemon closes connections as it likes; everything else is for its log.
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    data = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
+    parser.add_argument("--store", default=os.path.join(data, "promisefs/shelf"),
+                        help="the folder of the shelf, which is made when it is missing")
+    arguments = parser.parse_args()
+    os.makedirs(arguments.store, exist_ok=True)
+    with Server(os.environ["PROMISEFS_EXTENSION_SOCKET"], Handler) as server:
+        server.shelf = Shelf(arguments.store)
+        server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

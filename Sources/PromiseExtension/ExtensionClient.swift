@@ -1,0 +1,226 @@
+import AsyncHTTPClient
+import Glibc
+import NIOCore
+import NIOHTTP1
+import PromiseCore
+import PromiseProvider
+import PromiseSystem
+import PromiseWire
+
+/// What a call waits for. Every byte of an answer, and every `102 Processing` before it, begins the time anew.
+package struct ExtensionTimeouts: Sendable {
+    /// Without a byte in either direction.
+    package var idle = Duration.seconds(20)
+    /// Of a call that carries no content, whatever comes meanwhile.
+    package var call = Duration.seconds(600)
+    package init() {}
+}
+
+/// Sends requests to an extension over its socket, and gives failures the provider's meaning. Every message names the extension.
+final class ExtensionClient: Sendable {
+    /// Of a reply that is no content.
+    static let documentByteCountMax = 16 << 20
+    private static let problemByteCountMax = 64 << 10
+    private static let sentenceLengthMax = 300
+
+    let shortName: String
+    private let base: String
+    private let http: HTTPClient
+    private let timeouts: ExtensionTimeouts
+    private let credentials: CredentialSource
+    private let process: ExtensionProcess?
+
+    /// `process`: what is to run before anything is sent; nil: somebody else sees to it.
+    init(
+        socket: [UInt8], shortName: String, credentials: CredentialSource, process: ExtensionProcess?,
+        timeouts: ExtensionTimeouts
+    ) {
+        self.shortName = shortName
+        self.timeouts = timeouts
+        self.credentials = credentials
+        self.process = process
+        base = "http+unix://\(PercentText.encoded(socket))/v1"
+        var configuration = HTTPClient.Configuration()
+        configuration.timeout.connect = .seconds(5)
+        configuration.timeout.read = .nanoseconds(timeouts.idle.nanoseconds)
+        configuration.timeout.write = .nanoseconds(timeouts.idle.nanoseconds)
+        configuration.redirectConfiguration = .disallow
+        configuration.httpVersion = .http1Only
+        // An extension that is not there is offline, at once; the engine tries again.
+        configuration.connectionPool.retryConnectionEstablishment = false
+        configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 16
+        configuration.http1_1ConnectionDebugInitializer = { PeerCheck.verify($0) }
+        http = HTTPClient(eventLoopGroup: HTTPClient.defaultEventLoopGroup, configuration: configuration)
+    }
+
+    deinit {
+        // Connections are closed in the background; nobody waits for it.
+        http.shutdown { _ in }
+    }
+
+    var title: String { "the extension '\(shortName)'" }
+
+    /// Something that the extension said and that cannot be.
+    func lie(_ what: String, _ code: ProviderError.Code = .permanent) -> ProviderError {
+        ProviderError(code, "\(title) \(what)")
+    }
+
+    // MARK: Requests
+
+    /// Sends a request and reads the document that answers it.
+    func exchange<Document: Decodable & Sendable>(
+        _ method: HTTPMethod, _ path: String, as type: Document.Type, body: UploadBody? = nil, deadline: Duration? = nil
+    ) async throws(ProviderError) -> Document {
+        let response = try await open(method, path, body: body, deadline: deadline)
+        let bytes = try await collect(response, upTo: ExtensionClient.documentByteCountMax)
+        process?.answered()
+        guard let document = WireCoding.decode(type, from: bytes) else {
+            throw lie("answers \(method) \(shown(path)) with something that is not the document it should be")
+        }
+        return document
+    }
+
+    /// Sends a request that is answered by nothing but success.
+    func send(_ method: HTTPMethod, _ path: String) async throws(ProviderError) {
+        let response = try await open(method, path)
+        _ = try await collect(response, upTo: ExtensionClient.problemByteCountMax)
+        process?.answered()
+    }
+
+    /// Sends a request and returns with the head of a reply that is a success; the body is read by the caller.
+    func open(
+        _ method: HTTPMethod, _ path: String, _ headers: HTTPHeaders = [:], body: UploadBody? = nil, deadline: Duration? = nil
+    ) async throws(ProviderError) -> HTTPClientResponse {
+        if Task.isCancelled { throw ProviderError(.cancelled, "the call was cancelled") }
+        try await process?.ready()
+        var request = HTTPClientRequest(url: "\(base)/\(path)")
+        request.method = method
+        request.headers = headers
+        // The host of the address is the socket's path, which is no host name.
+        request.headers.replaceOrAdd(name: "host", value: "promisefs")
+        switch try credentials.credentials() {
+        case .password(let user, let password):
+            let authorization = HTTPClient.Authorization.basic(username: user, password: password.value)
+            request.headers.add(name: "authorization", value: authorization.headerValue)
+        case .token(let token):
+            let authorization = HTTPClient.Authorization.bearer(tokens: token.value)
+            request.headers.add(name: "authorization", value: authorization.headerValue)
+        case nil: break
+        }
+        if let body { request.body = try await body.forClient() }
+        // A content takes as long as it does; silence ends it.
+        let limit = deadline ?? (body == nil ? timeouts.call : .seconds(86_400))
+        let response = try await execute(request, TimeAmount.nanoseconds(limit.nanoseconds), body)
+        let status = Int(response.status.code)
+        guard (200..<300).contains(status) else {
+            let bytes = (try? await collect(response, upTo: ExtensionClient.problemByteCountMax)) ?? []
+            process?.answered()
+            throw refusal(status, response.headers.first(name: "retry-after"), bytes, method, path)
+        }
+        return response
+    }
+
+    private func execute(
+        _ request: HTTPClientRequest, _ limit: TimeAmount, _ body: UploadBody?
+    ) async throws(ProviderError) -> HTTPClientResponse {
+        do {
+            return try await http.execute(request, timeout: limit)
+        } catch let error as HTTPClientError where error == .remoteConnectionClosed && request.method == .GET {
+            // A kept connection that the extension had closed already, or that ended with it.
+            try await process?.ready()
+            do {
+                return try await http.execute(request, timeout: limit)
+            } catch {
+                throw meaning(of: error)
+            }
+        } catch {
+            // Reading the file failed, not sending it.
+            if let problem = body?.problem.error { throw problem }
+            throw meaning(of: error)
+        }
+    }
+
+    private func collect(_ response: HTTPClientResponse, upTo limit: Int) async throws(ProviderError) -> [UInt8] {
+        var bytes: [UInt8] = []
+        do {
+            for try await part in response.body {
+                guard bytes.count + part.readableBytes <= limit else {
+                    throw lie("sends an answer of more than \(limit >> 10) KiB")
+                }
+                bytes.append(contentsOf: part.readableBytesView)
+            }
+        } catch {
+            throw meaning(of: error)
+        }
+        return bytes
+    }
+
+    // MARK: Errors
+
+    /// What a status that is no success means to the engine.
+    private func refusal(
+        _ status: Int, _ retryAfter: String?, _ body: [UInt8], _ method: HTTPMethod, _ path: String
+    ) -> ProviderError {
+        let isContent = method == .GET && path.hasSuffix("content") || path.contains("/content?")
+        let code: ProviderError.Code =
+            switch status {
+            case 401, 407: .authenticate
+            case 404: .notFound
+            case 409: .conflict
+            case 412: method == .GET ? .stale : .conflict
+            case 410: path.hasPrefix("changes") ? .anchorExpired : .notFound
+            case 416: isContent ? .stale : .refused
+            case 423: .retryAfter(.seconds(2))
+            case 429, 503: .retryAfter(retryAfter.flatMap { Int($0) }.map { .seconds(min(max($0, 0), 600)) } ?? .seconds(5))
+            case 507: .outOfSpace
+            case 400..<500, 501, 505: .refused
+            case 300..<400: .permanent
+            default: .retry
+            }
+        let problem = WireCoding.decode(ExtensionProblemDocument.self, from: body)
+        let sentence = (problem?.detail ?? problem?.title).map { ": " + ExtensionClient.sentence($0) } ?? ""
+        return ProviderError(code, "\(title) answers \(status) to \(method) \(shown(path))\(sentence)")
+    }
+
+    /// Text of a stranger, for a message: one line, not long.
+    private static func sentence(_ text: String) -> String {
+        let short = text.count <= sentenceLengthMax ? text : text.prefix(sentenceLengthMax) + "…"
+        return escapedForDisplay(Array(short.utf8))
+    }
+
+    /// The path without its query, in which names are.
+    private func shown(_ path: String) -> String { "/v1/" + path.prefix { $0 != "?" } }
+
+    /// Why no reply came, or not all of it.
+    func meaning(of error: any Error) -> ProviderError {
+        switch error {
+        case let error as ProviderError: return error
+        case is CancellationError: return ProviderError(.cancelled, "the call was cancelled")
+        case let stranger as PeerCheck.Stranger:
+            return ProviderError(.authenticate, "\(title) is not ours: at its socket listens user \(stranger.user)")
+        case let error as HTTPClientError:
+            switch error {
+            case .cancelled: return ProviderError(.cancelled, "the call was cancelled")
+            case .connectTimeout, .getConnectionFromPoolTimeout, .readTimeout, .writeTimeout, .deadlineExceeded:
+                process?.fellSilent()
+                return ProviderError(.retry, "\(title) does not answer in time")
+            default: return ProviderError(.retry, "\(title) broke off: \(error.shortDescription)")
+            }
+        case let error as IOError where [ECONNRESET, EPIPE].contains(error.errnoCode):
+            return ProviderError(.retry, "\(title) broke off")
+        case let error as IOError:
+            return unreachable(String(cString: strerror(error.errnoCode)))
+        case let error as HTTPParserError where error != .invalidEOFState: return lie("does not speak HTTP")
+        default:
+            let kind = String(reflecting: type(of: error))
+            // Refused connections come in a type that lists every address tried.
+            guard kind.hasPrefix("NIOPosix") else { return ProviderError(.retry, "\(title) broke off") }
+            return unreachable("nobody listens")
+        }
+    }
+
+    /// A program of ours that was running a moment ago is being started again.
+    private func unreachable(_ why: String) -> ProviderError {
+        ProviderError(process == nil ? .offline : .retry, "\(title) cannot be reached at its socket: \(why)")
+    }
+}

@@ -1,0 +1,111 @@
+import NIOHTTP1
+import PromiseCore
+package import PromiseProvider
+import PromiseWire
+import Synchronization
+
+// What folders hold, and that folders are not in themselves.
+
+extension ExtensionProvider {
+    /// Warnings about one page; an extension that is wrong throughout fills no log.
+    private static let warningsMax = 5
+    /// Folders above one another, when it is asked for them one by one.
+    private static let depthMax = 256
+    private static let parentsMax = 1 << 20
+
+    package func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
+        let (number, token) = try listing(page)
+        do throws(ProviderError) {
+            let query = token.map { "?page=" + PercentText.encoded($0) } ?? ""
+            let document = try await client.exchange(
+                .GET, path(folder) + "/children" + query, as: ExtensionPageDocument.self)
+            let items = await acceptable(document.items, in: folder, number)
+            guard let next = document.next else {
+                shared.withLock { $0.listings.end(number) }
+                return ItemPage(items: items)
+            }
+            // Pages that show nothing new would go on for ever.
+            guard ItemReading.isPlain(next), !document.items.isEmpty,
+                shared.withLock({ $0.listings.turn(to: next, in: number) })
+            else { throw client.lie("lists a folder in pages that do not end") }
+            return ItemPage(items: items, next: PageToken(rawValue: "\(number):\(next)"))
+        } catch {
+            shared.withLock { $0.listings.end(number) }
+            throw error
+        }
+    }
+
+    /// The number of a listing, and the extension's own word for the page.
+    private func listing(_ page: PageToken?) throws(ProviderError) -> (number: Int, token: String?) {
+        guard let page else { return (shared.withLock { $0.listings.begin() }, nil) }
+        let parts = page.rawValue.split(separator: ":", maxSplits: 1)
+        guard parts.count == 2, let number = Int(parts[0]), shared.withLock({ $0.listings.isKnown(number) }) else {
+            throw ProviderError(.retry, "\(client.title): a listing was put off for too long")
+        }
+        return (number, String(parts[1]))
+    }
+
+    private func acceptable(
+        _ documents: [ExtensionItemDocument], in folder: ItemReference, _ number: Int
+    ) async -> [Item] {
+        var items: [Item] = []
+        items.reserveCapacity(documents.count)
+        var wrongCount = 0
+        for document in documents {
+            do throws(ProviderError) {
+                let item = try believed { () throws(ItemReading.Nonsense) in try ItemReading.item(document) }
+                guard item.parent == folder.identifier else {
+                    throw client.lie("lists '\(item.name.display)' in a folder that it says is not its own")
+                }
+                switch shared.withLock({ $0.listings.note(item, in: number) }) {
+                case .new: break
+                case .nameTaken: throw client.lie("lists two items called '\(item.name.display)' in one folder; one is shown")
+                case .itemTaken: throw client.lie("lists '\(item.name.display)' under two names; one is shown")
+                }
+                try await checkPlace(of: item)
+                items.append(item)
+            } catch {
+                wrongCount += 1
+                if wrongCount <= ExtensionProvider.warningsMax { warn(error) }
+            }
+        }
+        return items
+    }
+
+    /// Throws for a folder that would be in itself. What was shown before may have moved meanwhile, so on suspicion the
+    /// extension is asked anew, folder by folder up to the root.
+    func checkPlace(of item: Item) async throws(ProviderError) {
+        guard item.kind == .folder, let parent = item.parent else { return }
+        let circle = client.lie("shows the folder '\(item.name.display)' inside of itself")
+        if item.identifier == shared.withLock({ $0.root }) { throw circle }
+        if isSuspect(item.identifier, above: parent) {
+            var above = parent
+            for _ in 0..<ExtensionProvider.depthMax {
+                if above == item.identifier { throw circle }
+                guard above != shared.withLock({ $0.root }) else { break }
+                let found = try await self.item(for: ItemReference(identifier: above, path: []))
+                guard let next = found.parent else { break }
+                shared.withLock { $0.parents[above] = next }
+                above = next
+            }
+            guard above == shared.withLock({ $0.root }) else { throw circle }
+        }
+        shared.withLock { shared in
+            // Without them circles are not found, and memory is not filled either.
+            if shared.parents.count >= ExtensionProvider.parentsMax { shared.parents = [:] }
+            shared.parents[item.identifier] = parent
+        }
+    }
+
+    private func isSuspect(_ folder: ItemIdentifier, above parent: ItemIdentifier) -> Bool {
+        shared.withLock { shared in
+            var above: ItemIdentifier? = parent
+            for _ in 0..<ExtensionProvider.depthMax {
+                guard let here = above else { return false }
+                if here == folder { return true }
+                above = shared.parents[here]
+            }
+            return true
+        }
+    }
+}

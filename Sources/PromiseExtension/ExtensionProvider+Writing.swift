@@ -1,0 +1,88 @@
+import NIOHTTP1
+package import PromiseCore
+package import PromiseProvider
+import PromiseWire
+import Synchronization
+
+// Changes on their way to the extension. What it says afterwards must be what it was told.
+
+extension ExtensionProvider {
+    package func create(
+        _ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?
+    ) async throws(ProviderError) -> Item {
+        var query = Query()
+        query.add("name", item.name.bytes)
+        query.add("kind", ItemReading.word(item.kind))
+        query.add(item.metadata)
+        if let target = item.target { query.add("target", target) }
+        let body = contents.map { UploadBody(source: $0, pool: pool) }
+        let document = try await client.exchange(
+            .POST, "\(path(folder))/children?\(query.text)", as: ExtensionItemDocument.self, body: body)
+        let made = try believed { () throws(ItemReading.Nonsense) in try ItemReading.item(document) }
+        guard made.name == item.name, made.kind == item.kind, made.parent == folder.identifier, made.target == item.target,
+            contents == nil || made.size == contents?.size
+        else { throw client.lie("made something else of '\(item.name.display)' than it was told to") }
+        if made.kind == .folder { shared.withLock { $0.parents[made.identifier] = folder.identifier } }
+        return made
+    }
+
+    package func modify(
+        _ reference: ItemReference, changes: ItemChanges, contents: (any ContentSource)?, baseVersion: ContentVersion?
+    ) async throws(ProviderError) -> Item {
+        var query = Query()
+        if let baseVersion { query.add("version", baseVersion.rawValue) }
+        if let place = changes.place {
+            query.add("parent", place.parent.identifier.rawValue)
+            query.add("name", place.name.bytes)
+        }
+        if let metadata = changes.metadata { query.add(metadata) }
+        if let target = changes.target { query.add("target", target) }
+        let body = contents.map { UploadBody(source: $0, pool: pool) }
+        let place = contents == nil ? path(reference) : "\(path(reference))/content"
+        let document = try await client.exchange(
+            contents == nil ? .PATCH : .PUT, "\(place)?\(query.text)", as: ExtensionItemDocument.self, body: body)
+        let item = try believed { () throws(ItemReading.Nonsense) in try ItemReading.item(document) }
+        guard item.identifier == reference.identifier else { throw client.lie("answers about another item than was changed") }
+        if let contents, item.size != contents.size || item.version == baseVersion {
+            throw client.lie("says of '\(item.name.display)' that it has not what was stored")
+        }
+        if let place = changes.place {
+            guard item.name == place.name, item.parent == place.parent.identifier else {
+                throw client.lie("says that '\(place.name.display)' is not where it was moved to")
+            }
+            if item.kind == .folder { shared.withLock { $0.parents[item.identifier] = place.parent.identifier } }
+        }
+        return item
+    }
+
+    package func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
+        var query = Query()
+        if let baseVersion { query.add("version", baseVersion.rawValue) }
+        do throws(ProviderError) {
+            try await client.send(.DELETE, "\(path(reference))?\(query.text)")
+        } catch {
+            // What is gone already is done.
+            guard error.code == .notFound else { throw error }
+        }
+        shared.withLock { _ = $0.parents.removeValue(forKey: reference.identifier) }
+    }
+}
+
+/// The part of an address after `?`.
+private struct Query {
+    private(set) var text = ""
+
+    mutating func add(_ key: String, _ bytes: [UInt8]) {
+        if !text.isEmpty { text += "&" }
+        text += "\(key)=\(PercentText.encoded(bytes))"
+    }
+
+    mutating func add(_ key: String, _ value: String) { add(key, Array(value.utf8)) }
+
+    mutating func add(_ metadata: Metadata) {
+        add("mode", "\(metadata.mode)")
+        add("owner", "\(metadata.owner)")
+        add("group", "\(metadata.group)")
+        add("modified", "\(metadata.modificationTime.rawValue)")
+    }
+}

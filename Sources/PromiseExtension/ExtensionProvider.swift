@@ -1,0 +1,211 @@
+import Glibc
+package import Logging
+import NIOHTTP1
+package import PromiseCore
+package import PromiseProvider
+package import PromiseSystem
+import PromiseWire
+import Synchronization
+
+/// A third party's process as the cloud: it answers HTTP on a Unix socket as `docs/extension-openapi.yaml` says.
+///
+/// **Trust.** Nothing it says is believed that cannot be: names that are none, items in two places, folders in themselves, sizes
+/// that do not hold. What is wrong with one item leaves the others alone, and every message names the extension. It may end,
+/// hang or send for ever: a call then ends within `ExtensionTimeouts`, and a program that was started here is started again.
+///
+/// **Threads.** Requests are asynchronous; content is read and written on a pool, the program is watched by a thread of its own.
+package final class ExtensionProvider: Provider, Sendable {
+    struct Shared: Sendable {
+        var capabilities: Capabilities?
+        var limitations: [String] = []
+        var listings = ListingRecord()
+        var root: ItemIdentifier?
+        /// Of folders that were shown: the folder that holds them.
+        var parents: [ItemIdentifier: ItemIdentifier] = [:]
+    }
+
+    /// What an extension may declare; the rest is for providers that are part of this program.
+    private static let allowed: Capabilities = [
+        .stableIdentifiers, .atomicRename, .conditionalWrite, .changeFeed, .changePush, .ranges, .metadata, .quota, .links,
+    ]
+
+    package let name: String
+    let client: ExtensionClient
+    let logger: Logger
+    let pool: BlockingPool
+    let shared = Mutex(Shared())
+    private let process: ExtensionProcess?
+    /// Made here, for the socket, and removed with it.
+    private let temporaryFolder: [UInt8]?
+
+    /// Starts the program, if it is one; waits for nothing. `stateFolder` (nil: a temporary one) holds its socket.
+    package init(
+        location: ExtensionLocation, credentials: CredentialSource, stateFolder: [UInt8]?, logger: Logger,
+        timeouts: ExtensionTimeouts = ExtensionTimeouts(), limits: ExtensionLife.Limits = ExtensionLife.Limits(),
+        clock: any TimeSource = SystemClock()
+    ) throws(ProviderError) {
+        name = location.name
+        self.logger = logger
+        let socket: [UInt8]
+        switch location.form {
+        case .socket(let path):
+            socket = Array(path.utf8)
+            (process, temporaryFolder) = (nil, nil)
+        case .program(let path, let arguments):
+            let place = try ExtensionProvider.socketPlace(stateFolder)
+            socket = place.folder + Array("/socket".utf8)
+            temporaryFolder = place.isTemporary ? place.folder : nil
+            process = try ExtensionProcess(
+                program: path, arguments: arguments, socket: socket, shortName: location.shortName, limits: limits,
+                logger: logger, clock: clock)
+        }
+        client = ExtensionClient(
+            socket: socket, shortName: location.shortName, credentials: credentials, process: process, timeouts: timeouts)
+        pool = BlockingPool(name: "extension", threads: 4)
+    }
+
+    deinit {
+        process?.stop()
+        pool.stop()
+        guard let temporaryFolder else { return }
+        try? unlink(temporaryFolder + Array("/socket".utf8), label: "extension.socket.remove")
+        try? unlink(temporaryFolder, isFolder: true, label: "extension.folder.remove")
+    }
+
+    /// A folder of ours alone whose path leaves room for the name of a socket (sun_path, unix(7)).
+    private static func socketPlace(_ stateFolder: [UInt8]?) throws(ProviderError) -> (folder: [UInt8], isTemporary: Bool) {
+        if let folder = stateFolder.map({ $0 + Array("/extension".utf8) }), folder.count <= ControlSocket.pathByteCountMax - 7 {
+            do throws(SystemError) {
+                try makeFolders(folder, mode: 0o700, label: "extension.folder")
+            } catch {
+                throw ProviderError(.permanent, "there is no folder for the extension's socket: \(error.reason)")
+            }
+            return (folder, false)
+        }
+        var template = Array("/tmp/promisefs-extension-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else {
+            throw ProviderError(.permanent, "there is no folder for the extension's socket: \(String(cString: strerror(errno)))")
+        }
+        return (template.dropLast().map { UInt8(bitPattern: $0) }, true)
+    }
+
+    package var capabilities: Capabilities { shared.withLock { $0.capabilities } ?? [] }
+    package var limitations: [String] { shared.withLock { $0.limitations } }
+
+    package func connect() async throws(ProviderError) {
+        let document = try await client.exchange(.GET, "capabilities", as: ExtensionCapabilitiesDocument.self)
+        var capabilities: Capabilities = []
+        for (capability, name) in Capabilities.names where document.capabilities.contains(name) {
+            guard ExtensionProvider.allowed.contains(capability) else {
+                throw client.lie("declares '\(name)', which is not for extensions")
+            }
+            capabilities.insert(capability)
+        }
+        if capabilities.contains(.changePush) && !capabilities.contains(.changeFeed) {
+            throw client.lie("declares change-push without change-feed")
+        }
+        let found = capabilities
+        let limitations = (document.limitations ?? []).prefix(20).map { escapedForDisplay(Array($0.utf8.prefix(300))) }
+        _ = try await rootItem()
+        shared.withLock { shared in
+            shared.capabilities = found
+            shared.limitations = limitations
+        }
+    }
+
+    /// An extension that was away when the mount began is asked what it can do when it is back.
+    package func root() async throws(ProviderError) -> Item {
+        let item = try await rootItem()
+        if shared.withLock({ $0.capabilities == nil }) { try await connect() }
+        return item
+    }
+
+    private func rootItem() async throws(ProviderError) -> Item {
+        let document = try await client.exchange(.GET, "root", as: ExtensionItemDocument.self)
+        let item = try believed { () throws(ItemReading.Nonsense) in try ItemReading.item(document, isRoot: true) }
+        guard item.kind == .folder else { throw client.lie("has a root that is no folder") }
+        shared.withLock { $0.root = item.identifier }
+        return item
+    }
+
+    package func item(for reference: ItemReference) async throws(ProviderError) -> Item {
+        let document = try await client.exchange(.GET, path(reference), as: ExtensionItemDocument.self)
+        let isRoot = reference.identifier == shared.withLock { $0.root }
+        let item = try believed { () throws(ItemReading.Nonsense) in try ItemReading.item(document, isRoot: isRoot) }
+        guard item.identifier == reference.identifier else { throw client.lie("answers about another item than was asked for") }
+        return item
+    }
+
+    package func quota() async throws(ProviderError) -> Quota? {
+        guard capabilities.contains(.quota) else { return nil }
+        let document = try await client.exchange(.GET, "quota", as: ExtensionQuotaDocument.self)
+        return Quota(total: document.total, available: min(document.available, document.total))
+    }
+
+    // MARK: Changes
+
+    /// Shorter than any time without a byte after which a call is given up.
+    private static let waitSeconds = 10
+
+    package func currentAnchor() async throws(ProviderError) -> Anchor {
+        guard capabilities.contains(.changeFeed) else { return Anchor(rawValue: "look") }
+        let document = try await client.exchange(.GET, "anchor", as: ExtensionAnchorDocument.self)
+        return try anchor(document.anchor)
+    }
+
+    package func changes(since anchor: Anchor) async throws(ProviderError) -> ChangePage {
+        // Without a feed every folder that is known is looked at again.
+        guard capabilities.contains(.changeFeed) else {
+            return ChangePage(foldersToList: shared.withLock { Set($0.parents.values) }, anchor: anchor)
+        }
+        let document = try await changesDocument(since: anchor, wait: 0)
+        var page = ChangePage(anchor: try self.anchor(document.anchor))
+        for described in document.updated ?? [] {
+            if let item = await acceptable(described) { page.updated.append(item) }
+        }
+        page.deleted = (document.deleted ?? []).filter { ItemReading.isPlain($0) }.map { ItemIdentifier($0) }
+        page.foldersToList = Set((document.folders ?? []).filter { ItemReading.isPlain($0) }.map { ItemIdentifier($0) })
+        return page
+    }
+
+    package func waitForChanges(since anchor: Anchor) async throws(ProviderError) {
+        while true {
+            let document = try await changesDocument(since: anchor, wait: ExtensionProvider.waitSeconds)
+            if document.anchor != anchor.rawValue { return }
+        }
+    }
+
+    private func changesDocument(since anchor: Anchor, wait: Int) async throws(ProviderError) -> ExtensionChangesDocument {
+        let query = "since=\(PercentText.encoded(anchor.rawValue))&wait=\(wait)"
+        return try await client.exchange(.GET, "changes?\(query)", as: ExtensionChangesDocument.self)
+    }
+
+    private func anchor(_ text: String) throws(ProviderError) -> Anchor {
+        guard ItemReading.isPlain(text) else { throw client.lie("gives an anchor that is empty or over 1024 bytes") }
+        return Anchor(rawValue: text)
+    }
+
+    // MARK: Believing
+
+    func path(_ reference: ItemReference) -> String { "items/\(PercentText.encoded(reference.identifier.rawValue))" }
+
+    func believed<Value>(_ body: () throws(ItemReading.Nonsense) -> Value) throws(ProviderError) -> Value {
+        do throws(ItemReading.Nonsense) { return try body() } catch { throw client.lie(error.sentence) }
+    }
+
+    /// Nil, and a warning, for what cannot be.
+    private func acceptable(_ document: ExtensionItemDocument) async -> Item? {
+        do throws(ProviderError) {
+            let item = try believed { () throws(ItemReading.Nonsense) in try ItemReading.item(document) }
+            try await checkPlace(of: item)
+            return item
+        } catch {
+            warn(error)
+            return nil
+        }
+    }
+
+    func warn(_ problem: ProviderError) {
+        logger.warning("an extension said what cannot be", metadata: ["reason": "\(problem.message)"])
+    }
+}

@@ -1,0 +1,86 @@
+import Glibc
+package import PromiseCore
+package import PromiseWire
+
+/// Makes an item of what an extension says, believing nothing that cannot be.
+package enum ItemReading {
+    package static let identifierByteCountMax = 1024
+    /// PATH_MAX without its NUL: what the kernel takes (symlink(2)).
+    private static let targetByteCountMax = 4095
+
+    /// What is wrong with it: the end of a sentence that begins with the extension's name.
+    package struct Nonsense: Error, Hashable, Sendable {
+        package var sentence: String
+        init(_ sentence: String) { self.sentence = sentence }
+    }
+
+    /// `isRoot`: the item is the root, whose name and parent mean nothing.
+    package static func item(_ document: ExtensionItemDocument, isRoot: Bool = false) throws(Nonsense) -> Item {
+        let identifier = try self.identifier(document.identifier)
+        let shown = "'\(escapedForDisplay(Array(document.name.utf8.prefix(300))))'"
+        guard let name = isRoot ? FileName("root") : PercentText.decoded(document.name).flatMap({ FileName($0) }) else {
+            throw Nonsense("names an item \(shown), which cannot be a file name")
+        }
+        guard let kind = kinds[document.kind] else { throw Nonsense("gives \(shown) a kind that there is not") }
+        let parent = isRoot ? nil : try document.parent.map { parent throws(Nonsense) in try self.identifier(parent) }
+        guard isRoot || (parent != nil && parent != identifier) else {
+            throw Nonsense("says of \(shown) no folder that holds it")
+        }
+        let target = try self.target(document, kind, shown)
+        let size: UInt64
+        switch kind {
+        case .file:
+            guard let stated = document.size, stated >= 0 else { throw Nonsense("says no size of \(shown) that can be") }
+            size = UInt64(stated)
+        case .link: size = UInt64(target?.count ?? 0)
+        default: size = 0
+        }
+        return Item(
+            identifier: identifier, parent: parent, name: name, kind: kind, size: size,
+            metadata: try metadata(document, kind, shown), version: try version(document, kind, shown), target: target)
+    }
+
+    package static func identifier(_ text: String) throws(Nonsense) -> ItemIdentifier {
+        guard isPlain(text) else {
+            throw Nonsense("gives an identifier that is empty, has control characters or is over 1024 bytes")
+        }
+        return ItemIdentifier(text)
+    }
+
+    /// Of identifiers, versions, anchors and page tokens alike.
+    package static func isPlain(_ text: String) -> Bool {
+        !text.isEmpty && text.utf8.count <= identifierByteCountMax && !text.utf8.contains { $0 < 0x20 || $0 == 0x7F }
+    }
+
+    private static let kinds: [String: NodeKind] = ["file": .file, "folder": .folder, "link": .link]
+
+    static func word(_ kind: NodeKind) -> String { kinds.first { $0.value == kind }?.key ?? "file" }
+
+    private static func target(
+        _ document: ExtensionItemDocument, _ kind: NodeKind, _ shown: String
+    ) throws(Nonsense) -> [UInt8]? {
+        guard kind == .link else { return nil }
+        guard let target = document.target.flatMap({ PercentText.decoded($0) }), !target.isEmpty, !target.contains(0),
+            target.count <= targetByteCountMax
+        else { throw Nonsense("says of the link \(shown) no target that can be") }
+        return target
+    }
+
+    private static func version(
+        _ document: ExtensionItemDocument, _ kind: NodeKind, _ shown: String
+    ) throws(Nonsense) -> ContentVersion {
+        if kind == .folder { return ContentVersion("folder") }
+        guard let version = document.version, isPlain(version) else { throw Nonsense("says no version of \(shown)") }
+        return ContentVersion(version)
+    }
+
+    private static func metadata(
+        _ document: ExtensionItemDocument, _ kind: NodeKind, _ shown: String
+    ) throws(Nonsense) -> Metadata {
+        let mode = document.mode ?? (kind == .folder ? 0o755 : kind == .link ? 0o777 : 0o644)
+        guard mode <= 0o7777 else { throw Nonsense("gives \(shown) a mode with more than permission bits") }
+        return Metadata(
+            mode: mode, owner: document.owner ?? geteuid(), group: document.group ?? getegid(),
+            modificationTime: Timestamp(nanoseconds: document.modified ?? 0))
+    }
+}

@@ -1,0 +1,32 @@
+import CPromiseSystem
+package import Glibc
+
+/// Programs that end with whoever started them.
+package enum BoundProcess {
+    /// Runs a program in a session of its own, with nothing open but `input` as its standard input and `output` as the other
+    /// two. The kernel kills it when the calling *thread* ends (PR_SET_PDEATHSIG, prctl(2)). Throws when it cannot be run.
+    package static func start(
+        _ program: [UInt8], arguments: [[UInt8]], environment: [[UInt8]], input: CInt, output: CInt, label: StaticString
+    ) throws(SystemError) -> pid_t {
+        var words = cStrings(arguments)
+        var variables = cStrings(environment)
+        defer { for pointer in words + variables { free(pointer) } }
+        let process = withCPath(program) { cps_start_bound($0, &words, &variables, input, output) }
+        let problem = errno
+        if process < -1 {
+            var status: CInt = 0
+            while waitpid(-process, &status, 0) < 0 && errno == EINTR {}
+        }
+        guard process > 0 else { throw SystemError(errno: problem, label: "\(label)") }
+        return process
+    }
+
+    /// A descriptor that poll(2) calls readable when the process has ended (pidfd_open(2)).
+    package static func descriptor(of process: pid_t, label: StaticString) throws(SystemError) -> Descriptor {
+        Descriptor(adopting: try call(label) { cps_process_descriptor(process) })
+    }
+
+    private static func cStrings(_ words: [[UInt8]]) -> [UnsafeMutablePointer<CChar>?] {
+        words.map { word in withCPath(word) { strdup($0) } } + [nil]
+    }
+}

@@ -1,0 +1,113 @@
+// What an extension and the daemon say to each other besides content: docs/extension-openapi.yaml describes the whole.
+
+/// `GET /v1/capabilities`.
+public struct ExtensionCapabilitiesDocument: Codable, Sendable, Equatable {
+    /// By their names in `promisefs provider list` and `status`: `ranges`, `change-feed`, …
+    public var capabilities: [String]
+    /// What the storage lacks, a sentence each, for people.
+    public var limitations: [String]?
+
+    public init(capabilities: [String], limitations: [String]? = nil) {
+        self.capabilities = capabilities
+        self.limitations = limitations
+    }
+}
+
+/// One item as the extension describes it now.
+public struct ExtensionItemDocument: Codable, Sendable, Equatable {
+    /// Stable and opaque, 1 to 1024 bytes.
+    public var identifier: String
+    /// The folder that holds it; missing for the root.
+    public var parent: String?
+    /// Percent-encoded bytes, as names need not be UTF-8.
+    public var name: String
+    /// `file`, `folder` or `link`.
+    public var kind: String
+    /// In bytes; may be missing for a folder and a link.
+    public var size: Int64?
+    /// Changes with the content or the target; may be missing for a folder.
+    public var version: String?
+    /// Permission bits; 0644, and 0755 of a folder, when missing.
+    public var mode: UInt32?
+    public var owner: UInt32?
+    public var group: UInt32?
+    /// Nanoseconds since 1970-01-01 00:00 UTC.
+    public var modified: Int64?
+    /// Percent-encoded bytes of where a link points.
+    public var target: String?
+
+    public init(
+        identifier: String, parent: String?, name: String, kind: String, size: Int64? = nil, version: String? = nil,
+        mode: UInt32? = nil, modified: Int64? = nil, target: String? = nil
+    ) {
+        self.identifier = identifier
+        self.parent = parent
+        self.name = name
+        self.kind = kind
+        self.size = size
+        self.version = version
+        self.mode = mode
+        self.modified = modified
+        self.target = target
+    }
+}
+
+/// `GET /v1/items/{identifier}/children`: a page of a folder.
+public struct ExtensionPageDocument: Codable, Sendable, Equatable {
+    public var items: [ExtensionItemDocument]
+    /// Where the next page begins; missing after the last.
+    public var next: String?
+
+    public init(items: [ExtensionItemDocument], next: String? = nil) {
+        self.items = items
+        self.next = next
+    }
+}
+
+/// `GET /v1/anchor`: the present end of the change feed.
+public struct ExtensionAnchorDocument: Codable, Sendable, Equatable {
+    public var anchor: String
+    public init(anchor: String) { self.anchor = anchor }
+}
+
+/// `GET /v1/changes`: what happened after an anchor, or where.
+public struct ExtensionChangesDocument: Codable, Sendable, Equatable {
+    public var updated: [ExtensionItemDocument]?
+    /// Identifiers.
+    public var deleted: [String]?
+    /// Identifiers of folders to be listed again.
+    public var folders: [String]?
+    public var anchor: String
+
+    public init(
+        updated: [ExtensionItemDocument]? = nil, deleted: [String]? = nil, folders: [String]? = nil, anchor: String
+    ) {
+        self.updated = updated
+        self.deleted = deleted
+        self.folders = folders
+        self.anchor = anchor
+    }
+}
+
+/// `GET /v1/quota`, in bytes.
+public struct ExtensionQuotaDocument: Codable, Sendable, Equatable {
+    public var total: UInt64
+    public var available: UInt64
+
+    public init(total: UInt64, available: UInt64) {
+        self.total = total
+        self.available = available
+    }
+}
+
+/// Why an extension did not do what it was asked for: an RFC 9457 problem document, of which only the sentence is used.
+public struct ExtensionProblemDocument: Codable, Sendable, Equatable {
+    public var title: String?
+    /// What failed, for people.
+    public var detail: String?
+
+    public init(title: String? = nil, detail: String? = nil) {
+        self.title = title
+        self.detail = detail
+    }
+}

@@ -1,0 +1,122 @@
+import Foundation
+import Testing
+
+extension MountSuites {
+    /// Storages that third parties' processes speak for: the two examples, the one of the documents, and a hostile one.
+    @Suite struct ExtensionTests {
+        private static let python = "extension+exec:\(Machine.repository)/Examples/PythonExtension/extension.py"
+        private static let hostile = "extension+exec:\(Machine.workloads)/hostile-extension.py"
+        private static let products = URL(fileURLWithPath: Machine.executable).deletingLastPathComponent().path
+        private static let swift = "extension+exec:\(products)/scratch-extension"
+
+        private func options(_ provider: String, _ arguments: [String] = []) -> MountedDomain.Options {
+            var options = MountedDomain.Options()
+            options.provider = provider
+            options.arguments = ["--poll-interval", "1s"] + arguments
+            return options
+        }
+
+        @Test(.timeLimit(.minutes(3)), arguments: [python, swift]) func theExamplesPassTheChecksOfProviders(
+            provider: String
+        ) async throws {
+            try await MountedDomain.with(options(provider), mounts: false) { domain in
+                let result = try await domain.shell(
+                    "\"$P\" provider check \(provider) --destructive-in a/b --json", seconds: 150)
+                let document = try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any]
+                #expect(document?["score"] as? Int == 100, "\(result.output)")
+                #expect((document?["passed"] as? Int ?? 0) > 40)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3))) func anExtensionIsMountedKilledAndMountedAgain() async throws {
+            try await MountedDomain.with(options(Self.python)) { domain in
+                try await domain.shell(
+                    """
+                    mkdir -p "$M/a/b"; for n in 1 2 3 4 5 6 7 8; do echo "$n" > "$M/a/b/$n"; done
+                    head -c 3M /dev/urandom > "$M/large"; ln -s a/b "$M/link"; printf x > "$M/"$'no\\xffutf8'
+                    chmod 640 "$M/a/b/1"; mv "$M/a/b" "$M/moved"; rm "$M/moved/8"; cp "$M/large" "$T/large"
+                    """)
+                try await domain.synchronize()
+                // Another client's change comes by the feed.
+                try await domain.shell(
+                    """
+                    children=http://localhost/v1/items/1/children; [ "$(stat -c %a "$S/extension")" = 700 ]
+                    curl -fsS --unix-socket "$S/extension/socket" -X POST --data-binary text \\
+                        "$children?name=theirs&kind=file&mode=420&owner=0&group=0&modified=0" > /dev/null
+                    within 10 '[ "$(cat "$M/theirs")" = text ]'
+                    """)
+                // Its process dies: the next call finds another one.
+                try await domain.shell(
+                    """
+                    "$P" evict "$M"; before=$(\(Self.pid)); kill -9 "$before"
+                    within 20 'cmp "$M/large" "$T/large"'; [ "$(\(Self.pid))" != "$before" ]
+                    grep -q 'an extension is gone extension=extension.py reason="it was killed by signal 9"' "$S/log/daemon.log"
+                    """)
+                // With the daemon the process dies, too; an empty index shows the same again.
+                let process = try await domain.shell(Self.pid).text
+                try await domain.kill9()
+                try await domain.shell(
+                    "within 10 'not kill -0 \(process)'; umount -l \"$M\" || fusermount3 -uz \"$M\"; rm -rf \"$S\"/*")
+                try await domain.remount()
+                try await domain.shell(
+                    """
+                    cmp "$M/large" "$T/large"; [ "$(cat "$M/moved/"[1-7] | tr -d '\\n')" = 1234567 ]; [ ! -e "$M/moved/8" ]
+                    [ "$(readlink "$M/link")" = a/b ]; [ "$(stat -c %a "$M/moved/1")" = 640 ]; cat "$M/"$'no\\xffutf8'
+                    """)
+            }
+        }
+
+        /// By the socket in its command's environment, which no other process has.
+        private static let pid = """
+            { grep -lz "^PROMISEFS_EXTENSION_SOCKET=$S/" /proc/[0-9]*/environ 2> /dev/null || true; } | head -1 | cut -d/ -f3
+            """
+
+        @Test(.timeLimit(.minutes(3))) func whatAnExtensionDoesWrongHarmsOneFile() async throws {
+            try await MountedDomain.with(options(Self.hostile, ["--request-deadline", "4s"])) { domain in
+                try await domain.shell(
+                    """
+                    for name in good crash hang leak short long garbage other; do echo "text of $name" > "$M/$name"; done
+                    """)
+                try await domain.synchronize()
+                try await domain.shell("\"$P\" evict \"$M\"; \"$P\" sync \"$M\"; ls \"$M\" | wc -l | grep -qx 8")
+                // All at once: each gets its errno, and the good one comes meanwhile.
+                try await domain.shell(
+                    """
+                    for name in hang leak short long other; do
+                        (not timeout 20 cat "$M/$name" > "$T/$name.out" 2> "$T/$name.err") & pids+=" $!"
+                    done
+                    [ "$(timeout 10 cat "$M/good")" = "text of good" ]
+                    for pid in $pids; do wait $pid; done
+                    for name in leak short long other; do grep -q 'Input/output error' "$T/$name.err"; done
+                    grep -q 'timed out' "$T/hang.err"
+                    for name in hang leak short long other; do [ ! -s "$T/$name.out" ]; done
+                    """, seconds: 60)
+                try await domain.shell(
+                    """
+                    "$P" evict "$M/good"
+                    not timeout 20 cat "$M/crash" 2> "$T/err"; not timeout 20 cat "$M/garbage" 2>> "$T/err"
+                    grep -q 'timed out\\|down\\|Input/output' "$T/err"
+                    within 20 '[ "$(cat "$M/good")" = "text of good" ]'
+                    echo more > "$M/more"; grep -q 'hostile-extension.py line="misbehaving: short"' "$S/log/daemon.log"
+                    grep -q "the extension 'hostile-extension.py'" "$S/log/daemon.log"
+                    """, seconds: 90)
+                try await domain.synchronize()
+            }
+        }
+
+        /// The example of the document is complete: it is cut out, started and read.
+        @Test(.timeLimit(.minutes(2))) func theExampleOfTheDocumentWorks() async throws {
+            try await MountedDomain.with(options("extension+exec:/unused"), mounts: false) { domain in
+                try await domain.shell(
+                    """
+                    document=\(Machine.repository)/docs/PROVIDERS.md
+                    sed -n '/^    #!.*python3/,/^[^ ]/{/^    /s/^    //p;/^$/p}' "$document" > "$T/primes"
+                    chmod +x "$T/primes"; "$P" provider check "extension+exec:$T/primes"
+                    "$P" mount --domain \(domain.domainName) --state-dir "$S" "extension+exec:$T/primes" "$M"
+                    [ "$(cat "$M/primes below 100" | head -3 | tr '\\n' ' ')" = "2 3 5 " ];
+                    ls -l "$M" | grep -q 'primes below 10000'
+                    """, seconds: 90)
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+import Logging
+import PromiseCore
+import PromiseExtension
+import PromiseProvider
+import PromiseSystem
+import PromiseTestSupport
+import Testing
+
+/// What extensions do when they are wrong: nothing that cannot be is believed, and every error names the extension.
+struct ExtensionFaultTests {
+    private let file = ItemReference(identifier: ItemIdentifier("2"), path: [FileName("file")!])
+    private let root = ItemReference(identifier: ItemIdentifier("1"), path: [])
+
+    private func names(_ provider: ExtensionProvider, _ folder: ItemReference) async throws -> [String] {
+        try await provider.enumerateItems(in: folder, page: nil).items.map(\.name.display)
+    }
+
+    @Test(arguments: [
+        "garbage", "{", "[]", "{\"identifier\": 5}", "null",
+        described("2", ["kind": "\"door\""]), described("2", name: ""), described("3"),
+        described("2", ["size": "-1"]), described("2", ["size": "1e30"]), described("2", ["mode": "99999"]),
+        described("2", ["version": "null"]), described("2", ["kind": "\"link\""]), described("2", ["parent": "\"2\""]),
+        described("2", ["kind": "\"link\"", "target": "\"%00\""]),
+    ])
+    func whatIsNoItemIsNotBelieved(body: String) async throws {
+        try await withExtension({ _ in reply("200 OK", body) }) { provider, _ in
+            let found = await error { _ = try await provider.item(for: file) }
+            #expect(found?.code == .permanent && found?.message.contains("the extension 'socket'") == true)
+        }
+    }
+
+    @Test func whatIsNoHTTPIsAnError() async throws {
+        try await withExtension({ _ in Answer(pieces: ["EHLO there\r\n\r\n"], closes: true) }) { provider, _ in
+            let found = await error { _ = try await provider.item(for: file) }
+            #expect(found?.message.contains("the extension 'socket'") == true)
+        }
+    }
+
+    @Test func anAnswerThatDoesNotEndIsGivenUp() async throws {
+        let flood = String(repeating: " ", count: 1 << 20)
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        let pieces = [head] + (0..<32).map { _ in "100000\r\n\(flood)\r\n" }
+        try await withExtension({ _ in Answer(pieces: pieces) }) { provider, _ in
+            let found = await error { _ = try await provider.item(for: file) }
+            #expect(found?.code == .permanent && found?.message.contains("more than") == true)
+        }
+    }
+
+    /// One wrong item leaves the others alone.
+    @Test func aListingShowsOnlyWhatCanBe() async throws {
+        let items = [
+            described("2", name: "good"), described("3", name: "a%2Fb"), described("4", name: "a%00b"),
+            described("5", name: ".."), described("6", name: "."), described("7", name: ""),
+            described("8", name: String(repeating: "x", count: 256)),
+            described("9", name: "good"), described("2", name: "again"), described("10", in: "77", name: "elsewhere"),
+            described("", name: "nobody"), described("11", name: "%FF%"), described("12", name: "no%FFutf8"),
+            described("1", name: "root", folderMembers), described("13", name: "last", folderMembers),
+        ]
+        let body = "{\"items\": [\(items.joined(separator: ","))]}"
+        try await withExtension({ _ in reply("200 OK", body) }) { provider, _ in
+            let found = try await names(provider, root)
+            #expect(found == ["good", "no\\xffutf8", "last"])
+        }
+    }
+
+    @Test func aFolderIsNeverShownInsideOfItself() async throws {
+        // 1 / 2 / 3, and in 3 again 2.
+        let script: ScriptedExtension.Script = { request in
+            switch request.path {
+            case "items/1/children": reply("200 OK", "{\"items\": [\(described("2", in: "1", name: "a", folderMembers))]}")
+            case "items/2/children": reply("200 OK", "{\"items\": [\(described("3", in: "2", name: "b", folderMembers))]}")
+            case "items/3/children":
+                reply(
+                    "200 OK",
+                    "{\"items\": [\(described("2", in: "3", name: "a", folderMembers)), \(described("4", in: "3", name: "c"))]}")
+            case "items/3": reply("200 OK", described("3", in: "2", name: "b", folderMembers))
+            default: reply("200 OK", described("2", in: "3", name: "a", folderMembers))
+            }
+        }
+        try await withExtension(script) { provider, _ in
+            _ = try await names(provider, root)
+            _ = try await names(provider, file)
+            let found = try await names(provider, ItemReference(identifier: ItemIdentifier("3"), path: []))
+            #expect(found == ["c"])
+        }
+    }
+
+    /// What was known of the folders is old: the extension is asked, and believed.
+    @Test func aFolderThatMovedIntoOneThatWasInsideOfItIsShown() async throws {
+        let script: ScriptedExtension.Script = { request in
+            switch request.path {
+            case "items/1/children": reply("200 OK", "{\"items\": [\(described("2", in: "1", name: "a", folderMembers))]}")
+            case "items/2/children": reply("200 OK", "{\"items\": [\(described("3", in: "2", name: "b", folderMembers))]}")
+            case "items/3/children": reply("200 OK", "{\"items\": [\(described("2", in: "3", name: "a", folderMembers))]}")
+            default: reply("200 OK", described("3", in: "1", name: "b", folderMembers))
+            }
+        }
+        try await withExtension(script) { provider, _ in
+            _ = try await names(provider, root)
+            _ = try await names(provider, file)
+            let found = try await names(provider, ItemReference(identifier: ItemIdentifier("3"), path: []))
+            #expect(found == ["a"])
+        }
+    }
+
+    @Test(arguments: ["\"same\"", "\"\"", "\"a\\u0000b\""]) func pagesThatDoNotEndAreGivenUp(next: String) async throws {
+        let body = "{\"items\": [\(described("2"))], \"next\": \(next)}"
+        try await withExtension({ _ in reply("200 OK", body) }) { provider, _ in
+            let found = await error {
+                var page: PageToken?
+                for _ in 0..<3 { page = try await provider.enumerateItems(in: root, page: page).next }
+            }
+            #expect(found?.code == .permanent && found?.message.contains("do not end") == true)
+        }
+    }
+
+    @Test(arguments: [
+        (reply("200 OK", "long text"), ProviderError.Code.corrupted), (reply("206 Partial Content", "te"), .corrupted),
+        (reply("206 Partial Content", "te", ["Content-Range: bytes 1-2/4"]), .corrupted),
+        (reply("206 Partial Content", "texts", ["Content-Range: bytes 0-3/4"]), .corrupted),
+        (reply("206 Partial Content", "te", ["Content-Range: bytes 0-3/4"]), .corrupted),
+        (reply("206 Partial Content", "te", ["Content-Range: bytes 0-3/4"], length: 4, closes: true), .retry),
+        (reply("412 Precondition Failed"), .stale), (reply("404 Not Found"), .notFound), (reply("416 Bad"), .stale),
+    ])
+    func contentOfAnotherLengthIsNotTaken(answer: Answer, code: ProviderError.Code) async throws {
+        // The second half is asked for where all of it comes, so that more than all shows.
+        try await withExtension({ _ in answer }) { provider, _ in
+            let found = await error {
+                try await provider.fetchContents(
+                    of: file, version: ContentVersion("1"), range: ByteRange(0, 4), into: StrictSink(size: 4))
+            }
+            if answer.pieces[0].hasSuffix("long text") {
+                // All that was asked for is there; what is behind it is not looked at.
+                #expect(found == nil)
+            } else {
+                #expect(found?.code == code)
+            }
+        }
+    }
+
+    @Test(arguments: [
+        ("401 Unauthorized", ProviderError.Code.authenticate), ("403 Forbidden", .refused), ("404 Not Found", .notFound),
+        ("409 Conflict", .conflict), ("412 Precondition Failed", .conflict), ("423 Locked", .retryAfter(.seconds(2))),
+        ("429 Slow", .retryAfter(.seconds(3))), ("500 Oops", .retry), ("503 Busy", .retryAfter(.seconds(3))),
+        ("507 Full", .outOfSpace), ("302 Found", .permanent),
+    ])
+    func aRefusalSaysWhy(status: String, code: ProviderError.Code) async throws {
+        let problem = "{\"title\": \"no\", \"detail\": \"because\\nof \\u0007 reasons\"}"
+        let script: ScriptedExtension.Script = { _ in reply(status, problem, ["Retry-After: 3"]) }
+        try await withExtension(script) { provider, _ in
+            let found = await error {
+                _ = try await provider.modify(file, changes: ItemChanges(), contents: nil, baseVersion: nil)
+            }
+            #expect(found?.code == code)
+            #expect(found?.message.hasSuffix("because\\nof \\x07 reasons") == true)
+            #expect(found?.message.hasPrefix("the extension 'socket' answers \(status.prefix(3))") == true)
+        }
+    }
+
+    /// What was made must be what was asked for.
+    @Test(arguments: [
+        described("2", name: "other"), described("2", ["size": "5"]), described("2", in: "9"), described("2", folderMembers),
+    ])
+    func anExtensionThatMadeSomethingElseIsNotBelieved(body: String) async throws {
+        try await withExtension({ _ in reply("201 Created", body) }) { provider, _ in
+            let new = NewItem(
+                name: FileName("file")!, kind: .file,
+                metadata: Metadata(mode: 0o644, owner: 0, group: 0, modificationTime: .zero))
+            let found = await error {
+                _ = try await provider.create(
+                    new, in: root, contents: try ConformanceSource(size: 4, pieces: [(0, Array("text".utf8))]))
+            }
+            #expect(found?.code == .permanent)
+        }
+    }
+
+    @Test func anExtensionThatSaysNothingIsGivenUp() async throws {
+        try await withExtension(idle: .milliseconds(300), { _ in Answer(pieces: [""], closes: false) }) { provider, _ in
+            let found = await error { _ = try await provider.item(for: file) }
+            #expect(found?.code == .retry && found?.message.contains("does not answer") == true)
+        }
+    }
+
+    @Test func progressExtendsTheDeadline() async throws {
+        let progress = "HTTP/1.1 102 Processing\r\n\r\n"
+        let pieces = (0..<6).flatMap { _ in ["", progress] } + reply("200 OK", described("2")).pieces
+        try await withExtension(idle: .milliseconds(1500), { _ in Answer(pieces: pieces) }) { provider, _ in
+            let found = try await provider.item(for: file).size
+            #expect(found == 4)
+        }
+    }
+
+    @Test func nobodyListeningIsOffline() async throws {
+        let location = try ExtensionLocation(parsing: "extension:/nonexistent/socket")
+        let provider = try ExtensionProvider(
+            location: location, credentials: CredentialSource(), stateFolder: nil, logger: .init(label: "test"))
+        let found = await error { try await provider.connect() }
+        #expect(found?.code == .offline && found?.message.contains("the extension 'socket'") == true)
+    }
+
+    @Test func credentialsGoToTheExtensionAndNowhereElse() async throws {
+        let server = try ScriptedExtension { request in
+            request.head.contains("authorization: basic dtpw")
+                ? reply("200 OK", request.path == "root" ? rootDescribed : "{\"capabilities\": []}") : reply("401 Unauthorized")
+        }
+        defer { server.stop() }
+        let provider = try ExtensionProvider(
+            location: try ExtensionLocation(parsing: "extension:" + server.path),
+            credentials: CredentialSource(given: .password(user: "u", Secret("p"))), stateFolder: nil,
+            logger: .init(label: "test"))
+        try await provider.connect()
+    }
+}
+
+/// Takes bytes up to a size, as a file would.
+private struct StrictSink: ContentSink {
+    var size: UInt64
+
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(ProviderError) {
+        guard offset + UInt64(bytes.count) <= size else { throw ProviderError(.corrupted, "too many bytes") }
+    }
+
+    func copy(from descriptor: Int32, at sourceOffset: UInt64, to offset: UInt64, count: UInt64) throws(ProviderError) -> UInt64 {
+        count
+    }
+}
