@@ -1,4 +1,5 @@
 import PromiseProvider
+import PromiseS3
 import PromiseWebDAV
 
 /// The name of a provider on a server, looked at before anything is started.
@@ -11,6 +12,12 @@ package struct RemoteProviderName: Sendable {
     /// Throws a sentence, with exit status 2, for what names nothing or holds a password.
     package init(_ name: String) throws(Domain.StartFailure) {
         do throws(ProviderError) {
+            if name.hasPrefix("s3:") {
+                let location = try S3Location(parsing: name, environment: environment)
+                text = location.name
+                component = location.lastName
+                return
+            }
             let location = try WebDAVLocation(parsing: name)
             text = location.name
             component = location.lastName

@@ -13,6 +13,10 @@ struct ProviderName: Sendable, Equatable {
             "a folder on a WebDAV server; passwords are in the credentials file, never in the name"
         ),
         ("webdav+http", "webdav+http://[USER@]HOST/PATH", "the same without TLS, for this machine or a network you trust"),
+        (
+            "s3", "s3://BUCKET/PREFIX?endpoint=URL&region=REGION",
+            "a bucket of AWS or another S3 server; access keys are in the environment or a file, never in the name"
+        ),
     ]
 
     /// With an absolute path, as the domain is told.
