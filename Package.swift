@@ -33,6 +33,7 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
@@ -57,7 +58,7 @@ let package = Package(
         module("PromiseProvider", ["PromiseCore", "PromiseSystem"]),
         module("PromiseFolder", ["PromiseCore", "PromiseSystem", "PromiseProvider", logging]),
         module(
-            "PromiseWebDAV",
+            "PromiseHTTP",
             [
                 "PromiseCore", "PromiseSystem", "PromiseProvider", logging,
                 .product(name: "AsyncHTTPClient", package: "async-http-client"), .product(name: "NIOCore", package: "swift-nio"),
@@ -69,6 +70,20 @@ let package = Package(
                 "PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseWire", logging,
                 .product(name: "AsyncHTTPClient", package: "async-http-client"), .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
+            ]),
+        module(
+            "PromiseWebDAV",
+            [
+                "PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseHTTP", logging,
+                .product(name: "AsyncHTTPClient", package: "async-http-client"), .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+            ]),
+        module(
+            "PromiseS3",
+            [
+                "PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseHTTP", logging,
+                .product(name: "AsyncHTTPClient", package: "async-http-client"), .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"), .product(name: "Crypto", package: "swift-crypto"),
             ]),
         module(
             "PromiseSync",
@@ -93,7 +108,8 @@ let package = Package(
             "PromiseDomain",
             [
                 "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseIndex", "PromiseContent",
-                "PromiseProvider", "PromiseFolder", "PromiseWebDAV", "PromiseExtension", "PromiseSync", "PromiseFilesystem",
+                "PromiseProvider", "PromiseFolder", "PromiseWebDAV", "PromiseS3", "PromiseExtension", "PromiseSync",
+                "PromiseFilesystem",
                 "PromiseMount", logging,
             ]),
         module("PromiseWire", []),
@@ -150,7 +166,13 @@ let package = Package(
             ["PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseFolder", "PromiseTestSupport", logging]),
         tests(
             "PromiseWebDAVTests",
-            ["PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseWebDAV", "PromiseTestSupport", logging]),
+            ["PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseHTTP", "PromiseWebDAV", "PromiseTestSupport", logging]),
+        tests(
+            "PromiseS3Tests",
+            [
+                "PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseHTTP", "PromiseS3", "PromiseTestSupport", logging,
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+            ]),
         tests(
             "PromiseExtensionTests",
             [

@@ -13,6 +13,9 @@ package struct Item: Hashable, Sendable {
     package var version: ContentVersion
     /// Where a link points; nil for everything else.
     package var target: [UInt8]?
+    /// Modes, owners and time are not what the store has but a guess, as its listing does not tell; and so is that it is no
+    /// link. What was known before of the same version is better. Not kept.
+    package var isGuess = false
 
     package init(
         identifier: ItemIdentifier, parent: ItemIdentifier?, name: FileName, kind: NodeKind, size: UInt64, metadata: Metadata,

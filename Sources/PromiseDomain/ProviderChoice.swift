@@ -3,6 +3,7 @@ import PromiseCore
 import PromiseExtension
 import PromiseFolder
 import PromiseProvider
+import PromiseS3
 import PromiseWebDAV
 
 /// What is needed to make the provider that a name stands for.
@@ -29,6 +30,10 @@ struct ProviderChoice {
                 provider = try WebDAVProvider(
                     location: location, credentials: credentials(location.hostNames, user: location.user),
                     stateFolder: stateFolder, mayProbe: mayProbe, logger: logger)
+            case "s3":
+                provider = try S3Provider(
+                    location: try S3Location(parsing: name), credentials: accessKeys(try S3Location(parsing: name)),
+                    stateFolder: stateFolder, mayProbe: mayProbe, logger: logger)
             case "extension", "extension+exec":
                 provider = try ExtensionProvider(
                     location: try ExtensionLocation(parsing: name), credentials: credentials([], user: nil),
@@ -37,7 +42,7 @@ struct ProviderChoice {
                 throw ProviderError(
                     .permanent,
                     "the provider '\(WebDAVLocation.withoutPassword(name))' is not known: this version knows 'folder:/path', "
-                        + "'webdav+https://host/path' and 'extension+exec:/path'")
+                        + "'webdav+https://host/path', 's3://bucket/prefix' and 'extension+exec:/path'")
             }
         } catch {
             throw Domain.StartFailure(error.message, exitStatus: 2)
@@ -49,23 +54,52 @@ struct ProviderChoice {
 
     private func credentials(_ hosts: [String], user: String?) -> CredentialSource {
         var source = CredentialSource(file: credentialsFile, names: [domain] + hosts, user: user)
-        if let login {
-            source.given =
-                (login.user ?? user).map { .password(user: $0, Secret(login.password)) } ?? .token(Secret(login.password))
+        if let login, let password = login.password {
+            source.given = (login.user ?? user).map { .password(user: $0, Secret(password)) } ?? .token(Secret(password))
         }
+        return source
+    }
+
+    /// Also where the tools of AWS keep them.
+    private func accessKeys(_ location: S3Location) -> AccessKeySource {
+        var source = AccessKeySource(own: credentials(location.hostNames, user: nil))
+        source.given = login?.accessKey.map {
+            PromiseS3.AccessKey(identifier: $0.identifier, secret: Secret($0.secret), sessionToken: $0.sessionToken.map { Secret($0) })
+        }
+        let home = environment("HOME").map { $0 + "/.aws/credentials" }
+        source.sharedFile = (environment("AWS_SHARED_CREDENTIALS_FILE") ?? home).map { Array($0.utf8) }
+        source.profile = environment("AWS_PROFILE") ?? source.profile
         return source
     }
 }
 
 /// Who the user is at the provider, as the environment of a command says it.
 package struct Login: Sendable {
+    /// What the tools of AWS call it.
+    package struct AccessKey: Sendable {
+        var identifier: String
+        var secret: String
+        /// Of temporary credentials.
+        var sessionToken: String?
+
+        package init?(identifier: String?, secret: String?, sessionToken: String?) {
+            guard let identifier, let secret else { return nil }
+            self.identifier = identifier
+            self.secret = secret
+            self.sessionToken = sessionToken
+        }
+    }
+
     /// Nil: as the provider's name says, or the password is a bearer token.
     var user: String?
-    var password: String
+    var password: String?
+    var accessKey: AccessKey?
 
-    package init?(user: String?, password: String?) {
-        guard let password else { return nil }
+    /// Nil when there is nothing to log in with.
+    package init?(user: String?, password: String?, accessKey: AccessKey? = nil) {
+        guard password != nil || accessKey != nil else { return nil }
         self.user = user
         self.password = password
+        self.accessKey = accessKey
     }
 }

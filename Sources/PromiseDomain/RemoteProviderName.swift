@@ -1,5 +1,6 @@
 import PromiseExtension
 import PromiseProvider
+import PromiseS3
 import PromiseWebDAV
 
 /// The name of a provider on a server or in a process, looked at before anything is started.
@@ -15,6 +16,12 @@ package struct RemoteProviderName: Sendable {
             if name.hasPrefix("extension") {
                 let location = try ExtensionLocation(parsing: name)
                 (text, component) = (location.name, location.shortName)
+                return
+            }
+            if name.hasPrefix("s3:") {
+                let location = try S3Location(parsing: name, environment: environment)
+                text = location.name
+                component = location.lastName
                 return
             }
             let location = try WebDAVLocation(parsing: name)

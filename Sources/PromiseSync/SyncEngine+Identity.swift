@@ -20,6 +20,8 @@ extension SyncEngine {
         if knowsByPlace {
             item.parent = parent
             let known = try transaction.knownItem(in: parent, named: item.name)
+            // A listing that does not tell of links shows one as a file.
+            if item.isGuess, let known, known.kind == .link, known.version == item.version { return known }
             if let known, known.kind == item.kind {
                 item.identifier = known.identifier
             } else if let moved = try movedItem(item, in: parent, transaction) {
@@ -90,7 +92,7 @@ extension SyncEngine {
     ) throws(Failure) -> ItemIdentifier? {
         let key = Intent.key(nil, parent: parent, name: item.name)
         guard state.intents?.contains(key) != false, let text = try transaction.setting(key), let intent = Intent(text),
-            intent.matches(item, comparesTimes: keepsTimes)
+            intent.matches(item, comparesTimes: keepsTimes && !item.isGuess)
         else { return nil }
         return intent.item
     }
@@ -115,10 +117,10 @@ extension SyncEngine {
     }
 
     private func withAgreedMetadata(_ item: Item, _ transaction: borrowing Transaction) throws(Failure) -> Item {
-        guard !keepsTimes, let agreed = try transaction.synced(item.identifier)?.item, agreed.kind == item.kind else {
-            return item
-        }
+        guard !keepsTimes || item.isGuess else { return item }
+        guard let agreed = try transaction.synced(item.identifier)?.item, agreed.kind == item.kind else { return item }
         var item = item
+        item.isGuess = item.isGuess && item.version != agreed.version
         let time = item.metadata.modificationTime
         item.metadata = agreed.metadata
         // New content is as old as the store says.

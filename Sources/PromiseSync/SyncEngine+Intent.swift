@@ -112,7 +112,7 @@ extension SyncEngine {
         for identifier in [item.identifier, nil] {
             let key = Intent.key(identifier, parent: parent, name: item.name)
             guard state.intents?.contains(key) != false, let text = try transaction.setting(key),
-                let intent = Intent(text), intent.matches(item, comparesTimes: keepsTimes)
+                let intent = Intent(text), intent.matches(item, comparesTimes: keepsTimes && !item.isGuess)
             else { continue }
             // What is known to be there is not what was to be made there, however alike they are.
             if identifier == nil, intent.item == nil, try transaction.synced(item.identifier) != nil { continue }

@@ -1,4 +1,5 @@
 package import PromiseCore
+import PromiseHTTP
 
 /// What a WebDAV server has no word for, kept with a resource as one property of ours: mode, owners, modification time, and
 /// where a link points. Servers keep it over a move, and also when another program writes new content; so time and target
@@ -42,40 +43,5 @@ package struct KeptState: Equatable, Sendable {
             }
             target = bytes
         }
-    }
-}
-
-/// An entity tag (RFC 9110, section 8.8.3) without what servers disagree about: quotes, and whether it is weak. Apache calls
-/// a tag weak while the file is younger than a second, and the same tag strong afterwards.
-package enum EntityTag {
-    package static func opaque(_ tag: String) -> String {
-        var rest = tag[...]
-        if rest.hasPrefix("W/") { rest = rest.dropFirst(2) }
-        if rest.count >= 2, rest.hasPrefix("\""), rest.hasSuffix("\"") { rest = rest.dropFirst().dropLast() }
-        return String(rest)
-    }
-}
-
-/// The dates of HTTP (RFC 9110, section 5.6.7), in the one form that servers send: `Sun, 06 Nov 1994 08:49:37 GMT`.
-package enum HTTPDate {
-    private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-
-    package static func timestamp(_ text: String) -> Timestamp? {
-        let words = text.split(separator: " ")
-        guard words.count == 6, let day = Int(words[1]), let month = months.firstIndex(of: String(words[2])),
-            let year = Int(words[3]), (1...31).contains(day), (1600...9999).contains(year)
-        else { return nil }
-        let clock = words[4].split(separator: ":").compactMap { Int($0) }
-        // 60 is a leap second.
-        guard clock.count == 3, (0...23).contains(clock[0]), (0...59).contains(clock[1]), (0...60).contains(clock[2]) else {
-            return nil
-        }
-        // Days since 1970 by the civil calendar, with years that begin in March.
-        let shifted = month >= 2 ? year : year - 1
-        let era = shifted / 400
-        let yearOfEra = shifted - era * 400
-        let dayOfYear = (153 * ((month + 10) % 12) + 2) / 5 + day - 1
-        let days = era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
-        return Timestamp(seconds: days * 86_400 + clock[0] * 3600 + clock[1] * 60 + clock[2], nanoseconds: 0)
     }
 }

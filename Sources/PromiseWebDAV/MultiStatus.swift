@@ -29,8 +29,6 @@ package struct ResourceStatus: Equatable, Sendable {
 package final class MultiStatusParser: NSObject, XMLParserDelegate {
     /// The name space of what this program keeps with a resource.
     static let ownSpace = "urn:promisefs"
-    /// No answer of a server is let grow beyond this, in bytes.
-    static let byteCountMax = 1 << 30
 
     private var resources: [ResourceStatus] = []
     private var current: ResourceStatus?

@@ -4,6 +4,7 @@ import Logging
 import NIOCore
 import NIOHTTP1
 import PromiseCore
+import PromiseHTTP
 import PromiseProvider
 
 /// Finds out what a server really does, by doing it once in a folder of its own below `.promisefs`. About 30 requests.

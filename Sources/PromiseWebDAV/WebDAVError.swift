@@ -1,4 +1,4 @@
-import PromiseCore
+import PromiseHTTP
 package import PromiseProvider
 
 extension ProviderError {
@@ -21,7 +21,7 @@ extension ProviderError {
             case 416: .stale
             // Locked by another client; locks end.
             case 423: .retryAfter(.seconds(2))
-            case 429, 503: .retryAfter(ProviderError.delay(retryAfter) ?? .seconds(5))
+            case 429, 503: .retryAfter(RetryAfter.delay(retryAfter) ?? .seconds(5))
             case 507: .outOfSpace
             default: .retry
             }
@@ -43,10 +43,5 @@ extension ProviderError {
         case 507: " (no room)"
         default: ""
         }
-    }
-
-    /// Seconds; a date is taken for the default. Never longer than ten minutes, whatever the server says.
-    private static func delay(_ text: String?) -> Duration? {
-        text.flatMap { Int($0) }.map { .seconds(min(max($0, 0), 600)) }
     }
 }

@@ -1,5 +1,6 @@
 import Foundation
 package import PromiseCore
+import PromiseHTTP
 package import PromiseProvider
 
 /// The collection on a server that a mount shows as its root, and the URLs of what is in it.

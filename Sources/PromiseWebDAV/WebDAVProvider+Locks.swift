@@ -1,5 +1,6 @@
 import NIOHTTP1
 import PromiseCore
+import PromiseHTTP
 import PromiseProvider
 import Synchronization
 

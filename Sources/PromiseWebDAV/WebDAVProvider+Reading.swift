@@ -2,9 +2,9 @@ import AsyncHTTPClient
 import FoundationEssentials
 import Glibc
 import Logging
-import NIOCore
 import NIOHTTP1
 package import PromiseCore
+import PromiseHTTP
 package import PromiseProvider
 import PromiseSystem
 import Synchronization
@@ -170,89 +170,16 @@ extension WebDAVProvider {
         var described = ResourceStatus()
         described.entityTag = response.headers.first(name: "ETag")
         described.lastModified = response.headers.first(name: "Last-Modified")
-        let length = response.headers.first(name: "Content-Length").flatMap { UInt64($0) }
-        described.contentLength = WebDAVProvider.wholeSize(response.headers.first(name: "Content-Range")) ?? length
+        described.contentLength = ReplyContent.wholeSize(response)
         guard WebDAVProvider.version(of: described) == version else {
             throw ProviderError(.stale, "\(shown(reference.path)) has another version on the server")
         }
-        var position: UInt64 = 0
-        if status == 206 {
-            guard let range, let start = WebDAVProvider.start(response.headers.first(name: "Content-Range")), start == range.lower
-            else { throw ProviderError(.retry, "\(what): the server sends another range than it was asked for") }
-            position = start
-        }
-        let end = try await write(response.body, from: position, wanted: range, into: sink, what)
-        let expected = range?.upper ?? described.contentLength ?? end
-        guard end >= expected else { throw ProviderError(.retry, "\(what): the server sent \(end) bytes of \(expected)") }
-    }
-
-    /// Puts what is wanted of a body that starts at `start` into the sink; returns where the body ended.
-    private func write<Body: AsyncSequence>(
-        _ body: Body, from start: UInt64, wanted: ByteRange?, into sink: any ContentSink, _ what: String
-    ) async throws(ProviderError) -> UInt64 where Body.Element == ByteBuffer {
-        var position = start
-        // The first bytes at once, as somebody waits for them; the rest many at a time, as each hop to the pool costs.
-        var gathered: [ContentPiece] = []
-        var gatheredCount: UInt64 = 0
-        var batch: UInt64 = 1
-        do {
-            for try await part in body {
-                let here = ByteRange(offset: position, count: UInt64(part.readableBytes))
-                position = here.upper
-                // A server without ranges sends everything.
-                let lower = max(here.lower, wanted?.lower ?? 0)
-                let upper = min(here.upper, wanted?.upper ?? .max)
-                if lower < upper {
-                    let taken = ByteRange(lower, upper)
-                    gathered.append(ContentPiece(buffer: part, skipped: Int(taken.lower - here.lower), range: taken))
-                    gatheredCount += taken.count
-                }
-                if gatheredCount >= batch {
-                    let pieces = gathered
-                    try await pool.run { () throws(ProviderError) in for piece in pieces { try piece.write(into: sink) } }
-                    (gathered, gatheredCount, batch) = ([], 0, WebDAVProvider.batchByteCount)
-                }
-                if let wanted, position >= wanted.upper { break }
-            }
-            let pieces = gathered
-            try await pool.run { () throws(ProviderError) in for piece in pieces { try piece.write(into: sink) } }
-        } catch {
-            throw ProviderError(transport: error, .GET, location)
-        }
-        return position
-    }
-
-    private static let batchByteCount: UInt64 = 512 << 10
-
-    /// Of `Content-Range: bytes 0-99/1234`.
-    private static func start(_ header: String?) -> UInt64? {
-        guard let header, header.hasPrefix("bytes ") else { return nil }
-        return UInt64(header.dropFirst(6).prefix { $0 != "-" })
-    }
-
-    private static func wholeSize(_ header: String?) -> UInt64? {
-        header.flatMap { $0.split(separator: "/").last }.flatMap { UInt64($0) }
+        let content = ReplyContent(response: response, range: range, size: described.contentLength, what: what)
+        try await content.write(into: sink, pool: pool, server: location.origin)
     }
 
     /// A path for people.
     func shown(_ path: [FileName]) -> String { "'/" + path.map(\.display).joined(separator: "/") + "'" }
-}
-
-/// A part of a content that has come.
-private struct ContentPiece: Sendable {
-    var buffer: ByteBuffer
-    /// Bytes at its start that nobody wants.
-    var skipped: Int
-    /// Where the rest belongs.
-    var range: ByteRange
-
-    func write(into sink: any ContentSink) throws(ProviderError) {
-        let outcome: Result<Void, ProviderError> = buffer.withUnsafeReadableBytes { bytes in
-            let wanted = UnsafeRawBufferPointer(rebasing: bytes[skipped..<(skipped + Int(range.count))])
-            do throws(ProviderError) { return .success(try sink.write(wanted, at: range.lower)) } catch { return .failure(error) }
-        }
-        try outcome.get()
-    }
 }
 
 extension ResourceStatus {

@@ -1,6 +1,7 @@
 import NIOCore
 import NIOHTTP1
 import PromiseCore
+import PromiseHTTP
 import PromiseProvider
 import PromiseSystem
 import Synchronization

@@ -2,6 +2,7 @@ import AsyncHTTPClient
 import NIOCore
 import NIOHTTP1
 package import PromiseCore
+import PromiseHTTP
 package import PromiseProvider
 import PromiseSystem
 import Synchronization

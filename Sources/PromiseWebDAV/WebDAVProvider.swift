@@ -1,8 +1,8 @@
-import FoundationEssentials
 import Glibc
 package import Logging
 import NIOHTTP1
 package import PromiseCore
+import PromiseHTTP
 package import PromiseProvider
 package import PromiseSystem
 import Synchronization
@@ -36,8 +36,7 @@ package final class WebDAVProvider: Provider, Sendable {
     let pool: BlockingPool
     let turns = PathTurns()
     let shared: Mutex<Shared>
-    /// Where traits are remembered; nil: nowhere.
-    private let traitsFile: [UInt8]?
+    private let traitsFile: RememberedFile<ServerTraits>
     private let remembered: ServerTraits?
     /// Trying what a server does writes to it.
     private let mayProbe: Bool
@@ -59,8 +58,8 @@ package final class WebDAVProvider: Provider, Sendable {
         name = location.name
         client = try WebDAVClient(location: location, credentials: credentials)
         pool = BlockingPool(name: "webdav", threads: 4)
-        traitsFile = stateFolder.map { $0 + Array("/webdav-server.json".utf8) }
-        remembered = traitsFile.flatMap { WebDAVProvider.readTraits($0) }
+        traitsFile = RememberedFile(folder: stateFolder, name: "webdav-server.json", logger: logger)
+        remembered = traitsFile.read()
         shared = Mutex(Shared(traits: remembered))
         owner = remembered?.owner ?? "promisefs-" + String(UInt64.random(in: 0 ... .max), radix: 36)
         session = "\(owner)-\(String(clock.now().rawValue, radix: 36))-\(getpid())"
@@ -108,7 +107,7 @@ package final class WebDAVProvider: Provider, Sendable {
         let found = traits
         shared.withLock { $0.traits = found }
         if !traits.isGuess {
-            remember(traits)
+            traitsFile.write(traits)
             await removeOldUploads()
         }
         for sentence in traits.shortcomings { logger.info("what the server lacks", metadata: ["lack": "\(sentence)"]) }
@@ -153,36 +152,5 @@ package final class WebDAVProvider: Provider, Sendable {
         // A store without a limit may say so with the largest number.
         let (total, isBeyond) = available.addingReportingOverflow(resource.quotaUsed ?? 0)
         return Quota(total: isBeyond ? .max : total, available: available)
-    }
-
-    // MARK: Remembering
-
-    private static func readTraits(_ path: [UInt8]) -> ServerTraits? {
-        guard let file = try? Descriptor.open(path, flags: O_RDONLY, label: "webdav.traits.open") else { return nil }
-        var buffer = [UInt8](repeating: 0, count: 16_384)
-        let count = try? buffer.withUnsafeMutableBytes { room throws(SystemError) in
-            try readFully(file.number, into: room, at: 0, label: "webdav.traits.read")
-        }
-        return try? JSONDecoder().decode(ServerTraits.self, from: Data(buffer.prefix(count ?? 0)))
-    }
-
-    /// A file that cannot be written costs another probe at the next mount, and nothing else.
-    private func remember(_ traits: ServerTraits) {
-        guard let traitsFile, let data = try? JSONEncoder().encode(traits) else { return }
-        do throws(SystemError) {
-            let file = try Descriptor.open(
-                traitsFile, flags: O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600, label: "webdav.traits.create")
-            let bytes = Array(data)
-            let outcome: Result<Void, SystemError> = bytes.withUnsafeBytes { bytes in
-                do throws(SystemError) {
-                    return .success(try writeFully(file.number, bytes, at: 0, label: "webdav.traits.write"))
-                } catch {
-                    return .failure(error)
-                }
-            }
-            try outcome.get()
-        } catch {
-            logger.warning("what the server does could not be remembered", metadata: ["reason": "\(error.description)"])
-        }
     }
 }

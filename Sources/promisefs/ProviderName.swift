@@ -14,6 +14,10 @@ struct ProviderName: Sendable, Equatable {
         ),
         ("webdav+http", "webdav+http://[USER@]HOST/PATH", "the same without TLS, for this machine or a network you trust"),
         (
+            "s3", "s3://BUCKET/PREFIX?endpoint=URL&region=REGION",
+            "a bucket of AWS or another S3 server; access keys are in the environment or a file, never in the name"
+        ),
+        (
             "extension+exec", "extension+exec:/PATH/TO/PROGRAM[?ARGUMENT&ARGUMENT…]",
             "somebody's own store: the program is started and speaks HTTP on a Unix socket"
         ),

@@ -16,8 +16,16 @@ import Testing
         "PromiseContent": ["PromiseCore", "PromiseSystem", "PromiseIndex"],
         "PromiseProvider": ["PromiseCore", "PromiseSystem"],
         "PromiseFolder": ["PromiseCore", "PromiseSystem", "PromiseProvider", "Logging"],
-        "PromiseWebDAV": [
+        "PromiseHTTP": [
             "PromiseCore", "PromiseSystem", "PromiseProvider", "Logging", "AsyncHTTPClient", "NIOCore", "NIOHTTP1", "Foundation",
+            "FoundationEssentials",
+        ],
+        "PromiseS3": [
+            "PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseHTTP", "Logging", "AsyncHTTPClient", "NIOCore",
+            "NIOHTTP1", "Crypto", "Foundation", "FoundationEssentials", "FoundationXML",
+        ],
+        "PromiseWebDAV": [
+            "PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseHTTP", "Logging", "AsyncHTTPClient", "NIOCore", "NIOHTTP1", "Foundation",
             "FoundationEssentials", "FoundationXML",
         ],
         "PromiseExtension": [
@@ -33,8 +41,8 @@ import Testing
         "PromiseMount": ["CFuse", "CFuseTransport", "PromiseCore", "PromiseSystem", "PromiseFilesystem", "Logging"],
         "PromiseDomain": [
             "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseIndex", "PromiseContent",
-            "PromiseProvider", "PromiseFolder", "PromiseWebDAV", "PromiseExtension", "PromiseSync", "PromiseFilesystem",
-            "PromiseMount", "Logging",
+            "PromiseProvider", "PromiseFolder", "PromiseWebDAV", "PromiseS3", "PromiseExtension", "PromiseSync",
+            "PromiseFilesystem", "PromiseMount", "Logging",
         ],
         "PromiseWire": ["FoundationEssentials"],
         "PromiseControl": [

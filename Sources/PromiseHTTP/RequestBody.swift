@@ -1,20 +1,20 @@
-import AsyncHTTPClient
-import NIOCore
-import PromiseProvider
-import PromiseSystem
+package import AsyncHTTPClient
+package import NIOCore
+package import PromiseProvider
+package import PromiseSystem
 import Synchronization
 
 /// What a request carries.
-enum RequestBody: Sendable {
+package enum RequestBody: Sendable {
     case bytes(ByteBuffer)
     case file(FileBody)
 
-    init(_ text: String) { self = .bytes(ByteBuffer(string: text)) }
+    package init(_ text: String) { self = .bytes(ByteBuffer(string: text)) }
 
     /// Bytes in memory can be sent again after a redirect.
-    var isRepeatable: Bool { if case .bytes = self { true } else { false } }
+    package var isRepeatable: Bool { if case .bytes = self { true } else { false } }
 
-    var forClient: HTTPClientRequest.Body {
+    package var forClient: HTTPClientRequest.Body {
         switch self {
         case .bytes(let buffer): .bytes(buffer)
         case .file(let body): .stream(body, length: .known(Int64(body.source.size)))
@@ -24,29 +24,34 @@ enum RequestBody: Sendable {
 
 /// A content on its way up, read in pieces on a thread that may block. The last piece leaves only when the source says that it
 /// was not written to meanwhile: no server then ever sees the whole of a content that never was.
-struct FileBody: AsyncSequence, Sendable {
-    typealias Element = ByteBuffer
+package struct FileBody: AsyncSequence, Sendable {
+    package typealias Element = ByteBuffer
 
-    static let pieceByteCount: UInt64 = 256 << 10
+    package static let pieceByteCount: UInt64 = 256 << 10
 
-    let source: any ContentSource
-    let pool: BlockingPool
+    package let source: any ContentSource
+    package let pool: BlockingPool
     /// Why reading ended early: the client's own error says only that it did.
-    let problem = Problem()
+    package let problem = Problem()
 
-    final class Problem: Sendable {
+    package init(source: any ContentSource, pool: BlockingPool) {
+        self.source = source
+        self.pool = pool
+    }
+
+    package final class Problem: Sendable {
         private let state = Mutex<ProviderError?>(nil)
-        var error: ProviderError? { state.withLock { $0 } }
+        package var error: ProviderError? { state.withLock { $0 } }
         func note(_ error: ProviderError) { state.withLock { $0 = $0 ?? error } }
     }
 
-    func makeAsyncIterator() -> Iterator { Iterator(body: self) }
+    package func makeAsyncIterator() -> Iterator { Iterator(body: self) }
 
-    struct Iterator: AsyncIteratorProtocol {
+    package struct Iterator: AsyncIteratorProtocol {
         let body: FileBody
         var position: UInt64 = 0
 
-        mutating func next() async throws -> ByteBuffer? {
+        package mutating func next() async throws -> ByteBuffer? {
             guard position < body.source.size else { return nil }
             let (start, count) = (position, Swift.min(FileBody.pieceByteCount, body.source.size - position))
             position += count
@@ -59,15 +64,15 @@ struct FileBody: AsyncSequence, Sendable {
         }
     }
 
-    /// Blocking.
-    func read(at offset: UInt64, _ count: UInt64) throws(ProviderError) -> ByteBuffer {
+    /// Blocking. Whoever reads to the end is told whether the file was written to meanwhile.
+    package func read(at offset: UInt64, _ count: UInt64) throws(ProviderError) -> ByteBuffer {
         var buffer = ByteBufferAllocator().buffer(capacity: Int(count))
         var taken = 0
         var failure: SystemError?
         buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: Int(count)) { room in
             do throws(SystemError) {
                 let place = UnsafeMutableRawBufferPointer(rebasing: room[..<Int(count)])
-                taken = try readFully(source.descriptor, into: place, at: offset, label: "webdav.upload.read")
+                taken = try readFully(source.descriptor, into: place, at: offset, label: "http.upload.read")
             } catch {
                 failure = error
             }

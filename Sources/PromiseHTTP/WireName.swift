@@ -8,19 +8,20 @@ package enum WireName {
     /// U+201B, which rclone puts before the two digits.
     private static let mark: [UInt8] = [0xE2, 0x80, 0x9B]
 
-    /// Well-formed UTF-8, not percent-encoded yet.
-    package static func encoded(_ name: [UInt8]) -> [UInt8] {
+    /// Well-formed UTF-8, not percent-encoded yet. With `escapesControls` without control characters, too, for servers that
+    /// cannot keep them.
+    package static func encoded(_ name: [UInt8], escapesControls: Bool = false) -> [UInt8] {
         var result: [UInt8] = []
         result.reserveCapacity(name.count)
         var rest = name[...]
         while let first = rest.first {
             if first < 0x80 {
-                result.append(first)
+                if escapesControls && isControl(first) { result += escape(first) } else { result.append(first) }
                 rest = rest.dropFirst()
                 continue
             }
             let length = sequenceLength(rest)
-            if length > 0, escapedByte(rest) == nil {
+            if length > 0, escapedByte(rest, escapesControls) == nil {
                 result += rest.prefix(length)
                 rest = rest.dropFirst(length)
             } else {
@@ -33,12 +34,12 @@ package enum WireName {
     }
 
     /// Nil for what `encoded` makes of no name: a name on the server that is no UTF-8, or one that would be another's.
-    package static func decoded(_ wire: [UInt8]) -> FileName? {
+    package static func decoded(_ wire: [UInt8], escapesControls: Bool = false) -> FileName? {
         var name: [UInt8] = []
         name.reserveCapacity(wire.count)
         var rest = wire[...]
         while let first = rest.first {
-            if let byte = escapedByte(rest) {
+            if let byte = escapedByte(rest, escapesControls) {
                 name.append(byte)
                 rest = rest.dropFirst(mark.count + 2)
             } else {
@@ -46,7 +47,7 @@ package enum WireName {
                 rest = rest.dropFirst()
             }
         }
-        guard encoded(name) == wire else { return nil }
+        guard encoded(name, escapesControls: escapesControls) == wire else { return nil }
         return FileName(name)
     }
 
@@ -54,12 +55,15 @@ package enum WireName {
         mark + Array(hexadecimal(byte).uppercased().utf8)
     }
 
-    /// The byte that an escape at the start stands for; only those beyond ASCII are ever escaped.
-    private static func escapedByte(_ bytes: ArraySlice<UInt8>) -> UInt8? {
+    private static func isControl(_ byte: UInt8) -> Bool { byte < 0x20 || byte == 0x7F }
+
+    /// The byte that an escape at the start stands for; only those beyond ASCII and control characters are ever escaped.
+    private static func escapedByte(_ bytes: ArraySlice<UInt8>, _ escapesControls: Bool) -> UInt8? {
         guard bytes.starts(with: mark), bytes.count >= mark.count + 2 else { return nil }
         let digits = bytes.dropFirst(mark.count).prefix(2).map { digit($0) }
-        guard let high = digits[0], let low = digits[1], high >= 8 else { return nil }
-        return high << 4 | low
+        guard let high = digits[0], let low = digits[1] else { return nil }
+        let byte = high << 4 | low
+        return high >= 8 || (escapesControls && isControl(byte)) ? byte : nil
     }
 
     private static func digit(_ byte: UInt8) -> UInt8? {
@@ -85,8 +89,8 @@ package enum WireName {
 }
 
 /// Percent-encoding of URLs (RFC 3986, section 2): everything but unreserved characters is encoded.
-enum PercentEncoding {
-    static func encoded(_ bytes: [UInt8]) -> String {
+package enum PercentEncoding {
+    package static func encoded(_ bytes: [UInt8]) -> String {
         var result: [UInt8] = []
         result.reserveCapacity(bytes.count)
         for byte in bytes {
@@ -101,7 +105,7 @@ enum PercentEncoding {
     }
 
     /// Nil when a `%` is not followed by two digits.
-    static func decoded(_ text: some StringProtocol) -> [UInt8]? {
+    package static func decoded(_ text: some StringProtocol) -> [UInt8]? {
         var result: [UInt8] = []
         var bytes = text.utf8.makeIterator()
         while let byte = bytes.next() {

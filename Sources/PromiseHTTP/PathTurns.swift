@@ -1,10 +1,12 @@
 import Synchronization
 
 /// One writer at a time for each name, within this process: servers check conditions and write in two steps.
-final class PathTurns: Sendable {
+package final class PathTurns: Sendable {
     private let waiting = Mutex<[String: [CheckedContinuation<Void, Never>]]>([:])
 
-    func take<Value: Sendable, Problem: Error>(
+    package init() {}
+
+    package func take<Value: Sendable, Problem: Error>(
         _ path: String, _ body: () async throws(Problem) -> Value
     ) async throws(Problem) -> Value {
         await withCheckedContinuation { continuation in

@@ -1,0 +1,127 @@
+package import AsyncHTTPClient
+package import Foundation
+import Glibc
+import NIOCore
+package import NIOHTTP1
+import PromiseCore
+package import PromiseProvider
+
+/// A whole reply.
+package struct HTTPReply: Sendable {
+    /// No answer of a server is let grow beyond this, in bytes.
+    package static let byteCountMax = 1 << 30
+
+    package var status: Int
+    package var headers: HTTPHeaders
+    package var body: Data
+
+    package init(status: Int, headers: HTTPHeaders, body: Data) {
+        self.status = status
+        self.headers = headers
+        self.body = body
+    }
+
+    package var isSuccess: Bool { (200..<300).contains(status) }
+    package func header(_ name: String) -> String? { headers.first(name: name) }
+}
+
+/// Kept-alive connections to one server. Sends one request at a time as it is told, and gives failures of the transport the
+/// provider's meaning; what a status means is the caller's to know.
+package final class HTTPTransport: Sendable {
+    package struct Timeouts: Sendable {
+        package var connect = Duration.seconds(10)
+        /// Without a byte in either direction.
+        package var idle = Duration.seconds(25)
+        /// The same for requests over which a server may work long before it says anything: storing what was sent, moving a
+        /// tree, listing a large folder.
+        package var work = Duration.seconds(600)
+        /// Until a short request is answered.
+        package var reply = Duration.seconds(60)
+
+        package init() {}
+    }
+
+    /// As messages call it: scheme, host and port.
+    package let server: String
+    private let http: HTTPClient
+    /// For requests that may take long.
+    private let patientHTTP: HTTPClient
+    private let timeouts: Timeouts
+
+    package init(server: String, timeouts: Timeouts = Timeouts(), connections: Int = 16) {
+        self.server = server
+        self.timeouts = timeouts
+        var configuration = HTTPClient.Configuration()
+        configuration.timeout.connect = .nanoseconds(timeouts.connect.nanoseconds)
+        configuration.timeout.read = .nanoseconds(timeouts.idle.nanoseconds)
+        configuration.timeout.write = .nanoseconds(timeouts.idle.nanoseconds)
+        configuration.redirectConfiguration = .disallow
+        configuration.httpVersion = .http1Only
+        // A server that is not there is offline, at once; the engine tries again.
+        configuration.connectionPool.retryConnectionEstablishment = false
+        configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = connections
+        http = HTTPClient(eventLoopGroup: HTTPClient.defaultEventLoopGroup, configuration: configuration)
+        configuration.timeout.read = .nanoseconds(timeouts.work.nanoseconds)
+        patientHTTP = HTTPClient(eventLoopGroup: HTTPClient.defaultEventLoopGroup, configuration: configuration)
+    }
+
+    deinit {
+        // Connections are closed in the background; nobody waits for it.
+        for client in [http, patientHTTP] { client.shutdown { _ in } }
+    }
+
+    /// Returns with the head of the reply; the body is read by the caller. With `isRepeatable` a request that met a kept
+    /// connection as the server closed it is sent once more. `takesLong`: the server may work on it before it answers.
+    package func send(
+        _ method: HTTPMethod, _ url: String, _ headers: HTTPHeaders, body: RequestBody?, timeout: Duration? = nil,
+        isRepeatable: Bool, takesLong: Bool
+    ) async throws(ProviderError) -> HTTPClientResponse {
+        if Task.isCancelled { throw ProviderError(.cancelled, "the call was cancelled") }
+        var request = HTTPClientRequest(url: url)
+        request.method = method
+        request.headers = headers
+        request.headers.replaceOrAdd(name: "User-Agent", value: "promisefs")
+        if let body { request.body = body.forClient }
+        let limit = TimeAmount.nanoseconds((timeout ?? timeouts.reply).nanoseconds)
+        let http = takesLong ? patientHTTP : http
+        do {
+            return try await http.execute(request, timeout: limit)
+        } catch let error as HTTPClientError where error == .remoteConnectionClosed && isRepeatable {
+            do {
+                return try await http.execute(request, timeout: limit)
+            } catch {
+                throw ProviderError(transport: error, method, server: server)
+            }
+        } catch {
+            // Reading the file failed, not sending it.
+            if case .file(let file) = body, let problem = file.problem.error { throw problem }
+            throw ProviderError(transport: error, method, server: server)
+        }
+    }
+
+    /// Reads what is left of a reply.
+    package func whole(_ response: HTTPClientResponse, _ method: HTTPMethod) async throws(ProviderError) -> HTTPReply {
+        do {
+            var data = Data()
+            for try await part in response.body {
+                guard data.count + part.readableBytes <= HTTPReply.byteCountMax else {
+                    throw ProviderError(.permanent, "the server's answer to \(method) is longer than 1 GiB")
+                }
+                data.append(contentsOf: part.readableBytesView)
+            }
+            return HTTPReply(status: Int(response.status.code), headers: response.headers, body: data)
+        } catch {
+            throw ProviderError(transport: error, method, server: server)
+        }
+    }
+
+    /// Sends a request whose body fails on the way; whatever comes of it.
+    package func breakOff(_ method: HTTPMethod, _ url: String, _ headers: HTTPHeaders, _ body: HTTPClientRequest.Body) async {
+        var request = HTTPClientRequest(url: url)
+        request.method = method
+        request.headers = headers
+        request.headers.replaceOrAdd(name: "User-Agent", value: "promisefs")
+        request.body = body
+        _ = try? await http.execute(request, timeout: .seconds(10))
+    }
+}

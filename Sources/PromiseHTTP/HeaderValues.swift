@@ -1,0 +1,51 @@
+package import PromiseCore
+
+// Values of headers.
+
+/// An entity tag (RFC 9110, section 8.8.3) without what servers disagree about: quotes, and whether it is weak. Apache calls
+/// a tag weak while the file is younger than a second, and the same tag strong afterwards.
+package enum EntityTag {
+    package static func opaque(_ tag: String) -> String {
+        var rest = tag[...]
+        if rest.hasPrefix("W/") { rest = rest.dropFirst(2) }
+        if rest.count >= 2, rest.hasPrefix("\""), rest.hasSuffix("\"") { rest = rest.dropFirst().dropLast() }
+        return String(rest)
+    }
+}
+
+/// The dates of HTTP (RFC 9110, section 5.6.7), in the one form that servers send: `Sun, 06 Nov 1994 08:49:37 GMT`.
+package enum HTTPDate {
+    private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+    package static func timestamp(_ text: String) -> Timestamp? {
+        let words = text.split(separator: " ")
+        guard words.count == 6, let day = Int(words[1]), let month = months.firstIndex(of: String(words[2])),
+            let year = Int(words[3])
+        else { return nil }
+        return timestamp(year: year, month: month + 1, day: day, clock: words[4].split(separator: ":").compactMap { Int($0) })
+    }
+
+    /// Of the calendar, in UTC; `clock` holds hours, minutes and seconds.
+    package static func timestamp(year: Int, month number: Int, day: Int, clock: [Int]) -> Timestamp? {
+        // 60 is a leap second.
+        guard (1600...9999).contains(year), (1...12).contains(number), (1...31).contains(day), clock.count == 3,
+            (0...23).contains(clock[0]), (0...59).contains(clock[1]), (0...60).contains(clock[2])
+        else { return nil }
+        let month = number - 1
+        // Days since 1970 by the civil calendar, with years that begin in March.
+        let shifted = month >= 2 ? year : year - 1
+        let era = shifted / 400
+        let yearOfEra = shifted - era * 400
+        let dayOfYear = (153 * ((month + 10) % 12) + 2) / 5 + day - 1
+        let days = era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+        return Timestamp(seconds: days * 86_400 + clock[0] * 3600 + clock[1] * 60 + clock[2], nanoseconds: 0)
+    }
+}
+
+/// When a busy server wants to be asked again (RFC 9110, section 10.2.3).
+package enum RetryAfter {
+    /// Seconds; a date is taken for the default. Never longer than ten minutes, whatever the server says.
+    package static func delay(_ text: String?) -> Duration? {
+        text.flatMap { Int($0) }.map { .seconds(min(max($0, 0), 600)) }
+    }
+}

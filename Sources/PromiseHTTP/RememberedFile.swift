@@ -1,0 +1,44 @@
+import FoundationEssentials
+import Glibc
+package import Logging
+import PromiseSystem
+
+/// A small JSON file in the state folder in which a provider remembers something. Blocking, for a moment.
+package struct RememberedFile<Value: Codable & Sendable>: Sendable {
+    /// Bytes of its path; nil: nothing is remembered.
+    private let path: [UInt8]?
+    private let logger: Logger
+
+    package init(folder: [UInt8]?, name: String, logger: Logger) {
+        path = folder.map { $0 + Array("/\(name)".utf8) }
+        self.logger = logger
+    }
+
+    /// Nil when there is none, or one that cannot be read.
+    package func read() -> Value? {
+        guard let path, let bytes = readSmallFile(path) else { return nil }
+        return try? JSONDecoder().decode(Value.self, from: Data(bytes))
+    }
+
+    /// The old file or the new one is there after a crash, never half of one. A file that cannot be written is logged.
+    package func write(_ value: Value) {
+        guard let path, let data = try? JSONEncoder().encode(value) else { return }
+        let aside = path + Array(".new".utf8)
+        do throws(SystemError) {
+            let file = try Descriptor.open(
+                aside, flags: O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600, label: "provider.remember.create")
+            let bytes = Array(data)
+            let outcome: Result<Void, SystemError> = bytes.withUnsafeBytes { bytes in
+                do throws(SystemError) {
+                    return .success(try writeFully(file.number, bytes, at: 0, label: "provider.remember.write"))
+                } catch {
+                    return .failure(error)
+                }
+            }
+            try outcome.get()
+            try rename(aside, to: path, label: "provider.remember.rename")
+        } catch {
+            logger.warning("what is known of the server could not be remembered", metadata: ["reason": "\(error.description)"])
+        }
+    }
+}

@@ -1,0 +1,102 @@
+package import AsyncHTTPClient
+import NIOCore
+import NIOHTTP1
+package import PromiseCore
+package import PromiseProvider
+package import PromiseSystem
+
+/// A content on its way down: the body of a reply to GET, and what was asked for.
+package struct ReplyContent: Sendable {
+    private let response: HTTPClientResponse
+    private let range: ByteRange?
+    /// Of the whole content, where the server tells it.
+    private let size: UInt64?
+    /// What was tried, as the beginning of a sentence.
+    private let what: String
+
+    package init(response: HTTPClientResponse, range: ByteRange?, size: UInt64?, what: String) {
+        self.response = response
+        self.range = range
+        self.size = size
+        self.what = what
+    }
+
+    /// The size of the whole content, of which a reply may hold a part.
+    package static func wholeSize(_ response: HTTPClientResponse) -> UInt64? {
+        let whole = response.headers.first(name: "Content-Range").flatMap { $0.split(separator: "/").last }.flatMap { UInt64($0) }
+        return whole ?? response.headers.first(name: "Content-Length").flatMap { UInt64($0) }
+    }
+
+    /// Puts what is wanted of the body into the sink. Throws unless all of it came.
+    package func write(into sink: any ContentSink, pool: BlockingPool, server: String) async throws(ProviderError) {
+        var position: UInt64 = 0
+        if response.status.code == 206 {
+            guard let range, let start = ReplyContent.start(response.headers.first(name: "Content-Range")), start == range.lower
+            else { throw ProviderError(.retry, "\(what): the server sends another range than it was asked for") }
+            position = start
+        }
+        let end: UInt64
+        do {
+            end = try await write(from: position, into: sink, pool)
+        } catch {
+            throw ProviderError(transport: error, .GET, server: server)
+        }
+        let expected = range?.upper ?? size ?? end
+        guard end >= expected else { throw ProviderError(.retry, "\(what): the server sent \(end) bytes of \(expected)") }
+    }
+
+    /// The body starts at `start`; returns where it ended.
+    private func write(from start: UInt64, into sink: any ContentSink, _ pool: BlockingPool) async throws -> UInt64 {
+        var position = start
+        // The first bytes at once, as somebody waits for them; the rest many at a time, as each hop to the pool costs.
+        var gathered: [ContentPiece] = []
+        var gatheredCount: UInt64 = 0
+        var batch: UInt64 = 1
+        for try await part in response.body {
+            let here = ByteRange(offset: position, count: UInt64(part.readableBytes))
+            position = here.upper
+            // A server without ranges sends everything.
+            let lower = max(here.lower, range?.lower ?? 0)
+            let upper = min(here.upper, range?.upper ?? .max)
+            if lower < upper {
+                let taken = ByteRange(lower, upper)
+                gathered.append(ContentPiece(buffer: part, skipped: Int(taken.lower - here.lower), range: taken))
+                gatheredCount += taken.count
+            }
+            if gatheredCount >= batch {
+                let pieces = gathered
+                try await pool.run { () throws(ProviderError) in for piece in pieces { try piece.write(into: sink) } }
+                (gathered, gatheredCount, batch) = ([], 0, ReplyContent.batchByteCount)
+            }
+            if let range, position >= range.upper { break }
+        }
+        let pieces = gathered
+        try await pool.run { () throws(ProviderError) in for piece in pieces { try piece.write(into: sink) } }
+        return position
+    }
+
+    private static let batchByteCount: UInt64 = 512 << 10
+
+    /// Of `Content-Range: bytes 0-99/1234`.
+    private static func start(_ header: String?) -> UInt64? {
+        guard let header, header.hasPrefix("bytes ") else { return nil }
+        return UInt64(header.dropFirst(6).prefix { $0 != "-" })
+    }
+}
+
+/// A part of a content that has come.
+private struct ContentPiece: Sendable {
+    var buffer: ByteBuffer
+    /// Bytes at its start that nobody wants.
+    var skipped: Int
+    /// Where the rest belongs.
+    var range: ByteRange
+
+    func write(into sink: any ContentSink) throws(ProviderError) {
+        let outcome: Result<Void, ProviderError> = buffer.withUnsafeReadableBytes { bytes in
+            let wanted = UnsafeRawBufferPointer(rebasing: bytes[skipped..<(skipped + Int(range.count))])
+            do throws(ProviderError) { return .success(try sink.write(wanted, at: range.lower)) } catch { return .failure(error) }
+        }
+        try outcome.get()
+    }
+}

@@ -1,0 +1,77 @@
+import PromiseProvider
+import Synchronization
+
+/// Finds in the background what listings of large folders do not tell; the next listing tells it then.
+final class DetailsFinder: Sendable {
+    private struct State {
+        var keys: [[UInt8]] = []
+        var waiting: Set<[UInt8]> = []
+        var isRunning = false
+    }
+
+    /// Between two looks somebody else's requests have a chance.
+    private static let batch = 64
+    /// What is beyond is asked for again by the next listing.
+    private static let keysMax = 200_000
+
+    private let state = Mutex(State())
+
+    func find(_ keys: [[UInt8]], for provider: S3Provider) {
+        let starts = state.withLock { state in
+            for key in keys where state.waiting.count < DetailsFinder.keysMax && state.waiting.insert(key).inserted {
+                state.keys.append(key)
+            }
+            defer { state.isRunning = true }
+            return !state.isRunning
+        }
+        guard starts else { return }
+        Task { [weak provider] in
+            while let batch = next(), let provider {
+                do throws(ProviderError) {
+                    _ = try await provider.look(batch)
+                } catch {
+                    // The server has trouble; the next listing asks again.
+                    stop()
+                    return
+                }
+            }
+        }
+    }
+
+    private func next() -> [[UInt8]]? {
+        state.withLock { state in
+            let batch = Array(state.keys.suffix(DetailsFinder.batch))
+            state.keys.removeLast(batch.count)
+            batch.forEach { state.waiting.remove($0) }
+            if batch.isEmpty { state.isRunning = false }
+            return batch.isEmpty ? nil : batch
+        }
+    }
+
+    private func stop() { state.withLock { $0 = State() } }
+}
+
+/// Runs `body` for each value, a few at a time, and returns what it returns, in no order. The first failure ends it.
+func concurrently<Value: Sendable, Result: Sendable>(
+    _ values: [Value], width: Int = 16, _ body: @escaping @Sendable (Value) async throws(ProviderError) -> Result?
+) async throws(ProviderError) -> [Result] {
+    do {
+        return try await withThrowingTaskGroup(of: Result?.self) { group in
+            var results: [Result] = []
+            var rest = values.makeIterator()
+            for _ in 0..<width {
+                guard let value = rest.next() else { break }
+                group.addTask { try await body(value) }
+            }
+            while let result = try await group.next() {
+                if let result { results.append(result) }
+                if let value = rest.next() { group.addTask { try await body(value) } }
+            }
+            return results
+        }
+    } catch let error as ProviderError {
+        throw error
+    } catch {
+        throw ProviderError(.cancelled, "the call was cancelled")
+    }
+}

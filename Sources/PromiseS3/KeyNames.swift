@@ -1,0 +1,35 @@
+package import PromiseCore
+import PromiseHTTP
+
+/// Keys below a prefix as paths, and back. A folder is what ends with a slash; each name is written by `WireName`.
+package struct KeyNames: Sendable, Hashable {
+    package static let slash = UInt8(ascii: "/")
+
+    /// Nothing, or something that ends with a slash.
+    package let prefix: [UInt8]
+    /// The server cannot keep control characters.
+    package var escapesControls = false
+
+    package init(prefix: [UInt8], escapesControls: Bool = false) {
+        self.prefix = prefix
+        self.escapesControls = escapesControls
+    }
+
+    /// Of a file.
+    package func key(_ path: some Collection<FileName>) -> [UInt8] {
+        prefix + path.map { WireName.encoded($0.bytes, escapesControls: escapesControls) }.joined(separator: [KeyNames.slash])
+    }
+
+    /// What the keys of everything in a folder begin with, and the key of its marker. The root's is the prefix.
+    package func folderKey(_ path: some Collection<FileName>) -> [UInt8] {
+        path.isEmpty ? prefix : key(path) + [KeyNames.slash]
+    }
+
+    /// The name in a folder that a key (or, with a slash at its end, a common prefix) stands for; nil when it is no file name.
+    package func name(of key: [UInt8], in folder: [UInt8]) -> FileName? {
+        guard key.starts(with: folder) else { return nil }
+        var rest = key.dropFirst(folder.count)
+        if rest.last == KeyNames.slash { rest = rest.dropLast() }
+        return WireName.decoded(Array(rest), escapesControls: escapesControls)
+    }
+}

@@ -1,0 +1,98 @@
+package import PromiseCore
+import Synchronization
+
+/// What is known of objects that listings do not tell: modes, owners, times and links. Listings tell tag and time of an object,
+/// by which it is seen whether what is known still holds.
+///
+/// Bounded: details that many others followed are forgotten, but not that somebody has been told them.
+package final class KnownDetails: Sendable {
+    package enum Answer: Equatable {
+        case known(ObjectDetails)
+        /// Whoever asks has heard them before, and nothing has changed since.
+        case told
+        case unknown
+    }
+
+    /// What a listing says of an object; of a folder it says nothing.
+    package struct Stamp: Hashable, Sendable {
+        var tag: String
+        /// Nil: just written by us, and the server has not said yet which time it gave it.
+        var lastModified: Timestamp?
+
+        package init(tag: String, lastModified: Timestamp?) {
+            self.tag = tag
+            self.lastModified = lastModified
+        }
+
+        package static let folder = Stamp(tag: "folder", lastModified: .zero)
+    }
+
+    private struct State {
+        var entries: [[UInt8]: (stamp: Stamp, details: ObjectDetails)] = [:]
+        /// Hashes of keys and stamps.
+        var told: Set<Int> = []
+    }
+
+    private let state = Mutex(State())
+    private let entriesMax: Int
+    private let toldMax: Int
+
+    package init(entriesMax: Int = 50_000, toldMax: Int = 4_000_000) {
+        self.entriesMax = entriesMax
+        self.toldMax = toldMax
+    }
+
+    /// Asked for a listing: an answer counts as told.
+    package func answer(_ key: [UInt8], _ stamp: Stamp) -> Answer {
+        state.withLock { state in
+            let mark = KnownDetails.mark(key, stamp)
+            if var entry = state.entries[key], entry.stamp.tag == stamp.tag {
+                // The first listing after our own write says which time the server gave it.
+                if entry.stamp.lastModified == nil { entry.stamp.lastModified = stamp.lastModified }
+                if entry.stamp == stamp {
+                    state.entries[key] = entry
+                    if state.told.count >= toldMax { state.told = [] }
+                    state.told.insert(mark)
+                    return .known(entry.details)
+                }
+            }
+            return state.told.contains(mark) ? .told : .unknown
+        }
+    }
+
+    package func note(_ key: [UInt8], _ stamp: Stamp, _ details: ObjectDetails) {
+        state.withLock { state in
+            if state.entries.count >= entriesMax, state.entries[key] == nil { state.entries = [:] }
+            state.entries[key] = (stamp, details)
+        }
+    }
+
+    /// Of a folder's marker, which only the listing of the folder itself tells. Returns whether it is another one than before.
+    package func isChanged(marker key: [UInt8], _ stamp: Stamp) -> Bool {
+        // Under a key that no object has.
+        let own = key + [0]
+        return state.withLock { state in
+            let old = state.entries[own]?.stamp
+            if state.entries.count >= entriesMax, old == nil { state.entries = [:] }
+            state.entries[own] = (stamp, ObjectDetails())
+            return old != nil && old != stamp
+        }
+    }
+
+    package func forget(_ key: [UInt8]) { state.withLock { $0.entries[key] = nil } }
+
+    /// Copies keep what belongs to an object, but not its time.
+    package func copied(_ key: [UInt8], to target: [UInt8], tag: String) {
+        state.withLock { state in
+            guard let entry = state.entries[key] else { return }
+            state.entries[target] = (key.last == KeyNames.slash ? .folder : Stamp(tag: tag, lastModified: nil), entry.details)
+        }
+    }
+
+    private static func mark(_ key: [UInt8], _ stamp: Stamp) -> Int {
+        var hasher = Hasher()
+        hasher.combine(key)
+        hasher.combine(stamp)
+        return hasher.finalize()
+    }
+}

@@ -1,0 +1,70 @@
+import Crypto
+import Foundation
+package import NIOCore
+package import PromiseCore
+
+/// How a large content is cut into parts, and what they make together.
+package struct PartPlan: Sendable, Hashable {
+    /// All parts but the last; servers take none below 5 MiB and no more than 10,000 of them.
+    /// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html>
+    package static let byteCountUsual: UInt64 = 8 << 20
+    package static let countMax: UInt64 = 10_000
+
+    package let size: UInt64
+    package let partByteCount: UInt64
+
+    package init(size: UInt64, partByteCount: UInt64? = nil) {
+        precondition(size > 0, "nothing is cut into parts")
+        self.size = size
+        let least = (size + PartPlan.countMax - 1) / PartPlan.countMax
+        let whole = ((least + (1 << 20) - 1) >> 20) << 20
+        self.partByteCount = partByteCount ?? max(PartPlan.byteCountUsual, whole)
+    }
+
+    package var count: Int { Int((size + partByteCount - 1) / partByteCount) }
+
+    /// Of a part, counted from 1.
+    package func range(_ number: Int) -> ByteRange {
+        let start = UInt64(number - 1) * partByteCount
+        return ByteRange(start, min(start + partByteCount, size))
+    }
+
+    /// Parts on their way together. One at a time where that is enough, so that a daemon that is killed sends less than a part
+    /// again; several where a content is large, within what memory may hold.
+    package var width: Int { size < 16 * partByteCount ? 1 : Int(max(1, min(4, (64 << 20) / partByteCount))) }
+}
+
+/// What servers call a content, as far as they use MD5 for it: most do, unless they encrypt.
+package enum PartDigest {
+    /// For `Content-MD5`, and as a tag. Blocking.
+    package static func of(_ bytes: ByteBuffer) -> (header: String, tag: String) {
+        var hash = Insecure.MD5()
+        bytes.withUnsafeReadableBytes { hash.update(bufferPointer: $0) }
+        let digest = hash.finalize()
+        return (Data(digest).base64EncodedString(), hexadecimalText(digest))
+    }
+
+    /// The tag of an object made of parts that have these tags; nil where a part's tag is no MD5.
+    package static func ofParts(_ tags: [String]) -> String? {
+        var all = Data()
+        for tag in tags {
+            guard let bytes = bytes(ofTag: tag) else { return nil }
+            all.append(contentsOf: bytes)
+        }
+        return hexadecimalText(Insecure.MD5.hash(data: all)) + "-\(tags.count)"
+    }
+
+    package static func isDigest(_ tag: String) -> Bool { bytes(ofTag: tag) != nil }
+
+    private static func bytes(ofTag tag: String) -> [UInt8]? {
+        guard tag.utf8.count == 32 else { return nil }
+        var result: [UInt8] = []
+        var rest = tag[...]
+        while !rest.isEmpty {
+            guard let byte = UInt8(rest.prefix(2), radix: 16) else { return nil }
+            result.append(byte)
+            rest = rest.dropFirst(2)
+        }
+        return result
+    }
+}

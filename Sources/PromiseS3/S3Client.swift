@@ -1,0 +1,167 @@
+package import AsyncHTTPClient
+import Crypto
+import Foundation
+package import NIOCore
+package import NIOHTTP1
+import PromiseCore
+package import PromiseHTTP
+package import PromiseProvider
+package import PromiseSystem
+import Synchronization
+
+/// What is sent to a bucket.
+package struct S3Request: Sendable {
+    package var method: HTTPMethod
+    /// Nil: the bucket itself.
+    package var key: [UInt8]?
+    package var query: [QueryItem] = []
+    package var headers: HTTPHeaders = [:]
+    package var body: ByteBuffer?
+    /// Sending it twice is as good as once.
+    package var isRepeatable: Bool
+    /// The server may work on it long before it answers.
+    package var takesLong = false
+
+    package init(_ method: HTTPMethod, _ key: [UInt8]?, _ query: [QueryItem] = [], _ headers: HTTPHeaders = [:]) {
+        self.method = method
+        self.key = key
+        self.query = query
+        self.headers = headers
+        isRepeatable = [.GET, .HEAD].contains(method)
+        takesLong = method == .PUT || method == .POST
+    }
+}
+
+/// One bucket on one server: signs, sends, and repeats what may be repeated when the server is busy.
+package final class S3Client: Sendable {
+    /// Before the first repetition; each further one waits twice as long, and a random part more, so that many clients that
+    /// were refused together do not come back together.
+    private static let firstPause = Duration.milliseconds(150)
+    private static let attemptsMax = 5
+    /// A server that asks for more is left to the engine, which tells the user.
+    private static let pauseMax = Duration.seconds(5)
+    private static let uploadTimeout = Duration.seconds(3600)
+
+    package let location: S3Location
+    let transport: HTTPTransport
+    private let source: AccessKeySource
+    private let clock: any TimeSource
+    private struct State: Sendable {
+        var key: AccessKey?
+        var region: String
+    }
+    private let state: Mutex<State>
+
+    package init(
+        location: S3Location, credentials: AccessKeySource, timeouts: HTTPTransport.Timeouts = HTTPTransport.Timeouts(),
+        clock: any TimeSource
+    ) throws(ProviderError) {
+        self.location = location
+        source = credentials
+        self.clock = clock
+        let key = location.isAnonymous ? nil : try credentials.accessKey()
+        state = Mutex(State(key: key, region: location.signingRegion))
+        transport = HTTPTransport(server: location.endpoint, timeouts: timeouts, connections: 32)
+    }
+
+    // MARK: Requests
+
+    /// Sends a request whose reply is short, and reads it whole. Throws on every status that is no success; `what` is what is
+    /// tried, as the beginning of a sentence.
+    package func succeed(_ request: S3Request, _ what: String) async throws(ProviderError) -> HTTPReply {
+        let reply = try await exchange(request)
+        guard reply.isSuccess else { throw S3Refusal(reply).error(what) }
+        return reply
+    }
+
+    package func exchange(_ request: S3Request) async throws(ProviderError) -> HTTPReply {
+        var attempt = 1
+        while true {
+            let outcome: Result<HTTPReply, ProviderError>
+            do throws(ProviderError) {
+                outcome = .success(try await transport.whole(try await open(request), request.method))
+            } catch {
+                outcome = .failure(error)
+            }
+            guard request.isRepeatable, attempt < S3Client.attemptsMax, let pause = S3Client.pause(after: outcome, attempt) else {
+                return try outcome.get()
+            }
+            attempt += 1
+            do { try await Task.sleep(for: pause) } catch { throw ProviderError(.cancelled, "the call was cancelled") }
+        }
+    }
+
+    /// Nil when there is nothing to repeat, or not so soon.
+    private static func pause(after outcome: Result<HTTPReply, ProviderError>, _ attempt: Int) -> Duration? {
+        switch outcome {
+        case .success(let reply):
+            guard !reply.isSuccess else { return nil }
+            let refusal = S3Refusal(reply)
+            guard refusal.isPassing else { return nil }
+            if let asked = refusal.pause { return asked <= pauseMax ? asked : nil }
+        case .failure(let error):
+            guard error.code == .retry else { return nil }
+        }
+        return firstPause * (1 << (attempt - 1)) * Double.random(in: 1...1.5)
+    }
+
+    /// Sends a request and returns with the head of its reply; the body is read by the caller.
+    package func open(_ request: S3Request) async throws(ProviderError) -> HTTPClientResponse {
+        let (key, region) = state.withLock { ($0.key, $0.region) }
+        let response = try await send(request, key, region)
+        switch response.status.code {
+        case 400, 301, 307, 403:
+            // Another region, or a key that has been replaced meanwhile: once more.
+            guard let fresh = try mended(response, key, region) else { return response }
+            state.withLock { $0 = fresh }
+            return try await send(request, fresh.key, fresh.region)
+        default: return response
+        }
+    }
+
+    private func mended(
+        _ response: HTTPClientResponse, _ key: AccessKey?, _ region: String
+    ) throws(ProviderError) -> State? {
+        if let told = response.headers.first(name: "x-amz-bucket-region"), told != region, location.region == nil {
+            return State(key: key, region: told)
+        }
+        guard response.status.code == 403, !location.isAnonymous, let fresh = try source.accessKey(), fresh != key else {
+            return nil
+        }
+        return State(key: fresh, region: region)
+    }
+
+    private func send(
+        _ request: S3Request, _ key: AccessKey?, _ region: String
+    ) async throws(ProviderError) -> HTTPClientResponse {
+        let path = location.path(request.key)
+        let text = QueryItem.text(request.query)
+        var headers = request.headers
+        headers.add(name: "Host", value: location.host)
+        if let key {
+            let payload = request.body.map { location.isEncrypted ? Signature.unsignedPayload : Signature.hash($0) }
+            let hash = payload ?? Signature.hash(ByteBuffer())
+            let now = clock.now()
+            headers.add(name: "X-Amz-Date", value: Signature.timeText(now))
+            headers.add(name: "X-Amz-Content-Sha256", value: hash)
+            if let token = key.sessionToken { headers.add(name: "X-Amz-Security-Token", value: token.value) }
+            let signature = Signature(key: key, region: region).authorization(
+                request.method, path: path, query: request.query, headers: headers, payloadHash: hash, time: now)
+            headers.add(name: "Authorization", value: signature)
+        }
+        let needsBody = [.PUT, .POST].contains(request.method)
+        return try await transport.send(
+            request.method, location.origin + path + (text.isEmpty ? "" : "?" + text), headers,
+            body: request.body.map { .bytes($0) } ?? (needsBody ? .bytes(ByteBuffer()) : nil),
+            timeout: request.takesLong ? S3Client.uploadTimeout : nil, isRepeatable: request.isRepeatable,
+            takesLong: request.takesLong)
+    }
+}
+
+extension Signature {
+    static func hash(_ payload: ByteBuffer) -> String {
+        var hash = SHA256()
+        payload.withUnsafeReadableBytes { hash.update(bufferPointer: $0) }
+        return hexadecimalText(hash.finalize())
+    }
+}

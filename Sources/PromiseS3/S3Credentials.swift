@@ -1,0 +1,63 @@
+import Glibc
+package import PromiseProvider
+import PromiseSystem
+
+// Access keys where the tools of AWS keep them. A user of this program may also put one into its own credentials file, as
+// `user` and `password`, or into `PROMISEFS_USER` and `PROMISEFS_PASSWORD`.
+
+/// Where the access key of one domain is looked for, in this order.
+package struct AccessKeySource: Sendable {
+    /// From `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN`.
+    package var given: AccessKey?
+    /// This program's own: `PROMISEFS_*`, then its credentials file.
+    package var own: CredentialSource
+    /// Bytes of the path of AWS's credentials file; nil: there is none.
+    package var sharedFile: [UInt8]?
+    /// The section that is taken of it.
+    package var profile: String
+
+    package init(given: AccessKey? = nil, own: CredentialSource, sharedFile: [UInt8]? = nil, profile: String = "default") {
+        self.given = given
+        self.own = own
+        self.sharedFile = sharedFile
+        self.profile = profile
+    }
+
+    /// Nil when there is none: then requests are not signed. Throws `.permanent` with a sentence on a file that cannot be read.
+    package func accessKey() throws(ProviderError) -> AccessKey? {
+        if own.given == nil, let given { return given }
+        switch try own.credentials() {
+        case .password(let user, let password): return AccessKey(identifier: user, secret: password)
+        case .token:
+            throw ProviderError(.permanent, "an S3 server wants an access key: set user and password, not a token")
+        case nil: break
+        }
+        guard let sharedFile, let bytes = readSmallFile(sharedFile), let text = String(validating: bytes, as: UTF8.self) else {
+            return nil
+        }
+        return AccessKeySource.key(inSharedFile: text, profile: profile)
+    }
+
+    /// `[profile]`, then `aws_access_key_id = …` and the like; what else is in the file belongs to others.
+    package static func key(inSharedFile text: String, profile: String) -> AccessKey? {
+        var section = ""
+        var values: [String: String] = [:]
+        for line in text.split(whereSeparator: \.isNewline).map(trimmed) where !line.hasPrefix("#") && !line.hasPrefix(";") {
+            if line.hasPrefix("["), line.hasSuffix("]") {
+                section = String(trimmed(line.dropFirst().dropLast()))
+            } else if section == profile, let equals = line.firstIndex(of: "=") {
+                values[trimmed(line[..<equals]).lowercased()] = String(trimmed(line[line.index(after: equals)...]))
+            }
+        }
+        guard let identifier = values["aws_access_key_id"], let secret = values["aws_secret_access_key"] else { return nil }
+        return AccessKey(
+            identifier: identifier, secret: Secret(secret), sessionToken: values["aws_session_token"].map { Secret($0) })
+    }
+
+    private static func trimmed(_ text: Substring) -> Substring {
+        var rest = text
+        while rest.first?.isWhitespace == true { rest = rest.dropFirst() }
+        while rest.last?.isWhitespace == true { rest = rest.dropLast() }
+        return rest
+    }
+}

@@ -1,0 +1,104 @@
+package import Foundation
+package import PromiseCore
+import PromiseHTTP
+
+/// One page of what ListObjectsV2 says.
+package struct S3Listing: Sendable {
+    package struct Object: Sendable, Hashable {
+        package var key: [UInt8]
+        /// Without quotes.
+        package var tag: String
+        package var size: UInt64
+        /// In whole seconds.
+        package var lastModified: Timestamp
+    }
+
+    package var objects: [Object] = []
+    /// Each ends with a slash.
+    package var prefixes: [[UInt8]] = []
+    /// Where the next page begins; nil after the last.
+    package var next: Next?
+
+    package enum Next: Sendable, Hashable {
+        /// As the server calls it.
+        case token(String)
+        /// Behind a key or common prefix, where the server's word cannot be read.
+        case after([UInt8])
+    }
+
+    /// Nil when the answer is cut off or something else. Blocking.
+    package static func parse(_ data: Data) -> S3Listing? {
+        // Keys come encoded, but what was asked for may be said back as it is, and no XML has control characters (Ceph RGW).
+        let legal = legal(data)
+        guard let document = S3Document.parse(legal ?? data), document.name == "ListBucketResult" else { return nil }
+        let isEncoded = document.values["EncodingType"] == "url"
+        var result = S3Listing()
+        for row in document.rows {
+            switch row.name {
+            case "Contents":
+                guard let key = row.values["Key"].flatMap({ key($0, isEncoded) }), let tag = row.values["ETag"],
+                    let size = row.values["Size"].flatMap({ UInt64($0) })
+                else { return nil }
+                let time = row.values["LastModified"].flatMap { timestamp($0) } ?? .zero
+                result.objects.append(Object(key: key, tag: EntityTag.opaque(tag), size: size, lastModified: time))
+            case "CommonPrefixes":
+                guard let prefix = row.values["Prefix"].flatMap({ key($0, isEncoded) }) else { return nil }
+                result.prefixes.append(prefix)
+            default: break
+            }
+        }
+        if document.values["IsTruncated"] == "true" {
+            guard let token = document.values["NextContinuationToken"], !token.isEmpty else { return nil }
+            let last = [result.objects.last?.key, result.prefixes.last].compactMap { $0 }.max { $0.lexicographicallyPrecedes($1) }
+            result.next = legal == nil ? .token(token) : last.map { .after($0) }
+        }
+        return result
+    }
+
+    /// Without references to characters that XML does not have; nil when there are none.
+    private static func legal(_ data: Data) -> Data? {
+        guard data.range(of: Data("&#".utf8)) != nil else { return nil }
+        var text = String(decoding: data, as: UTF8.self)
+        let before = text.utf8.count
+        for byte in UInt8(1)..<0x20 where ![0x09, 0x0A, 0x0D].contains(byte) {
+            for form in ["&#\(byte);", "&#x\(hexadecimal(byte));", "&#x\(String(byte, radix: 16));"] {
+                text = text.replacingOccurrences(of: form, with: "?", options: .caseInsensitive)
+            }
+        }
+        return text.utf8.count == before ? nil : Data(text.utf8)
+    }
+
+    /// Some servers write a space as `+`; a plus itself is always encoded.
+    private static func key(_ text: String, _ isEncoded: Bool) -> [UInt8]? {
+        guard isEncoded else { return Array(text.utf8) }
+        return PercentEncoding.decoded(text.replacingOccurrences(of: "+", with: "%20"))
+    }
+
+    /// `2026-11-22T02:13:18.185Z`, in whole seconds.
+    package static func timestamp(_ text: String) -> Timestamp? {
+        let digits = text.split { !$0.isNumber }.compactMap { Int($0) }
+        guard digits.count >= 6 else { return nil }
+        return HTTPDate.timestamp(year: digits[0], month: digits[1], day: digits[2], clock: Array(digits[3..<6]))
+    }
+}
+
+extension S3Listing.Next {
+    /// For a page's token.
+    package var text: String {
+        switch self {
+        case .token(let token): "t" + token
+        case .after(let key): "k" + PercentEncoding.encoded(key)
+        }
+    }
+
+    /// Nil for what `text` did not write.
+    package init?(_ text: String) {
+        if text.hasPrefix("t") {
+            self = .token(String(text.dropFirst()))
+        } else if text.hasPrefix("k"), let key = PercentEncoding.decoded(text.dropFirst()) {
+            self = .after(key)
+        } else {
+            return nil
+        }
+    }
+}

@@ -1,0 +1,253 @@
+import Foundation
+import Logging
+import NIOCore
+import NIOHTTP1
+import PromiseCore
+import PromiseHTTP
+import PromiseProvider
+import PromiseSystem
+import Synchronization
+
+// Moving: S3 has no rename, so a copy at the server and a deletion; of a folder, for each key in it, journalled.
+
+extension S3Provider {
+    /// CopyObject takes no more; what is larger is copied in parts.
+    private static let copyByteCountMax: UInt64 = 5 << 30
+    private static let copiedPartByteCount: UInt64 = 512 << 20
+    /// Of a folder's move, when others write into it meanwhile.
+    private static let roundsMax = 8
+
+    /// Never over something else.
+    func move(
+        _ path: [FileName], to target: [FileName], _ base: ContentVersion?, _ metadata: Metadata?
+    ) async throws(ProviderError) -> Item {
+        let (source, destination) = (names.key(path), names.key(target))
+        // In one order, so that two moves that cross do not wait for each other.
+        let ends = [source, destination].map { S3Location.encoded($0) }.sorted()
+        return try await turns.take(ends[0]) { () async throws(ProviderError) in
+            try await turns.take(ends[1]) { () async throws(ProviderError) in
+                try await check(.nothing, at: target)
+                if try await isFolder(target) { throw S3Provider.taken(shown(target)) }
+                if try await isFolder(path) { return try await moveFolder(path, to: target, metadata) }
+                return try await moveFile(path, to: target, base, metadata)
+            }
+        }
+    }
+
+    private func moveFile(
+        _ path: [FileName], to target: [FileName], _ base: ContentVersion?, _ metadata: Metadata?
+    ) async throws(ProviderError) -> Item {
+        let what = "\(shown(path)) cannot be moved to \(shown(target))"
+        let found = try await status(of: path)
+        guard base == nil || found.version == base else { throw S3Provider.taken(shown(path)) }
+        try await keepFolder(of: path)
+        let (source, destination) = (names.key(path), names.key(target))
+        var moved = found
+        moved.tag = try await copy(source, found, to: destination, metadata, what)
+        if let metadata { moved.details = ObjectDetails(metadata, target: found.details.target) }
+        // What was written in between is neither lost nor taken for what was to be moved.
+        let now = try await status(ofKey: source, what)
+        guard let now, now.tag == found.tag else {
+            _ = try await client.exchange(S3Request(.DELETE, destination))
+            throw S3Provider.taken(shown(path))
+        }
+        try await remove(path, found.tag)
+        details.note(destination, KnownDetails.Stamp(tag: moved.tag, lastModified: nil), moved.details)
+        return item(moved, target, parent: nil)
+    }
+
+    /// With other metadata, or as it is. Returns the copy's tag.
+    func copy(
+        _ source: [UInt8], _ found: ObjectStatus, to target: [UInt8], _ metadata: Metadata?, _ what: String
+    ) async throws(ProviderError) -> String {
+        var headers: HTTPHeaders = [:]
+        if let metadata, traits.keepsMetadata {
+            headers = found.kept
+            let kind: NodeKind = found.details.isLink ? .link : .file
+            headers.add(contentsOf: ObjectDetails.headers(metadata, kind: kind))
+        }
+        guard found.size <= S3Provider.copyByteCountMax else {
+            return try await copyInParts(source, found, to: target, headers, what)
+        }
+        if !headers.isEmpty { headers.add(name: "X-Amz-Metadata-Directive", value: "REPLACE") }
+        headers.add(contentsOf: copySource(source, found.tag))
+        if traits.copyRefusesTaken, source != target { headers.add(name: "If-None-Match", value: "*") }
+        var request = S3Request(.PUT, target, [], headers)
+        request.isRepeatable = !(traits.copyRefusesTaken && source != target)
+        let document = try await answer(request, what)
+        let tag = EntityTag.opaque(document.values["ETag"] ?? "")
+        if !tag.isEmpty { return tag }
+        return try await status(ofKey: target, what)?.tag ?? found.tag
+    }
+
+    private func copySource(_ key: [UInt8], _ tag: String?) -> HTTPHeaders {
+        var headers: HTTPHeaders = ["X-Amz-Copy-Source": "/\(location.bucket)/\(S3Location.encoded(key))"]
+        if let tag, traits.copyMatchesSource { headers.add(name: "X-Amz-Copy-Source-If-Match", value: "\"\(tag)\"") }
+        return headers
+    }
+
+    /// A server that works long on a request says that it succeeds before it knows.
+    private func answer(_ request: S3Request, _ what: String) async throws(ProviderError) -> S3Document {
+        let reply = try await client.succeed(request, what)
+        guard let document = S3Document.parse(reply.body) else {
+            throw ProviderError(.retry, "\(what): the server's answer is not whole")
+        }
+        if document.name == "Error" { throw S3Refusal(status: 500, code: document.values["Code"]).error(what) }
+        return document
+    }
+
+    private func copyInParts(
+        _ source: [UInt8], _ found: ObjectStatus, to target: [UInt8], _ headers: HTTPHeaders, _ what: String
+    ) async throws(ProviderError) -> String {
+        var all = headers
+        if all.isEmpty {
+            all = found.kept
+            let metadata = found.details.metadata(kind: .file, lastModified: found.lastModified, owner: 0, group: 0)
+            if found.details != ObjectDetails() { all.add(contentsOf: ObjectDetails.headers(metadata, kind: .file)) }
+        }
+        let began = try await answer(S3Request(.POST, target, [QueryItem("uploads")], all), what)
+        guard let upload = began.values["UploadId"] else {
+            throw ProviderError(.retry, "\(what): the server's answer is not whole")
+        }
+        do throws(ProviderError) {
+            let plan = PartPlan(size: found.size, partByteCount: S3Provider.copiedPartByteCount)
+            let tags = try await concurrently(Array(1...plan.count), width: 4) {
+                [self] (number) async throws(ProviderError) -> (Int, String)? in
+                let range = plan.range(number)
+                var headers = copySource(source, found.tag)
+                headers.add(name: "X-Amz-Copy-Source-Range", value: "bytes=\(range.lower)-\(range.upper - 1)")
+                var request = S3Request(
+                    .PUT, target, [QueryItem("partNumber", "\(number)"), QueryItem("uploadId", upload)], headers)
+                request.isRepeatable = true
+                return (number, EntityTag.opaque(try await answer(request, what).values["ETag"] ?? ""))
+            }.sorted { $0.0 < $1.0 }
+            let rows = tags.map { "<Part><PartNumber>\($0.0)</PartNumber><ETag>&quot;\($0.1)&quot;</ETag></Part>" }
+            var request = S3Request(.POST, target, [QueryItem("uploadId", upload)])
+            request.body = ByteBuffer(string: "<CompleteMultipartUpload>\(rows.joined())</CompleteMultipartUpload>")
+            _ = try await answer(request, what)
+            guard let made = try await status(ofKey: target, what), made.size == found.size else {
+                throw ProviderError(.retry, "\(what): the copy is not there")
+            }
+            return made.tag
+        } catch {
+            _ = try? await client.exchange(S3Request(.DELETE, target, [QueryItem("uploadId", upload)]))
+            throw error
+        }
+    }
+
+    // MARK: Folders
+
+    private func moveFolder(
+        _ path: [FileName], to target: [FileName], _ metadata: Metadata?
+    ) async throws(ProviderError) -> Item {
+        let (source, destination) = (names.folderKey(path), names.folderKey(target))
+        guard !destination.starts(with: source) else {
+            throw ProviderError(.refused, "\(shown(path)) cannot be moved into itself")
+        }
+        try await keepFolder(of: path)
+        let record = MoveJournal.Record(source: S3Location.encoded(source), target: S3Location.encoded(destination))
+        await pool.run { [moves] in moves.begin(record) }
+        do throws(ProviderError) {
+            try await carryOut(record, "\(shown(path)) cannot be moved to \(shown(target))")
+        } catch {
+            moves.leave(record)
+            throw error
+        }
+        shared.withLock { _ = $0.folders.remove(identifier(path)) }
+        if let metadata { return try await store(metadata, ofFolder: target) }
+        return try await folderItem(target, parent: nil)
+    }
+
+    private func store(_ metadata: Metadata, ofFolder path: [FileName]) async throws(ProviderError) -> Item {
+        let reference = ItemReference(identifier: identifier(path), path: path)
+        return try await modify(reference, changes: ItemChanges(metadata: metadata), contents: nil, baseVersion: nil)
+    }
+
+    /// Ends what an earlier daemon, or an attempt that broke off, has begun. One at a time; whoever comes meanwhile waits.
+    func finishMoves() async throws(ProviderError) {
+        guard !moves.unfinished.isEmpty else { return }
+        try await turns.take(" moves") { () async throws(ProviderError) in
+            for record in moves.unfinished {
+                logger.notice("a folder's move is ended", metadata: ["from": "\(record.source)", "to": "\(record.target)"])
+                try await carryOut(record, "a folder cannot be moved")
+            }
+        }
+    }
+
+    /// Can be begun again at any point: what has been copied is copied again or found the same, and nothing is deleted whose
+    /// copy is not there.
+    private func carryOut(_ record: MoveJournal.Record, _ what: String) async throws(ProviderError) {
+        guard let source = PercentEncoding.decoded(record.source), let target = PercentEncoding.decoded(record.target) else {
+            return moves.end(record)
+        }
+        let hadMarker = shared.withLock { $0.markers.contains(source) }
+        var stays: Set<[UInt8]> = []
+        for round in 1... {
+            guard round <= S3Provider.roundsMax else {
+                throw ProviderError(.retry, "\(what): what is in it changes all the time")
+            }
+            let there = try await everything(target, what)
+            // What was added or changed meanwhile is moved by another round.
+            let found = try await everything(source, what).values.filter { !stays.contains($0.key) }
+            if found.isEmpty { break }
+            let kept = try await concurrently(found) { [self] (object) async throws(ProviderError) -> [UInt8]? in
+                let copy = target + object.key.dropFirst(source.count)
+                return try await moveObject(object, to: copy, there[copy], what) ? nil : object.key
+            }
+            stays.formUnion(kept)
+        }
+        if hadMarker { shared.withLock { $0.markers = $0.markers.union([target]).subtracting([source]) } }
+        await pool.run { [moves] in moves.end(record) }
+    }
+
+    /// False when something else has the place: then both stay.
+    private func moveObject(
+        _ object: S3Listing.Object, to target: [UInt8], _ there: S3Listing.Object?, _ what: String
+    ) async throws(ProviderError) -> Bool {
+        if let there, there.tag != object.tag || there.size != object.size { return false }
+        if there == nil {
+            let status: ObjectStatus?
+            if object.size > S3Provider.copyByteCountMax {
+                status = try await self.status(ofKey: object.key, what)
+            } else {
+                var headers: HTTPHeaders = [:]
+                headers.add(name: "ETag", value: object.tag)
+                headers.add(name: "Content-Length", value: "\(object.size)")
+                status = ObjectStatus(headers)
+            }
+            guard let status else { return true }
+            let tag: String
+            do throws(ProviderError) {
+                tag = try await copy(object.key, status, to: target, nil, what)
+            } catch {
+                // Gone, or changed, since it was listed: the next round sees how it is.
+                guard error.code == .notFound || error.code == .conflict else { throw error }
+                return true
+            }
+            details.copied(object.key, to: target, tag: tag)
+        }
+        var request = S3Request(.DELETE, object.key)
+        if traits.deletionMatches {
+            request.headers.add(name: "If-Match", value: traits.tagText(object.tag))
+        } else {
+            // The next round copies what was written in between.
+            guard try await self.status(ofKey: object.key, what)?.tag == object.tag else { return true }
+        }
+        let reply = try await client.exchange(request)
+        guard reply.isSuccess || reply.status == 404 || reply.status == 412 else { throw S3Refusal(reply).error(what) }
+        details.forget(object.key)
+        return true
+    }
+
+    /// Every key that begins so, also those that cannot be shown.
+    private func everything(_ prefix: [UInt8], _ what: String) async throws(ProviderError) -> [[UInt8]: S3Listing.Object] {
+        var result: [[UInt8]: S3Listing.Object] = [:]
+        var next: S3Listing.Next?
+        repeat {
+            let page = try await list(prefix, delimiter: false, from: next, what)
+            for object in page.objects { result[object.key] = object }
+            next = page.next
+        } while next != nil
+        return result
+    }
+}

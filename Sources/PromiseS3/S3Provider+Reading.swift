@@ -1,0 +1,260 @@
+import AsyncHTTPClient
+import Glibc
+import Logging
+import NIOHTTP1
+package import PromiseCore
+import PromiseHTTP
+package import PromiseProvider
+import PromiseSystem
+import Synchronization
+
+// Looking: ListObjectsV2 for what there is, HEAD for what it does not tell, GET for content.
+
+/// The names this provider keeps things under; they are no items.
+enum ReservedName {
+    /// In the root only.
+    static let folder = FileName(trusted: Array(".promisefs".utf8))
+}
+
+extension S3Provider {
+    static let folderVersion = ContentVersion("folder")
+    /// So many objects of a page of a listing are asked about before it is answered; what is more is asked afterwards.
+    private static let eagerLooksMax = 64
+    /// A link's target is no longer than a path (path_resolution(7)).
+    private static let targetByteCountMax: UInt64 = 4096
+
+    // MARK: Items
+
+    func identifier(_ path: some Collection<FileName>) -> ItemIdentifier {
+        if path.isEmpty { return ItemIdentifier("s3://\(location.bucket)/\(S3Location.encoded(location.prefix))") }
+        return ItemIdentifier("/" + S3Location.encoded(Array(path.map(\.bytes).joined(separator: [KeyNames.slash]))))
+    }
+
+    /// `parent`: as the caller calls the folder; nil: by its place. Without `details` the metadata is a guess.
+    func item(
+        _ path: [FileName], kind: NodeKind, tag: String, size: UInt64, lastModified: Timestamp, _ details: ObjectDetails?,
+        parent: ItemIdentifier?
+    ) -> Item {
+        let target = kind == .folder ? nil : details?.target
+        let kind: NodeKind = target == nil ? kind : .link
+        let metadata = (details ?? ObjectDetails()).metadata(
+            kind: kind, lastModified: lastModified, owner: geteuid(), group: getegid())
+        var item = Item(
+            identifier: identifier(path), parent: path.isEmpty ? nil : parent ?? identifier(path.dropLast()),
+            name: path.last ?? FileName(trusted: Array("root".utf8)), kind: kind,
+            size: kind == .folder ? 0 : target.map { UInt64($0.count) } ?? size, metadata: metadata,
+            version: kind == .folder ? S3Provider.folderVersion : ContentVersion(tag), target: target)
+        item.isGuess = details == nil
+        return item
+    }
+
+    func item(_ status: ObjectStatus, _ path: [FileName], parent: ItemIdentifier?) -> Item {
+        item(
+            path, kind: .file, tag: status.tag, size: status.size, lastModified: status.lastModified, status.details,
+            parent: parent)
+    }
+
+    func folderItem(_ path: [FileName], parent: ItemIdentifier?) async throws(ProviderError) -> Item {
+        let found = path.isEmpty && location.prefix.isEmpty ? nil : try await folderDetails(names.folderKey(path))
+        return item(
+            path, kind: .folder, tag: "", size: 0, lastModified: .zero, found ?? ObjectDetails(), parent: parent)
+    }
+
+    package func item(for reference: ItemReference) async throws(ProviderError) -> Item {
+        try await finishMoves()
+        if reference.path.isEmpty { return try await root() }
+        var found: Item
+        // Also tells that the bucket is there: HEAD says the same of a key and of everything that is missing.
+        if try await isFolder(reference.path) {
+            found = try await folderItem(reference.path, parent: nil)
+        } else {
+            found = item(try await status(of: reference.path), reference.path, parent: nil)
+        }
+        found.identifier = reference.identifier
+        return found
+    }
+
+    /// Whether there is a key below a path.
+    func isFolder(_ path: [FileName]) async throws(ProviderError) -> Bool {
+        let page = try await list(names.folderKey(path), delimiter: false, max: 1, "\(shown(path)) cannot be looked at")
+        return !page.objects.isEmpty
+    }
+
+    /// Throws `.notFound` when there is no such object.
+    func status(of path: [FileName]) async throws(ProviderError) -> ObjectStatus {
+        let key = names.key(path)
+        guard let found = try await status(ofKey: key, "\(shown(path)) cannot be looked at") else {
+            throw ProviderError(.notFound, "\(shown(path)) is not on the server")
+        }
+        details.note(key, KnownDetails.Stamp(tag: found.tag, lastModified: found.lastModified), found.details)
+        return found
+    }
+
+    /// Nil when there is no such object. Of a link, with its target.
+    func status(ofKey key: [UInt8], _ what: String) async throws(ProviderError) -> ObjectStatus? {
+        let reply = try await client.exchange(S3Request(.HEAD, key))
+        if reply.status == 404 { return nil }
+        guard reply.isSuccess else { throw S3Refusal(reply).error(what) }
+        var status = ObjectStatus(reply.headers)
+        guard status.details.isLink, status.size <= S3Provider.targetByteCountMax else { return status }
+        let content = try await client.succeed(S3Request(.GET, key), what)
+        guard EntityTag.opaque(content.header("ETag") ?? "") == status.tag, !content.body.isEmpty else { return status }
+        status.details.target = Array(content.body)
+        return status
+    }
+
+    /// Of a marker; nil when there is none.
+    private func folderDetails(_ key: [UInt8]) async throws(ProviderError) -> ObjectDetails? {
+        if case .known(let known) = details.answer(key, .folder) { return known }
+        let found = try await status(ofKey: key, "a folder's marker cannot be looked at")
+        if found != nil { _ = shared.withLock { $0.markers.insert(key) } }
+        var result = found?.details ?? ObjectDetails()
+        if let found, result.modificationTime == nil { result.modificationTime = found.lastModified }
+        details.note(key, .folder, result)
+        return result
+    }
+
+    // MARK: Listing
+
+    func listingQuery(_ prefix: [UInt8], delimiter: Bool, max: Int, from: S3Listing.Next? = nil) -> [QueryItem] {
+        var query = [QueryItem("list-type", "2"), QueryItem("encoding-type", "url"), QueryItem("max-keys", "\(max)")]
+        if !prefix.isEmpty { query.append(QueryItem("prefix", key: prefix)) }
+        if delimiter { query.append(QueryItem("delimiter", "/")) }
+        switch from {
+        case .token(let token): query.append(QueryItem("continuation-token", token))
+        case .after(let key): query.append(QueryItem("start-after", key: key))
+        case nil: break
+        }
+        return query
+    }
+
+    func list(
+        _ prefix: [UInt8], delimiter: Bool, max: Int = 1000, from: S3Listing.Next? = nil, _ what: String
+    ) async throws(ProviderError) -> S3Listing {
+        let query = listingQuery(prefix, delimiter: delimiter, max: max, from: from)
+        let reply = try await client.succeed(S3Request(.GET, nil, query), what)
+        // A reply cut off in the middle would look like a folder with fewer items.
+        guard let listing = await pool.run({ S3Listing.parse(reply.body) }) else {
+            throw ProviderError(.retry, "\(what): the server's answer is not whole")
+        }
+        return listing
+    }
+
+    package func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
+        try await finishMoves()
+        let key = names.folderKey(folder.path)
+        let what = "\(shown(folder.path)) cannot be listed"
+        let listing = try await list(key, delimiter: true, from: page.flatMap { S3Listing.Next($0.rawValue) }, what)
+        if page == nil, listing.objects.isEmpty, listing.prefixes.isEmpty, !folder.path.isEmpty {
+            shared.withLock { _ = $0.folders.remove(folder.identifier) }
+            throw ProviderError(.notFound, "\(shown(folder.path)) is no folder on the server")
+        }
+        shared.withLock { _ = $0.folders.insert(folder.identifier) }
+        let hiddenBefore = page == nil ? 0 : shared.withLock { $0.hidden[key]?.count ?? 0 }
+        var rows = S3Rows(listing, in: key, names, isRoot: folder.path.isEmpty)
+        // A file's name may be a folder's on the next page: `a` comes before `a!`, and that before `a/`.
+        if listing.next != nil {
+            try await rows.hideFilesOfFolders { (key) async throws(ProviderError) in
+                !(try await list(key + [KeyNames.slash], delimiter: false, max: 1, what).objects.isEmpty)
+            }
+        }
+        note(rows.hidden, in: key, before: hiddenBefore)
+        noteMarker(listing, key)
+        let items = try await items(rows, in: folder)
+        return ItemPage(items: items, next: listing.next.map { PageToken(rawValue: $0.text) })
+    }
+
+    private func note(_ hidden: [[UInt8]], in folder: [UInt8], before: Int) {
+        let count = before + hidden.count
+        let example = hidden.first.map { escapedForDisplay($0) }
+        let isNews = shared.withLock { shared in
+            let old = shared.hidden[folder]
+            shared.hidden[folder] = count == 0 ? nil : (count, example ?? old?.example ?? "")
+            return count > 0 && old == nil
+        }
+        if isNews, let example {
+            logger.warning("keys that cannot be file names are not shown", metadata: ["count": "\(count)", "first": "\(example)"])
+        }
+    }
+
+    /// A marker tells its tag and time in its own folder's listing only; another one than before may say something else.
+    private func noteMarker(_ listing: S3Listing, _ key: [UInt8]) {
+        guard let marker = listing.objects.first(where: { $0.key == key }) else { return }
+        _ = shared.withLock { $0.markers.insert(key) }
+        let stamp = KnownDetails.Stamp(tag: marker.tag, lastModified: marker.lastModified)
+        guard details.isChanged(marker: key, stamp) else { return }
+        details.forget(key)
+        finder.find([key], for: self)
+    }
+
+    private func items(_ rows: S3Rows, in folder: ItemReference) async throws(ProviderError) -> [Item] {
+        var items: [Item] = []
+        items.reserveCapacity(rows.files.count + rows.folders.count)
+        var unknown: [(index: Int, key: [UInt8])] = []
+        for row in rows.folders {
+            let answer = details.answer(row.key, .folder)
+            items.append(item(row, kind: .folder, answer, in: folder))
+            if answer == .unknown { unknown.append((items.count - 1, row.key)) }
+        }
+        for row in rows.files {
+            let answer = details.answer(row.key, KnownDetails.Stamp(tag: row.tag, lastModified: row.lastModified))
+            items.append(item(row, kind: .file, answer, in: folder))
+            if answer == .unknown { unknown.append((items.count - 1, row.key)) }
+        }
+        guard traits.keepsMetadata, !unknown.isEmpty else { return items }
+        if unknown.count > S3Provider.eagerLooksMax {
+            finder.find(unknown.map(\.key), for: self)
+            return items
+        }
+        let found = try await look(unknown.map(\.key))
+        for (index, key) in unknown {
+            let row = index < rows.folders.count ? rows.folders[index] : rows.files[index - rows.folders.count]
+            if let details = found[key] { items[index] = item(row, kind: items[index].kind, .known(details), in: folder) }
+        }
+        return items
+    }
+
+    private func item(_ row: S3Rows.Row, kind: NodeKind, _ answer: KnownDetails.Answer, in folder: ItemReference) -> Item {
+        var known: ObjectDetails?
+        if case .known(let details) = answer { known = details }
+        // What is not kept is no guess.
+        if known == nil, !traits.keepsMetadata { known = ObjectDetails() }
+        return item(
+            folder.path + [row.name], kind: kind, tag: row.tag, size: row.size, lastModified: row.lastModified, known,
+            parent: folder.identifier)
+    }
+
+    /// Asks for what listings do not tell, of several objects at the same time. What is gone meanwhile is left out.
+    func look(_ keys: [[UInt8]]) async throws(ProviderError) -> [[UInt8]: ObjectDetails] {
+        try await concurrently(keys) { [self] (key) async throws(ProviderError) -> ([UInt8], ObjectDetails)? in
+            if key.last == KeyNames.slash { return (key, try await folderDetails(key) ?? ObjectDetails()) }
+            guard let found = try await status(ofKey: key, "an object cannot be looked at") else { return nil }
+            details.note(key, KnownDetails.Stamp(tag: found.tag, lastModified: found.lastModified), found.details)
+            // The listing that asks has heard it by that.
+            _ = details.answer(key, KnownDetails.Stamp(tag: found.tag, lastModified: found.lastModified))
+            return (key, found.details)
+        }.reduce(into: [:]) { $0[$1.0] = $1.1 }
+    }
+
+    // MARK: Content
+
+    package func fetchContents(
+        of reference: ItemReference, version: ContentVersion, range: ByteRange?, into sink: any ContentSink
+    ) async throws(ProviderError) {
+        try await finishMoves()
+        let what = "\(shown(reference.path)) cannot be fetched"
+        if let range, range.isEmpty { return }
+        var request = S3Request(.GET, names.key(reference.path))
+        if let range { request.headers.add(name: "Range", value: "bytes=\(range.lower)-\(range.upper - 1)") }
+        let response = try await client.open(request)
+        guard response.status.code == 200 || response.status.code == 206 else {
+            throw S3Refusal(try await client.transport.whole(response, .GET)).error(what)
+        }
+        // Every reply names what it sends, which no server gets wrong as some do conditions.
+        guard EntityTag.opaque(response.headers.first(name: "ETag") ?? "") == version.rawValue else {
+            throw ProviderError(.stale, "\(shown(reference.path)) has another version on the server")
+        }
+        let content = ReplyContent(response: response, range: range, size: ReplyContent.wholeSize(response), what: what)
+        try await content.write(into: sink, pool: pool, server: location.endpoint)
+    }
+}

@@ -1,0 +1,168 @@
+import Foundation
+import NIOCore
+import NIOHTTP1
+import PromiseCore
+import PromiseHTTP
+import PromiseProvider
+import PromiseSystem
+
+// Large content on its way up, in parts. What has arrived is asked of the server and compared with what is here, so that an
+// upload goes on where it broke off, also in another daemon, and never with parts of another content.
+// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpuoverview.html>
+
+extension S3Provider {
+    /// What is smaller goes in one request, which has no half and whose condition more servers honour.
+    static let straightByteCountMax: UInt64 = 16 << 20
+
+    private struct Part: Sendable {
+        var number: Int
+        var tag: String
+    }
+
+    /// Returns the tag of the object.
+    func writeInParts(_ source: any ContentSource, _ written: Written) async throws(ProviderError) -> String {
+        let what = "\(shown(written.path)) cannot be uploaded"
+        // What cannot succeed is not begun.
+        try await check(written.expectation, at: written.path)
+        let (record, arrived) = try await begin(source, written, what)
+        do throws(ProviderError) {
+            let plan = PartPlan(size: source.size, partByteCount: record.partByteCount)
+            let file = FileBody(source: source, pool: pool)
+            let parts = try await concurrently(Array(1...plan.count), width: plan.width) {
+                [self] (number) async throws(ProviderError) -> Part? in
+                try await send(number, plan, file, arrived[number], record, written.key, what)
+            }.sorted { $0.number < $1.number }
+            try source.validate()
+            let tag = try await complete(parts, record, written, what)
+            uploads.remove(record)
+            return tag
+        } catch {
+            switch error.code {
+            // It is gone on with: by a later attempt, or by another daemon.
+            case .retry, .retryAfter, .offline, .authenticate, .cancelled, .sourceChanged, .localDiskFull: break
+            default: await abort(record, written.key)
+            }
+            throw error
+        }
+    }
+
+    // MARK: Beginning
+
+    /// An upload, and the tags of the parts of it that have arrived.
+    private func begin(
+        _ source: any ContentSource, _ written: Written, _ what: String
+    ) async throws(ProviderError) -> (UploadJournal.Record, [Int: String]) {
+        let key = S3Location.encoded(written.key)
+        let headers = written.headers.map { "\($0): \($1)" }
+        if let record = uploads.record(key) {
+            if record.fits(size: source.size, headers: headers), let arrived = try await parts(of: record, written.key, what) {
+                return (record, arrived)
+            }
+            await abort(record, written.key)
+        }
+        let reply = try await client.succeed(S3Request(.POST, written.key, [QueryItem("uploads")], written.headers), what)
+        guard let upload = S3Document.parse(reply.body)?.values["UploadId"], !upload.isEmpty else {
+            throw ProviderError(.retry, "\(what): the server's answer is not whole")
+        }
+        let plan = PartPlan(size: source.size)
+        let record = UploadJournal.Record(
+            key: key, upload: upload, size: source.size, partByteCount: plan.partByteCount, headers: headers, began: clock.now())
+        await pool.run { [uploads] in uploads.add(record) }
+        return (record, [:])
+    }
+
+    /// Nil when the server no longer knows the upload.
+    private func parts(
+        of record: UploadJournal.Record, _ key: [UInt8], _ what: String
+    ) async throws(ProviderError) -> [Int: String]? {
+        var result: [Int: String] = [:]
+        var marker: String?
+        repeat {
+            var query = [QueryItem("uploadId", record.upload)]
+            if let marker { query.append(QueryItem("part-number-marker", marker)) }
+            let reply = try await client.exchange(S3Request(.GET, key, query))
+            if reply.status == 404 { return nil }
+            guard reply.isSuccess else { throw S3Refusal(reply).error(what) }
+            guard let document = S3Document.parse(reply.body) else {
+                throw ProviderError(.retry, "\(what): the server's answer is not whole")
+            }
+            for row in document.rows where row.name == "Part" {
+                guard let number = row.values["PartNumber"].flatMap({ Int($0) }), let tag = row.values["ETag"] else { continue }
+                result[number] = EntityTag.opaque(tag)
+            }
+            let next = document.values["IsTruncated"] == "true" ? document.values["NextPartNumberMarker"] : nil
+            marker = next == marker ? nil : next
+        } while marker != nil
+        return result
+    }
+
+    // MARK: Parts
+
+    private func send(
+        _ number: Int, _ plan: PartPlan, _ file: FileBody, _ arrived: String?, _ record: UploadJournal.Record, _ key: [UInt8],
+        _ what: String
+    ) async throws(ProviderError) -> Part {
+        let range = plan.range(number)
+        let (body, digest, tag) = try await pool.run { () throws(ProviderError) in
+            let body = try file.read(at: range.lower, range.count)
+            let (digest, tag) = PartDigest.of(body)
+            return (body, digest, tag)
+        }
+        if arrived == tag { return Part(number: number, tag: tag) }
+        var request = S3Request(
+            .PUT, key, [QueryItem("partNumber", "\(number)"), QueryItem("uploadId", record.upload)], ["Content-MD5": digest])
+        request.body = body
+        request.isRepeatable = true
+        let reply = try await client.succeed(request, what)
+        return Part(number: number, tag: EntityTag.opaque(reply.header("ETag") ?? tag))
+    }
+
+    // MARK: Ending
+
+    private func complete(
+        _ parts: [Part], _ record: UploadJournal.Record, _ written: Written, _ what: String
+    ) async throws(ProviderError) -> String {
+        if !(traits.completionRefusesTaken && traits.completionMatches) { try await check(written.expectation, at: written.path) }
+        let rows = parts.map { "<Part><PartNumber>\($0.number)</PartNumber><ETag>&quot;\($0.tag)&quot;</ETag></Part>" }
+        let body = "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">\(rows.joined())"
+        var request = S3Request(.POST, written.key, [QueryItem("uploadId", record.upload)])
+        request.headers.add(name: "Content-Type", value: "application/xml")
+        if traits.completionRefusesTaken && traits.completionMatches {
+            request.headers.add(contentsOf: conditions(written.expectation))
+        }
+        request.body = ByteBuffer(string: body + "</CompleteMultipartUpload>")
+        let reply = try await client.exchange(request)
+        guard reply.isSuccess else { throw S3Refusal(reply).error(what) }
+        // A server that works long on it says that it succeeds before it knows.
+        guard let document = S3Document.parse(reply.body) else {
+            throw ProviderError(.retry, "\(what): the server's answer is not whole")
+        }
+        if document.name == "Error" { throw S3Refusal(status: 500, code: document.values["Code"]).error(what) }
+        // Some servers do not tell the tag, and none of those that honour no condition tells who was last.
+        let found = try await status(of: written.path)
+        let told = EntityTag.opaque(document.values["ETag"] ?? "")
+        let expected = told.isEmpty ? PartDigest.ofParts(parts.map(\.tag)) : told
+        guard found.size == record.size, expected == nil || found.tag == expected else {
+            throw S3Provider.taken(shown(written.path))
+        }
+        return found.tag
+    }
+
+    /// An upload that cannot be given up is tried again at a later start.
+    private func abort(_ record: UploadJournal.Record, _ key: [UInt8]) async {
+        // Also when the caller was cancelled.
+        let request = Task { [client] in
+            try? await client.exchange(S3Request(.DELETE, key, [QueryItem("uploadId", record.upload)]))
+        }
+        guard let reply = await request.value, reply.isSuccess || reply.status == 404 else { return }
+        uploads.remove(record)
+    }
+
+    /// Those that nobody went on with. Others' are not ours to give up.
+    func removeOldUploads() async {
+        for record in uploads.old(at: clock.now()) {
+            guard let key = PercentEncoding.decoded(record.key) else { continue }
+            await abort(record, key)
+        }
+    }
+}

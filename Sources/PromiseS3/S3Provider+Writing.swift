@@ -1,0 +1,331 @@
+import Crypto
+import Foundation
+import NIOCore
+import NIOHTTP1
+package import PromiseCore
+import PromiseHTTP
+package import PromiseProvider
+import PromiseSystem
+import Synchronization
+
+// Creating, changing and removing. Nothing takes effect under a key whose content was not what the caller expected.
+
+/// What must be at a key for a write to happen.
+enum Expectation: Equatable, Sendable {
+    case nothing
+    case version(ContentVersion)
+    case anything
+}
+
+/// What an object is to hold.
+enum Payload: Sendable {
+    case source(any ContentSource)
+    /// A link's target, or nothing.
+    case bytes([UInt8])
+
+    var size: UInt64 {
+        switch self {
+        case .source(let source): source.size
+        case .bytes(let bytes): UInt64(bytes.count)
+        }
+    }
+}
+
+extension S3Provider {
+    static let ordinaryType = "application/octet-stream"
+    private static let folderType = "application/x-directory"
+
+    package func create(
+        _ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?
+    ) async throws(ProviderError) -> Item {
+        try await finishMoves()
+        let path = folder.path + [item.name]
+        try checkName(path)
+        switch item.kind {
+        case .folder:
+            return try await makeFolder(path, item.metadata, parent: folder.identifier)
+        case .link:
+            guard traits.keepsMetadata, let target = item.target else {
+                throw ProviderError(.refused, "\(shown(path)) stays on this machine: the server cannot keep symbolic links")
+            }
+            return try await write(.bytes(target), at: path, .nothing, item.metadata, target: target, parent: folder.identifier)
+        default:
+            let payload = contents.map { Payload.source($0) } ?? .bytes([])
+            return try await write(payload, at: path, .nothing, item.metadata, target: nil, parent: folder.identifier)
+        }
+    }
+
+    package func modify(
+        _ reference: ItemReference, changes: ItemChanges, contents: (any ContentSource)?, baseVersion: ContentVersion?
+    ) async throws(ProviderError) -> Item {
+        try await finishMoves()
+        let payload = contents.map { Payload.source($0) } ?? changes.target.map { .bytes($0) }
+        var result: Item?
+        if let payload {
+            let expectation = baseVersion.map { Expectation.version($0) } ?? .anything
+            let metadata: Metadata
+            if let changed = changes.metadata {
+                metadata = changed
+            } else {
+                metadata = try await self.metadata(of: reference.path)
+            }
+            result = try await write(payload, at: reference.path, expectation, metadata, target: changes.target, parent: nil)
+        }
+        let base = result?.version ?? baseVersion
+        if let place = changes.place {
+            let target = place.parent.path + [place.name]
+            try checkName(target)
+            let metadata = payload == nil ? changes.metadata : nil
+            var moved = try await move(reference.path, to: target, base, metadata)
+            moved.parent = place.parent.identifier
+            return moved
+        }
+        if let result { return result }
+        if let metadata = changes.metadata { return try await store(metadata, at: reference.path, base) }
+        return try await item(for: reference)
+    }
+
+    private func checkName(_ path: [FileName]) throws(ProviderError) {
+        guard path.first != ReservedName.folder else {
+            throw ProviderError(.refused, "\(shown(path)) is a name that PromiseFS keeps for itself on the server")
+        }
+        // <https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html>; a folder's has a slash more.
+        guard names.key(path).count < 1024 else {
+            throw ProviderError(.refused, "\(shown(path)) stays on this machine: its key is longer than 1024 bytes")
+        }
+    }
+
+    // MARK: Content
+
+    /// Returns the item as it is on the server now.
+    private func write(
+        _ payload: Payload, at path: [FileName], _ expectation: Expectation, _ metadata: Metadata, target: [UInt8]?,
+        parent: ItemIdentifier?
+    ) async throws(ProviderError) -> Item {
+        let key = names.key(path)
+        return try await turns.take(S3Location.encoded(key)) { () async throws(ProviderError) in
+            if expectation == .nothing, try await isFolder(path) { throw S3Provider.taken(shown(path)) }
+            let kind: NodeKind = target == nil ? .file : .link
+            var headers: HTTPHeaders = traits.keepsMetadata ? ObjectDetails.headers(metadata, kind: kind) : [:]
+            headers.add(name: "Content-Type", value: S3Provider.ordinaryType)
+            let written = Written(key: key, path: path, expectation: expectation, headers: headers)
+            let tag: String
+            if case .source(let source) = payload, source.size > S3Provider.straightByteCountMax, traits.hasMultipart {
+                tag = try await writeInParts(source, written)
+            } else {
+                tag = try await writeStraight(payload, written)
+            }
+            let known = traits.keepsMetadata ? ObjectDetails(metadata, target: target) : ObjectDetails()
+            details.note(key, KnownDetails.Stamp(tag: tag, lastModified: nil), known)
+            return item(path, kind: .file, tag: tag, size: payload.size, lastModified: clock.now(), known, parent: parent)
+        }
+    }
+
+    /// A write under way.
+    struct Written: Sendable {
+        var key: [UInt8]
+        var path: [FileName]
+        var expectation: Expectation
+        /// What is kept with the content.
+        var headers: HTTPHeaders
+    }
+
+    /// One PUT; returns the tag.
+    private func writeStraight(_ payload: Payload, _ written: Written) async throws(ProviderError) -> String {
+        let what = "\(shown(written.path)) cannot be uploaded"
+        let honours = traits.refusesTaken && traits.matchForm != nil
+        if !honours { try await check(written.expectation, at: written.path) }
+        var request = S3Request(.PUT, written.key, [], written.headers)
+        if honours { request.headers.add(contentsOf: conditions(written.expectation)) }
+        let body = try await bytes(of: payload)
+        request.body = body
+        let (digest, hash) = await pool.run { PartDigest.of(body) }
+        request.headers.add(name: "Content-MD5", value: digest)
+        let reply = try await client.exchange(request)
+        if reply.status == 412 || reply.status == 409, written.expectation != .nothing {
+            // Servers disagree about what it is to replace something that is gone.
+            _ = try await status(of: written.path)
+        }
+        guard reply.isSuccess else { throw S3Refusal(reply).error(what) }
+        let tag = EntityTag.opaque(reply.header("ETag") ?? "")
+        if !tag.isEmpty { return tag }
+        let found = try await status(of: written.path)
+        guard found.size == payload.size, found.tag == hash || !PartDigest.isDigest(found.tag) else {
+            throw ProviderError(.conflict, "\(shown(written.path)) was changed on the server at the same moment")
+        }
+        return found.tag
+    }
+
+    private func bytes(of payload: Payload) async throws(ProviderError) -> ByteBuffer {
+        switch payload {
+        case .bytes(let bytes): return ByteBuffer(bytes: bytes)
+        case .source(let source):
+            if source.size == 0 {
+                try source.validate()
+                return ByteBuffer()
+            }
+            let file = FileBody(source: source, pool: pool)
+            return try await pool.run { () throws(ProviderError) in try file.read(at: 0, source.size) }
+        }
+    }
+
+    func conditions(_ expectation: Expectation) -> HTTPHeaders {
+        switch expectation {
+        case .nothing: ["If-None-Match": "*"]
+        case .version(let version): ["If-Match": traits.tagText(version.rawValue)]
+        case .anything: [:]
+        }
+    }
+
+    func check(_ expectation: Expectation, at path: [FileName]) async throws(ProviderError) {
+        let what = "\(shown(path)) cannot be looked at"
+        switch expectation {
+        case .anything: return
+        case .nothing:
+            if try await status(ofKey: names.key(path), what) != nil { throw S3Provider.taken(shown(path)) }
+        case .version(let version):
+            guard try await status(of: path).version == version else { throw S3Provider.taken(shown(path)) }
+        }
+    }
+
+    static func taken(_ shown: String) -> ProviderError {
+        ProviderError(.conflict, "\(shown) was changed or made on the server meanwhile")
+    }
+
+    // MARK: Folders
+
+    private func makeFolder(
+        _ path: [FileName], _ metadata: Metadata, parent: ItemIdentifier
+    ) async throws(ProviderError) -> Item {
+        let key = names.folderKey(path)
+        return try await turns.take(S3Location.encoded(names.key(path))) { () async throws(ProviderError) in
+            try await check(.nothing, at: path)
+            if try await isFolder(path) { throw S3Provider.taken(shown(path)) }
+            let known = try await putMarker(key, metadata, isNew: true, "the folder \(shown(path)) cannot be made")
+            return item(path, kind: .folder, tag: "", size: 0, lastModified: .zero, known, parent: parent)
+        }
+    }
+
+    private func putMarker(
+        _ key: [UInt8], _ metadata: Metadata?, isNew: Bool, _ what: String
+    ) async throws(ProviderError) -> ObjectDetails {
+        var headers: HTTPHeaders = [:]
+        if let metadata, traits.keepsMetadata { headers = ObjectDetails.headers(metadata, kind: .folder) }
+        headers.add(name: "Content-Type", value: S3Provider.folderType)
+        if isNew, traits.refusesTaken { headers.add(name: "If-None-Match", value: "*") }
+        _ = try await client.succeed(S3Request(.PUT, key, [], headers), what)
+        shared.withLock { _ = $0.markers.insert(key) }
+        let known = metadata.map { ObjectDetails($0) } ?? ObjectDetails()
+        details.note(key, .folder, known)
+        return known
+    }
+
+    /// A folder that is nothing but the beginning of its only key would go with it.
+    func keepFolder(of path: [FileName]) async throws(ProviderError) {
+        let folder = path.dropLast()
+        guard !folder.isEmpty else { return }
+        let key = names.folderKey(folder)
+        if shared.withLock({ $0.markers.contains(key) }) { return }
+        let what = "the folder \(shown(Array(folder))) cannot be kept"
+        if try await status(ofKey: key, what) == nil {
+            do throws(ProviderError) {
+                _ = try await putMarker(key, nil, isNew: true, what)
+            } catch {
+                // Somebody was faster.
+                if error.code != .conflict { throw error }
+            }
+        }
+        _ = shared.withLock { $0.markers.insert(key) }
+    }
+
+    // MARK: Removing
+
+    package func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
+        try await finishMoves()
+        let path = reference.path
+        let isFolder = try await isFolder(path)
+        if let baseVersion, isFolder, baseVersion != S3Provider.folderVersion {
+            throw ProviderError(.conflict, "\(shown(path)) is a folder on the server now")
+        }
+        do throws(ProviderError) {
+            if isFolder {
+                try await deleteFolder(path)
+            } else {
+                try await deleteFile(path, baseVersion)
+            }
+        } catch {
+            // Removing what is gone already is done.
+            if error.code != .notFound { throw error }
+        }
+    }
+
+    private func deleteFile(_ path: [FileName], _ version: ContentVersion?) async throws(ProviderError) {
+        if version == S3Provider.folderVersion {
+            guard try await status(ofKey: names.key(path), "\(shown(path)) cannot be looked at") == nil else {
+                throw ProviderError(.conflict, "\(shown(path)) is a file on the server now")
+            }
+            return
+        }
+        try await turns.take(S3Location.encoded(names.key(path))) { () async throws(ProviderError) in
+            // Also where the server honours the condition: it would call what is gone a conflict, and what is there is told.
+            let found = try await status(of: path)
+            guard version == nil || found.version == version else { throw S3Provider.taken(shown(path)) }
+            try await keepFolder(of: path)
+            try await remove(path, found.tag)
+        }
+    }
+
+    /// Only of that tag, where the server honours it.
+    func remove(_ path: [FileName], _ tag: String) async throws(ProviderError) {
+        var request = S3Request(.DELETE, names.key(path))
+        if traits.deletionMatches { request.headers.add(name: "If-Match", value: traits.tagText(tag)) }
+        _ = try await client.succeed(request, "\(shown(path)) cannot be deleted")
+        details.forget(names.key(path))
+    }
+
+    private func deleteFolder(_ path: [FileName]) async throws(ProviderError) {
+        let key = names.folderKey(path)
+        let page = try await list(key, delimiter: false, max: 2, "\(shown(path)) cannot be looked at")
+        guard page.objects.allSatisfy({ $0.key == key }) else {
+            throw ProviderError(.conflict, "the folder \(shown(path)) is not empty on the server")
+        }
+        try await keepFolder(of: path)
+        _ = try await client.succeed(S3Request(.DELETE, key), "the folder \(shown(path)) cannot be deleted")
+        details.forget(key)
+        shared.withLock { shared in
+            shared.markers.remove(key)
+            shared.folders.remove(identifier(path))
+        }
+    }
+
+    // MARK: Metadata
+
+    /// Of what is there, when only its content changes.
+    private func metadata(of path: [FileName]) async throws(ProviderError) -> Metadata {
+        item(try await status(of: path), path, parent: nil).metadata
+    }
+
+    private func store(
+        _ metadata: Metadata, at path: [FileName], _ base: ContentVersion?
+    ) async throws(ProviderError) -> Item {
+        if try await isFolder(path) {
+            if path.isEmpty && location.prefix.isEmpty { return try await root() }
+            let known = try await putMarker(
+                names.folderKey(path), metadata, isNew: false, "the mode and time of \(shown(path)) cannot be stored")
+            return item(path, kind: .folder, tag: "", size: 0, lastModified: .zero, known, parent: nil)
+        }
+        let key = names.key(path)
+        return try await turns.take(S3Location.encoded(key)) { () async throws(ProviderError) in
+            let found = try await status(of: path)
+            guard base == nil || found.version == base else { throw S3Provider.taken(shown(path)) }
+            guard traits.keepsMetadata else { return item(found, path, parent: nil) }
+            let what = "the mode and time of \(shown(path)) cannot be stored"
+            let tag = try await copy(key, found, to: key, metadata, what)
+            var changed = found
+            changed.tag = tag
+            changed.details = ObjectDetails(metadata, target: found.details.target)
+            details.note(key, KnownDetails.Stamp(tag: tag, lastModified: nil), changed.details)
+            return item(changed, path, parent: nil)
+        }
+    }
+}

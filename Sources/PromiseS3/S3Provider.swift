@@ -1,0 +1,167 @@
+import Glibc
+package import Logging
+import NIOHTTP1
+package import PromiseCore
+package import PromiseHTTP
+package import PromiseProvider
+package import PromiseSystem
+import Synchronization
+
+/// A bucket on an S3 server, or what is below a prefix of it, as the cloud: `s3://bucket/prefix`. Anybody may change it
+/// meanwhile.
+///
+/// **Identity.** Keys are places: an identifier does not survive a move; whoever uses this provider recognises its own moves.
+///
+/// **Folders** are what keys have in common up to a slash, and markers: empty objects whose keys end with one.
+///
+/// **Versions** are entity tags. Writes are conditional requests where the server honours them: see `S3Traits`.
+///
+/// **Metadata** is not in listings. For a few objects of a folder it is asked for at once; for many the listing comes with what
+/// it tells (`Item.isGuess`), and the rest is found afterwards.
+///
+/// **Threads.** Requests are asynchronous; reading, hashing and parsing, which block, run on a pool.
+package final class S3Provider: Provider, Sendable {
+    struct Shared: Sendable {
+        var traits: S3Traits?
+        /// Folders that were listed, to be listed again when changes are asked for.
+        var folders: Set<ItemIdentifier> = []
+        /// Keys of folders' markers that are there.
+        var markers: Set<[UInt8]> = []
+        /// By folder: how many keys in it cannot be shown, and one of them.
+        var hidden: [[UInt8]: (count: Int, example: String)] = [:]
+    }
+
+    package let name: String
+    let location: S3Location
+    let client: S3Client
+    let logger: Logger
+    let clock: any TimeSource
+    let pool: BlockingPool
+    let turns = PathTurns()
+    let details = KnownDetails()
+    let finder = DetailsFinder()
+    let shared: Mutex<Shared>
+    let uploads: UploadJournal
+    let moves: MoveJournal
+    private let traitsFile: RememberedFile<S3Traits>
+    private let remembered: S3Traits?
+    /// Trying what a server does writes to it.
+    private let mayProbe: Bool
+
+    /// Reaches for nothing yet. Throws a sentence when the credentials cannot be read.
+    package init(
+        location: S3Location, credentials: AccessKeySource, stateFolder: [UInt8]?, mayProbe: Bool = true, logger: Logger,
+        timeouts: HTTPTransport.Timeouts = HTTPTransport.Timeouts(), clock: any TimeSource = SystemClock()
+    ) throws(ProviderError) {
+        self.location = location
+        self.logger = logger
+        self.clock = clock
+        self.mayProbe = mayProbe
+        name = location.name
+        client = try S3Client(location: location, credentials: credentials, timeouts: timeouts, clock: clock)
+        pool = BlockingPool(name: "s3", threads: 4)
+        traitsFile = RememberedFile(folder: stateFolder, name: "s3-server.json", logger: logger)
+        remembered = traitsFile.read()
+        shared = Mutex(Shared(traits: remembered))
+        uploads = UploadJournal(RememberedFile(folder: stateFolder, name: "s3-uploads.json", logger: logger))
+        moves = MoveJournal(RememberedFile(folder: stateFolder, name: "s3-moves.json", logger: logger))
+    }
+
+    deinit { pool.stop() }
+
+    var traits: S3Traits { shared.withLock { $0.traits } ?? S3Traits() }
+
+    var names: KeyNames {
+        let traits = traits
+        return KeyNames(prefix: location.prefix, escapesControls: !traits.isGuess && !traits.keepsControls)
+    }
+
+    package var capabilities: Capabilities {
+        let traits = traits
+        var result: Capabilities = [.placeIdentifiers, .serverSideCopy]
+        if traits.hasRanges { result.insert(.ranges) }
+        if traits.keepsMetadata { result.formUnion([.metadata, .links]) }
+        if traits.refusesTaken && traits.matchForm != nil { result.insert(.conditionalWrite) }
+        if traits.hasMultipart { result.insert(.resumableUpload) }
+        return result
+    }
+
+    package var limitations: [String] {
+        let (traits, hidden) = shared.withLock { ($0.traits, $0.hidden) }
+        let count = hidden.values.reduce(0) { $0 + $1.count }
+        var result = traits?.shortcomings ?? []
+        if count > 0, let example = hidden.values.first?.example {
+            result.append("\(count) of the keys seen so far cannot be file names and are not shown, such as '\(example)'")
+        }
+        return result
+    }
+
+    package func connect() async throws(ProviderError) {
+        let reply = try await firstLook()
+        let subject = "\(reply.header("Server") ?? "") \(location.origin)\(location.path(location.prefix))"
+        if let known = remembered, known.subject == subject {
+            shared.withLock { $0.traits = known }
+        } else {
+            var traits = S3Traits()
+            if mayProbe {
+                traits = try await S3Probe(provider: self).run()
+            } else {
+                traits.hasRanges = true
+                traits.keepsMetadata = true
+                traits.keepsControls = true
+                traits.hasMultipart = true
+            }
+            traits.subject = subject
+            let found = traits
+            shared.withLock { $0.traits = found }
+            if !traits.isGuess { traitsFile.write(traits) }
+            for sentence in traits.shortcomings { logger.notice("the server lacks something", metadata: ["lack": "\(sentence)"]) }
+        }
+        await removeOldUploads()
+    }
+
+    /// Tells whether the bucket is there and may be read.
+    private func firstLook() async throws(ProviderError) -> HTTPReply {
+        let request = S3Request(.GET, nil, listingQuery(location.prefix, delimiter: true, max: 1))
+        let reply = try await client.exchange(request)
+        if reply.isSuccess {
+            guard S3Listing.parse(reply.body) != nil else {
+                throw ProviderError(.permanent, "'\(location.endpoint)' is no S3 server: its answer to a listing is none")
+            }
+            return reply
+        }
+        let refusal = S3Refusal(reply)
+        let error = refusal.error("the bucket '\(location.bucket)' cannot be listed")
+        if refusal.code == "NoSuchBucket" || [301, 400].contains(refusal.status) {
+            throw ProviderError(.permanent, error.message)
+        }
+        if refusal.status == 404 {
+            throw ProviderError(.permanent, "\(error.message): '\(location.endpoint)' is no S3 server")
+        }
+        // The first thing that is asked tells more of the credentials than of the item.
+        if error.code == .refused, refusal.status == 403 { throw ProviderError(.authenticate, error.message) }
+        throw error
+    }
+
+    /// A server that was away when the mount began, and of which nothing is remembered, is tried when it is back.
+    package func root() async throws(ProviderError) -> Item {
+        _ = try await firstLook()
+        if shared.withLock({ $0.traits == nil }) { try await connect() }
+        return try await folderItem([], parent: nil)
+    }
+
+    // MARK: Changes: servers have no feed, so every folder that is known is looked at again.
+
+    package func currentAnchor() async throws(ProviderError) -> Anchor { Anchor(rawValue: "look") }
+
+    package func changes(since anchor: Anchor) async throws(ProviderError) -> ChangePage {
+        ChangePage(foldersToList: shared.withLock { $0.folders }, anchor: anchor)
+    }
+
+    package func waitForChanges(since anchor: Anchor) async throws(ProviderError) {
+        throw ProviderError(.permanent, "an S3 server does not push changes")
+    }
+
+    /// A path for people.
+    func shown(_ path: [FileName]) -> String { "'/" + path.map(\.display).joined(separator: "/") + "'" }
+}

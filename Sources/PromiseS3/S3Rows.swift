@@ -1,0 +1,58 @@
+package import PromiseCore
+package import PromiseProvider
+
+/// What one page of a listing shows of a folder: files and folders, and keys that can be neither.
+package struct S3Rows: Sendable {
+    package struct Row: Sendable {
+        package var name: FileName
+        package var key: [UInt8]
+        package var tag = ""
+        package var size: UInt64 = 0
+        package var lastModified = Timestamp.zero
+    }
+
+    package private(set) var files: [Row] = []
+    package private(set) var folders: [Row] = []
+    package private(set) var hidden: [[UInt8]] = []
+    private var lastKey: [UInt8] = []
+
+    /// `folder` is the key that the listing was asked for.
+    package init(_ listing: S3Listing, in folder: [UInt8], _ names: KeyNames, isRoot: Bool) {
+        var taken: Set<FileName> = []
+        for prefix in listing.prefixes {
+            lastKey = max(lastKey, prefix)
+            guard let name = names.name(of: prefix, in: folder) else {
+                hidden.append(prefix)
+                continue
+            }
+            if isRoot && name == ReservedName.folder { continue }
+            taken.insert(name)
+            folders.append(Row(name: name, key: prefix))
+        }
+        for object in listing.objects where object.key != folder {
+            lastKey = max(lastKey, object.key)
+            let name = object.key.last == KeyNames.slash ? nil : names.name(of: object.key, in: folder)
+            // Of a file and a folder of one name the folder is shown: there is more in it.
+            guard let name, !taken.contains(name) else {
+                hidden.append(object.key)
+                continue
+            }
+            if isRoot && name == ReservedName.folder { continue }
+            files.append(
+                Row(name: name, key: object.key, tag: object.tag, size: object.size, lastModified: object.lastModified))
+        }
+    }
+
+    /// Of the files whose name may be a folder's on a later page, hides those for which it is.
+    package mutating func hideFilesOfFolders(
+        _ isFolder: ([UInt8]) async throws(ProviderError) -> Bool
+    ) async throws(ProviderError) {
+        for file in files where lastKey.starts(with: file.key) {
+            guard try await isFolder(file.key) else { continue }
+            hidden.append(file.key)
+            files.removeAll { $0.key == file.key }
+        }
+    }
+}
+
+private func max(_ left: [UInt8], _ right: [UInt8]) -> [UInt8] { left.lexicographicallyPrecedes(right) ? right : left }

@@ -1,0 +1,69 @@
+/// What a server really does, as it was seen and not as it says. A server that could not be asked (nothing may be written
+/// there) is taken for one that does nothing more than it must.
+package struct S3Traits: Codable, Hashable, Sendable {
+    /// How an entity tag is to be written for the server to know it in `If-Match` of PUT.
+    package enum TagForm: String, Codable, Sendable {
+        /// `"tag"`, as RFC 9110 has it.
+        case quoted
+        /// Ceph RGW refuses the right tag when it is quoted.
+        case bare
+    }
+
+    /// What the answers are valid for: the server's name, and the address.
+    var subject = ""
+    /// PUT honours `If-None-Match: *`.
+    package var refusesTaken = false
+    /// PUT honours `If-Match`, in this form; nil: not at all.
+    package var matchForm: TagForm?
+    /// CompleteMultipartUpload honours `If-None-Match: *`; and `If-Match`.
+    package var completionRefusesTaken = false
+    package var completionMatches = false
+    /// DELETE honours `If-Match`.
+    package var deletionMatches = false
+    /// CopyObject honours `If-None-Match: *`; and `x-amz-copy-source-if-match`.
+    package var copyRefusesTaken = false
+    package var copyMatchesSource = false
+    package var hasRanges = false
+    /// User metadata comes back.
+    package var keepsMetadata = false
+    /// Keys may have control characters in them.
+    package var keepsControls = false
+    package var hasMultipart = false
+    /// Nothing could be tried.
+    package var isGuess = true
+    /// Trying broke off, as the server had passing trouble. Like any guess not remembered: the next mount tries again.
+    var brokeOff = false
+
+    package init() {}
+
+    package func tagText(_ tag: String) -> String { matchForm == .bare ? tag : "\"\(tag)\"" }
+
+    /// What the server lacks and how that is met, a sentence each, for people.
+    package var shortcomings: [String] {
+        var result: [String] = []
+        if brokeOff {
+            result.append("the server had trouble while it was tried what it does: mount again to try again")
+        } else if isGuess {
+            result.append("nothing may be written here, so what the server does could not be tried")
+        }
+        let risk = "is looked at right before, and a change by another program within that moment can be lost"
+        if !refusesTaken || matchForm == nil {
+            result.append("the server honours no condition on PUT: what is there \(risk)")
+        }
+        if hasMultipart && (!completionRefusesTaken || !completionMatches) {
+            result.append("the server honours no condition at the end of a large upload: what is there \(risk)")
+        }
+        if !deletionMatches { result.append("the server honours no condition on DELETE: what is there \(risk)") }
+        if !copyRefusesTaken || !copyMatchesSource {
+            result.append("the server honours no condition on copies: what a rename meets \(risk)")
+        }
+        result.append("a rename is a copy and a deletion; of a folder, one for each object in it")
+        if !hasRanges { result.append("the server sends no ranges: files are fetched whole") }
+        if !keepsMetadata {
+            result.append("the server keeps no metadata: modes and modification times stay on this machine, links are refused")
+        }
+        if !keepsControls { result.append("the server keeps no control characters in keys: they are escaped as ‛0A") }
+        if !hasMultipart { result.append("the server takes no upload in parts: an upload that breaks off begins anew") }
+        return result
+    }
+}
