@@ -17,6 +17,7 @@
 #include <sys/mount.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,8 +33,8 @@ extern char **environ;
 // Before a successor, after each daemon that did serve, but not for long: programs wait meanwhile.
 #define PAUSE_STEP_MILLISECONDS 10
 #define PAUSE_MAX_MILLISECONDS 200
-// And after one that did not serve at all: twice the pause before.
-#define FAILURE_PAUSE_MIN_MILLISECONDS 100
+// And after one that did not serve at all; doubled for each further one. The first may be bad luck, as a second signal.
+#define FAILURE_PAUSE_MIN_MILLISECONDS 25
 #define FAILURE_PAUSE_MAX_MILLISECONDS 5000
 // A daemon that was told to unmount and still serves after this could not: a program had files open, and works on.
 #define ENDING_MILLISECONDS 15000
@@ -52,6 +53,8 @@ static const char *mount_point;
 static int record = -1, device = -1, signals = -1;
 static unsigned restarts;
 static int last_status;
+// The number of the device's mount in /sys/fs/fuse/connections; 0 while it is not known.
+static unsigned connection;
 // When somebody has last wanted the mount to end.
 static int64_t ending_since;
 
@@ -104,6 +107,14 @@ static bool start(struct daemon *daemon, char **command) {
 static void keep(int descriptor) {
   if (device >= 0) close(device);
   device = moved_up(descriptor);
+  connection = 0;
+}
+
+// While the daemon serves, as nobody else can have mounted anything over it yet. Asks nobody but the kernel.
+static void find_connection(void) {
+  struct statx status;
+  if (statx(AT_FDCWD, mount_point, AT_STATX_DONT_SYNC | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, 0, &status) == 0)
+    connection = status.stx_dev_minor;
 }
 
 // One message of the daemon's; false when the line is broken.
@@ -127,7 +138,10 @@ static bool listen_to(struct daemon *daemon) {
     if (descriptor >= 0) keep(descriptor);
     descriptor = -1;
     break;
-  case HOLDER_SERVING: daemon->is_serving = true; break;
+  case HOLDER_SERVING:
+    daemon->is_serving = true;
+    if (connection == 0) find_connection();
+    break;
   case HOLDER_ENDED: daemon->has_ended = true; break;
   case HOLDER_RESTART:
     daemon->wants_restart = true;
@@ -201,22 +215,36 @@ static void describe(int status, const char *next) {
     fprintf(stderr, "promisefs-holder: the daemon ended with status %d; %s\n", WEXITSTATUS(status), next);
 }
 
+// Whoever waits gets an error, even if a thread of a dead daemon that waits in the kernel still has the device. The file
+// belongs to the mount's user (fs/fuse/control.c).
+static void abort_connection(void) {
+  char path[64];
+  snprintf(path, sizeof path, "/sys/fs/fuse/connections/%u/abort", connection);
+  int file = connection ? open(path, O_WRONLY | O_CLOEXEC) : -1;
+  if (file < 0) return;
+  ssize_t written = write(file, "1", 1);
+  // Where it cannot be had, the mount ends with its last descriptor.
+  (void)written;
+  close(file);
+}
+
 // The mount goes, and whoever waits on it gets an error.
 static void abandon(void) {
   if (device < 0 || !is_connected()) return;
+  abort_connection();
   if (geteuid() != 0 || umount2(mount_point, MNT_FORCE | MNT_DETACH | UMOUNT_NOFOLLOW) != 0) {
     char *const arguments[] = {"fusermount3", "-u", "-q", "-z", "--", (char *)mount_point, NULL};
     pid_t process;
     if (posix_spawnp(&process, arguments[0], NULL, NULL, arguments, environ) == 0) waitpid(process, NULL, 0);
   }
-  // The last descriptor of the device, but for a thread of a dead daemon that waits in the kernel: this aborts the connection.
   close(device);
 }
 
-static int64_t next_pause(int64_t pause, const struct daemon *daemon) {
-  if (!daemon->is_serving) {
-    if (pause < FAILURE_PAUSE_MIN_MILLISECONDS) return FAILURE_PAUSE_MIN_MILLISECONDS;
-    return pause * 2 < FAILURE_PAUSE_MAX_MILLISECONDS ? pause * 2 : FAILURE_PAUSE_MAX_MILLISECONDS;
+// Before the next daemon. `pause`: what came before the last one that served; `failures`: how many have not served since.
+static int64_t next_pause(int64_t pause, unsigned failures, const struct daemon *daemon) {
+  if (failures > 0) {
+    int64_t doubled = FAILURE_PAUSE_MIN_MILLISECONDS << (failures < 10 ? failures - 1 : 9);
+    return doubled < FAILURE_PAUSE_MAX_MILLISECONDS ? doubled : FAILURE_PAUSE_MAX_MILLISECONDS;
   }
   if (daemon->wants_restart || now() - daemon->started >= STEADY_MILLISECONDS) return 0;
   return pause + PAUSE_STEP_MILLISECONDS < PAUSE_MAX_MILLISECONDS ? pause + PAUSE_STEP_MILLISECONDS : PAUSE_MAX_MILLISECONDS;
@@ -226,6 +254,7 @@ static int exit_status(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG
 
 static int run(char **command) {
   int64_t pause = 0, without = now();
+  unsigned failures = 0;
   while (true) {
     struct daemon daemon = {.line = -1};
     bool is_first = restarts == 0, is_started = start(&daemon, command);
@@ -243,10 +272,14 @@ static int run(char **command) {
     }
     if (device >= 0 && !is_connected()) return exit_status(last_status);
     bool is_over = is_ending() || now() - without >= GIVE_UP_MILLISECONDS;
-    if (!daemon.wants_restart) describe(last_status, is_over ? "its mount is given up" : "starting its successor");
+    failures = daemon.is_serving ? 0 : failures + 1;
+    int64_t wait = next_pause(pause, failures, &daemon);
+    if (failures == 0) pause = wait;
+    char next[64];
+    snprintf(next, sizeof next, "starting its successor after %d ms", (int)wait);
+    if (!daemon.wants_restart) describe(last_status, is_over ? "its mount is given up" : next);
     restarts++;
-    pause = next_pause(pause, &daemon);
-    if (is_over || !pause_for(pause)) {
+    if (is_over || !pause_for(wait)) {
       abandon();
       return exit_status(last_status);
     }

@@ -36,6 +36,8 @@ extension Failure.Code {
         // Never ENOSYS: the kernel would not ask again for the life of the mount.
         case .notSupported: EOPNOTSUPP
         case .outOfRange: ENXIO
+        // The daemon has an open file for each of the programs', so its limit is that of the whole mount.
+        case .tooManyOpen: ENFILE
         case .inputOutput: EIO
         }
     }
@@ -48,7 +50,7 @@ extension Failure.Code {
             .busy, .interrupted, .tooLarge, .noAttribute, .attributeTooLarge, .invalid, .notSupported, .outOfRange:
             .trace
         case .refused, .hydrationRefused, .offline, .timedOut, .stale, .quotaExceeded: .debug
-        case .storeFull: .warning
+        case .storeFull, .tooManyOpen: .warning
         case .corrupted, .inputOutput: .error
         }
     }

@@ -50,9 +50,10 @@ private func negotiate(_ userData: UnsafeMutableRawPointer?, _ connection: Unsaf
         // Attributes come with every page of a listing (no READDIRPLUS_AUTO): find(1) and others read all names first and
         // ask for attributes then, which would be a request for each.
         // The umask is applied here, because a folder with a default ACL replaces it.
-        | FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK
-    // Left out on purpose: WRITEBACK_CACHE (it would take size, times and caller away), EXPORT_SUPPORT (nodes cannot be
-    // looked up by number), SPLICE_READ and SPLICE_MOVE (see CFuseTransport), EXPLICIT_INVAL_DATA.
+        // Nodes are looked up by number for file handles: `.` and `..` of any node.
+        | FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK | FUSE_CAP_EXPORT_SUPPORT
+    // Left out on purpose: WRITEBACK_CACHE (it would take size, times and caller away), SPLICE_READ and SPLICE_MOVE (see
+    // CFuseTransport), EXPLICIT_INVAL_DATA.
     connection.pointee.want = UInt32(wanted) & connection.pointee.capable
     // Reads ahead count as background; those that wait for a provider must not hold up all others. The default is 12.
     connection.pointee.max_background = 512

@@ -9,6 +9,16 @@ import PromiseSystem
 
 func serveLookup(_ request: OpaquePointer?, _ parent: fuse_ino_t, _ name: UnsafePointer<CChar>?) {
     let parent = NodeID(parent)
+    // FUSE_EXPORT_SUPPORT: of any node, which need not be a folder, without a name.
+    if let name, strcmp(name, ".") == 0 || strcmp(name, "..") == 0 {
+        let isParent = name[1] != 0
+        return answer(request!, .lookup, parent) { filesystem throws(Failure) in
+            isParent ? try filesystem.parentEntry(of: parent) : try filesystem.entry(of: parent)
+        } send: { request, found in
+            var entry = fuse_entry_param(found)
+            return fuse_reply_entry(request, &entry)
+        }
+    }
     let reply = Reply(request!, .lookup, parent)
     withName(name, reply) { name in
         reply.filesystem.lookup(name, in: parent, caller: Caller(request!)) { result in

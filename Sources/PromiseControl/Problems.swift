@@ -11,7 +11,7 @@ extension Failure.Code {
         case .refused, .notPermitted, .hydrationRefused: 5
         case .notFound, .exists, .notFolder, .isFolder, .notEmpty, .crossDevice, .tooManyLinks, .nameTooLong, .readOnly, .busy,
             .stale, .corrupted, .interrupted, .storeFull, .quotaExceeded, .tooLarge, .noAttribute, .attributeTooLarge, .invalid,
-            .notSupported, .outOfRange, .inputOutput:
+            .notSupported, .outOfRange, .tooManyOpen, .inputOutput:
             1
         }
     }
@@ -24,7 +24,7 @@ extension Failure.Code {
         case .notPermitted, .refused, .hydrationRefused, .readOnly: 403
         case .notFolder, .isFolder, .crossDevice, .tooManyLinks, .nameTooLong, .invalid, .outOfRange, .attributeTooLarge: 400
         case .tooLarge: 413
-        case .offline, .interrupted: 503
+        case .offline, .interrupted, .tooManyOpen: 503
         case .timedOut: 504
         case .storeFull, .quotaExceeded: 507
         case .notSupported: 501
@@ -60,6 +60,7 @@ extension Failure.Code {
         case .invalid: "Invalid request"
         case .notSupported: "Not supported"
         case .outOfRange: "Out of range"
+        case .tooManyOpen: "Too many open files"
         case .inputOutput: "Input or output failed"
         }
     }

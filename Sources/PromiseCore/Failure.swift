@@ -8,7 +8,7 @@ package struct Failure: Error, Sendable, CustomStringConvertible {
         case notPermitted, refused, hydrationRefused, readOnly, busy
         case offline, timedOut, stale, corrupted, interrupted
         case storeFull, quotaExceeded, tooLarge
-        case noAttribute, attributeTooLarge, invalid, notSupported, outOfRange
+        case noAttribute, attributeTooLarge, invalid, notSupported, outOfRange, tooManyOpen
         case inputOutput
     }
 

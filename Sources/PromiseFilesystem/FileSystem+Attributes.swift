@@ -83,7 +83,7 @@ extension FileSystem {
             let answer: AttributesReply = try index.write { transaction throws(Failure) in
                 guard var node = try transaction.node(id) else { throw Failure(.stale, "the file is gone") }
                 let before = Metadata(node)
-                try apply(changes, to: &node, transaction)
+                try apply(changes, to: &node, by: caller, transaction)
                 try transaction.update(node)
                 if differs(Metadata(node), before, kind: node.kind) || node.modificationTime != before.modificationTime {
                     try markPending(namesOf: id, transaction)
@@ -103,18 +103,21 @@ extension FileSystem {
     }
 
     private func apply(
-        _ changes: AttributeChanges, to node: inout Node, _ transaction: borrowing Transaction
+        _ changes: AttributeChanges, to node: inout Node, by caller: Caller, _ transaction: borrowing Transaction
     ) throws(Failure) {
         let now = clock.now()
         if let permissions = changes.permissions {
             node.mode = permissions
             try chmodAccessControl(of: node, transaction)
         }
+        let groupBefore = node.group
         if let owner = changes.owner { node.owner = owner }
         if let group = changes.group { node.group = group }
         let changesOwner = changes.owner != nil || changes.group != nil
         // Of everything but folders (chown(2)): a fifo that lends a group is as wrong as a program.
-        if node.kind != .folder, changes.clearsSetID || changesOwner && changes.permissions == nil { node.clearSetID() }
+        if node.kind != .folder, changes.clearsSetID || changesOwner && changes.permissions == nil {
+            node.clearSetID(isMember: node.lendsOnlyItsGroup && caller.isMember(of: groupBefore))
+        }
         if let time = changes.accessTime { node.accessTime = time.resolved(now) }
         if let time = changes.modificationTime { node.modificationTime = time.resolved(now) }
         node.changeTime = changes.changeTime ?? now
@@ -215,13 +218,5 @@ extension AttributeChanges.Time {
         case .now: now
         case .at(let time): time
         }
-    }
-}
-
-extension Node {
-    /// What a write or a change of owner by somebody without privilege does to the bits that lend privilege.
-    mutating func clearSetID() {
-        mode &= ~0o4000
-        if mode & 0o010 != 0 { mode &= ~0o2000 }
     }
 }

@@ -65,7 +65,7 @@ extension FileSystem {
             } else {
                 try writePartial(bytes, at: position.offset, of: id, in: file)
             }
-            if clearsSetID, node.mode & 0o6000 != 0 { try self.clearSetID(of: id) }
+            if clearsSetID, node.mode & 0o6000 != 0 { try self.clearSetID(of: id, for: caller) }
             reply(.success(bytes.count))
         } catch {
             reply(.failure(error))
@@ -121,15 +121,9 @@ extension FileSystem {
             } catch {
                 throw Failure(error)
             }
-            try clearSetID(of: position.node, for: caller)
+            // The kernel asks for this with a write and a truncation, and leaves it to us here. Root has CAP_FSETID.
+            if caller.user != 0 { try clearSetID(of: position.node, for: caller) }
         }
-    }
-
-    /// The kernel asks for this with a write and a truncation, and leaves it to us with fallocate(2) and copy_file_range(2).
-    /// Root may do what it likes (CAP_FSETID).
-    private func clearSetID(of id: NodeID, for caller: Caller) throws(Failure) {
-        guard caller.user != 0, let node = try known(id), node.mode & 0o6000 != 0 else { return }
-        try clearSetID(of: id)
     }
 
     /// Content that is not here has no holes: a copy that skips holes must not skip it.
@@ -165,7 +159,7 @@ extension FileSystem {
             } catch {
                 throw Failure(error)
             }
-            try clearSetID(of: target.node, for: caller)
+            if caller.user != 0 { try clearSetID(of: target.node, for: caller) }
             reply(.success(Int(copied)))
         } catch {
             reply(.failure(error))

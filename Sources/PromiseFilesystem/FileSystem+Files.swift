@@ -31,7 +31,7 @@ extension FileSystem {
             guard node.kind == .file else { throw Failure(.invalid, "only files are opened") }
             if request.truncates && request.isWritable {
                 try resize(id, to: 0)
-                if request.clearsSetID, node.mode & 0o6000 != 0 { try clearSetID(of: id) }
+                if request.clearsSetID { try clearSetID(of: id, for: caller) }
             } else if node.content == .whole {
                 engine.neighbours.opened(id, isHere: true)
                 let isShared = !request.isWritable
@@ -104,6 +104,8 @@ extension FileSystem {
         let granted = opens.grant(
             id, isWritable: request.isWritable, file: file, generation: node.generation,
             backings: isWhole && !lendsPrivilege ? backings : nil, now: clock.now(), request: caller.request)
+        // A mapping's writes pass the kernel's attributes by, and those that it has from before may be an hour old.
+        if granted.backing != nil, request.access == .readWrite { notifier?.invalidateAttributes(of: id) }
         return OpenReply(handle: granted.handle, backing: granted.backing, keepsCache: true)
     }
 
@@ -124,17 +126,6 @@ extension FileSystem {
         } catch {
             throw Failure(error)
         }
-    }
-
-    func clearSetID(of id: NodeID) throws(Failure) {
-        try index.write { transaction throws(Failure) in
-            guard var node = try transaction.node(id) else { return }
-            node.clearSetID()
-            node.changeTime = clock.now()
-            try transaction.update(node)
-            try markPending(namesOf: id, transaction)
-        }
-        notifier?.invalidateAttributes(of: id)
     }
 
     // MARK: Closing

@@ -88,7 +88,7 @@ extension FileSystem {
         }
     }
 
-    private func parentFolder(of id: NodeID) throws(Failure) -> NodeID {
+    func parentFolder(of id: NodeID) throws(Failure) -> NodeID {
         if id == .root { return id }
         return try index.read { transaction throws(Failure) in try transaction.entries(of: id).first?.parent ?? .root }
     }

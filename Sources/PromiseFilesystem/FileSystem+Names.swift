@@ -24,6 +24,17 @@ extension FileSystem {
         }
     }
 
+    package func entry(of id: NodeID) throws(Failure) -> EntryReply {
+        try index.read { transaction throws(Failure) in
+            guard let node = try transaction.node(id) else { throw Failure(.notFound, "there is no such node any more") }
+            return remember(node)
+        }
+    }
+
+    package func parentEntry(of folder: NodeID) throws(Failure) -> EntryReply {
+        try entry(of: parentFolder(of: folder))
+    }
+
     package func forget(_ node: NodeID, lookups: UInt64) {
         references.withLock { references in
             let known = references.lookups[node, default: 0]

@@ -353,6 +353,10 @@ package protocol FileSystemOperations: AnyObject, Sendable {
     // MARK: Names
 
     func lookup(_ name: FileName, in parent: NodeID, caller: Caller, reply: @escaping Reply<LookupReply>) -> ParkedRequest?
+    /// As an entry, for a file handle (name_to_handle_at(2)): by the number alone. Throws `.notFound` when the node is gone.
+    func entry(of node: NodeID) throws(Failure) -> EntryReply
+    /// The folder that holds this folder; the root holds itself.
+    func parentEntry(of folder: NodeID) throws(Failure) -> EntryReply
     /// `lookups` references are given back; at 0 the kernel knows the node no more.
     func forget(_ node: NodeID, lookups: UInt64)
     /// `permissions` are 0 to 0o7777, before the caller's umask.

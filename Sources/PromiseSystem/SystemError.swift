@@ -41,6 +41,7 @@ extension Failure {
             case EINVAL: .invalid
             case EOPNOTSUPP, ENOSYS: .notSupported
             case ENXIO: .outOfRange
+            case EMFILE, ENFILE: .tooManyOpen
             default: .inputOutput
             }
         self.init(code, error.description)

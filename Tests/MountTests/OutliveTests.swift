@@ -137,6 +137,28 @@ extension MountSuites {
             }
         }
 
+        /// A pause after daemons that had served is not the start of the doubled ones after daemons that had not: three kills in
+        /// a row made programs wait for over two seconds.
+        @Test(.timeLimit(.minutes(1))) func daemonsThatAreKilledWhileTheyStartAreFollowedSoon() async throws {
+            // Speaks to the holder as a daemon does (HolderProtocol.h): the letter says whether it serves before it ends.
+            let daemon = """
+                import os, socket, struct, sys
+                count = int(os.environ["PROMISEFS_HOLDER"].split()[1])
+                line = socket.socket(fileno=10)
+                fate = "ssssffsse"[count]
+                if fate == "s": line.send(struct.pack("I", 2))
+                if fate == "e": line.send(struct.pack("I", 3))
+                sys.exit(0 if fate == "e" else 5)
+                """
+            let holder = URL(fileURLWithPath: Machine.executable).deletingLastPathComponent().path + "/promisefs-holder"
+            let result = try await runShell(
+                "'\(holder)' / \"$(python3 -c 'import sys; print(sys.executable)')\" python3 -c '\(daemon)'", seconds: 50)
+            let pauses = result.error.split(separator: "\n").compactMap { line in
+                line.split(separator: " ").dropLast().last.flatMap { Int($0) }
+            }
+            #expect(result.status == 0 && pauses == [10, 20, 30, 40, 25, 50, 50, 60], "\(result.error)")
+        }
+
         @Test(.timeLimit(.minutes(2))) func aForegroundMountIsHeldAndEndsOnASignalWithItsStatus() async throws {
             try await MountedDomain.with(options, mounts: false) { domain in
                 // Relative paths are those of the shell, wherever the daemon runs.

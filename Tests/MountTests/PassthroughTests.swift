@@ -35,6 +35,32 @@ extension MountSuites {
             }
         }
 
+        /// What is written through a mapping passes both the daemon and the kernel's attributes by.
+        @Test(.timeLimit(.minutes(2)), arguments: [[], ["--no-passthrough"]])
+        func aMappedWriteMovesTheModificationTime(arguments: [String]) async throws {
+            var options = MountedDomain.Options()
+            options.arguments = arguments
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell("head -c 8192 /dev/zero > \"$M/mapped\"")
+                try await domain.synchronize()
+                try await domain.shell(
+                    """
+                    python3 - "$M/mapped" <<'PYTHON'
+                    import mmap, os, sys, time
+                    before = os.stat(sys.argv[1])
+                    with open(sys.argv[1], "r+b") as file, mmap.mmap(file.fileno(), 8192) as mapping:
+                        mapping[4097] = 1
+                    end = time.time() + 30
+                    while time.time() < end:
+                        after = os.stat(sys.argv[1])
+                        if after.st_mtime_ns > before.st_mtime_ns and after.st_ctime_ns > before.st_ctime_ns: sys.exit(0)
+                        time.sleep(0.05)
+                    sys.exit("the times are those from before")
+                    PYTHON
+                    """)
+            }
+        }
+
         /// fio checks what it reads against what it wrote; sizes and times come from the content file meanwhile.
         @Test(.timeLimit(.minutes(3)), arguments: [[], ["--no-passthrough"]])
         func manyWritersOfOneFileSeeEachOther(arguments: [String]) async throws {

@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 extension MountSuites {
@@ -121,6 +122,40 @@ extension MountSuites {
                     kill "$(cat "$T/holder")"; \(domain.mountCommand); "$P" verify "$M"; [ "$(ls "$M")" = named ]
                     [ -z "$(find "$S" -type f -size 99999c)" ]
                     """)
+            }
+        }
+
+        /// The kernel has forgotten what it knew by then, and asks for nodes by their numbers.
+        @Test(.enabled(if: getuid() == 0, "file handles are for root"), .timeLimit(.minutes(2)))
+        func fileHandlesAreGoodAfterAnotherMount() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    mkdir -p "$M/a/b"; echo content > "$M/a/b/file"; echo gone > "$M/gone"
+                    cat > "$T/handles.py" <<'PYTHON'
+                    import ctypes, errno, os, sys
+                    libc, top, kept = ctypes.CDLL(None, use_errno=True), os.environ["M"], os.environ["T"] + "/handle."
+                    names = ["a/b", "a/b/file", "gone"]
+                    if sys.argv[1] == "make":
+                        for number, name in enumerate(names):
+                            handle, mount = ctypes.create_string_buffer(b"\\x80\\0\\0\\0", 136), ctypes.c_int()
+                            path = os.path.join(top, name).encode()
+                            assert libc.name_to_handle_at(-100, path, handle, ctypes.byref(mount), 0) == 0, ctypes.get_errno()
+                            open(kept + str(number), "wb").write(handle.raw)
+                        sys.exit()
+                    mount = os.open(top, os.O_RDONLY)
+                    def opened(number):
+                        handle = ctypes.create_string_buffer(open(kept + str(number), "rb").read(), 136)
+                        return libc.open_by_handle_at(mount, handle, os.O_RDONLY)
+                    folder, file = opened(0), opened(1)
+                    assert os.listdir(folder) == ["file"] and os.read(file, 99) == b"content\\n"
+                    assert os.readlink(f"/proc/self/fd/{folder}") == os.path.join(top, "a/b")
+                    assert opened(2) == -1 and ctypes.get_errno() == errno.ESTALE
+                    PYTHON
+                    python3 "$T/handles.py" make; rm "$M/gone"; "$P" unmount --wait "$M"
+                    """)
+                try await domain.remount()
+                try await domain.shell("python3 \"$T/handles.py\" use")
             }
         }
 

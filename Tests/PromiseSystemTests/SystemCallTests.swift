@@ -50,7 +50,7 @@ func thrownErrno(_ body: () throws -> Void) -> CInt? {
         (ENOENT, .notFound), (EEXIST, .exists), (ENOTDIR, .notFolder), (EISDIR, .isFolder), (ENOTEMPTY, .notEmpty),
         (EXDEV, .crossDevice), (ENAMETOOLONG, .nameTooLong), (EPERM, .notPermitted), (EACCES, .refused), (EROFS, .readOnly),
         (ENOSPC, .storeFull), (EDQUOT, .quotaExceeded), (EFBIG, .tooLarge), (EINVAL, .invalid), (EOPNOTSUPP, .notSupported),
-        (ENXIO, .outOfRange), (EIO, .inputOutput), (ENOTTY, .inputOutput),
+        (ENXIO, .outOfRange), (EMFILE, .tooManyOpen), (EIO, .inputOutput), (ENOTTY, .inputOutput),
     ] as [(CInt, Failure.Code)])
     func errnosHaveAMeaning(number: CInt, code: Failure.Code) {
         #expect(Failure(SystemError(errno: number, label: "test")).code == code)

@@ -1,32 +1,45 @@
 """A domain for the workloads: mounted by daemons of its own, everything below one temporary folder."""
-import argparse, fcntl, os, random, shutil, signal, subprocess, sys, tempfile, time
+import argparse, fcntl, json, os, random, shutil, signal, subprocess, sys, tempfile, time
 
-from kill_model import Failed
+
+class Failed(Exception):
+    """What a workload found, in a sentence."""
 
 
 class Mount:
-    """One domain on a folder below `folder`, mounted with `arguments`, and what a test does to its processes."""
+    """One domain on a folder, mounted with `arguments`, and what a test does to its processes.
 
-    def __init__(self, executable, folder, arguments=()):
-        self.executable, self.arguments = executable, list(arguments)
-        self.cloud, self.state, self.top = (os.path.join(folder, name) for name in ("cloud", "state", "mnt"))
+    Everything is below `folder`; `cloud` and `state` may be elsewhere. `environment` is added to that of every command. The
+    file `provider_faults` is obeyed by the provider, see docs/PROVIDERS.md.
+    """
+
+    def __init__(self, executable, folder, arguments=(), *, name="kill", upload_delay="200ms", cloud=None, state=None,
+                 environment=None):
+        self.executable, self.folder, self.name = os.path.abspath(executable), folder, name
+        self.arguments, self.upload_delay = list(arguments), upload_delay
+        self.cloud, self.state = cloud or os.path.join(folder, "cloud"), state or os.path.join(folder, "state")
+        self.top, self.provider_faults = os.path.join(folder, "mnt"), os.path.join(folder, "provider-faults")
         for path in (self.cloud, self.state, self.top):
-            os.mkdir(path)
-        self.environment = dict(os.environ)
-        for name in ("RUNTIME_DIR", "STATE_HOME", "DATA_HOME", "CONFIG_HOME"):
-            path = os.path.join(folder, name.lower())
-            os.mkdir(path, 0o700)
-            self.environment["XDG_" + name] = path
+            os.makedirs(path, exist_ok=True)
+        self.environment = dict(os.environ, NO_COLOR="1", HOME=folder, PROMISEFS_PROVIDER_FAULTS=self.provider_faults)
+        for each in ("RUNTIME_DIR", "STATE_HOME", "DATA_HOME", "CONFIG_HOME"):
+            path = os.path.join(folder, each.lower())
+            os.makedirs(path, 0o700, exist_ok=True)
+            self.environment["XDG_" + each] = path
+        self.environment.update(environment or {})
         self.log = open(os.path.join(folder, "mount.log"), "ab")
 
     def command(self):
-        return [self.executable, "mount", "--state-dir", self.state, "--domain", "kill", "--upload-delay", "200ms",
+        return [self.executable, "mount", "--state-dir", self.state, "--domain", self.name, "--upload-delay", self.upload_delay,
                 *self.arguments, "folder:" + self.cloud, self.top]
 
-    def mount(self):
-        done = subprocess.run(self.command(), env=self.environment, stdin=subprocess.DEVNULL, stdout=self.log,
-                              stderr=subprocess.PIPE, timeout=60)
-        if done.returncode != 0:
+    def mount(self, check=True):
+        try:
+            done = subprocess.run(self.command(), env=self.environment, stdin=subprocess.DEVNULL, stdout=self.log,
+                                  stderr=subprocess.PIPE, timeout=60)
+        except subprocess.TimeoutExpired:
+            raise Failed("mount does not end within 60 s")
+        if check and done.returncode != 0:
             raise Failed(f"mount exits {done.returncode}: {done.stderr.decode(errors='replace').strip()}")
 
     def mount_and_kill(self, after):
@@ -38,6 +51,30 @@ class Mount:
         starting.kill()
         starting.wait()
         self.kill()
+
+    def run(self, *words, statuses=(0,), timeout=180):
+        """A command's output. Fails when it does not end in time, or with a status that is not one of `statuses`."""
+        try:
+            done = subprocess.run([self.executable, *words], env=self.environment, stdin=subprocess.DEVNULL, text=True,
+                                  capture_output=True, errors="replace", timeout=timeout)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"'{' '.join(words)}' does not end within {timeout} s")
+        if done.returncode not in statuses:
+            raise Failed(f"'{' '.join(words[:2])}' exits {done.returncode}: {(done.stderr + done.stdout).strip()[:600]}")
+        return done.stdout
+
+    def settle(self, timeout=300):
+        """Until nothing is pending."""
+        self.run("sync", "--wait", self.top, timeout=timeout)
+
+    def status(self):
+        return json.loads(self.run("status", "--json", self.top))
+
+    def set_offline(self, is_offline):
+        """At once, as the daemon may look at any time."""
+        with open(self.provider_faults + ".new", "w") as file:
+            file.write("offline=true\n" if is_offline else "")
+        os.rename(self.provider_faults + ".new", self.provider_faults)
 
     def processes(self, program="promisefs"):
         found = []
@@ -83,10 +120,6 @@ class Mount:
                         raise Failed("a killed daemon still holds its lock")
                     time.sleep(0.005)
 
-    def command_line(self, *words, timeout=180):
-        return subprocess.run([self.executable, *words], env=self.environment, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout)
-
     def clean_up(self):
         self.kill()
         subprocess.run(["umount", "-l", self.top], stderr=subprocess.DEVNULL)
@@ -115,7 +148,7 @@ def run(description, prefix, add_arguments, body):
     seed = arguments.seed if arguments.seed is not None else random.SystemRandom().randrange(10**9)
     print(f"seed {seed}, {arguments.kills} kills", flush=True)
     folder = tempfile.mkdtemp(prefix=prefix, dir=arguments.folder)
-    mount = Mount(os.path.abspath(arguments.executable), folder, getattr(arguments, "mount", []))
+    mount = Mount(arguments.executable, folder, getattr(arguments, "mount", []))
     failed = False
     try:
         print(body(mount, arguments, random.Random(seed)), flush=True)

@@ -13,7 +13,9 @@ One mount after the other, each with a fault armed while a mixed workload runs: 
 
 A label whose call is not reached is not counted. Exit status 1 when anything was found; each finding is one line with what reproduces it.
 """
-import argparse, errno, fnmatch, json, os, random, shutil, signal, stat, subprocess, sys, tempfile, time
+import argparse, errno, fnmatch, json, os, random, shutil, stat, sys, tempfile, time
+
+from domain import Failed, Mount
 
 DOCUMENTED = {
     errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.ENETDOWN, errno.ETIMEDOUT, errno.ESTALE, errno.EINTR, errno.EBUSY,
@@ -22,67 +24,13 @@ DOCUMENTED = {
 MAYBE = object()
 
 
-class Failed(Exception):
-    pass
+class FaultyMount(Mount):
+    """A domain whose daemon can be told to fail a system call."""
 
-
-class Domain:
-    def __init__(self, executable, top):
-        self.executable, self.top = executable, top
-        for name in ("mnt", "state", "cloud", "run", "home"):
-            os.makedirs(os.path.join(top, name), exist_ok=True)
-        self.mount, self.cloud, self.state = (os.path.join(top, name) for name in ("mnt", "cloud", "state"))
-        self.faults = os.path.join(top, "faults")
-        self.name = "fault" + os.path.basename(top)[-6:]
-        self.environment = dict(
-            os.environ, PROMISEFS_FAULT_FILE=self.faults, XDG_RUNTIME_DIR=os.path.join(top, "run"), HOME=os.path.join(top, "home"),
-            NO_COLOR="1", PROMISEFS_PROVIDER_FAULTS=os.path.join(top, "none"))
-
-    def command(self, *words, check=True, seconds=60):
-        try:
-            result = subprocess.run(
-                [self.executable, *words], env=self.environment, capture_output=True, text=True, timeout=seconds)
-        except subprocess.TimeoutExpired:
-            raise Failed(f"'{' '.join(words)}' does not end within {seconds} s")
-        if check and result.returncode != 0:
-            raise Failed(f"'{words[0]}' exits {result.returncode}: {(result.stderr or result.stdout).strip()[:300]}")
-        return result
-
-    def start(self, check=True):
-        return self.command(
-            "mount", "--no-supervision", "--state-dir", self.state, "--domain", self.name, "--upload-delay", "100ms",
-            "folder:" + self.cloud, self.mount, check=check)
-
-    def processes(self):
-        found = []
-        for name in os.listdir("/proc"):
-            if not name.isdigit():
-                continue
-            try:
-                program = os.readlink(f"/proc/{name}/exe")
-                words = open(f"/proc/{name}/cmdline", "rb").read().decode(errors="replace")
-            except OSError:
-                continue
-            if os.path.basename(program) == "promisefs" and self.top + "/" in words:
-                found.append(int(name))
-        return found
-
-    def kill(self):
-        for process in self.processes():
-            os.kill(process, signal.SIGKILL)
-        while self.processes():
-            time.sleep(0.01)
-
-    def stop(self):
-        self.disarm()
-        result = self.command("unmount", self.mount, check=False)
-        if result.returncode not in (0, 7):
-            raise Failed(f"unmount exits {result.returncode}: {result.stderr.strip()}")
-
-    def clean(self):
-        self.kill()
-        subprocess.run(["umount", "-l", self.mount], capture_output=True)
-        shutil.rmtree(self.top, ignore_errors=True)
+    def __init__(self, executable, folder):
+        self.faults = os.path.join(folder, "faults")
+        super().__init__(executable, folder, ["--no-supervision"], name="fault", upload_delay="100ms",
+                         environment={"PROMISEFS_FAULT_FILE": self.faults})
 
     # Arming: the file appears at once, as the daemon may look at any time.
     def arm(self, label, call, fault):
@@ -94,24 +42,24 @@ class Domain:
         if os.path.exists(self.faults):
             os.unlink(self.faults)
 
-    def log(self):
+    def fault_log(self):
         try:
             return open(self.faults + ".log").read().splitlines()
         except FileNotFoundError:
             return []
 
     def happened(self):
-        return any(line.startswith("failed ") for line in self.log())
+        return any(line.startswith("failed ") for line in self.fault_log())
 
     def reached(self):
-        return {line.split()[1] for line in self.log() if line.startswith("reached ")}
+        return {line.split()[1] for line in self.fault_log() if line.startswith("reached ")}
 
-    def verify(self, when):
-        result = self.command("verify", "--json", self.mount, check=False)
+    def check(self, when):
+        text = self.run("verify", "--json", self.top, statuses=range(256))
         try:
-            document = json.loads(result.stdout)
+            document = json.loads(text)
         except ValueError:
-            raise Failed(f"verify {when} exits {result.returncode}: {result.stderr.strip()[:300]}")
+            raise Failed(f"verify {when} answers {text[:300]!r}")
         document = document[0] if isinstance(document, list) else document
         if document["problems"]:
             raise Failed(f"verify {when}: {document['problems'][:3]}")
@@ -323,26 +271,24 @@ def prepare(domain, workload, seed):
 def trial(options, label, call, fault):
     """One mount, one fault. Returns whether it happened, and the labels reached."""
     top = tempfile.mkdtemp(prefix="pfs-fault-", dir=options.folder)
-    domain = Domain(options.executable, top)
-    workload = Workload(domain.mount, options.seed)
+    domain = FaultyMount(options.executable, top)
+    workload = Workload(domain.top, options.seed)
     try:
         prepare(domain, workload, options.seed)
         at_start = label is not None and label.startswith("index.") and options.at_start
         if at_start:
             domain.arm(label, call, fault)
-            domain.start(check=False)
+            domain.mount(check=False)
             if not domain.processes():
                 domain.disarm()
-                domain.start()
+                domain.mount()
         else:
-            domain.start()
+            domain.mount()
             if label is not None:
                 domain.arm(label, call, fault)
 
         def control(command, *words):
-            result = domain.command(command, *words, domain.mount, check=False, seconds=120)
-            if result.returncode not in (0, 1, 4, 6, 7):
-                raise Failed(f"'{command}' exits {result.returncode}: {result.stderr.strip()[:300]}")
+            domain.run(command, *words, domain.top, statuses=(0, 1, 4, 6, 7), timeout=120)
 
         workload.run(control)
         reached, happened = domain.reached(), domain.happened()
@@ -353,22 +299,23 @@ def trial(options, label, call, fault):
             raise Failed("the daemon has died")
         options.told += bool(workload.troubles)
         # What failed is looked at before anything is repeated, which could hide it.
-        domain.verify("right after the fault")
-        workload.compare(domain.mount, "mount right after the fault")
-        domain.command("sync", "--wait", domain.mount, seconds=120)
+        domain.check("right after the fault")
+        workload.compare(domain.top, "mount right after the fault")
+        domain.settle(timeout=120)
         workload.compare(domain.cloud, "provider right after the fault")
         workload.repeat()
-        domain.command("sync", "--wait", domain.mount, seconds=120)
-        workload.compare(domain.mount, "mount")
+        domain.settle(timeout=120)
+        workload.compare(domain.top, "mount")
         workload.compare(domain.cloud, "provider")
-        domain.verify("while mounted")
+        domain.check("while mounted")
         domain.kill()
-        domain.start()
-        domain.command("sync", "--wait", domain.mount, seconds=120)
-        domain.verify("after a kill and a new mount")
-        workload.compare(domain.mount, "mount after a restart")
+        domain.mount()
+        domain.settle(timeout=120)
+        domain.check("after a kill and a new mount")
+        workload.compare(domain.top, "mount after a restart")
         workload.compare(domain.cloud, "provider after a restart")
-        domain.stop()
+        domain.disarm()
+        domain.run("unmount", domain.top, statuses=(0, 7))
         return True, reached
     except Failed as problem:
         print(f"FOUND {label} {call} {fault}: {problem} (calls that failed: {workload.troubles})", flush=True)
@@ -383,7 +330,8 @@ def trial(options, label, call, fault):
     finally:
         if options.keep and os.path.exists(domain.state + "/log/daemon.log"):
             shutil.copy(domain.state + "/log/daemon.log", options.keep + f"/{label}-{call}-{fault}.log")
-        domain.clean()
+        domain.clean_up()
+        shutil.rmtree(top, ignore_errors=True)
 
 
 def main():

@@ -9,82 +9,50 @@ removing must work. Then room is given back, by removing some files or by evicti
 work again without anybody doing anything else. In the last round the daemon is killed while the disk is full, and started
 again. At the end the provider equals the mount and `verify` is clean. Exit status 1 when anything is wrong.
 """
-import argparse, errno, json, os, random, shutil, signal, subprocess, sys, tempfile, time, traceback
+import argparse, errno, os, random, shutil, subprocess, sys, tempfile, time, traceback
+
+from domain import Failed, Mount
 
 
-class Failed(Exception):
-    pass
+class SmallDisk(Mount):
+    """A domain whose state folder is on a file system of its own, which is made for it."""
 
-
-class Domain:
     def __init__(self, options):
-        self.executable = options.executable
-        self.top = tempfile.mkdtemp(prefix="pfs-full-", dir="/var/tmp")
-        for name in ("mnt", "disk", "cloud", "run"):
-            os.makedirs(os.path.join(self.top, name))
-        self.mount, self.disk, self.cloud = (os.path.join(self.top, name) for name in ("mnt", "disk", "cloud"))
+        folder = tempfile.mkdtemp(prefix="pfs-full-", dir="/var/tmp")
+        self.disk = os.path.join(folder, "disk")
+        os.mkdir(self.disk)
         if options.kind == "tmpfs":
-            self.run("mount", "-t", "tmpfs", "-o", f"size={options.size}m", "tmpfs", self.disk)
+            command("mount", "-t", "tmpfs", "-o", f"size={options.size}m", "tmpfs", self.disk)
         else:
-            image = os.path.join(self.top, "image")
+            image = os.path.join(folder, "image")
             with open(image, "wb") as file:
                 file.truncate(options.size << 20)
             # In smaller blocks SQLite's shared memory file would not be allocated as it believes, and meet SIGBUS.
-            self.run("mkfs.ext4", "-q", "-F", "-m", "0", "-b", "4096", image)
-            self.run("mount", "-o", "loop", image, self.disk)
-        self.faults = os.path.join(self.top, "faults")
-        self.environment = dict(
-            os.environ, XDG_RUNTIME_DIR=self.top + "/run", NO_COLOR="1", PROMISEFS_PROVIDER_FAULTS=self.faults)
+            command("mkfs.ext4", "-q", "-F", "-m", "0", "-b", "4096", image)
+            command("mount", "-o", "loop", image, self.disk)
+        super().__init__(options.executable, folder, ["--no-supervision"], name="full", upload_delay="100ms",
+                         state=self.disk + "/state")
 
-    def run(self, *words):
-        result = subprocess.run(words, capture_output=True, text=True)
-        if result.returncode != 0:
-            raise Failed(f"{words[0]} exits {result.returncode}: {result.stderr.strip()}")
-
-    def command(self, *words, check=True, seconds=120):
-        result = subprocess.run([self.executable, *words], env=self.environment, capture_output=True, text=True, timeout=seconds)
-        if check and result.returncode != 0:
-            raise Failed(f"'{' '.join(words[:2])}' exits {result.returncode}: {(result.stderr or result.stdout).strip()[:300]}")
-        return result.stdout
-
-    def start(self):
-        self.command(
-            "mount", "--no-supervision", "--state-dir", self.disk + "/state", "--domain", "full" + self.top[-6:], "--upload-delay", "100ms",
-            "folder:" + self.cloud, self.mount)
-
-    def offline(self, is_offline):
-        with open(self.faults + ".new", "w") as file:
-            file.write("offline=true\n" if is_offline else "")
-        os.rename(self.faults + ".new", self.faults)
-
-    def status(self):
-        return json.loads(self.command("status", "--json", self.mount))
-
-    def kill(self):
-        os.kill(self.status()["processID"], signal.SIGKILL)
-        time.sleep(0.5)
-
-    def settle(self, seconds=60):
+    def settle_again(self, seconds=60):
         end = time.time() + seconds
         while True:
             try:
-                return self.command("sync", "--wait", self.mount)
+                return self.settle()
             except Failed:
                 if time.time() > end:
                     raise
                 time.sleep(0.5)
 
-    def clean(self):
-        for process in os.listdir("/proc"):
-            if process.isdigit():
-                try:
-                    if self.top + "/" in open(f"/proc/{process}/cmdline").read() and "promisefs" in os.readlink(f"/proc/{process}/exe"):
-                        os.kill(int(process), signal.SIGKILL)
-                except OSError:
-                    pass
-        for place in (self.mount, self.disk):
-            subprocess.run(["umount", "-l", place], capture_output=True)
-        shutil.rmtree(self.top, ignore_errors=True)
+    def clean_up(self):
+        super().clean_up()
+        subprocess.run(["umount", "-l", self.disk], capture_output=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def command(*words):
+    result = subprocess.run(words, capture_output=True, text=True)
+    if result.returncode != 0:
+        raise Failed(f"{words[0]} exits {result.returncode}: {result.stderr.strip()}")
 
 
 class Writer:
@@ -175,14 +143,14 @@ class Writer:
 
 
 def full_round(domain, writer, number, kills):
-    os.listdir(domain.mount)
-    domain.offline(True)
+    os.listdir(domain.top)
+    domain.set_offline(True)
     writer.fill(1_000_000)
     writer.fill(5_000)
     writer.check("on the full disk", offline=True)
     if kills:
         domain.kill()
-        domain.start()
+        domain.mount()
         writer.check("after a kill on the full disk", offline=True)
     writer.clear_parts()
     if number % 2 == 0:
@@ -190,13 +158,13 @@ def full_round(domain, writer, number, kills):
             writer.remove(name)
     else:
         # The provider gets it all, and what it has goes from here when room is needed.
-        domain.offline(False)
-        domain.settle()
-        domain.command("evict", domain.mount)
+        domain.set_offline(False)
+        domain.settle_again()
+        domain.run("evict", domain.top)
     writer.works_again(20, 500_000)
     writer.clear_parts()
-    domain.offline(False)
-    domain.settle()
+    domain.set_offline(False)
+    domain.settle_again()
     writer.check("after room was given back")
 
 
@@ -209,10 +177,10 @@ def main():
     parser.add_argument("--kind", choices=("tmpfs", "ext4"), default="tmpfs")
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
-    domain = Domain(options)
-    writer = Writer(domain.mount, options.seed)
+    domain = SmallDisk(options)
+    writer = Writer(domain.top, options.seed)
     try:
-        domain.start()
+        domain.mount()
         for number in range(options.rounds):
             full_round(domain, writer, number, kills=number == options.rounds - 1)
             print(f"round {number + 1}: {len(writer.model)} files, {writer.refused} calls refused so far", flush=True)
@@ -224,15 +192,15 @@ def main():
                 raise Failed(f"the provider has {len(found)} bytes of {name} instead of {len(data or b'')}, or others")
         if set(os.listdir(domain.cloud)) - {".promisefs"} != set(writer.model):
             raise Failed("the provider has other names than the mount")
-        domain.command("verify", domain.mount)
-        domain.command("unmount", domain.mount)
+        domain.run("verify", domain.top)
+        domain.run("unmount", domain.top)
         print("nothing was lost", flush=True)
     except (Failed, OSError) as problem:
         place = traceback.extract_tb(problem.__traceback__)
         print(f"WRONG {problem} ({' < '.join(frame.name for frame in reversed(place))})", flush=True)
         sys.exit(1)
     finally:
-        domain.clean()
+        domain.clean_up()
 
 
 main()

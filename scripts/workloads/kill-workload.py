@@ -11,7 +11,8 @@ uploaded: the provider's folder equals the mount, and no conflict was made up. P
 import copy, json, os, random, signal, sys, time
 
 import domain
-from kill_model import Failed, Model, Worker, differences, tree_of
+from domain import Failed
+from kill_model import Model, Worker, differences, tree_of
 
 WORKLOAD = "work"
 
@@ -104,16 +105,12 @@ def one_kill(mount, model, generator, journal):
         mount.mount_and_kill(generator.uniform(0.0, 0.3))
     mount.mount()
     model = reconcile(model, flying, tree_of(os.path.join(mount.top, WORKLOAD)))
-    checked = mount.command_line("verify", mount.top)
-    if checked.returncode != 0:
-        raise Failed("verify: " + checked.stdout.decode(errors="replace"))
+    mount.run("verify", mount.top)
     return model, count
 
 
 def final_check(mount, model):
-    waited = mount.command_line("sync", "--wait", mount.top, timeout=300)
-    if waited.returncode != 0:
-        raise Failed(f"sync --wait exits {waited.returncode}: {waited.stdout.decode(errors='replace').strip()}")
+    mount.settle()
     expected = model.tree()
     for label, top in (("mount", mount.top), ("provider", mount.cloud)):
         found = differences(expected, tree_of(os.path.join(top, WORKLOAD)))

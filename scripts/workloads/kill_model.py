@@ -1,9 +1,7 @@
 """What the workloads that kill daemons share: a model of what the tree must be, and the worker whose calls it follows."""
 import json, os, random, stat
 
-
-class Failed(Exception):
-    pass
+from domain import Failed
 
 
 class Model:

@@ -11,7 +11,8 @@ the daemon is replaced by 'promisefs restart' instead. Prints the seed first.
 import json, os, random, signal, sys, time
 
 import domain
-from kill_model import Failed, Model, Worker, differences, tree_of
+from domain import Failed
+from kill_model import Model, Worker, differences, tree_of
 
 
 class PatientWorker(Worker):
@@ -106,9 +107,7 @@ def start_worker(top, report, seed):
 
 def disturb(mount, arguments, generator):
     if arguments.restarts:
-        done = mount.command_line("restart", mount.top)
-        if done.returncode != 0:
-            raise Failed("restart: " + done.stdout.decode(errors="replace"))
+        mount.run("restart", mount.top)
         return time.sleep(generator.uniform(0.2, 1.0))
     if generator.random() < 0.15:
         # While it starts, or has just begun.
@@ -167,9 +166,7 @@ def body(mount, arguments, generator):
             except ProcessLookupError:
                 pass
         raise
-    waited = mount.command_line("sync", "--wait", mount.top, timeout=300)
-    if waited.returncode != 0:
-        raise Failed(f"sync --wait exits {waited.returncode}: {waited.stdout.decode(errors='replace').strip()}")
+    mount.settle()
     for top, result in zip(tops, results):
         expected = {path: bytes.fromhex(value) if isinstance(value, str) else value[1] for path, value in result["tree"].items()}
         found = differences(expected, tree_of(os.path.join(mount.cloud, os.path.basename(top))))

@@ -71,15 +71,18 @@ def bits_that_lend_privilege():
                 if kind != "file" and change.split()[0] in (
                         "truncate", "open", "write", "fallocate", "punch", "link", "copy_file_range"):
                     continue
-                for who in (0, USER):
+                for who, groups in ((0, []), (USER, [GROUP, OTHER]), (USER, [OTHER])):
+                    # Who is not in the group matters where only set-group-ID is set, and the group may not execute.
+                    if GROUP not in groups and who and mode & 0o2010 != 0o2000:
+                        continue
                     clean()
                     put("source", b"1234")
                     KINDS[kind]("it")
                     os.chown("it", USER, GROUP)
                     os.chmod("it", mode)
-                    result = as_user(who, who, [GROUP, OTHER] if who else [], lambda: action("it"))
+                    result = as_user(who, who, groups, lambda: action("it"))
                     name = "it" if os.path.lexists("it") else "second"
-                    show(f"{kind} {mode:o}, {change} by {who}", (result, facts(name)))
+                    show(f"{kind} {mode:o}, {change} by {who} in {groups}", (result, facts(name)))
     clean()
 
 

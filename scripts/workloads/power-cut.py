@@ -18,9 +18,7 @@ Worker and daemon go on from where they were, to the next cut. Exit status 1 whe
 """
 import argparse, json, os, random, shutil, signal, subprocess, sys, tempfile, time
 
-
-class Failed(Exception):
-    pass
+from domain import Failed, Mount
 
 
 def run(*words):
@@ -63,31 +61,17 @@ class Disk:
         subprocess.run(["losetup", "-d", self.device], capture_output=True)
 
 
-class Daemon:
-    def __init__(self, executable, disk, top, name, boot):
-        self.executable, self.disk, self.mount, self.name = executable, disk, os.path.join(top, name), name
-        os.makedirs(self.mount, exist_ok=True)
-        os.makedirs(os.path.join(top, "run"), exist_ok=True)
-        self.environment = dict(os.environ, XDG_RUNTIME_DIR=top + "/run", NO_COLOR="1", PROMISEFS_BOOT=boot)
-        self.command(
-            "mount", "--no-supervision", "--state-dir", disk.place + "/state", "--domain", "cut" + name + top[-6:], "--upload-delay", "300ms",
-            "folder:" + disk.place + "/cloud", self.mount)
-        self.process = json.loads(self.command("status", "--json", self.mount))["processID"]
-
-    def command(self, *words, check=True):
-        result = subprocess.run([self.executable, *words], env=self.environment, capture_output=True, text=True, timeout=120)
-        if check and result.returncode != 0:
-            raise Failed(f"'{words[0]}' exits {result.returncode}: {(result.stdout + result.stderr).strip()[:600]}")
-        return result.stdout
-
-    def stop(self):
-        self.command("unmount", self.mount, check=False)
-        subprocess.run(["umount", "-l", self.mount], capture_output=True)
-        try:
-            if os.path.basename(os.readlink(f"/proc/{self.process}/exe")) == "promisefs":
-                os.kill(self.process, signal.SIGKILL)
-        except OSError:
-            pass
+def mounted(options, disk, folder, boot):
+    """A domain with state folder and provider on `disk`, started as after the boot of that name."""
+    os.mkdir(folder)
+    domain = Mount(options.executable, folder, ["--no-supervision"], name=os.path.basename(folder), upload_delay="300ms", cloud=disk.place + "/cloud",
+                   state=disk.place + "/state", environment={"PROMISEFS_BOOT": boot})
+    try:
+        domain.mount()
+    except Failed:
+        domain.clean_up()
+        raise
+    return domain
 
 
 # ---- the worker, a process of its own --------------------------------------------------------------------------
@@ -211,20 +195,21 @@ def compare(mount, cloud):
 
 def look(options, top, image, log_path, number):
     """What a start after the cut finds."""
-    disk = daemon = None
+    disk = domain = None
     try:
         disk = Disk(image, os.path.join(top, "copy"))
-        daemon = Daemon(options.executable, disk, top, f"after{number}", f"boot {number}")
-        checked = check(daemon.mount, log_path)
-        daemon.command("verify", daemon.mount)
-        daemon.command("sync", "--wait", daemon.mount)
-        count, conflicts = compare(daemon.mount, disk.place + "/cloud")
-        check(daemon.mount, log_path)
-        daemon.command("verify", "--provider", daemon.mount)
+        domain = mounted(options, disk, os.path.join(top, f"after{number}"), f"boot {number}")
+        checked = check(domain.top, log_path)
+        domain.run("verify", domain.top)
+        domain.settle()
+        count, conflicts = compare(domain.top, domain.cloud)
+        check(domain.top, log_path)
+        domain.run("verify", "--provider", domain.top)
+        domain.run("unmount", domain.top)
         return checked, count, conflicts
     finally:
-        if daemon:
-            daemon.stop()
+        if domain:
+            domain.clean_up()
         if disk:
             disk.close()
 
@@ -246,16 +231,17 @@ def main():
         file.truncate(options.size << 20)
     run("mkfs.ext4", "-q", "-F", "-m", "0", "-b", "4096", image)
     disk = Disk(image, os.path.join(top, "disk"))
-    daemon = worker = None
+    domain = worker = None
     wrong = 0
     try:
         os.makedirs(disk.place + "/cloud")
-        daemon = Daemon(options.executable, disk, top, "mnt", "boot 0")
+        domain = mounted(options, disk, os.path.join(top, "before"), "boot 0")
+        [daemon] = domain.processes()
         run("sync", "-f", disk.place)
         worker = os.fork()
         if worker == 0:
             try:
-                work(daemon.mount, log_path, options.seed)
+                work(domain.top, log_path, options.seed)
             finally:
                 os._exit(3)
         for number in range(1, options.cuts + 1):
@@ -264,14 +250,14 @@ def main():
                 worker = None
                 raise Failed("the worker met an error")
             # The daemon first: the worker may be in a call that it then does not answer.
-            os.kill(daemon.process, signal.SIGSTOP)
+            os.kill(daemon, signal.SIGSTOP)
             os.kill(worker, signal.SIGSTOP)
             noted = os.path.join(top, "noted")
             shutil.copy(log_path, noted)
             # A file of its own for each: a mount of the last one may still be on its way out.
             cut = os.path.join(top, f"cut{number}")
             disk.copy(cut)
-            os.kill(daemon.process, signal.SIGCONT)
+            os.kill(daemon, signal.SIGCONT)
             try:
                 checked, count, conflicts = look(options, top, cut, noted, number)
                 print(
@@ -292,8 +278,8 @@ def main():
             os.kill(worker, signal.SIGCONT)
             os.kill(worker, signal.SIGKILL)
             os.waitpid(worker, 0)
-        if daemon:
-            daemon.stop()
+        if domain:
+            domain.clean_up()
         disk.close()
         shutil.rmtree(top, ignore_errors=True)
     print(f"{options.cuts} cuts, {wrong} wrong", flush=True)
