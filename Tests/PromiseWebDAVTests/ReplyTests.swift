@@ -1,6 +1,7 @@
 import Foundation
 import PromiseCore
 import PromiseProvider
+import PromiseHTTP
 import PromiseWebDAV
 import Testing
 

@@ -1,5 +1,6 @@
 import PromiseCore
 import PromiseProvider
+import PromiseHTTP
 import PromiseWebDAV
 import Testing
 

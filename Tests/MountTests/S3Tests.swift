@@ -1,0 +1,189 @@
+import Foundation
+import Testing
+
+extension MountSuites {
+    /// A mount of a bucket: trees both ways, ranges, other clients, a server that goes and comes back, and large uploads.
+    @Suite struct S3Tests {
+        static let fileCount = Machine.isFullScale ? 10_000 : 60
+        static let largeMegabytes = Machine.isFullScale ? 1024 : 48
+
+        private func mounted(
+            _ arguments: [String] = [], prepare: String = "", _ body: (MountedDomain, S3Server) async throws -> Void
+        ) async throws {
+            try await S3Server.with { server in
+                var options = server.options(arguments)
+                options.prepare = prepare
+                try await MountedDomain.with(options) { domain in try await body(domain, server) }
+            }
+        }
+
+        @Test(.timeLimit(.minutes(5))) func treesGoBothWays() async throws {
+            let prepare = """
+                for n in $(seq \(Self.fileCount)); do echo "$n" > "$T/$n"; done
+                seq \(Self.fileCount) | xargs -P 4 -I{} bash -c 's3 PUT "cloud/from%20server/a%20b/%C3%A9/%23{}%25" -T "$T/{}"'
+                s3 PUT cloud/rclone -T "$T/1" -H 'x-amz-meta-mtime: 981158400.25'
+                s3 PUT cloud/s3fs -T "$T/1" -H 'x-amz-meta-mtime: 981158400' -H 'x-amz-meta-mode: 33256' -H 'x-amz-meta-uid: 12'
+                printf there > "$T/target"; s3 PUT cloud/s3fs-link -T "$T/target" -H 'x-amz-meta-mode: 41471'
+                s3 PUT cloud/hidden//key -T "$T/1"; s3 PUT cloud/hidden/seen -T "$T/1"
+                """
+            try await mounted(prepare: prepare) { domain, server in
+                // What others wrote reads right, and what is no file name is counted.
+                try await domain.shell(
+                    """
+                    [ "$(stat -c '%a %y' "$M/rclone")" = '644 2001-02-03 00:00:00.250000000 +0000' ]
+                    [ "$(stat -c '%a %u %y' "$M/s3fs")" = '750 12 2001-02-03 00:00:00.000000000 +0000' ]
+                    [ "$(readlink "$M/s3fs-link")" = there ]; [ "$(ls "$M/hidden")" = seen ]
+                    "$P" status --json "$M" | grep -q 'cannot be file names'
+                    s3 DELETE cloud/hidden//key; [ "$(ls "$M/from server/a b/é" | wc -l)" = \(Self.fileCount) ]
+                    """)
+                try await domain.shell(S3Server.equality, seconds: 120)
+                try await domain.shell(
+                    """
+                    mkdir -p "$M/from here/x/y"; mkdir "$M/empty folder"
+                    for n in $(seq \(Self.fileCount)); do echo "$n$n" > "$M/from here/x/y/$n &+;"; done
+                    touch -d 2001-02-03 "$M/from here/x/y/1 &+;"; chmod 750 "$M/from here/x/y/1 &+;"; : > "$M/from here/empty"
+                    printf x > "$M/from here/"$'no\\xffutf8'; ln -s ../elsewhere "$M/link"
+                    """)
+                try await domain.synchronize()
+                try await domain.shell(S3Server.equality)
+                // Folders that move keep what is in them, without a byte going over the wire again.
+                let before = try await domain.status()
+                try await domain.shell(
+                    """
+                    mv "$M/from here/x" "$M/moved"; mv "$M/from server/a b" "$M/moved/"; rm -r "$M/moved/a b/é/#1%"
+                    mv "$M/moved/y/2 &+;" "$M/2"; echo again > "$M/moved/y/2 &+;"; [ -d "$M/from server" ]
+                    """)
+                try await domain.synchronize()
+                try await domain.shell(S3Server.equality)
+                let after = try await domain.status()
+                #expect(after.bytesFetched == before.bytesFetched && after.bytesUploaded - before.bytesUploaded < 100)
+                // A second mount with an empty index shows the same, modes and times included.
+                try await domain.shell("\"$P\" unmount \"$M\"; rm -rf \"$S\"/*")
+                try await domain.remount()
+                try await domain.shell(
+                    """
+                    \(S3Server.equality); [ "$(stat -c '%a %y' "$M/moved/y/1 &+;" | cut -c1-14)" = "750 2001-02-03" ]
+                    """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3))) func aRangeOfALargeFileFetchesLittleMoreAndTheWholeComesRight() async throws {
+            let size = Self.largeMegabytes
+            let prepare = "head -c \(size)M /dev/urandom > \"$C/large\"; s3 PUT cloud/large -T \"$C/large\""
+            try await mounted(prepare: prepare) { domain, _ in
+                let offset = size * 3 / 4
+                try await domain.shell(
+                    """
+                    cmp <(dd if="$M/large" bs=1M skip=\(offset) count=1 status=none) \\
+                        <(dd if="$C/large" bs=1M skip=\(offset) count=1 status=none); sleep 0.5
+                    """)
+                let fetched = try await domain.status().bytesFetched
+                #expect(fetched >= 1 << 20 && fetched < 16 << 20)
+                try await domain.shell("cmp \"$M/large\" \"$C/large\"; cp \"$M/large\" \"$M/copy\"", seconds: 120)
+                try await domain.synchronize()
+                try await domain.shell("s3 GET cloud/copy | cmp - \"$C/large\"")
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3))) func changesByAnotherClientAreSeen() async throws {
+            let prepare = "for n in a b c d; do echo \"first $n\" > \"$T/$n\"; s3 PUT \"cloud/$n\" -T \"$T/$n\"; done"
+            try await mounted(prepare: prepare) { domain, _ in
+                try await domain.shell(
+                    """
+                    cat "$M"/[a-d] > /dev/null; echo new > "$T/new"; echo second > "$T/second"
+                    s3 PUT cloud/new -T "$T/new"; s3 PUT cloud/a -T "$T/second"; s3 DELETE cloud/b
+                    s3 PUT cloud/folder/c -T "$T/c"; s3 DELETE cloud/c
+                    within 20 '[ "$(cat "$M/new")" = new ]'
+                    within 20 '[ "$(cat "$M/a")" = second ]'
+                    within 20 'not [ -e "$M/b" ]'
+                    within 20 '[ "$(cat "$M/folder/c")" = "first c" ]'
+                    within 20 'not [ -e "$M/c" ]'
+                    """)
+                // Edited on both sides: both stay.
+                try await domain.shell(
+                    "echo 'theirs, longer' > \"$T/theirs\"; echo ours > \"$M/d\"; s3 PUT cloud/d -T \"$T/theirs\"")
+                try await domain.synchronize()
+                try await domain.shell("within 20 'cat \"$M\"/d* | sort | grep -c \"ours\\|theirs\" | grep -q 2'")
+                try await domain.synchronize()
+                try await domain.shell(S3Server.equality)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3))) func aServerThatGoesAndComesBackLosesNothing() async throws {
+            let prepare = "for n in a b c; do echo \"first $n\" > \"$T/$n\"; s3 PUT \"cloud/$n\" -T \"$T/$n\"; done"
+            try await mounted(["--request-deadline", "2s"], prepare: prepare) { domain, _ in
+                try await domain.shell(
+                    """
+                    ls "$M" > /dev/null; cat "$M/a"
+                    kill -STOP $(server_number)
+                    [ "$(cat "$M/a")" = "first a" ]; echo edited > "$M/a"
+                    not timeout 20 cat "$M/b" 2> "$T/slow"; grep -q 'timed out' "$T/slow"
+                    echo offline > "$M/offline"; mkdir "$M/made"; mv "$M/a" "$M/made/a"
+                    """, seconds: 90)
+                // A mount begins without the server, too.
+                try await domain.kill9()
+                try await domain.remount()
+                try await domain.shell(
+                    """
+                    [ "$(cat "$M/made/a")" = edited ]; not timeout 20 cat "$M/c"
+                    kill -CONT $(server_number)
+                    within 60 '[ "$(cat "$M/c")" = "first c" ]'
+                    """, seconds: 120)
+                try await domain.synchronize()
+                try await domain.shell("[ \"$(s3 GET cloud/made/a)\" = edited ]; \(S3Server.equality)")
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3))) func anUploadGoesOnWhereAKilledDaemonLeftIt() async throws {
+            try await mounted { domain, server in
+                let part = server.kind == .ceph ? "PUT /promisefs/cloud/large?partNumber\\|PUT .*cloud/large.*partNumber=" : "partNumber="
+                let log = server.kind == .ceph ? "client.rgw.log" : "server.log"
+                try await domain.shell(
+                    """
+                    head -c 40M /dev/urandom > "$T/model"; parts() { grep -c '\(part)' "$D/log/\(log)" || true; }
+                    before=$(parts); cp "$T/model" "$M/large"
+                    # Stopped when two parts of five have arrived, the third on its way.
+                    within 60 '[ $(parts) -ge $((before + 2)) ]' || true; kill -STOP $(server_number)
+                    """)
+                try await domain.kill9()
+                try await domain.shell("kill -CONT $(server_number); not s3 HEAD cloud/large --head > /dev/null 2>&1")
+                try await domain.remount()
+                try await domain.synchronize()
+                let result = try await domain.shell(
+                    "s3 GET cloud/large | cmp - \"$T/model\"; grep '\(part)' \"$D/log/\(log)\" | grep -c 'cloud/large'")
+                // Five, and the one that was broken off.
+                let sent = Int(result.output.split(separator: "\n").last ?? "") ?? .max
+                #expect((5...6).contains(sent), "\(sent) parts were sent")
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3))) func theSecretIsNowhereToBeSeen() async throws {
+            try await mounted { domain, _ in
+                let daemon = try await domain.status().processID
+                try await domain.shell(
+                    """
+                    echo text > "$M/file"; "$P" sync --wait "$M"
+                    not grep -r '\(S3Server.secret)' "$S"; not grep '\(S3Server.secret)' /proc/\(daemon)/cmdline
+                    not grep -az '^AWS_SECRET_ACCESS_KEY=[a-z]' /proc/\(daemon)/environ
+                    { "$P" status --json "$M"; "$P" status "$M"; "$P" info "$M/file"; "$P" pending "$M"; } > "$T/said"
+                    not grep '\(S3Server.secret)' "$T/said"
+                    """)
+            }
+        }
+
+        @Test(
+            .enabled(if: S3Server.hasCeph, "there is no Ceph, so its gateway is not checked"), .timeLimit(.minutes(5)))
+        func aServerPassesTheChecksOfProviders() async throws {
+            try await S3Server.with(.ceph) { server in
+                try await MountedDomain.with(server.options(), mounts: false) { domain in
+                    let result = try await domain.shell(
+                        "\"$P\" provider check '\(server.provider)' --destructive-in a/b --json", seconds: 250)
+                    let document = try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any]
+                    #expect(document?["score"] as? Int == 100, "\(result.output)")
+                    #expect((document?["passed"] as? Int ?? 0) > 50)
+                    #expect(!result.output.contains(S3Server.secret))
+                }
+            }
+        }
+    }
+}

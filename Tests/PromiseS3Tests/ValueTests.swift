@@ -1,0 +1,196 @@
+import Foundation
+import NIOCore
+import NIOHTTP1
+import PromiseCore
+import PromiseHTTP
+import PromiseProvider
+import PromiseS3
+import Testing
+
+/// Names of buckets and keys, and what servers say of objects.
+@Suite struct ValueTests {
+    // MARK: Locations
+
+    @Test(arguments: [
+        ("s3://bucket", "s3://bucket/", "https://bucket.s3.us-east-1.amazonaws.com/a%20b"),
+        ("s3://bucket/a/b/?region=eu-west-1", "s3://bucket/a/b/?region=eu-west-1", "https://bucket.s3.eu-west-1.amazonaws.com/a%20b"),
+        ("s3://my.bucket", "s3://my.bucket/", "https://s3.us-east-1.amazonaws.com/my.bucket/a%20b"),
+        (
+            "s3://bucket/x?endpoint=http://127.0.0.1:9000/", "s3://bucket/x/?endpoint=http://127.0.0.1:9000",
+            "http://127.0.0.1:9000/bucket/a%20b"
+        ),
+        (
+            "s3://bucket?endpoint=http://localhost:9000&style=virtual",
+            "s3://bucket/?endpoint=http://localhost:9000&style=virtual", "http://bucket.localhost:9000/a%20b"
+        ),
+    ])
+    func aNameHasOneFormAndLeadsToAnAddress(name: String, form: String, address: String) throws {
+        let location = try S3Location(parsing: name)
+        #expect(location.name == form)
+        #expect(location.origin + location.path(Array("a b".utf8)) == address)
+        #expect(try S3Location(parsing: location.name) == location)
+    }
+
+    @Test(arguments: [
+        "s3://", "s3://key:secret@bucket/", "s3://key@bucket/", "s3://b ucket", "s3://bucket:80/", "s3://bucket/a/../b",
+        "s3://bucket/%ff", "s3://bucket?secret=hidden", "s3://bucket?endpoint=ftp://host", "s3://bucket?endpoint=http://u:p@host",
+        "s3://bucket?style=odd", "s3://bucket#part",
+    ])
+    func whatNamesNoBucketIsRefusedWithASentenceWithoutSecrets(name: String) {
+        do {
+            _ = try S3Location(parsing: name)
+            Issue.record("\(name) is taken")
+        } catch {
+            #expect(error.code == .permanent && !error.message.contains("hidden") && !error.message.contains("key:"))
+        }
+    }
+
+    @Test func theEnvironmentSaysWhatTheNameLeavesOpen() throws {
+        let variables = ["AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_REGION": "eu-north-1"]
+        let location = try S3Location(parsing: "s3://bucket") { variables[$0] }
+        #expect(location.name == "s3://bucket/?endpoint=http://127.0.0.1:1&region=eu-north-1")
+        #expect(location.hostNames == ["bucket", "127.0.0.1:1", "127.0.0.1"])
+    }
+
+    @Test func anAccessKeyIsFoundInTheFileOfAWSsTools() {
+        let text = "[default]\naws_access_key_id = A\n[work]\n# note\naws_secret_access_key=s = 1\r\nAWS_ACCESS_KEY_ID = B\nregion = x\n"
+        #expect(AccessKeySource.key(inSharedFile: text, profile: "default") == nil)
+        #expect(
+            AccessKeySource.key(inSharedFile: text, profile: "work")
+                == AccessKey(identifier: "B", secret: Secret("s = 1")))
+    }
+
+    // MARK: Keys
+
+    @Test func keysAndPathsLeadToEachOther() throws {
+        for escapesControls in [false, true] {
+            let names = KeyNames(prefix: Array("pre/".utf8), escapesControls: escapesControls)
+            let folder = [try #require(FileName("a b"))]
+            for bytes in [Array("é".utf8), [0x66, 0xFF], Array("one\ntwo".utf8), [1, 0x7F], Array("‛0A".utf8), Array("..x".utf8)] {
+                let name = try #require(FileName(bytes))
+                let key = names.key(folder + [name])
+                #expect(key.starts(with: Array("pre/a b/".utf8)) && String(validating: key, as: UTF8.self) != nil)
+                #expect(names.name(of: key, in: names.folderKey(folder)) == name)
+                #expect(names.name(of: names.folderKey(folder + [name]), in: names.folderKey(folder)) == name)
+                #expect(!escapesControls || !key.contains { $0 < 0x20 || $0 == 0x7F })
+            }
+        }
+    }
+
+    @Test(arguments: ["pre/", "pre//", "pre/.", "pre/..", "pre/../", "pre/a\u{0}", "other"])
+    func whatIsNoFileNameIsNone(key: String) {
+        #expect(KeyNames(prefix: Array("pre/".utf8)).name(of: Array(key.utf8), in: Array("pre/".utf8)) == nil)
+    }
+
+    @Test func aListingHidesWhatCannotBeShown() throws {
+        let names = KeyNames(prefix: [])
+        let listing = try #require(
+            S3Listing.parse(
+                page(
+                    keys: ["a", "a%2F..%2Fb", "dir", ".promisefs", "%FF", String(repeating: "x", count: 256), "b+c%2Bd"],
+                    prefixes: ["dir/", "/", "../", ".promisefs/", "n%0An/"])))
+        let rows = S3Rows(listing, in: [], names, isRoot: true)
+        #expect(rows.files.map(\.name.display) == ["a", "b c+d"])
+        #expect(rows.folders.map(\.name.display) == ["dir", "n\\nn"])
+        #expect(rows.hidden.count == 6)
+    }
+
+    @Test func aListingThatIsCutOffIsNone() {
+        let whole = page(keys: ["a", "b"], prefixes: [])
+        #expect(S3Listing.parse(whole)?.objects.count == 2)
+        #expect(S3Listing.parse(whole.dropLast(20)) == nil)
+        #expect(S3Listing.parse(Data("<html></html>".utf8)) == nil)
+    }
+
+    /// Ceph RGW says back what it was asked for, with references to characters that XML does not have.
+    @Test func aListingThatSaysBackControlCharactersIsRead() throws {
+        let text = String(decoding: page(keys: ["q%2F%01z"], prefixes: [], extra: "<Prefix>q/&#x01;</Prefix>"), as: UTF8.self)
+        let listing = try #require(S3Listing.parse(Data(text.utf8)))
+        #expect(listing.objects.map(\.key) == [Array("q/\u{1}z".utf8)])
+        let next = S3Listing.Next.after(Array("q/\u{1}".utf8))
+        #expect(S3Listing.Next(next.text) == next && S3Listing.Next("tabc") == .token("abc") && S3Listing.Next("") == nil)
+    }
+
+    private func page(keys: [String], prefixes: [String], extra: String = "") -> Data {
+        let rows = keys.map {
+            "<Contents><Key>\($0)</Key><LastModified>2026-11-22T02:13:18.185Z</LastModified><ETag>&quot;e&quot;</ETag>"
+                + "<Size>1</Size><Owner><ID>o</ID></Owner></Contents>"
+        }
+        let folders = prefixes.map { "<CommonPrefixes><Prefix>\($0)</Prefix></CommonPrefixes>" }
+        return Data(
+            ("<?xml version=\"1.0\"?><ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">\(extra)"
+                + "<EncodingType>url</EncodingType>\(rows.joined())\(folders.joined())<IsTruncated>false</IsTruncated>"
+                + "</ListBucketResult>").utf8)
+    }
+
+    // MARK: Metadata
+
+    @Test func modesAndTimesAreReadAsOthersWriteThem() {
+        let status = ObjectStatus([
+            "ETag": "\"abc-2\"", "Content-Length": "12", "Last-Modified": "Sun, 22 Nov 2026 02:13:18 GMT",
+            "x-amz-meta-mtime": "1354040105.123456789", "x-amz-meta-mode": "33256", "x-amz-meta-uid": "5", "x-amz-meta-other": "x",
+            "Content-Type": "text/plain",
+        ])
+        #expect(status.tag == "abc-2" && status.size == 12)
+        #expect(status.details.modificationTime == Timestamp(seconds: 1_354_040_105, nanoseconds: 123_456_789))
+        #expect(status.details.mode == 0o750 && status.details.owner == 5 && status.details.group == nil && !status.details.isLink)
+        #expect(status.kept.count == 2)
+        #expect(ObjectDetails.status("41471").map { $0 & 0o170000 } == 0o120000)
+        #expect(ObjectDetails.status("100644") == 0o100644 && ObjectDetails.status("0755") == 0o755)
+        #expect(ObjectDetails.status("-1") == nil && ObjectDetails.status("x") == nil)
+    }
+
+    @Test(arguments: [0, 1, 1_354_040_105_123_456_789, -1, -1_500_000_000, 1_000_000_000])
+    func timesComeBackAsTheyWere(nanoseconds: Int64) {
+        let time = Timestamp(nanoseconds: nanoseconds)
+        #expect(ObjectDetails.timestamp(ObjectDetails.text(time)) == time, "\(ObjectDetails.text(time))")
+    }
+
+    @Test func whatIsKnownOfAnObjectHoldsAsLongAsItsTagAndTime() {
+        let known = KnownDetails(entriesMax: 2)
+        let (first, second) = (Timestamp(seconds: 1, nanoseconds: 0), Timestamp(seconds: 2, nanoseconds: 0))
+        var details = ObjectDetails()
+        details.mode = 0o600
+        let key = Array("key".utf8)
+        #expect(known.answer(key, .init(tag: "a", lastModified: first)) == .unknown)
+        // Our own write: the first listing says its time.
+        known.note(key, .init(tag: "a", lastModified: nil), details)
+        #expect(known.answer(key, .init(tag: "a", lastModified: first)) == .known(details))
+        #expect(known.answer(key, .init(tag: "a", lastModified: second)) == .unknown)
+        #expect(known.answer(key, .init(tag: "b", lastModified: first)) == .unknown)
+        for index in 0..<3 { known.note([UInt8(index)], .init(tag: "x", lastModified: first), details) }
+        #expect(known.answer(key, .init(tag: "a", lastModified: first)) == .told)
+    }
+
+    // MARK: Parts
+
+    @Test func partsCoverAContentOnceAndAreNeverTooMany() {
+        for size in [1, 8 << 20, (8 << 20) + 1, 40 << 20, 5 << 30, 5 << 40] as [UInt64] {
+            let plan = PartPlan(size: size)
+            #expect(plan.count <= 10_000 && plan.partByteCount >= 5 << 20 && plan.width >= 1)
+            #expect(plan.range(1).lower == 0 && plan.range(plan.count).upper == size)
+            if plan.count > 1 { #expect(plan.range(1).upper == plan.range(2).lower) }
+        }
+        #expect(PartPlan(size: 40 << 20).width == 1)
+    }
+
+    @Test func tagsOfPartsMakeTheTagOfTheWhole() {
+        #expect(PartDigest.of(ByteBuffer(string: "x")).tag == "9dd4e461268c8034f5c8564e155c67a6")
+        // As both servers say it of one part.
+        #expect(PartDigest.ofParts(["9dd4e461268c8034f5c8564e155c67a6"]) == "9affad555af89da9b0bfcd5e45bc93da-1")
+        #expect(PartDigest.ofParts(["of another kind"]) == nil)
+    }
+
+    // MARK: Refusals
+
+    @Test func refusalsMeanWhatTheEngineMustDo() {
+        #expect(S3Refusal(status: 503, code: "SlowDown").error("x").code == .retryAfter(.seconds(5)))
+        #expect(S3Refusal(status: 404, code: "NoSuchBucket").error("x").code == .refused)
+        #expect(S3Refusal(status: 404, code: "NoSuchKey").error("x").code == .notFound)
+        #expect(S3Refusal(status: 412).error("x").code == .conflict)
+        #expect(S3Refusal(status: 403, code: "SignatureDoesNotMatch").error("x").code == .authenticate)
+        #expect(S3Refusal(status: 403, code: "QuotaExceeded").error("x").code == .outOfSpace)
+        #expect(S3Refusal(status: 400, code: "RequestTimeout").error("x").code == .retry)
+        #expect(S3Refusal(status: 301, region: "eu-west-1").error("x").message.contains("301"))
+    }
+}
