@@ -34,7 +34,8 @@ extension MountSuites {
                 #expect(twice.errorText.contains("is mounted already"))
                 try await domain.shell("\"$P\" unmount \"$T/one\"; \"$P\" unmount \"$T/two\"")
                 let wrong = try await domain.shell(
-                    "echo 'cachelimit = 1' > \"$T/wrong.toml\"; PROMISEFS_CONFIG=\"$T/wrong.toml\" \"$P\" mount \(one)", status: 2)
+                    "echo 'cachelimit = 1' > \"$T/wrong.toml\"; PROMISEFS_CONFIG=\"$T/wrong.toml\" \"$P\" mount \(one)",
+                    status: 2)
                 #expect(wrong.errorText.contains("wrong.toml: there is no key 'cachelimit'"))
             }
         }
