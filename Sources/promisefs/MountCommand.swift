@@ -14,7 +14,8 @@ struct MountCommand: AsyncParsableCommand {
         discussion: """
             Returns once the mount serves requests; with --foreground it stays until unmounted. Without PROVIDER it mounts the \
             embedded folder provider under $XDG_DATA_HOME/promisefs/cloud. NAME is a domain of the configuration file. \
-            When the daemon dies or is restarted, promisefs-holder keeps the mount and starts a successor, and programs wait meanwhile.
+            When the daemon dies or is restarted, promisefs-holder keeps the mount and starts a successor, and programs wait \
+            meanwhile.
 
             Example:
               promisefs mount folder:/srv/documents /mnt
