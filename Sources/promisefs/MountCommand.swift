@@ -10,23 +10,30 @@ struct MountCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "mount",
         abstract: "Mount a provider.",
-        usage: "promisefs mount [<options>] [<provider>] <mountpoint>",
+        usage: "promisefs mount [<options>] [<provider>] <mountpoint> | <name> | --all",
         discussion: """
             Returns once the mount serves requests; with --foreground it stays until unmounted. Without PROVIDER it mounts the \
-            embedded folder provider under $XDG_DATA_HOME/promisefs/cloud. When the daemon dies or is restarted, \
-            promisefs-holder keeps the mount and starts a successor, and programs wait meanwhile.
+            embedded folder provider under $XDG_DATA_HOME/promisefs/cloud. NAME is a domain of the configuration file. \
+            When the daemon dies or is restarted, promisefs-holder keeps the mount and starts a successor, and programs wait \
+            meanwhile.
 
             Example:
               promisefs mount folder:/srv/documents /mnt
               promisefs mount --foreground --cache-limit 10G folder:/srv/documents /mnt
               promisefs mount webdav+https://ann@example.com/files /mnt
+              promisefs mount work
             """)
 
-    @Argument(help: ArgumentHelp("PROVIDER, which may be left out, and MOUNTPOINT.", valueName: "provider-mountpoint"))
-    var operands: [String]
+    @Argument(
+        help: ArgumentHelp(
+            "PROVIDER, which may be left out, and MOUNTPOINT; or the name of a domain of the configuration file.",
+            valueName: "provider-mountpoint"))
+    var operands: [String] = []
     @OptionGroup var options: DomainOptions
     @Flag(name: .long, help: "Stay and log to stderr.")
     var foreground = false
+    @Flag(name: .long, help: "Mount every domain of the configuration file that is not mounted.")
+    var all = false
     @OptionGroup var output: OutputOptions
     /// For the process that `mount` itself starts: where to say that it is ready, or why not.
     @Option(name: .long, help: .hidden)
@@ -34,6 +41,10 @@ struct MountCommand: AsyncParsableCommand {
 
     func validate() throws {
         guard operands.count <= 2 else { throw ValidationError("give PROVIDER and MOUNTPOINT, and nothing else") }
+        guard all || !operands.isEmpty else { throw ValidationError("give MOUNTPOINT, or the name of a configured domain") }
+        guard !all || operands.isEmpty && !foreground else {
+            throw ValidationError("--all mounts what is configured, in the background; give nothing else")
+        }
         if let domain = options.domain, !DomainName.isValid(domain) {
             throw ValidationError(
                 "'\(domain)' cannot name a domain; use up to \(DomainName.byteCountMax) of A-Z a-z 0-9 . _ -, with no dot first"
@@ -42,11 +53,55 @@ struct MountCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        let holder = try foundHolder()
+        // Whoever started this process has looked at the configuration.
+        if readyDescriptor != nil || holder != nil { return try await mount(holder) }
+        let file = try await Blocking.run { () throws(CommandFailure) in try ConfigurationFile.read() }
+        guard let file else {
+            if all { throw CommandFailure("there is no configuration file, so nothing to mount", exitStatus: ExitStatus.usage) }
+            return try await mount(nil)
+        }
+        guard all else { return try await configured(by: file, operands).mount(nil) }
+        try await mountAll(file)
+    }
+
+    private func mountAll(_ file: ConfigurationFile) async throws {
+        var failures = FailureCollector()
+        let table = try await Blocking.run { () throws(PromiseError) in try MountTable.current() }
+        for (name, domain) in file.domains.sorted(by: { $0.key < $1.key }) where domain.mountPoint != nil {
+            if table.promiseMounts.contains(where: { $0.domain == name }) { continue }
+            do {
+                try await configured(by: file, [name]).mount(nil)
+            } catch {
+                let failure = CommandFailure(known: error) ?? CommandFailure("\(error)")
+                failures.note(CommandFailure("\(name): \(failure.message ?? "")", exitStatus: failure.exitStatus))
+            }
+        }
+        if let first = failures.first { throw CommandFailure(nil, exitStatus: first) }
+    }
+
+    /// This command with what the configuration file adds.
+    private func configured(by file: ConfigurationFile, _ operands: [String]) throws -> MountCommand {
+        var given = options.forwarded
+        if let domain = options.domain { given += ["--domain", domain] }
+        if let folder = options.stateDir { given += ["--state-dir", RawArguments.text(of: folder.bytes)] }
+        if foreground { given.append("--foreground") }
+        if output.json { given.append("--json") }
+        do {
+            return try MountCommand.parse(try file.words(for: operands, given: given))
+        } catch let error as CommandFailure {
+            throw error
+        } catch {
+            let lines = MountCommand.message(for: error).split(separator: "\n")
+            throw CommandFailure("\(file.path): \(lines.first ?? "")", exitStatus: ExitStatus.usage)
+        }
+    }
+
+    private func mount(_ holder: Holder?) async throws {
         let level = try DaemonLog.level(environment("PROMISEFS_LOG"))
         let plan = try await Blocking.run { [self] () throws(CommandFailure) in
             try MountPlan(operands: operands, domain: options.domain, stateFolder: options.stateDir?.bytes)
         }
-        let holder = try foundHolder()
         let isStartedByMount = readyDescriptor != nil || holder != nil
         let notice = try await Blocking.run { [options] () throws(CommandFailure) in
             if isStartedByMount {

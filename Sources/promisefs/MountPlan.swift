@@ -177,8 +177,13 @@ struct MountPlan: Sendable {
 /// The folders of the XDG Base Directory Specification, as bytes of absolute paths.
 enum BaseFolders {
     /// Nil when nobody has a home.
-    static func credentials() -> [UInt8]? {
-        (try? folder("XDG_CONFIG_HOME", below: "/.config")).map { $0 + Array("/promisefs/credentials".utf8) }
+    static func credentials() -> [UInt8]? { settings("credentials") }
+
+    /// The same.
+    static func configuration() -> [UInt8]? { settings("config.toml") }
+
+    private static func settings(_ name: String) -> [UInt8]? {
+        (try? folder("XDG_CONFIG_HOME", below: "/.config")).map { $0 + Array("/promisefs/\(name)".utf8) }
     }
 
     static func data() throws(CommandFailure) -> [UInt8] { try folder("XDG_DATA_HOME", below: "/.local/share") }

@@ -1,0 +1,127 @@
+import Glibc
+import PromiseCore
+import PromiseSystem
+import PromiseWire
+import TOMLKit
+
+/// The file of named domains and of defaults, in TOML: `PROMISEFS_CONFIG`, or `$XDG_CONFIG_HOME/promisefs/config.toml`.
+///
+/// A key is an option of `mount` without its dashes, so that each value is checked where those of the command line are.
+struct ConfigurationFile: Sendable, Equatable {
+    struct Domain: Sendable, Equatable {
+        var provider: String?
+        var mountPoint: String?
+        /// Options of `mount`; what comes later on a command line wins.
+        var options: [String] = []
+        /// Rules and the like, which add up: what comes first on a command line wins.
+        var rules: [String] = []
+    }
+
+    private enum Form { case value, switched, list }
+
+    private static let keys: [String: (option: String, form: Form)] = [
+        "state-dir": ("--state-dir", .value), "cache-limit": ("--cache-limit", .value),
+        "upload-delay": ("--upload-delay", .value), "poll-interval": ("--poll-interval", .value),
+        "request-deadline": ("--request-deadline", .value), "coordination": ("--coordination", .value),
+        "read-only": ("--read-only", .switched), "no-passthrough": ("--no-passthrough", .switched),
+        "no-io-uring": ("--no-io-uring", .switched), "no-supervision": ("--no-supervision", .switched),
+        "hydration-rules": ("--hydration-rule", .list), "options": ("-o", .list),
+    ]
+
+    /// For people.
+    let path: String
+    /// For every domain, also for those that have no name here.
+    private(set) var defaults = Domain()
+    private(set) var domains: [String: Domain] = [:]
+
+    /// Nil when there is none. Blocking. Throws a sentence when the one that `PROMISEFS_CONFIG` names is missing, or it is wrong.
+    static func read() throws(CommandFailure) -> ConfigurationFile? {
+        let named = environment("PROMISEFS_CONFIG").map { Array($0.utf8) }
+        guard let path = named ?? BaseFolders.configuration() else { return nil }
+        let shown = escapedForDisplay(path)
+        guard access(String(decoding: path, as: UTF8.self), F_OK) == 0 || named != nil else { return nil }
+        guard let bytes = readSmallFile(path, countMax: 1 << 20) else {
+            throw CommandFailure("the configuration file \(shown) cannot be read", exitStatus: ExitStatus.usage)
+        }
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            throw CommandFailure("the configuration file \(shown) is not UTF-8", exitStatus: ExitStatus.usage)
+        }
+        return try ConfigurationFile(text, path: shown)
+    }
+
+    init(_ text: String, path: String) throws(CommandFailure) {
+        self.path = path
+        let table: TOMLTable
+        do {
+            table = try TOMLTable(string: text)
+        } catch let error as TOMLParseError {
+            let place = "line \(error.source.begin.line)"
+            throw CommandFailure("\(path), \(place): \(escapedForDisplay(error.description.utf8))", exitStatus: ExitStatus.usage)
+        } catch {
+            throw CommandFailure("\(path) is no TOML: \(error)", exitStatus: ExitStatus.usage)
+        }
+        for key in table.keys where key != "domains" {
+            try add(table, key, to: &defaults, "")
+        }
+        guard let value = table["domains"] else { return }
+        guard let named = value.table else { throw wrong("'domains' is no table; write [domains.NAME]") }
+        for name in named.keys {
+            guard DomainName.isValid(name) else { throw wrong("'\(name)' cannot name a domain") }
+            guard let entries = named[name]?.table else { throw wrong("'domains.\(name)' is no table") }
+            var domain = Domain()
+            for key in entries.keys { try add(entries, key, to: &domain, "domains.\(name).") }
+            domains[name] = domain
+        }
+    }
+
+    private func wrong(_ sentence: String) -> CommandFailure {
+        CommandFailure("\(path): \(sentence)", exitStatus: ExitStatus.usage)
+    }
+
+    private func add(_ table: TOMLTable, _ key: String, to domain: inout Domain, _ above: String) throws(CommandFailure) {
+        guard let value = table[key] else { return }
+        if !above.isEmpty, key == "provider" || key == "mountpoint" {
+            guard let text = value.string, !text.isEmpty else { throw wrong("'\(above)\(key)' is no text") }
+            if key == "provider" { domain.provider = text } else { domain.mountPoint = ConfigurationFile.fromHome(text) }
+            return
+        }
+        guard let (option, form) = ConfigurationFile.keys[key] else {
+            let known = ConfigurationFile.keys.keys.sorted() + (above.isEmpty ? ["domains"] : ["mountpoint", "provider"])
+            throw wrong("there is no key '\(above)\(key)'; known are \(known.joined(separator: ", "))")
+        }
+        switch form {
+        case .value:
+            guard let text = value.string ?? value.int.map({ "\($0)" }) else { throw wrong("'\(above)\(key)' is no text") }
+            domain.options += [option, key == "state-dir" ? ConfigurationFile.fromHome(text) : text]
+        case .switched:
+            guard let isOn = value.bool else { throw wrong("'\(above)\(key)' is neither true nor false") }
+            if isOn { domain.options.append(option) }
+        case .list:
+            guard let list = value.array else { throw wrong("'\(above)\(key)' is no list") }
+            for element in list {
+                guard let text = element.string else { throw wrong("'\(above)\(key)' holds something that is no text") }
+                domain.rules += [option, text]
+            }
+        }
+    }
+
+    /// `~/` is the user's own folder, as in a shell.
+    private static func fromHome(_ path: String) -> String {
+        guard path.hasPrefix("~/"), let home = environment("HOME") else { return path }
+        return home + path.dropFirst()
+    }
+
+    /// The words of the command line that mounts `operands`: a domain's name, or what `mount` takes otherwise. `given` are the
+    /// options that the user wrote; they win.
+    func words(for operands: [String], given: [String]) throws(CommandFailure) -> [String] {
+        guard operands.count == 1, let domain = domains[operands[0]] else {
+            return defaults.options + given + defaults.rules + ["--"] + operands
+        }
+        guard let mountPoint = domain.mountPoint else {
+            throw wrong("the domain '\(operands[0])' has no 'mountpoint'")
+        }
+        let name = ["--domain", operands[0]]
+        let place = (domain.provider.map { [$0] } ?? []) + [mountPoint]
+        return defaults.options + domain.options + name + given + domain.rules + defaults.rules + ["--"] + place
+    }
+}

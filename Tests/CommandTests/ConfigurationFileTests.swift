@@ -1,0 +1,70 @@
+import ArgumentParser
+import Testing
+
+@testable import promisefs
+
+/// The file of named domains becomes words of the command line.
+@Suite struct ConfigurationFileTests {
+    private let text = """
+        cache-limit = "20G"
+        hydration-rules = ["refuse:program=indexer*"]
+
+        [domains.work]
+        provider = "webdav+https://ann@example.com/files"
+        mountpoint = "/home/ann/work"
+        cache-limit = 5_000_000   # bytes
+        read-only = true
+        no-passthrough = false
+        hydration-rules = ["allow:program=cp"]
+        options = ["allow_other"]
+
+        [domains."cloud.2"]
+        mountpoint = "/mnt"
+        """
+
+    private func parsed(_ operands: [String], given: [String] = []) throws -> MountCommand {
+        try MountCommand.parse(try ConfigurationFile(text, path: "config.toml").words(for: operands, given: given))
+    }
+
+    @Test func aNameStandsForWhatIsConfigured() throws {
+        let command = try parsed(["work"])
+        #expect(command.operands == ["webdav+https://ann@example.com/files", "/home/ann/work"])
+        #expect(command.options.domain == "work" && command.options.cacheLimit?.bytes == 5_000_000)
+        #expect(command.options.isReadOnly && !command.options.noPassthrough)
+        #expect(command.options.hydrationRule.map(\.text) == ["allow:program=cp", "refuse:program=indexer*"])
+        #expect(command.options.splitMountOptions == ["allow_other"])
+        let embedded = try parsed(["cloud.2"])
+        #expect(embedded.operands == ["/mnt"] && embedded.options.cacheLimit?.bytes == 20 << 30)
+    }
+
+    @Test func theCommandLineWins() throws {
+        let command = try parsed(["work"], given: ["--cache-limit", "1M", "--hydration-rule", "refuse:io=idle"])
+        #expect(command.options.cacheLimit?.bytes == 1 << 20)
+        #expect(command.options.hydrationRule.first?.text == "refuse:io=idle")
+    }
+
+    @Test func whatHasNoNameGetsTheDefaults() throws {
+        let command = try parsed(["folder:/srv", "work"])
+        #expect(command.operands == ["folder:/srv", "work"] && command.options.domain == nil)
+        #expect(command.options.cacheLimit?.bytes == 20 << 30)
+        #expect(try parsed(["./work"]).operands == ["./work"])
+    }
+
+    @Test(arguments: [
+        ("cache-limit = ", "line 1"), ("cachelimit = 1", "no key 'cachelimit'"), ("read-only = 1", "neither true nor false"),
+        ("[domains.'a/b']", "cannot name a domain"), ("[domains]\nx = 1", "'domains.x' is no table"), ("domains = 3", "no table"),
+        ("[domains.x]\noptions = 'a'", "no list"), ("[domains.x]\noptions = [1]", "no text"),
+        ("[domains.x]\nprovider = 1", "'domains.x.provider' is no text"), ("provider = 'folder:/x'", "no key 'provider'"),
+    ])
+    func whatIsWrongIsSaid(text: String, sentence: String) {
+        let failure = #expect(throws: CommandFailure.self) { try ConfigurationFile(text, path: "config.toml") }
+        #expect(failure?.message?.hasPrefix("config.toml") == true && failure?.message?.contains(sentence) == true)
+        #expect(failure?.exitStatus == 2)
+    }
+
+    @Test func aDomainWithoutAPlaceCannotBeMounted() throws {
+        let file = try ConfigurationFile("[domains.x]\nprovider = 'folder:/x'", path: "config.toml")
+        let failure = #expect(throws: CommandFailure.self) { try file.words(for: ["x"], given: []) }
+        #expect(failure?.message?.contains("no 'mountpoint'") == true)
+    }
+}
