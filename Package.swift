@@ -33,6 +33,7 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
@@ -68,6 +69,10 @@ let package = Package(
         module(
             "PromiseFilesystem",
             ["PromiseCore", "PromiseSystem", "PromiseCoordination", "PromiseIndex", "PromiseContent", "PromiseSync", logging]),
+        // Libraries of the system.
+        .systemLibrary(
+            name: "CArchive", path: "Sources/CArchive", pkgConfig: "libarchive", providers: [.apt(["libarchive-dev"])]),
+        .systemLibrary(name: "CZlib", path: "Sources/CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         // Everything that speaks FUSE.
         .systemLibrary(name: "CFuse", path: "Mount/CFuse", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),
         .systemLibrary(name: "CUring", path: "Mount/CUring", pkgConfig: "liburing", providers: [.apt(["liburing-dev"])]),
@@ -85,7 +90,8 @@ let package = Package(
             "PromiseDomain",
             [
                 "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseIndex", "PromiseContent",
-                "PromiseProvider", "PromiseFolder", "PromiseWebDAV", "PromiseSync", "PromiseFilesystem", "PromiseMount", logging,
+                "PromiseProvider", "PromiseFolder", "PromiseWebDAV", "PromiseSync", "PromiseFilesystem", "PromiseMount",
+                "CArchive", logging,
             ]),
         module("PromiseWire", []),
         module(
@@ -100,7 +106,8 @@ let package = Package(
         module(
             "PromiseKit",
             [
-                "PromiseCore", "PromiseWire", .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                "PromiseCore", "PromiseWire", "CZlib", .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOHTTP1", package: "swift-nio"),
             ]),
         .executableTarget(

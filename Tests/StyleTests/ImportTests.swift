@@ -31,6 +31,7 @@ import Testing
         "PromiseDomain": [
             "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseIndex", "PromiseContent",
             "PromiseProvider", "PromiseFolder", "PromiseWebDAV", "PromiseSync", "PromiseFilesystem", "PromiseMount", "Logging",
+            "CArchive",
         ],
         "PromiseWire": ["FoundationEssentials"],
         "PromiseControl": [
@@ -39,7 +40,8 @@ import Testing
             "HTTPTypes", "NIOCore", "NIOHTTP1", "NIOPosix", "ServiceLifecycle", "Foundation", "FoundationEssentials",
         ],
         "PromiseKit": [
-            "PromiseWire", "PromiseCore", "AsyncHTTPClient", "NIOCore", "NIOPosix", "NIOHTTP1", "NIOFoundationCompat",
+            "PromiseWire", "PromiseCore", "CZlib", "Crypto",
+            "AsyncHTTPClient", "NIOCore", "NIOPosix", "NIOHTTP1", "NIOFoundationCompat",
             "Foundation",
             "FoundationEssentials",
         ],
