@@ -91,6 +91,10 @@ let package = Package(
         module(
             "PromiseFilesystem",
             ["PromiseCore", "PromiseSystem", "PromiseCoordination", "PromiseIndex", "PromiseContent", "PromiseSync", logging]),
+        // Libraries of the system.
+        .systemLibrary(
+            name: "CArchive", path: "Sources/CArchive", pkgConfig: "libarchive", providers: [.apt(["libarchive-dev"])]),
+        .systemLibrary(name: "CZlib", path: "Sources/CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         // Everything that speaks FUSE.
         .systemLibrary(name: "CFuse", path: "Mount/CFuse", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),
         .systemLibrary(name: "CUring", path: "Mount/CUring", pkgConfig: "liburing", providers: [.apt(["liburing-dev"])]),
@@ -109,8 +113,7 @@ let package = Package(
             [
                 "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseIndex", "PromiseContent",
                 "PromiseProvider", "PromiseFolder", "PromiseWebDAV", "PromiseS3", "PromiseExtension", "PromiseSync",
-                "PromiseFilesystem",
-                "PromiseMount", logging,
+                "PromiseFilesystem", "PromiseMount", "CArchive", logging,
             ]),
         module("PromiseWire", []),
         module(
@@ -125,7 +128,8 @@ let package = Package(
         module(
             "PromiseKit",
             [
-                "PromiseCore", "PromiseWire", .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                "PromiseCore", "PromiseWire", "CZlib", .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOHTTP1", package: "swift-nio"),
             ]),
         .executableTarget(

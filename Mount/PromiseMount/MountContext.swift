@@ -9,14 +9,16 @@ import Synchronization
 /// thread and no reply can refer to the session any more.
 final class MountContext: Sendable {
     let filesystem: any FileSystemOperations
+    let trace: RequestTrace
     let logger: Logger
     let parked = ParkingLot()
     /// Requests whose `Reply` has not been sent.
     let unanswered = Atomic<Int>(0)
     private let failures = Mutex<[Failure.Code: UInt64]>([:])
 
-    init(filesystem: any FileSystemOperations, logger: Logger) {
+    init(filesystem: any FileSystemOperations, trace: RequestTrace = RequestTrace(), logger: Logger) {
         self.filesystem = filesystem
+        self.trace = trace
         self.logger = logger
     }
 

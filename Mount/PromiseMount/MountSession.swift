@@ -37,12 +37,15 @@ package final class MountSession: Sendable {
     private let context: MountContext
     private let state = Mutex(State())
 
-    package init(filesystem: any FileSystemOperations, options: MountOptions, holder: Holder? = nil, logger: Logger) {
+    package init(
+        filesystem: any FileSystemOperations, options: MountOptions, holder: Holder? = nil, trace: RequestTrace = RequestTrace(),
+        logger: Logger
+    ) {
         precondition(options.threads > 0, "a session has at least one thread")
         self.options = options
         self.holder = holder
         self.logger = logger
-        context = MountContext(filesystem: filesystem, logger: logger)
+        context = MountContext(filesystem: filesystem, trace: trace, logger: logger)
     }
 
     /// Mounts, settles with the kernel what both can do, and calls the file system's `mounted`. Requests wait until `run`.

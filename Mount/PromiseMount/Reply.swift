@@ -23,6 +23,7 @@ final class Reply: @unchecked Sendable {
     /// The kernel's number of the request.
     let unique: UInt64
     let context: MountContext
+    private let traced: TracedRequest?
 
     /// On the thread that serves the request.
     init(_ request: OpaquePointer, _ operation: Operation, _ node: NodeID) {
@@ -31,6 +32,7 @@ final class Reply: @unchecked Sendable {
         self.node = node
         unique = ct_current_request().unique
         context = MountContext.of(request)
+        traced = TracedRequest(request, context)
         context.unanswered.wrappingAdd(1, ordering: .relaxed)
     }
 
@@ -47,10 +49,14 @@ final class Reply: @unchecked Sendable {
     /// What libfuse returns of sending is not looked at: the caller may be gone, or the mount, and both are in order.
     func finish<Value>(_ result: Result<Value, Failure>, send: (OpaquePointer, Value) -> CInt) {
         claim()
+        var number: CInt = 0
         switch result {
         case .success(let value): _ = send(request, value)
-        case .failure(let failure): _ = fuse_reply_err(request, context.errorNumber(of: failure, operation, node: node))
+        case .failure(let failure):
+            number = context.errorNumber(of: failure, operation, node: node)
+            _ = fuse_reply_err(request, number)
         }
+        traced?.end(operation, node, errorNumber: number, context)
         context.unanswered.wrappingSubtract(1, ordering: .releasing)
     }
 
@@ -98,9 +104,13 @@ func answer<Value>(
     _ body: (any FileSystemOperations) throws(Failure) -> Value, send: (OpaquePointer, Value) -> CInt
 ) {
     let context = MountContext.of(request)
+    let traced = TracedRequest(request, context)
+    var number: CInt = 0
     do throws(Failure) {
         _ = send(request, try body(context.filesystem))
     } catch {
-        _ = fuse_reply_err(request, context.errorNumber(of: error, operation, node: node))
+        number = context.errorNumber(of: error, operation, node: node)
+        _ = fuse_reply_err(request, number)
     }
+    traced?.end(operation, node, errorNumber: number, context)
 }

@@ -44,6 +44,7 @@ struct ControlRoutes: Sendable {
         router.post("v1/restart") { _, _ -> Response in throw await blocking.run { [service] in service.restart() } }
         addQueryRoutes(to: router)
         addValueRoutes(to: router)
+        addTraceRoutes(to: router)
         addCoordinationRoutes(to: router)
         return router
     }
@@ -64,8 +65,12 @@ struct ControlRoutes: Sendable {
 
     private func information(_ request: Request) async throws -> Response {
         let node = try await item(of: request)
-        let information = try await blocking.run { [service] () throws(Failure) in try service.information(of: node) }
-        return jsonResponse(ItemDocument(information))
+        let document = try await blocking.run { [service] () throws(Failure) in
+            var document = ItemDocument(try service.information(of: node))
+            document.hasThumbnail = service.hasThumbnail(node)
+            return document
+        }
+        return jsonResponse(document)
     }
 
     private func fetch(_ request: Request) async throws -> Response {

@@ -15,6 +15,9 @@ package protocol ControlService: Sendable {
     func values(of nodes: [NodeID], _ keys: [AttributeKey]) throws(Failure) -> [PromisedValues]
     func versions(of node: NodeID) throws(Failure) -> [ItemVersion]
     var earlierVersionsNote: String { get }
+    func thumbnail(of node: NodeID, size: Int) async throws(Failure) -> [UInt8]
+    func saveThumbnail(_ picture: [UInt8], of node: NodeID) throws(Failure)
+    func hasThumbnail(_ node: NodeID) -> Bool
     func fetch(_ node: NodeID, progress: @escaping @Sendable (FetchProgress) -> Void) async throws(Failure) -> FetchProgress
     func evict(_ node: NodeID) async throws(Failure) -> EvictionReport
     func setPin(_ pin: Pin, of node: NodeID) async throws(Failure) -> Int
@@ -22,6 +25,7 @@ package protocol ControlService: Sendable {
     func synchronize(below node: NodeID?, wait: Bool, timeout: Duration?) async throws(Failure)
     func verify(repair: Bool, provider: Bool) async throws(Failure) -> VerifyReport
     func unmount(wait: Bool, timeout: Duration?, lazy: Bool) async throws(Failure) -> Int
+    var trace: RequestTrace { get }
     /// Returns only when the process cannot be replaced.
     func restart() -> Failure
     /// Tells the results of a query, and what becomes of them if it is live. Throws what `send` throws, or a `Failure`.
@@ -30,6 +34,7 @@ package protocol ControlService: Sendable {
     func waitForChange(after sequence: Int64, timeout: Duration) async
     func claim(_ request: ClaimRequest) async throws(Failure) -> GrantedClaim
     func release(_ claim: ClaimID)
+    func snapshot(of node: NodeID) async throws(Failure) -> Snapshot
     func present(
         _ path: [FileName], purpose: Purpose?, events: @escaping @Sendable (Coordinator.PresenterEvent) -> Bool
     ) async throws(Failure) -> (id: PresenterID, node: NodeID)

@@ -53,11 +53,31 @@ extension ControlRoutes {
                 let path = PathText(try service.currentPath(of: node) ?? [])
                 document.items.append(.init(node: node.rawValue, path: path.display, pathBytes: path.bytes))
             }
+            let nodes = zip(granted.nodes, wanted.items).map { $1.access.isForUploading ? $0 : nil }
+            let snapshots = try await untilGone(context, keepAliveInterval, send) { try await makeSnapshots(of: nodes) }
+            for (index, snapshot) in snapshots.enumerated() {
+                document.items[index].snapshotBytes = snapshot.map { PercentCoding.encode($0.path) }
+            }
+            // Whoever writes need not wait for what is done with the snapshots.
+            if !nodes.contains(nil) { service.release(granted.id) }
+            defer { withExtendedLifetime(snapshots) {} }
             try await send(ServerEvent(name: "granted", data: WireCoding.text(document)))
             _ = try await untilGone(context, keepAliveInterval, send) { for await _ in ending {} }
             service.release(granted.id)
             try await send(ServerEvent(name: "released", data: WireCoding.text(DoneDocument(done: true))))
         }
+    }
+
+    private func makeSnapshots(of nodes: [NodeID?]) async throws(Failure) -> [Snapshot?] {
+        var result: [Snapshot?] = []
+        for node in nodes {
+            guard let node else {
+                result.append(nil)
+                continue
+            }
+            result.append(try await service.snapshot(of: node))
+        }
+        return result
     }
 
     private func access(_ item: ClaimDocument.Item) throws -> Access {
@@ -233,5 +253,11 @@ extension PresenterEventDocument {
         let path = (try? service.currentPath(of: node)).flatMap { $0 }.map { PathText($0) }
         self.init(
             presenter: presenter.rawValue, what: what, node: node.rawValue, path: path?.display, pathBytes: path?.bytes)
+    }
+}
+
+extension Access {
+    fileprivate var isForUploading: Bool {
+        if case .read(let options) = self { options.contains(.forUploading) } else { false }
     }
 }

@@ -128,7 +128,7 @@ extension ControlRoutes {
         return text
     }
 
-    private func number(_ name: String, of request: Request) throws -> Int? {
+    func number(_ name: String, of request: Request) throws -> Int? {
         guard let raw = queryValue(name, of: request) else { return nil }
         guard let number = Int(raw), number >= 0 else { throw ProblemDocument.request("'\(name)' is no number: '\(raw)'") }
         return number

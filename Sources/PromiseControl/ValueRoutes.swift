@@ -1,4 +1,6 @@
+import HTTPTypes
 import Hummingbird
+import NIOCore
 import PromiseCore
 import PromiseDomain
 import PromiseQuery
@@ -11,6 +13,35 @@ extension ControlRoutes {
     func addValueRoutes(to router: Router<ControlRequestContext>) {
         router.post("v1/items/values") { request, _ in try await values(request) }
         router.get("v1/items/versions") { request, _ in try await versions(request) }
+        router.get("v1/items/thumbnail") { request, _ in try await thumbnail(request) }
+        router.put("v1/items/thumbnail") { request, _ in try await saveThumbnail(request) }
+    }
+
+    private static let thumbnailSizeMax = 1024
+
+    private func thumbnail(_ request: Request) async throws -> Response {
+        let size = try number("size", of: request) ?? ControlRoutes.thumbnailSizeMax
+        guard (1...ControlRoutes.thumbnailSizeMax).contains(size) else {
+            throw ProblemDocument.request("'size' is 1 to \(ControlRoutes.thumbnailSizeMax) pixels a side")
+        }
+        let picture = try await service.thumbnail(of: try await item(of: request), size: size)
+        var headers = HTTPFields()
+        headers[.contentType] = "image/png"
+        headers[.cacheControl] = "no-store"
+        return Response(status: .ok, headers: headers, body: ResponseBody(byteBuffer: ByteBuffer(bytes: picture)))
+    }
+
+    private func saveThumbnail(_ request: Request) async throws -> Response {
+        let body: ByteBuffer
+        do {
+            body = try await request.body.collect(upTo: RequestLimit.thumbnailByteCountMax)
+        } catch is NIOTooManyBytesError {
+            throw ProblemDocument.request("a thumbnail has at most \(RequestLimit.thumbnailByteCountMax) bytes", status: 413)
+        }
+        let node = try await item(of: request)
+        let picture = Array(body.readableBytesView)
+        try await blocking.run { [service] () throws(Failure) in try service.saveThumbnail(picture, of: node) }
+        return jsonResponse(DoneDocument(done: true))
     }
 
     private func versions(_ request: Request) async throws -> Response {

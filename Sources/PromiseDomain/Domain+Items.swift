@@ -51,7 +51,7 @@ extension Domain {
     }
 
     /// Everything below a node, itself included, parents first. Folders that are not known are listed when `listing` is set.
-    private func descendants(of id: NodeID, listing: Bool) async throws(Failure) -> [Node] {
+    func descendants(of id: NodeID, listing: Bool) async throws(Failure) -> [Node] {
         var result: [Node] = []
         var waiting = [id]
         while let next = waiting.popLast() {

@@ -2,7 +2,7 @@ import Glibc
 package import Logging
 import PromiseContent
 package import PromiseCore
-import PromiseFilesystem
+package import PromiseFilesystem
 import PromiseIndex
 import PromiseMount
 import PromiseProvider
@@ -49,6 +49,9 @@ package final class Domain: Sendable {
     let filesystem: FileSystem
     let session: MountSession
     let hub: QueryHub
+    let thumbnails: ThumbnailMaker
+    let snapshots: SnapshotPlace
+    package let trace = RequestTrace()
     let clock = SystemClock()
     let logger: Logger
     /// Keeps the mount while no daemon lives; nil: the mount ends with this process.
@@ -103,6 +106,8 @@ package final class Domain: Sendable {
         self.index = index
         self.content = content
         self.state = state
+        snapshots = SnapshotPlace(folder: state.file("snapshots"))
+        thumbnails = ThumbnailMaker(store: ThumbnailStore(folder: state.file("thumbnails")))
         self.holder = holder
         self.logger = logger
         engine = SyncEngine(
@@ -127,7 +132,8 @@ package final class Domain: Sendable {
             options.wantsPassthrough = configuration.allowsPassthrough
             options.backingHelper = configuration.backingHelper.map { BackingHelper(path: $0, store: state.file("content")) }
             options.wantsRings = configuration.allowsRings
-            session = MountSession(filesystem: filesystem, options: options, holder: holder, logger: logger)
+            session = MountSession(
+                filesystem: filesystem, options: options, holder: holder, trace: trace, logger: logger)
         } catch {
             throw StartFailure(error)
         }
@@ -216,7 +222,9 @@ package final class Domain: Sendable {
         session.run()
         OwnedThread(
             name: "rubbish",
-            { [filesystem, logger] in
+            { [self] in
+                sweepThumbnails()
+                sweepSnapshots()
                 do throws(Failure) {
                     let removed = try filesystem.removeRubbish()
                     if removed > 0 { logger.info("removed content files that nothing names", metadata: ["count": "\(removed)"]) }
@@ -263,6 +271,8 @@ package final class Domain: Sendable {
         life.update { $0.isOver = true }
         filesystem.coordinator.end()
         hub.stop()
+        thumbnails.pool.stop()
+        snapshots.pool.stop()
         engine.stop()
         var pending = 0
         do throws(Failure) {

@@ -73,6 +73,22 @@ public final class PromiseClient: Sendable {
         try await reply("GET", "items/versions?path=/" + PercentCoding.encode(path), deadline: .minutes(2))
     }
 
+    /// A PNG of at most `size` pixels a side: saved by an application, made of content that is here, or offered by the provider.
+    /// Content is never fetched. Throws `.refused` with the code `notFound` when there is none.
+    public func thumbnail(of path: [UInt8], size: Int = 1024) async throws(PromiseError) -> [UInt8] {
+        let query = "items/thumbnail?size=\(size)&path=/" + PercentCoding.encode(path)
+        let response = try await send("GET", query, nil, deadline: .minutes(2))
+        let limit = RequestLimit.thumbnailByteCountMax
+        return try await mapped { Array(try await response.body.collect(upTo: limit).readableBytesView) }
+    }
+
+    /// Keeps a PNG of at most 1024 pixels a side as the picture of a document as it is now: to be called after saving it.
+    public func saveThumbnail(_ picture: [UInt8], of path: [UInt8]) async throws(PromiseError) {
+        let response = try await send(
+            "PUT", "items/thumbnail?path=/" + PercentCoding.encode(path), bytes: picture, deadline: .minutes(2))
+        _ = try await mapped { try await response.body.collect(upTo: 1 << 20) }
+    }
+
     /// Work queued or running below a path; nil: in the whole domain.
     public func pending(path: [UInt8]? = nil) async throws(PromiseError) -> PendingDocument {
         let query = path.map { "?path=/" + PercentCoding.encode($0) } ?? ""
@@ -234,20 +250,26 @@ public final class PromiseClient: Sendable {
     func send(
         _ method: String, _ path: String, _ body: (any Encodable & Sendable)?, deadline: TimeAmount
     ) async throws(PromiseError) -> HTTPClientResponse {
+        try await send(method, path, bytes: body.map { WireCoding.bytes($0) }, deadline: deadline)
+    }
+
+    private func send(
+        _ method: String, _ path: String, bytes: [UInt8]?, deadline: TimeAmount
+    ) async throws(PromiseError) -> HTTPClientResponse {
         let host = PercentCoding.encode(Array(socketPath.utf8)).replacingSlashes()
         var request = HTTPClientRequest(url: "http+unix://\(host)/\(WireCoding.version)/\(path)")
         request.method = .init(rawValue: method)
         // The host of the address is the socket's path, which is no host name.
         request.headers.add(name: "host", value: "promisefs")
-        if let body {
-            request.headers.add(name: "content-type", value: "application/json")
-            request.body = .bytes(ByteBuffer(bytes: WireCoding.bytes(body)))
+        if let bytes {
+            request.headers.add(name: "content-type", value: method == "PUT" ? "image/png" : "application/json")
+            request.body = .bytes(ByteBuffer(bytes: bytes))
         }
         let ready = request
         let response = try await mapped { try await PromiseClient.http.execute(ready, deadline: .now() + deadline) }
         guard response.status.code >= 300 else { return response }
-        let bytes = try await mapped { Array(try await response.body.collect(upTo: 1 << 20).readableBytesView) }
-        if let problem = WireCoding.decode(ProblemDocument.self, from: bytes) { throw PromiseError(problem) }
+        let reason = try await mapped { Array(try await response.body.collect(upTo: 1 << 20).readableBytesView) }
+        if let problem = WireCoding.decode(ProblemDocument.self, from: reason) { throw PromiseError(problem) }
         throw PromiseError(
             .brokenReply, "the daemon of '\(domain)' replied \(response.status.code) without saying why", exitStatus: 1)
     }

@@ -280,7 +280,9 @@ package final class SyncEngine: Sendable {
         return try transaction.entries(of: node).first?.identifier
     }
 
-    func reference(to identifier: ItemIdentifier, _ transaction: borrowing Transaction) throws(Failure) -> ItemReference? {
+    package func reference(
+        to identifier: ItemIdentifier, _ transaction: borrowing Transaction
+    ) throws(Failure) -> ItemReference? {
         guard let path = try transaction.remotePath(of: identifier) else { return nil }
         return ItemReference(identifier: identifier, path: path)
     }

@@ -37,12 +37,19 @@ public struct GrantedClaimDocument: Codable, Sendable, Equatable {
         /// Where the item is now, whatever moved while the claim waited.
         public var path: String
         public var pathBytes: String
+        /// Of an item to be read `forUploading`: percent-encoded bytes of the absolute path of a copy that nobody writes, of a
+        /// folder as one ZIP archive. It goes when the claim ends.
+        public var snapshotBytes: String?
 
-        public init(node: UInt64, path: String, pathBytes: String) {
+        public init(node: UInt64, path: String, pathBytes: String, snapshotBytes: String? = nil) {
             self.node = node
             self.path = path
             self.pathBytes = pathBytes
+            self.snapshotBytes = snapshotBytes
         }
+
+        /// The bytes of `snapshotBytes`.
+        public var snapshot: [UInt8]? { snapshotBytes.flatMap { PercentCoding.decode($0) } }
     }
 
     public var claim: UInt64

@@ -139,6 +139,8 @@ public struct ItemDocument: Codable, Sendable, Equatable {
     public var linkTargetBytes: String?
     /// Every attribute that is known, by the names that queries have: docs/QUERIES.md says what they mean.
     public var values: [String: WireValue]?
+    /// A picture of the document is kept: `GET /v1/items/thumbnail`. Without one there may still be one to be made.
+    public var hasThumbnail: Bool?
 
     public init(
         node: UInt64, path: String, pathBytes: String, kind: String, size: UInt64, localBytes: UInt64, mode: UInt32,

@@ -154,3 +154,37 @@ public struct UnmountDocument: Codable, Sendable, Equatable {
         self.pending = pending
     }
 }
+
+/// The data of an event of `GET /v1/trace`: a request of the kernel that was answered.
+public struct TraceDocument: Codable, Sendable, Equatable {
+    /// `lookup`, `open`, `read`, …
+    public var operation: String
+    public var node: UInt64
+    /// Where the node is now; missing when it has gone.
+    public var path: String?
+    public var pathBytes: String?
+    /// Who asked; 0 when the kernel itself did.
+    public var process: Int32
+    /// Its name; missing when it has ended.
+    public var program: String?
+    /// Until the answer, waiting included.
+    public var microseconds: Int64
+    /// errno as the caller got it; 0 for success.
+    public var errorNumber: Int32
+    /// So many requests before this one were not told, as they were not read in time.
+    public var lost: Int?
+
+    public init(
+        operation: String, node: UInt64, path: String?, pathBytes: String?, process: Int32, program: String?, microseconds: Int64,
+        errorNumber: Int32
+    ) {
+        self.operation = operation
+        self.node = node
+        self.path = path
+        self.pathBytes = pathBytes
+        self.process = process
+        self.program = program
+        self.microseconds = microseconds
+        self.errorNumber = errorNumber
+    }
+}

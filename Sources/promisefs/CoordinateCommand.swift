@@ -12,7 +12,8 @@ struct CoordinateCommand: AsyncParsableCommand {
         discussion: """
             The command runs when every PATH is free: others that coordinate, and programs that know nothing of it, wait until \
             it ends. The exit status is the command's; 4 when the items were not free in time. With --json the claim is \
-            printed before the command's output.
+            printed before the command's output. With --option forUploading the command finds a copy that nobody writes, of a \
+            folder as one ZIP archive, at $PROMISEFS_SNAPSHOT; of several paths at $PROMISEFS_SNAPSHOT_1, _2, …
 
             Example:
               promisefs coordinate write /mnt/list.txt -- sh -c 'echo line >> /mnt/list.txt'
@@ -53,6 +54,13 @@ struct CoordinateCommand: AsyncParsableCommand {
         let words = command.map(\.bytes)
         let status = try await coordinator.coordinate(intents, timeout: timeout?.duration) { claim in
             if output.json { Output.json(claim) }
+            for (index, item) in claim.items.enumerated() {
+                guard let snapshot = item.snapshot else { continue }
+                withCPath(snapshot) { path in
+                    setenv("PROMISEFS_SNAPSHOT_\(index + 1)", path, 1)
+                    if index == 0 { setenv("PROMISEFS_SNAPSHOT", path, 1) }
+                }
+            }
             return try await Blocking.run { () throws(CommandFailure) in try CoordinateCommand.execute(words) }
         }
         if status != 0 { throw CommandFailure(nil, exitStatus: status) }

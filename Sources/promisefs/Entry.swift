@@ -29,7 +29,8 @@ struct PromiseFS: AsyncParsableCommand {
             MountCommand.self, UnmountCommand.self, StatusCommand.self, InfoCommand.self, FetchCommand.self, EvictCommand.self,
             PinCommand.self, UnpinCommand.self, PendingCommand.self, SyncCommand.self, VerifyCommand.self, DoctorCommand.self,
             ProviderCommand.self, RestartCommand.self, RunCommand.self, FindCommand.self, ChangesCommand.self,
-            CoordinateCommand.self, WatchCommand.self, VersionsCommand.self,
+            CoordinateCommand.self, WatchCommand.self, VersionsCommand.self, ThumbnailCommand.self,
+            TraceCommand.self,
         ])
 
     /// Parses and runs; says what went wrong on stderr in one sentence and returns the exit status.

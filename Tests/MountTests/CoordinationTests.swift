@@ -79,6 +79,29 @@ extension MountSuites {
             }
         }
 
+        @Test(.timeLimit(.minutes(3))) func aSnapshotLetsWritersGoOnWhileItIsUploaded() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    mkdir "$M/folder/Ünter"; head -c 3000000 /dev/urandom > "$M/folder/Ünter/data"; ln -s a "$M/folder/link"
+                    "$P" coordinate read --option forUploading "$M/number" "$M/folder" -- sh -c '
+                        echo 99 > "$1"; [ "$(cat "$PROMISEFS_SNAPSHOT_1")" = 0 ]; basename "$PROMISEFS_SNAPSHOT_2"
+                        cp "$PROMISEFS_SNAPSHOT_2" "$2"; echo "$PROMISEFS_SNAPSHOT" > "$2.place"
+                        ' sh "$M/number" "$T/zip" > "$T/name"
+                    [ "$(cat "$T/name")" = folder.zip ]; [ "$(cat "$M/number")" = 99 ]
+                    python3 - "$T/zip" "$M" <<'END'
+                    import sys, zipfile
+                    with zipfile.ZipFile(sys.argv[1]) as archive:
+                        assert archive.testzip() is None
+                        names = ["folder/", "folder/a", "folder/link", "folder/Ünter/", "folder/Ünter/data"]
+                        assert sorted(archive.namelist()) == sorted(names), archive.namelist()
+                        assert archive.read("folder/Ünter/data") == open(sys.argv[2] + "/folder/Ünter/data", "rb").read()
+                    END
+                    within 10 '! [ -e "$(cat "$T/zip.place")" ]'
+                    """)
+            }
+        }
+
         @Test(.timeLimit(.minutes(3))) func whatLeavesAFolderIsToldThere() async throws {
             try await MountedDomain.with(options) { domain in
                 try await domain.shell(

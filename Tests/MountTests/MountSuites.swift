@@ -45,6 +45,9 @@ enum Machine {
         try? Data("Y".utf8).write(to: URL(fileURLWithPath: ringSetting))
     }
 
+    /// The system can make pictures of PNG files.
+    static let hasThumbnailer = access("/usr/bin/gdk-pixbuf-thumbnailer", X_OK) == 0
+
     static let isFullScale = environment["PROMISEFS_SCALE"] == "full"
     static let seed = environment["PROMISEFS_SEED"].flatMap(Int.init)
     static let kills = environment["PROMISEFS_KILLS"].flatMap(Int.init) ?? (isFullScale ? 200 : 15)

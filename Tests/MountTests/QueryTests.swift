@@ -53,6 +53,37 @@ extension MountSuites {
             }
         }
 
+        /// Kept when content goes, made by the system's programs, and put where file managers look.
+        @Test(.timeLimit(.minutes(2)), .enabled(if: Machine.hasThumbnailer, "there is no thumbnailer for PNG"))
+        func picturesOfPlaceholdersAreInTheDesktopsCache() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = """
+                mkdir "$C/pictures"; python3 "$R/clients/python/tests/pictures.py" make "$C/pictures" 20
+                echo text > "$C/pictures/notes.txt"
+                """
+            options.environment["XDG_CACHE_HOME"] = "/nonexistent"
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    export XDG_CACHE_HOME="$T/cache"; find "$M" > /dev/null
+                    not "$P" thumbnail "$M/pictures/0.png" -o "$T/none" 2> "$T/err"; grep -q 'no picture' "$T/err"
+                    cat "$M"/pictures/?.png > /dev/null
+                    "$P" thumbnail "$M/pictures/0.png" -o "$T/small.png" --size 100
+                    python3 "$R/clients/python/tests/pictures.py" check "$T/small.png" 100
+                    python3 "$R/clients/python/tests/pictures.py" save "$M" pictures/10.png "$T/small.png"
+                    "$P" evict "$M/pictures" > /dev/null
+                    "$P" thumbnail --json "$M/pictures" > "$T/counts"
+                    [ "$(cat "$T/counts")" = '{"pictures":2,"without":19}' ]
+                    cat "$M"/pictures/?.png > /dev/null; "$P" thumbnail "$M/pictures" > /dev/null
+                    "$P" evict "$M/pictures" > /dev/null
+                    python3 "$R/clients/python/tests/pictures.py" cached "$XDG_CACHE_HOME" "$M" 11
+                    "$P" thumbnail "$M/pictures/9.png" -o "$T/nine.png"; "$P" info --json "$M/pictures/9.png" > "$T/info"
+                    grep -q '"hasThumbnail":true' "$T/info"; grep -q '"state":"placeholder"' "$T/info"
+                    touch -d 2001-01-01 "$M/pictures/9.png"; not "$P" thumbnail "$M/pictures/9.png" -o "$T/nine.png" 2> "$T/err"
+                    """)
+            }
+        }
+
         @Test(.timeLimit(.minutes(10))) func aLiveQueryHearsOfEverythingOnceAndInOrder() async throws {
             let count = Machine.isFullScale ? 10_000 : 300
             try await MountedDomain.with(options) { domain in

@@ -175,5 +175,19 @@ extension MountSuites {
             }
             return surplus
         }
+
+        @Test(.timeLimit(.minutes(2))) func aTraceTellsWhoAskedForWhatAndHowItEnded() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    mkdir "$M/folder"; echo x > "$M/folder/a"; "$P" trace --json "$M" > "$T/trace" & trace=$!
+                    within 10 'ls "$M/none-$RANDOM" 2> /dev/null; [ -s "$T/trace" ]'
+                    python3 -c 'import sys; open(sys.argv[1]).read()' "$M/folder/a"; not rmdir "$M/folder" 2> /dev/null
+                    within 10 'grep -q removeFolder "$T/trace"'; kill $trace; wait $trace || true
+                    grep '"operation":"open"' "$T/trace" | grep '"path":"/folder/a"' | grep -q '"errorNumber":0.*"process":[1-9]'
+                    grep '"operation":"removeFolder"' "$T/trace" | grep -q '"errorNumber":39'
+                    """)
+            }
+        }
     }
 }

@@ -38,6 +38,12 @@ extension FakeService {
         ]
     }
 
+    func thumbnail(of node: NodeID, size: Int) async throws(Failure) -> [UInt8] { Array(repeating: 7, count: size) }
+    func saveThumbnail(_ picture: [UInt8], of node: NodeID) throws(Failure) {
+        state.withLock { $0.calls.append("thumbnail \(node) \(picture.count)") }
+    }
+    func hasThumbnail(_ node: NodeID) -> Bool { true }
+
     var earlierVersionsNote: String { "none" }
 
     func changes(since sequence: Int64, limit: Int) throws(Failure) -> ChangePage {
@@ -61,6 +67,8 @@ extension FakeService {
         }
         return GrantedClaim(id: ClaimID(rawValue: 77), nodes: nodes)
     }
+
+    func snapshot(of node: NodeID) async throws(Failure) -> Snapshot { throw Failure(.notSupported, "there are no snapshots") }
 
     func release(_ claim: ClaimID) { state.withLock { $0.calls.append("release \(claim)") } }
 

@@ -3,6 +3,7 @@ import PromiseCore
 import Synchronization
 
 import PromiseDomain
+import PromiseFilesystem
 
 /// Answers the control API from a small tree in memory, and remembers what it was asked.
 final class FakeService: ControlService {
@@ -16,6 +17,7 @@ final class FakeService: ControlService {
     }
 
     let state = Mutex(State())
+    let trace = RequestTrace()
 
     func add(_ path: [[UInt8]], node: UInt64) { state.withLock { $0.nodes[path] = node } }
     func fail(_ failure: Failure?) { state.withLock { $0.failure = failure } }

@@ -42,7 +42,7 @@ import Testing
         "PromiseDomain": [
             "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseIndex", "PromiseContent",
             "PromiseProvider", "PromiseFolder", "PromiseWebDAV", "PromiseS3", "PromiseExtension", "PromiseSync",
-            "PromiseFilesystem", "PromiseMount", "Logging",
+            "PromiseFilesystem", "PromiseMount", "CArchive", "Logging",
         ],
         "PromiseWire": ["FoundationEssentials"],
         "PromiseControl": [
@@ -51,7 +51,8 @@ import Testing
             "HTTPTypes", "NIOCore", "NIOHTTP1", "NIOPosix", "ServiceLifecycle", "Foundation", "FoundationEssentials",
         ],
         "PromiseKit": [
-            "PromiseWire", "PromiseCore", "AsyncHTTPClient", "NIOCore", "NIOPosix", "NIOHTTP1", "NIOFoundationCompat",
+            "PromiseWire", "PromiseCore", "CZlib", "Crypto",
+            "AsyncHTTPClient", "NIOCore", "NIOPosix", "NIOHTTP1", "NIOFoundationCompat",
             "Foundation",
             "FoundationEssentials",
         ],

@@ -64,6 +64,16 @@ class Domain:
         """The versions of a document that are known, the current one first."""
         return self._call("GET", "items/versions?path=" + _wire(path))["versions"]
 
+    def thumbnail(self, path, size=1024):
+        """A PNG of at most `size` pixels a side."""
+        connection, response = self._open("GET", f"items/thumbnail?size={size}&path=" + _wire(path), None, self.timeout)
+        with contextlib.closing(connection):
+            return response.read()
+
+    def save_thumbnail(self, path, picture):
+        """Keeps a PNG as the picture of a document as it is now."""
+        return self._call("PUT", "items/thumbnail?path=" + _wire(path), picture)["done"]
+
     def pending(self, path=None):
         return self._call("GET", "pending" + ("" if path is None else "?path=" + _wire(path)))["items"]
 
@@ -85,6 +95,10 @@ class Domain:
     def _query(predicate, arguments, scope, sort, attributes):
         body = {"predicate": predicate, "arguments": list(arguments), "sort": list(sort), "attributes": list(attributes)}
         return body if scope is None else body | {"scope": _wire(scope)}
+
+    def trace(self):
+        """Events without end: `tracing`, then a `request` for each that the mount has answered."""
+        yield from self._events("trace", None)
 
     # What changes something.
 
@@ -141,8 +155,9 @@ class Domain:
     def _open(self, method, path, body, timeout):
         connection = _Connection(self.socket_path, timeout)
         try:
-            content = None if body is None else json.dumps(body)
-            connection.request(method, "/v1/" + path, content, {"Content-Type": "application/json"})
+            kind = "image/png" if isinstance(body, bytes) else "application/json"
+            content = body if body is None or isinstance(body, bytes) else json.dumps(body)
+            connection.request(method, "/v1/" + path, content, {"Content-Type": kind})
             response = connection.getresponse()
             if response.status >= 300:
                 raise self._problem(json.loads(response.read()), response.status)
@@ -165,7 +180,7 @@ class Domain:
 
     def _events(self, path, body):
         """Server-sent events, as pairs of name and document. Without a time limit: the daemon sends signs of life."""
-        connection, response = self._open("POST", path, body, None)
+        connection, response = self._open("GET" if body is None else "POST", path, body, None)
         with contextlib.closing(connection), contextlib.closing(response):
             name = ""
             for line in response:

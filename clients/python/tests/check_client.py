@@ -33,7 +33,7 @@ def check_routes():
         known = re.findall(r"^  /v1/(\S+):$", file.read(), re.MULTILINE)
     patterns = [re.sub(r"\{[^}]*\}", "[^/]+", route) for route in known]
     with open(promisefs.client.__file__) as file:
-        used = re.findall(r'(?:"(?:GET|POST)", f?|_events\(|_last\()"([a-z][^"?]*)', file.read())
+        used = re.findall(r'(?:"(?:GET|POST|PUT)", f?|_events\(|_last\()"([a-z][^"?]*)', file.read())
     for route in {re.sub(r"\{[^}]*\}", "x", route) for route in used}:
         if not any(re.fullmatch(pattern, route) for pattern in patterns):
             sys.exit(f"the document of the protocol has no {route}")

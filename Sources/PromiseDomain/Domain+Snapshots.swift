@@ -1,0 +1,149 @@
+import Glibc
+import PromiseContent
+package import PromiseCore
+import PromiseIndex
+import PromiseProvider
+import PromiseSync
+import PromiseSystem
+import Synchronization
+
+// What a claim to read `forUploading` is given: the item as it was at one moment, so that writers need not wait for the upload.
+
+/// A file of its own beside the store: a document's content, sharing its blocks where the disk can, or a folder as one ZIP
+/// archive. Removed when it is no longer held.
+package final class Snapshot: Sendable {
+    /// Absolute. The name is the item's; of a folder with `.zip` after it.
+    package let path: [UInt8]
+    private let folder: [UInt8]
+    private let pool: BlockingPool
+
+    init(path: [UInt8], folder: [UInt8], pool: BlockingPool) {
+        self.path = path
+        self.folder = folder
+        self.pool = pool
+    }
+
+    deinit {
+        pool.submit { [path, folder] in
+            try? unlink(path, label: "snapshot.remove")
+            try? unlink(folder, isFolder: true, label: "snapshot.removeFolder")
+        }
+    }
+}
+
+extension Domain {
+    private static let snapshotAttempts = 5
+
+    /// Makes a snapshot, of content that is fetched first where it is not here. The caller has a claim to read, so only programs
+    /// that know nothing of claims may write meanwhile; then it is made again. Throws `.busy` when they do not stop.
+    package func snapshot(of id: NodeID) async throws(Failure) -> Snapshot {
+        let fetched = try await fetch(id) { _ in }
+        if let (_, failure) = fetched.failures.first { throw failure }
+        let nodes = try await descendants(of: id, listing: true)
+        guard let root = nodes.first, root.kind == .file || root.kind == .folder else {
+            throw Failure(.invalid, "only files and folders are uploaded")
+        }
+        return try await snapshots.pool.run { [self] () throws(Failure) in
+            let name = try index.read { transaction throws(Failure) in try transaction.path(of: id)?.last }
+            let suffix = root.kind == .folder ? Array(".zip".utf8) : []
+            let snapshot = try place(named: (name?.bytes ?? Array("root".utf8)) + suffix)
+            for _ in 0..<Domain.snapshotAttempts where try write(nodes.map(\.id), to: snapshot.path) { return snapshot }
+            throw Failure(.busy, "the item is being written without end; stop the program that does it")
+        }
+    }
+
+    /// Those of a daemon that died.
+    func sweepSnapshots() {
+        for folder in entries(of: snapshots.folder) {
+            for file in entries(of: folder) { try? unlink(file, label: "snapshot.sweep") }
+            try? unlink(folder, isFolder: true, label: "snapshot.sweepFolder")
+        }
+    }
+
+    // MARK: - Below
+
+    private func entries(of folder: [UInt8]) -> [[UInt8]] {
+        guard let open = try? Descriptor.open(folder, flags: O_RDONLY | O_DIRECTORY, label: "snapshot.list.open"),
+            let names = try? listFolder(open, label: "snapshot.list.read")
+        else { return [] }
+        return names.map { folder + [0x2F] + $0.name }
+    }
+
+    private func place(named name: [UInt8]) throws(Failure) -> Snapshot {
+        let number = snapshots.count.wrappingAdd(1, ordering: .relaxed).newValue
+        let folder = snapshots.folder + Array("/\(number)".utf8)
+        do throws(SystemError) {
+            try makeFolders(folder, label: "snapshot.folder")
+        } catch {
+            throw Failure(error)
+        }
+        // A name may have 255 bytes already.
+        let fitting = name.count > 255 ? Array("folder.zip".utf8) : name
+        return Snapshot(path: folder + [0x2F] + fitting, folder: folder, pool: snapshots.pool)
+    }
+
+    /// False when something was written meanwhile.
+    private func write(_ nodes: [NodeID], to path: [UInt8]) throws(Failure) -> Bool {
+        let file: Descriptor
+        do throws(SystemError) {
+            file = try Descriptor.open(path, flags: O_RDWR | O_CREAT | O_TRUNC, mode: 0o600, label: "snapshot.create")
+        } catch {
+            throw Failure(error)
+        }
+        guard let first = nodes.first, let root = try node(first) else { throw Failure(.stale, "the item is gone") }
+        if root.kind == .folder { return try archive(nodes, to: file.number) }
+        guard let source = try source(of: root) else { return false }
+        if clone(source.descriptor, to: file.number) { return isUnchanged(source) }
+        let count: UInt64
+        do throws(SystemError) {
+            count = try copyBytes(
+                from: source.descriptor, at: 0, to: file.number, at: 0, count: source.size, label: "snapshot.copy")
+        } catch {
+            throw Failure(error)
+        }
+        return count == source.size && isUnchanged(source)
+    }
+
+    /// Names in the archive begin with the folder's own. Other names of the same file are files of their own there.
+    private func archive(_ nodes: [NodeID], to descriptor: CInt) throws(Failure) -> Bool {
+        let writer = try ArchiveWriter(descriptor)
+        let above = path(of: nodes[0]).count - 1
+        for id in nodes {
+            guard let node = try node(id), var archived = ArchivedNode(node) else { continue }
+            let names = path(of: id).dropFirst(max(above, 0))
+            guard !names.isEmpty else { continue }
+            let path = Array(names.map(\.bytes).joined(separator: [UInt8(ascii: "/")]))
+            guard node.kind == .file else {
+                try writer.add(path, archived)
+                continue
+            }
+            guard let source = try source(of: node) else { return false }
+            archived.size = source.size
+            try writer.add(path, archived, descriptor: source.descriptor)
+            if !isUnchanged(source) { return false }
+        }
+        try writer.finish()
+        return true
+    }
+
+    private func node(_ id: NodeID) throws(Failure) -> Node? {
+        try index.read { transaction throws(Failure) in try transaction.node(id) }
+    }
+
+    /// Nil when the content is not here just now.
+    private func source(of node: Node) throws(Failure) -> UploadSource? {
+        guard node.content == .whole else { return nil }
+        return try UploadSource(content, node: node.id, generation: node.generation)
+    }
+
+    private func isUnchanged(_ source: UploadSource) -> Bool { (try? source.validate()) != nil }
+}
+
+/// Where snapshots are made.
+final class SnapshotPlace: Sendable {
+    let folder: [UInt8]
+    let count = Atomic<UInt64>(0)
+    let pool = BlockingPool(name: "snapshots", threads: 1)
+
+    init(folder: [UInt8]) { self.folder = folder }
+}

@@ -1,0 +1,155 @@
+package import PromiseCore
+import PromiseContent
+import PromiseIndex
+import PromiseProvider
+import PromiseSync
+import PromiseSystem
+import Synchronization
+
+/// Makes and keeps pictures of documents, one at a time, so that a folder of them leaves the machine to others.
+final class ThumbnailMaker: Sendable {
+    /// Pixels a side of what is kept; smaller ones are made from it.
+    static let sizeMax = 1024
+
+    let store: ThumbnailStore
+    let pool = BlockingPool(name: "thumbnails", threads: 1)
+    private let known = Mutex<Thumbnailers?>(nil)
+
+    init(store: ThumbnailStore) { self.store = store }
+
+    /// The system's programs, looked for at the first need.
+    var programs: Thumbnailers {
+        known.withLock { known in
+            if let known { return known }
+            let found = Thumbnailers()
+            known = found
+            return found
+        }
+    }
+}
+
+extension Domain {
+    /// A PNG of at most `size` pixels a side: what an application saved, what the system's programs make of content that is
+    /// here, or what the provider offers. Never fetches content. Throws `.notFound` when there is none.
+    package func thumbnail(of id: NodeID, size: Int) async throws(Failure) -> [UInt8] {
+        let (node, entry) = try document(id)
+        var picture = thumbnails.store.picture(of: id, modifiedAt: node.modificationTime)
+        if picture == nil {
+            picture = try await makeThumbnail(node, entry.name)
+            if picture == nil { picture = try await fetchThumbnail(entry) }
+            if let picture { try keep(picture, node) }
+        }
+        guard let picture, let dimensions = PictureHeader(picture) else {
+            throw Failure(.notFound, "there is no picture of it: none was saved, its content is not here, the provider has none")
+        }
+        if dimensions.side <= size { return picture }
+        return try await reduced(picture, to: size)
+    }
+
+    /// Keeps a picture of the document as it is now.
+    package func saveThumbnail(_ picture: [UInt8], of id: NodeID) throws(Failure) {
+        let (node, _) = try document(id)
+        try keep(picture, node)
+    }
+
+    package func hasThumbnail(_ id: NodeID) -> Bool {
+        guard let (node, _) = try? document(id) else { return false }
+        return thumbnails.store.has(id, modifiedAt: node.modificationTime)
+    }
+
+    /// Pictures of what has gone.
+    func sweepThumbnails() {
+        let index = index
+        _ = thumbnails.store.sweep { node in
+            let row = try? index.read { transaction throws(Failure) in try transaction.node(node) }
+            return row != nil
+        }
+    }
+
+    // MARK: - Below
+
+    private func document(_ id: NodeID) throws(Failure) -> (Node, Entry) {
+        let (node, entry) = try index.read { transaction throws(Failure) in
+            (try transaction.node(id), try transaction.entries(of: id).first)
+        }
+        guard let node, let entry else { throw Failure(.stale, "the item is gone") }
+        guard node.kind == .file else { throw Failure(.invalid, "only files have pictures") }
+        return (node, entry)
+    }
+
+    private func keep(_ picture: [UInt8], _ node: Node) throws(Failure) {
+        guard let dimensions = PictureHeader(picture) else { throw Failure(.invalid, "a thumbnail is a PNG") }
+        guard dimensions.side <= ThumbnailMaker.sizeMax, picture.count <= ThumbnailStore.byteCountMax else {
+            throw Failure(.invalid, "a thumbnail has at most \(ThumbnailMaker.sizeMax) pixels a side and 8 MiB")
+        }
+        try thumbnails.store.keep(picture, of: node.id, modifiedAt: node.modificationTime)
+    }
+
+    private func makeThumbnail(_ node: Node, _ name: FileName) async throws(Failure) -> [UInt8]? {
+        guard node.content == .whole, node.size <= Thumbnailers.sourceByteCountMax else { return nil }
+        return try await thumbnails.pool.run { [thumbnails, content] () throws(Failure) in
+            let programs = thumbnails.programs
+            guard let type = programs.type(of: name), programs.canMake(from: type) else { return nil }
+            let source = try content.open(node.id, node.generation, writable: false)
+            return programs.picture(from: type, size: ThumbnailMaker.sizeMax) { file throws(SystemError) in
+                if clone(source.number, to: file) { return }
+                _ = try copyBytes(
+                    from: source.number, at: 0, to: file, at: 0, count: node.size, label: "thumbnail.copy")
+            }
+        }
+    }
+
+    private func fetchThumbnail(_ entry: Entry) async throws(Failure) -> [UInt8]? {
+        guard engine.connectionFailure == nil, let identifier = entry.identifier else { return nil }
+        let reference = try index.read { transaction throws(Failure) in try engine.reference(to: identifier, transaction) }
+        guard let reference else { return nil }
+        let picture: [UInt8]?
+        do throws(ProviderError) {
+            picture = try await withDeadline(configuration.requestDeadline, "the provider did not answer") {
+                [provider] () throws(ProviderError) in
+                try await provider.fetchThumbnail(of: reference, size: ThumbnailMaker.sizeMax)
+            }
+        } catch {
+            // A picture that does not come is no picture.
+            return nil
+        }
+        guard let picture, PictureHeader(picture) == nil else { return picture }
+        return await converted(picture, from: "image/jpeg", size: ThumbnailMaker.sizeMax)
+    }
+
+    private func reduced(_ picture: [UInt8], to size: Int) async throws(Failure) -> [UInt8] {
+        guard let smaller = await converted(picture, from: "image/png", size: size) else {
+            throw Failure(.notSupported, "no program here makes pictures smaller; install a thumbnailer for PNG")
+        }
+        return smaller
+    }
+
+    private func converted(_ picture: [UInt8], from type: String, size: Int) async -> [UInt8]? {
+        await thumbnails.pool.run { [thumbnails] in
+            thumbnails.programs.picture(from: type, size: size) { file throws(SystemError) in
+                let outcome: Result<Void, SystemError> = picture.withUnsafeBytes { bytes in
+                    do throws(SystemError) {
+                        return .success(try writeFully(file, bytes, at: 0, label: "thumbnail.picture"))
+                    } catch {
+                        return .failure(error)
+                    }
+                }
+                try outcome.get()
+            }
+        }
+    }
+}
+
+/// What the first chunk of a PNG says (RFC 2083, 4.1.1); nil for anything else.
+private struct PictureHeader {
+    /// The longer side, in pixels.
+    let side: Int
+
+    init?(_ bytes: [UInt8]) {
+        let start: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0, 0, 0, 13] + Array("IHDR".utf8)
+        guard bytes.count > 33, bytes.starts(with: start) else { return nil }
+        func number(at offset: Int) -> Int { bytes[offset..<offset + 4].reduce(0) { $0 << 8 | Int($1) } }
+        side = max(number(at: 16), number(at: 20))
+        guard side > 0 else { return nil }
+    }
+}

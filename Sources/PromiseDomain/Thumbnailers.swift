@@ -1,0 +1,132 @@
+import Glibc
+import PromiseCore
+import PromiseSystem
+
+/// The system's programs that make pictures of documents: `*.thumbnailer` files of the freedesktop.org desktops, by the media
+/// types of the shared MIME database.
+struct Thumbnailers: Sendable {
+    /// The words of `Exec`, by media type.
+    private var programs: [String: [String]] = [:]
+    /// By extension in lower case.
+    private var types: [String: String] = [:]
+
+    private static let patience = Duration.seconds(20)
+    /// Larger documents have no picture: it takes a copy, as programs that read what a stranger sent run as nobody.
+    static let sourceByteCountMax: UInt64 = 256 << 20
+
+    /// Reads the system's tables. Blocks.
+    init() {
+        let home = environment("XDG_DATA_HOME") ?? environment("HOME").map { $0 + "/.local/share" }
+        let shared = (environment("XDG_DATA_DIRS") ?? "/usr/local/share:/usr/share").split(separator: ":").map(String.init)
+        for folder in [home].compactMap({ $0 }) + shared where folder.hasPrefix("/") {
+            readPrograms(in: folder + "/thumbnailers")
+            readTypes(folder + "/mime/globs2")
+        }
+    }
+
+    /// The media type that a name stands for.
+    func type(of name: FileName) -> String? {
+        guard let dot = name.bytes.lastIndex(of: UInt8(ascii: ".")), dot > 0 else { return nil }
+        return types[String(decoding: name.bytes[(dot + 1)...], as: UTF8.self).lowercased()]
+    }
+
+    func canMake(from type: String) -> Bool { programs[type] != nil }
+
+    /// A PNG of at most `size` pixels a side; nil when there is no program for it, or it failed. `fill` writes the document into
+    /// an empty file. Blocks.
+    func picture(
+        from type: String, size: Int, fill: (CInt) throws(SystemError) -> Void
+    ) -> [UInt8]? {
+        guard let words = programs[type], let folder = makeWorkshop() else { return nil }
+        defer { clear(folder) }
+        let source = folder + "/document"
+        let result = folder + "/picture.png"
+        do throws(SystemError) {
+            let file = try Descriptor.open(
+                Array(source.utf8), flags: O_RDWR | O_CREAT | O_EXCL, mode: 0o600, label: "thumbnail.document")
+            try fill(file.number)
+        } catch {
+            return nil
+        }
+        if geteuid() == 0, chown(source, Thumbnailers.nobody, Thumbnailers.nobody) != 0 { return nil }
+        let arguments = words.map { word in
+            var text = word
+            for (mark, value) in [("%i", source), ("%u", "file://" + source), ("%o", result), ("%s", "\(size)"), ("%%", "%")] {
+                text = text.split(separator: mark, omittingEmptySubsequences: false).joined(separator: value)
+            }
+            return Array(text.utf8)
+        }
+        guard ChildProcess.run(Thumbnailers.asNobody + arguments, limit: Thumbnailers.patience) else { return nil }
+        return readSmallFile(Array(result.utf8), countMax: 8 << 20)
+    }
+
+    // MARK: - As whom
+
+    private static let nobody: uid_t = 65_534
+
+    /// Root does not let programs read with all of its rights what strangers sent. setpriv(1).
+    private static var asNobody: [[UInt8]] {
+        guard geteuid() == 0 else { return [] }
+        let words = ["setpriv", "--reuid=\(nobody)", "--regid=\(nobody)", "--clear-groups", "--no-new-privs", "--"]
+        return words.map { Array($0.utf8) }
+    }
+
+    private func makeWorkshop() -> String? {
+        var template = Array("\(environment("TMPDIR") ?? "/tmp")/promisefs-thumbnail-XXXXXX".utf8CString)
+        let isMade = template.withUnsafeMutableBufferPointer { mkdtemp($0.baseAddress!) != nil }
+        guard isMade else { return nil }
+        let folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        guard geteuid() != 0 || chown(folder, Thumbnailers.nobody, Thumbnailers.nobody) == 0 else {
+            clear(folder)
+            return nil
+        }
+        return folder
+    }
+
+    private func clear(_ folder: String) {
+        if let open = try? Descriptor.open(
+            Array(folder.utf8), flags: O_RDONLY | O_DIRECTORY, label: "thumbnail.workshop.open"),
+            let names = try? listFolder(open, label: "thumbnail.workshop.list")
+        {
+            for (name, _) in names { try? unlink(Array(folder.utf8) + [0x2F] + name, label: "thumbnail.workshop.clear") }
+        }
+        try? unlink(Array(folder.utf8), isFolder: true, label: "thumbnail.workshop.remove")
+    }
+
+    // MARK: - Tables
+
+    private mutating func readPrograms(in folder: String) {
+        guard let open = try? Descriptor.open(
+            Array(folder.utf8), flags: O_RDONLY | O_DIRECTORY, label: "thumbnail.programs.open"),
+            let names = try? listFolder(open, label: "thumbnail.programs.list")
+        else { return }
+        for name in names.map({ String(decoding: $0.name, as: UTF8.self) }).sorted() where name.hasSuffix(".thumbnailer") {
+            guard let bytes = readSmallFile(Array("\(folder)/\(name)".utf8)) else { continue }
+            var fields: [Substring: Substring] = [:]
+            let text = String(decoding: bytes, as: UTF8.self)
+            for line in text.split(separator: "\n") {
+                let parts = line.split(separator: "=", maxSplits: 1)
+                if parts.count == 2 { fields[parts[0]] = parts[1] }
+            }
+            // Quoted arguments are for a shell, which is not asked.
+            guard let command = fields["Exec"], !command.contains(where: { "\"'\\".contains($0) }) else { continue }
+            let words = command.split(separator: " ").map(String.init)
+            let program = fields["TryExec"].map(String.init) ?? words.first ?? ""
+            if program.hasPrefix("/"), access(program, X_OK) != 0 { continue }
+            for type in (fields["MimeType"] ?? "").split(separator: ";") where programs[String(type)] == nil {
+                programs[String(type)] = words
+            }
+        }
+    }
+
+    /// `50:image/png:*.png`, the weightiest first.
+    private mutating func readTypes(_ path: String) {
+        guard let bytes = readSmallFile(Array(path.utf8), countMax: 4 << 20) else { return }
+        for line in bytes.split(separator: UInt8(ascii: "\n")) {
+            let parts = line.split(separator: UInt8(ascii: ":"))
+            guard parts.count >= 3, parts[2].starts(with: "*.".utf8) else { continue }
+            let key = String(decoding: parts[2].dropFirst(2), as: UTF8.self).lowercased()
+            if types[key] == nil { types[key] = String(decoding: parts[1], as: UTF8.self) }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+import CZlib
+import Crypto
+import Glibc
+import PromiseCore
+
+/// The pictures that file managers of the freedesktop.org desktops look for before they open a file: with a picture there, the
+/// content of a placeholder is not fetched to make one. As the Thumbnail Managing Standard has it: PNG files named by the MD5 of
+/// the document's URI, which say in themselves of which document and which state of it they are.
+public struct ThumbnailCache: Sendable {
+    /// The standard's folders, and how many pixels a side their pictures have at most.
+    public static let sizes: [(folder: String, pixels: Int)] = [
+        ("normal", 128), ("large", 256), ("x-large", 512), ("xx-large", 1024),
+    ]
+
+    public let folder: [UInt8]
+
+    public init(folder: [UInt8]) { self.folder = folder }
+
+    /// `$XDG_CACHE_HOME/thumbnails`; nil when nobody has a home.
+    public static var ofUser: ThumbnailCache? {
+        func value(_ name: String) -> [UInt8]? {
+            guard let value = getenv(name), value.pointee == 0x2F else { return nil }
+            return UnsafeBufferPointer(start: value, count: strlen(value)).map { UInt8(bitPattern: $0) }
+        }
+        guard let base = value("XDG_CACHE_HOME") ?? value("HOME").map({ $0 + Array("/.cache".utf8) }) else { return nil }
+        return ThumbnailCache(folder: base + Array("/thumbnails".utf8))
+    }
+
+    /// Puts a PNG where a file manager looks for the picture of a document. `path` is absolute, as the file manager shows it;
+    /// `modifiedAt` in seconds, as stat(2) shows it. Replaces the one there was, at once. Blocks.
+    public func place(
+        _ picture: [UInt8], in size: String, of path: [UInt8], modifiedAt seconds: Int
+    ) throws(PromiseError) {
+        let uri = ThumbnailCache.uri(of: path)
+        let place = folder + Array("/\(size)".utf8)
+        makeFolders(place)
+        let name = Insecure.MD5.hash(data: Array(uri.utf8)).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        let file = place + Array("/\(name).png".utf8)
+        let draft = place + Array("/\(name).\(getpid()).new".utf8)
+        let text = [("Thumb::URI", uri), ("Thumb::MTime", "\(seconds)"), ("Software", "PromiseFS")]
+        guard let bytes = ThumbnailCache.adding(text, to: picture) else {
+            throw PromiseError(.local, "what should be a picture is no PNG", exitStatus: 1)
+        }
+        guard write(bytes, to: draft), draft.withCString({ draft in file.withCString { rename(draft, $0) } }) == 0 else {
+            let reason = String(cString: strerror(errno))
+            _ = draft.withCString { unlink($0) }
+            throw PromiseError(.local, "\(escapedForDisplay(file)) cannot be written: \(reason)", exitStatus: 1)
+        }
+    }
+
+    /// `file://` and the path, with what GLib (g_filename_to_uri) escapes escaped: file managers build the same text.
+    public static func uri(of path: [UInt8]) -> String {
+        let plain = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.!~*'()&=+$,:@/".utf8)
+        var result = Array("file://".utf8)
+        for byte in path {
+            guard !plain.contains(byte) else {
+                result.append(byte)
+                continue
+            }
+            let digits = Array(String(byte, radix: 16, uppercase: true).utf8)
+            result += [UInt8(ascii: "%")] + (digits.count == 1 ? [UInt8(ascii: "0")] : []) + digits
+        }
+        return String(decoding: result, as: UTF8.self)
+    }
+
+    /// The PNG with text chunks after its header (RFC 2083, 4.2.3); nil when it is none.
+    static func adding(_ text: [(key: String, value: String)], to picture: [UInt8]) -> [UInt8]? {
+        let headerEnd = 33
+        let signature: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]
+        guard picture.count > headerEnd, picture.starts(with: signature) else { return nil }
+        var chunks: [UInt8] = []
+        for (key, value) in text {
+            let body = Array("tEXt\(key)\0\(value)".utf8)
+            let sum = body.withUnsafeBufferPointer { UInt32(truncatingIfNeeded: crc32(0, $0.baseAddress, UInt32($0.count))) }
+            chunks += bigEndian(UInt32(body.count - 4)) + body + bigEndian(sum)
+        }
+        return picture[..<headerEnd] + chunks + picture[headerEnd...]
+    }
+
+    private static func bigEndian(_ number: UInt32) -> [UInt8] {
+        [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: number >> $0) }
+    }
+
+    /// Private to the user, as the standard asks for.
+    private func makeFolders(_ path: [UInt8]) {
+        guard path.withCString({ mkdir($0, 0o700) }) != 0, errno == ENOENT, let slash = path.lastIndex(of: 0x2F), slash > 0 else {
+            return
+        }
+        makeFolders(Array(path[..<slash]))
+        _ = path.withCString { mkdir($0, 0o700) }
+    }
+
+    private func write(_ bytes: [UInt8], to path: [UInt8]) -> Bool {
+        let descriptor = path.withCString { open($0, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600) }
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        var done = 0
+        while done < bytes.count {
+            let count = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress! + done, $0.count - done) }
+            guard count >= 0 || errno == EINTR else { return false }
+            done += max(count, 0)
+        }
+        return true
+    }
+}
