@@ -105,7 +105,7 @@ import Testing
         "github.com", "swift.org", "www.swift.org", "www.sqlite.org", "sqlite.org", "man7.org", "docs.kernel.org",
         "www.kernel.org",
         "www.rfc-editor.org", "www.w3.org", "no-color.org", "json-schema.org", "spec.openapis.org", "localhost", "127.0.0.1",
-        "example.com",
+        "example.com", "nowhere.invalid",
         "host", "unix",
         "promisefs",
     ]
