@@ -25,8 +25,8 @@ import Testing
             "NIOHTTP1", "Crypto", "Foundation", "FoundationEssentials", "FoundationXML",
         ],
         "PromiseWebDAV": [
-            "PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseHTTP", "Logging", "AsyncHTTPClient", "NIOCore", "NIOHTTP1", "Foundation",
-            "FoundationEssentials", "FoundationXML",
+            "PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseHTTP", "Logging", "AsyncHTTPClient", "NIOCore",
+            "NIOHTTP1", "Foundation", "FoundationEssentials", "FoundationXML",
         ],
         "PromiseSync": [
             "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", "Collections",
