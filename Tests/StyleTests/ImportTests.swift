@@ -25,8 +25,8 @@ import Testing
             "NIOHTTP1", "Crypto", "Foundation", "FoundationEssentials", "FoundationXML",
         ],
         "PromiseWebDAV": [
-            "PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseHTTP", "Logging", "AsyncHTTPClient", "NIOCore", "NIOHTTP1", "Foundation",
-            "FoundationEssentials", "FoundationXML",
+            "PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseHTTP", "Logging", "AsyncHTTPClient", "NIOCore",
+            "NIOHTTP1", "Foundation", "FoundationEssentials", "FoundationXML",
         ],
         "PromiseExtension": [
             "PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseWire", "Logging", "AsyncHTTPClient", "NIOCore", "NIOHTTP1",
