@@ -19,7 +19,6 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     .testTarget(name: name, dependencies: dependencies, swiftSettings: strict)
 }
 
-let collections: Target.Dependency = .product(name: "Collections", package: "swift-collections")
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 
 let package = Package(
@@ -32,7 +31,6 @@ let package = Package(
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
-        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
@@ -44,11 +42,11 @@ let package = Package(
     ],
     targets: [
         // Values and the operating system.
-        module("PromiseCore", [collections]),
+        module("PromiseCore", []),
         .target(name: "CPromiseSystem", cSettings: gnu),
         module("PromiseSystem", ["CPromiseSystem", "PromiseCore"]),
         module("PromiseQuery", []),
-        module("PromiseCoordination", ["PromiseCore", collections]),
+        module("PromiseCoordination", ["PromiseCore"]),
         // What is here, what is there, and what brings them together.
         .target(name: "CPromiseIndex"),
         module(
@@ -87,7 +85,7 @@ let package = Package(
             ]),
         module(
             "PromiseSync",
-            ["PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", collections, logging]),
+            ["PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", logging]),
         module(
             "PromiseFilesystem",
             ["PromiseCore", "PromiseSystem", "PromiseCoordination", "PromiseIndex", "PromiseContent", "PromiseSync", logging]),

@@ -119,10 +119,14 @@ extension Transaction {
         return try listedAsSynced(identifier)?.item
     }
 
-    /// Items whose remote state differs from the synced one, oldest first.
-    package func divergences(limit: Int) throws(Failure) -> [(identifier: ItemIdentifier, state: RemoteState)] {
-        try connection.all("SELECT * FROM remote ORDER BY sequence LIMIT ?1", .count(limit)) { row in
-            (ItemIdentifier(row.text(2)), RemoteState(row))
+    /// Items whose remote state differs from the synced one, oldest first: those numbered after `sequence`.
+    package func divergences(
+        after sequence: Int64 = 0, limit: Int
+    ) throws(Failure) -> [(sequence: Int64, identifier: ItemIdentifier, state: RemoteState)] {
+        try connection.all(
+            "SELECT * FROM remote WHERE sequence > ?1 ORDER BY sequence LIMIT ?2", .integer(sequence), .count(limit)
+        ) { row in
+            (row.integer(0), ItemIdentifier(row.text(2)), RemoteState(row))
         }
     }
 

@@ -11,6 +11,7 @@ extension SyncEngine {
     /// Content goes when the disk has less than this share left, limit or none.
     private static let freeShareMin = 0.03
     private static let nodesPerCheck = 512
+    private static let pagesPerCheck = 8
 
     /// nil without a limit: an idle daemon sleeps, and the disk is looked at whenever the engine has something to do.
     var nextEvictionCheck: Duration? {
@@ -73,16 +74,10 @@ extension SyncEngine {
         guard now - state.lastEvictionCheck >= SyncEngine.checkInterval else { return }
         state.lastEvictionCheck = now
         do throws(Failure) {
-            var excess = try excessBytes()
+            let excess = try excessBytes()
             state.isShortOfRoom = excess > 0
             guard excess > 0 else { return }
-            try storeRecentUses()
-            let candidates = try index.read { transaction throws(Failure) in
-                try transaction.evictionCandidates(limit: SyncEngine.nodesPerCheck)
-            }
-            for node in candidates where excess > 0 {
-                if case .evicted(let freed) = try evict(node.id) { excess -= min(excess, freed) }
-            }
+            _ = try evictLeastRecentlyUsed(atLeast: excess)
         } catch {
             logger.error("content could not be evicted", metadata: ["reason": "\(error.message)"])
         }
@@ -92,20 +87,31 @@ extension SyncEngine {
     /// waits until it has gone. False when there was nothing to drop. Blocks; from any thread but those serving the mount.
     func makeRoom(for byteCount: UInt64, besides id: NodeID) -> Bool {
         do throws(Failure) {
-            try storeRecentUses()
-            let candidates = try index.read { transaction throws(Failure) in
-                try transaction.evictionCandidates(limit: SyncEngine.nodesPerCheck)
-            }
-            var freed: UInt64 = 0
-            for node in candidates where node.id != id && freed < 2 * byteCount {
-                if case .evicted(let count) = try evict(node.id) { freed += count }
-            }
+            let freed = try evictLeastRecentlyUsed(atLeast: 2 * byteCount, besides: id)
             remover.flush()
             return freed > 0
         } catch {
             logger.warning("no room could be made for a fetch", metadata: ["reason": "\(error.message)"])
             return false
         }
+    }
+
+    /// Returns how many bytes went. What a program has claimed stays, and does not hold up what was used after it.
+    private func evictLeastRecentlyUsed(atLeast byteCount: UInt64, besides id: NodeID? = nil) throws(Failure) -> UInt64 {
+        try storeRecentUses()
+        var freed: UInt64 = 0
+        var last: Node?
+        for _ in 0..<SyncEngine.pagesPerCheck where freed < byteCount {
+            let candidates = try index.read { transaction throws(Failure) in
+                try transaction.evictionCandidates(limit: SyncEngine.nodesPerCheck, after: last)
+            }
+            guard !candidates.isEmpty else { break }
+            for node in candidates where node.id != id && freed < byteCount {
+                if case .evicted(let count) = try evict(node.id) { freed += count }
+            }
+            last = candidates.last
+        }
+        return freed
     }
 
     /// Uses are kept in memory until they matter: an open costs no write.

@@ -99,7 +99,7 @@ extension SyncEngine {
 
     var keepsTimes: Bool { provider.capabilities.contains(.metadata) }
 
-    private func known(_ identifier: ItemIdentifier, _ transaction: borrowing Transaction) throws(Failure) -> Item? {
+    func known(_ identifier: ItemIdentifier, _ transaction: borrowing Transaction) throws(Failure) -> Item? {
         if case .present(let item)? = try transaction.remote(identifier) { return item }
         return try transaction.synced(identifier)?.item
     }

@@ -24,6 +24,7 @@ extension SyncEngine {
         var appeared: [FileName] = []
         /// How many were what was agreed on.
         var unchangedCount = 0
+        var pageCount = 0
     }
 
     /// Makes a folder's children known; replies when the index has them. Called from any thread.
@@ -172,6 +173,7 @@ extension SyncEngine {
         do throws(Failure) {
             if try startAgain(listing) { return }
             try store(items, of: folder, &listing)
+            listing.pageCount += 1
             state.listings[folder] = listing
             guard isLast else { return }
             state.listings[folder] = nil
@@ -356,9 +358,9 @@ extension SyncEngine {
         }
     }
 
-    /// Whether it showed all that was agreed on, each once.
+    /// Whether it showed all that was agreed on, each once. Between two pages something else may have been agreed on.
     private func isWhole(_ listing: Listing, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
-        guard listing.seen.count == listing.unchangedCount else { return false }
+        guard listing.pageCount == 1, listing.seen.count == listing.unchangedCount else { return false }
         return try transaction.agreedItemCount(in: listing.identifier) == listing.unchangedCount
     }
 
@@ -437,11 +439,16 @@ extension SyncEngine {
         }
     }
 
+    /// Questions for single items that are under way at once, at most.
+    private static let verificationsMax = 64
+
     /// Items that listings no longer show may have moved: the provider is asked before anything is believed deleted.
     func verifyMissing() {
         guard !state.missing.isEmpty, state.listings.isEmpty else { return }
-        let identifiers = state.missing.subtracting(state.verifying)
-        state.missing.formIntersection(state.verifying)
+        let room = SyncEngine.verificationsMax - state.verifying.count
+        guard room > 0 else { return }
+        let identifiers = state.missing.subtracting(state.verifying).prefix(room)
+        state.missing.subtract(identifiers)
         for identifier in identifiers {
             let reference: ItemReference?
             let destination: (reference: ItemReference, parent: ItemIdentifier)?
@@ -510,6 +517,9 @@ extension SyncEngine {
                 state.hasDivergences = true
             case .failure(let problem):
                 judge(problem)
+                // Nothing else asks for it before its folder is looked at again.
+                let parent = try index.read { transaction throws(Failure) in try known(identifier, transaction)?.parent }
+                if let parent { rescan(parent, after: .seconds(5)) }
             }
         } catch {
             logger.error("an item could not be stored", metadata: ["reason": "\(error.message)"])

@@ -136,7 +136,10 @@ extension SyncEngine {
         let observation = try observation(of: entry.identifier, entry, transaction)
         switch plan(observation) {
         case .keepBoth(let item):
-            guard try observer.mayFollow(.replaced, of: node.id, transaction) else { return .later(SyncEngine.blockedDelay) }
+            guard try observer.mayFollow(.replaced, of: node.id, transaction) else {
+                state.waitingForClaims.insert(pending.subject)
+                return .later(SyncEngine.blockedDelay)
+            }
             return try prepareConflict(entry, node, item, &notices, transaction)
         case .create:
             return try prepareCreation(entry, node, pending, &notices, transaction)

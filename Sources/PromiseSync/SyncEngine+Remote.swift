@@ -25,30 +25,63 @@ extension SyncEngine {
     /// Works off the differences between the provider and what was last agreed on.
     func applyDivergences() throws(Failure) {
         guard state.hasDivergences else { return }
-        let batch = try index.read { transaction throws(Failure) in
-            try transaction.divergences(limit: SyncEngine.divergencesPerTurn)
-        }
         var progressed = false
-        for (identifier, _) in batch {
-            if state.running.values.contains(where: { $0.identifier == identifier }) { continue }
-            if try apply(identifier) { progressed = true }
+        var position: Int64 = 0
+        // Changes that have to wait, for claims e.g., do not hold up those behind them.
+        while !progressed {
+            let batch = try index.read { transaction throws(Failure) in
+                try transaction.divergences(after: position, limit: SyncEngine.divergencesPerTurn)
+            }
+            for (_, identifier, _) in batch {
+                if state.running.values.contains(where: { $0.identifier == identifier }) { continue }
+                if try apply(identifier) { progressed = true }
+            }
+            guard let last = batch.last else { break }
+            position = last.sequence
         }
-        state.hasDivergences = progressed && !batch.isEmpty
+        state.hasDivergences = progressed
         if state.hasDivergences { mailbox.wake() }
     }
 
     /// Who was in the way of a change has let go. From any thread.
     package func followAgain() {
-        mailbox.post { $0.state.hasDivergences = true }
+        mailbox.post { engine in
+            engine.state.hasDivergences = true
+            engine.takeUpWaiting()
+        }
     }
 
-    /// One item; true when its difference is gone or has become pending work.
+    /// Pending work that waited for a claim is due now, while the claim is there.
+    private func takeUpWaiting() {
+        let subjects = state.waitingForClaims
+        state.waitingForClaims = []
+        guard !subjects.isEmpty else { return }
+        do throws(Failure) {
+            try index.write { transaction throws(Failure) in
+                for subject in subjects {
+                    guard var row = try transaction.pending(subject) else { continue }
+                    row.due = clock.now()
+                    try transaction.setPending(row)
+                }
+            }
+        } catch {
+            // It is due by itself in a moment.
+            logger.debug("waiting work was not taken up", metadata: ["reason": "\(error.message)"])
+        }
+    }
+
+    /// One item; true when its difference is gone or another one. What has become pending work is looked at again when that is
+    /// done.
     private func apply(_ identifier: ItemIdentifier) throws(Failure) -> Bool {
         var notices = Notices()
         // A file that a program has open while its content is replaced: the table of open files is asked inside.
-        let done = try index.write { transaction throws(Failure) in try follow(identifier, depth: 0, &notices, transaction) }
+        let isOther = try index.write { transaction throws(Failure) in
+            let before = try transaction.remote(identifier)
+            guard try follow(identifier, depth: 0, &notices, transaction) else { return false }
+            return try transaction.remote(identifier) != before
+        }
         send(notices)
-        return done
+        return isOther
     }
 
     func send(_ notices: Notices) {
@@ -68,6 +101,12 @@ extension SyncEngine {
         for _ in 0..<16 {
             let entry = try transaction.entry(for: identifier)
             let observation = try observation(of: identifier, entry, transaction)
+            if case .present(let item)? = observation.remote, let synced = observation.synced, item.kind != synced.kind {
+                // An identifier that stands for another kind of thing stands for another item, which a listing shows.
+                try transaction.setRemote(identifier, .deleted)
+                if let parent = item.parent { rescan(parent, after: .seconds(1)) }
+                continue
+            }
             let step = plan(observation)
             if let entry, let change = step.change, try !observer.mayFollow(change, of: entry.node, transaction) { return false }
             switch step {

@@ -72,6 +72,8 @@ package final class SyncEngine: Sendable {
         var intents: Set<String>?
         /// Subjects that wait for a folder to be made at the provider.
         var blocked: [NodeID: Set<Pending.Subject>] = [:]
+        /// Work that waits for whoever has a claim on its item.
+        var waitingForClaims: Set<Pending.Subject> = []
         var hasDivergences = true
         var probeAttempts = 0
         var isProbing = false

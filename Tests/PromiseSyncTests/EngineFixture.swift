@@ -15,6 +15,8 @@ typealias Index = PromiseIndex.Index
 final class QuietObserver: LocalTreeObserver {
     private let openNodes = Mutex<Set<NodeID>>([])
     let changedNames = Mutex<[FileName]>([])
+    /// Nodes that somebody has claimed, and whether the engine's own claims are granted for a turn.
+    let claims = Mutex<(held: Set<NodeID>, isGranted: Bool)>(([], false))
 
     func setOpen(_ node: NodeID, _ isOpen: Bool) {
         openNodes.withLock { if isOpen { $0.insert(node) } else { $0.remove(node) } }
@@ -25,8 +27,11 @@ final class QuietObserver: LocalTreeObserver {
     func nodeChanged(_ node: NodeID, content: Bool) {}
     func noteOpenWrites() {}
     func takeRecentUses() -> [NodeID: Timestamp] { [:] }
-    func mayFollow(_ change: RemoteChange, of node: NodeID, _ transaction: borrowing Transaction) -> Bool { true }
-    func remoteChangesFollowed() {}
+    func mayFollow(_ change: RemoteChange, of node: NodeID, _ transaction: borrowing Transaction) -> Bool {
+        claims.withLock { !$0.held.contains(node) || $0.isGranted }
+    }
+    /// A claim that was granted is given back with the end of the turn.
+    func remoteChangesFollowed() { claims.withLock { $0.isGranted = false } }
     func isUsed(_ node: NodeID, _ transaction: borrowing Transaction) -> Bool { false }
     func nodesReplaced(_ nodes: [NodeID: NodeID]) {}
 }

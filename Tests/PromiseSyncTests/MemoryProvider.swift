@@ -73,6 +73,18 @@ actor MemoryProvider: Provider {
         noteChange(in: stored.item.parent)
     }
 
+    /// Puts something of another kind in an item's place, under the same identifier.
+    func replace(_ identifier: ItemIdentifier, by kind: NodeKind, _ text: String = "") {
+        guard var stored = items[identifier] else { return }
+        counter += 1
+        stored.bytes = Array(text.utf8)
+        stored.item.kind = kind
+        stored.item.size = UInt64(stored.bytes.count)
+        stored.item.version = ContentVersion("version-\(counter)")
+        items[identifier] = stored
+        noteChange(in: stored.item.parent)
+    }
+
     /// Removes an item with everything below it, as another machine would.
     func remove(_ identifier: ItemIdentifier) {
         for child in items.values where child.item.parent == identifier { remove(child.item.identifier) }

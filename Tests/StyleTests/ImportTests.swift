@@ -32,8 +32,7 @@ import Testing
             "PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseWire", "Logging", "AsyncHTTPClient", "NIOCore", "NIOHTTP1",
         ],
         "PromiseSync": [
-            "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", "Collections",
-            "OrderedCollections", "DequeModule", "HeapModule", "Logging",
+            "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", "Logging",
         ],
         "PromiseFilesystem": [
             "PromiseCore", "PromiseSystem", "PromiseCoordination", "PromiseIndex", "PromiseContent", "PromiseSync", "Logging",

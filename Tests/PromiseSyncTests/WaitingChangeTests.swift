@@ -1,0 +1,67 @@
+import PromiseCore
+import PromiseIndex
+import PromiseProvider
+import PromiseSync
+import Testing
+
+/// Remote changes that cannot be followed as they come.
+@Suite(.timeLimit(.minutes(2))) struct WaitingChangeTests {
+    @Test(arguments: [NodeKind.folder, .file]) func anItemOfAnotherKindUnderTheSameIdentifierIsAnotherItem(_ kind: NodeKind) async throws {
+        let fixture = try EngineFixture()
+        let identifier = await fixture.provider.put("a", "text", kind: kind)
+        if kind == .folder { await fixture.provider.put("inside", "in", in: identifier) }
+        try await fixture.run {
+            try await fixture.list()
+            let node = try #require(try fixture.node("a")).id
+            if kind == .folder { try await fixture.list(node) } else { try await fixture.hydrate(node) }
+            let other: NodeKind = kind == .folder ? .file : .folder
+            await fixture.provider.replace(identifier, by: other, other == .file ? "other" : "")
+            #expect(try await fixture.eventually { try fixture.node("a")?.kind == other })
+            guard other == .file else { return }
+            try await fixture.hydrate(try #require(try fixture.node("a")).id)
+            #expect(try fixture.text("a") == "other")
+        }
+    }
+
+    @Test func changesThatWaitForClaimsHoldUpNoOthers() async throws {
+        let fixture = try EngineFixture()
+        var identifiers: [ItemIdentifier] = []
+        for number in 0..<300 { identifiers.append(await fixture.provider.put("\(number)", "old")) }
+        let last = await fixture.provider.put("last", "old")
+        try await fixture.run {
+            try await fixture.list()
+            let nodes = try (0..<300).map { try #require(try fixture.node("\($0)")).id }
+            fixture.observer.claims.withLock { $0.held = Set(nodes) }
+            for identifier in identifiers { await fixture.provider.change(identifier, text: "changed") }
+            await fixture.provider.change(last, text: "changed, too")
+            #expect(try await fixture.eventually { try fixture.node("last")?.size == 12 })
+            #expect(try fixture.node("0")?.size == 3)
+            fixture.observer.claims.withLock { $0.held = [] }
+            fixture.engine.followAgain()
+            #expect(try await fixture.eventually { try fixture.node("299")?.size == 7 })
+        }
+    }
+
+    @Test func aConflictIsResolvedWhenTheClaimIsGranted() async throws {
+        let fixture = try EngineFixture()
+        let identifier = await fixture.provider.put("a", "base")
+        try await fixture.run {
+            try await fixture.list()
+            let node = try #require(try fixture.node("a")).id
+            try await fixture.hydrate(node)
+            fixture.observer.claims.withLock { $0.held = [node] }
+            await fixture.provider.change(identifier, text: "theirs")
+            try fixture.edit("a", "our edit")
+            let isKnown = try await fixture.eventually {
+                try fixture.index.read { transaction throws(Failure) in try transaction.remote(identifier) != nil }
+            }
+            #expect(isKnown)
+            try await Task.sleep(for: .milliseconds(400))
+            #expect(try fixture.names() == ["a"])
+            // Granted for a moment only, as when a presenter has let go.
+            fixture.observer.claims.withLock { $0.isGranted = true }
+            fixture.engine.followAgain()
+            #expect(try await fixture.eventually { try fixture.names().count == 2 })
+        }
+    }
+}
