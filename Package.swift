@@ -160,7 +160,7 @@ let package = Package(
             [
                 "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseFilesystem", "PromiseDomain",
                 "PromiseWire",
-                "PromiseControl", "PromiseKit", logging,
+                "PromiseControl", "PromiseKit", "PromiseTestSupport", logging,
             ]),
         tests(
             "CommandTests",

@@ -38,7 +38,7 @@ extension Domain {
     /// How long a claim to write waits for programs that have the item open for writing and know nothing of claims.
     private static let openWriterLimit = Duration.seconds(5)
     private static let linkCountMax = 40
-    /// How long an eviction waits for claims and presenters: longer than a presenter may take for its answer.
+    /// How long one command to evict waits for claims and presenters in all: longer than a presenter may take for its answer.
     static let evictionPatience = Duration.seconds(10)
 
     /// Waits for a claim. Throws `.notFound`, `.timedOut`, and `.busy` where waiting would never end; `.interrupted` when
