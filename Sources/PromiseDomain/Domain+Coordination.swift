@@ -62,16 +62,16 @@ extension Domain {
         let position = try lastChange()
         let intent = Intent(node: node, folders: try folders(above: node), access: access)
         let request = ClaimRequest(items: [], purpose: nil, process: 0, timeout: timeout)
-        return GrantedClaim(id: try await claim([intent], request, from: position), nodes: [node])
+        return GrantedClaim(id: try await claim([intent], request, isOwn: true, from: position), nodes: [node])
     }
 
     /// `position`: of the change feed, before the items were looked for.
     private func claim(
-        _ intents: [Intent], _ request: ClaimRequest, from position: Int64
+        _ intents: [Intent], _ request: ClaimRequest, isOwn: Bool = false, from position: Int64
     ) async throws(Failure) -> ClaimID {
         let (outcomes, continuation) = AsyncStream.makeStream(of: Coordinator.ClaimOutcome.self)
         let id = try filesystem.coordinator.claim(
-            intents, purpose: request.purpose, process: request.process, timeout: request.timeout
+            intents, purpose: request.purpose, process: request.process, isOwn: isOwn, timeout: request.timeout
         ) { _, outcome in
             continuation.yield(outcome)
             continuation.finish()

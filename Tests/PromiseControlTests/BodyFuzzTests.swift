@@ -48,7 +48,7 @@ import Testing
         let serving = Task { try await server.run { continuation.yield() } }
         _ = await ready.first { _ in true }
         var random = SeededGenerator(for: "bodies")
-        for _ in 0..<(Self.isFullScale ? 200_000 : 80) {
+        for _ in 0..<(Self.isFullScale ? 200_000 : 200) {
             let request = Self.requests.randomElement(using: &random)!
             let body = mutated(Array(request.body.utf8), &random)
             let reply = await Self.blocking.run { () throws(Never) in rawReply(path, request.line, body, headOnly: true) }
