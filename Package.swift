@@ -197,7 +197,7 @@ let package = Package(
             [
                 "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseFilesystem", "PromiseDomain",
                 "PromiseWire",
-                "PromiseControl", "PromiseKit", logging,
+                "PromiseControl", "PromiseKit", "PromiseTestSupport", logging,
             ]),
         tests(
             "CommandTests",

@@ -70,6 +70,10 @@ extension ControlRoutes {
             result.order.append(.init(key: try key(isDescending ? word.dropFirst() : word[...]), isDescending: isDescending))
         }
         for word in document.attributes ?? [] { result.keys.append(try key(word[...])) }
+        if let seconds = document.batchingSeconds {
+            guard seconds >= 0, seconds <= 3600 else { throw ProblemDocument.request("'batchingSeconds' is 0 to 3600") }
+            result.batching = .seconds(seconds)
+        }
         if let limit = document.limit {
             guard limit >= 0 else { throw ProblemDocument.request("'limit' is not negative") }
             guard !result.isLive else {

@@ -38,7 +38,7 @@ extension Domain {
     /// How long a claim to write waits for programs that have the item open for writing and know nothing of claims.
     private static let openWriterLimit = Duration.seconds(5)
     private static let linkCountMax = 40
-    /// How long an eviction waits for claims and presenters: longer than a presenter may take for its answer.
+    /// How long one command to evict waits for claims and presenters in all: longer than a presenter may take for its answer.
     static let evictionPatience = Duration.seconds(10)
 
     /// Waits for a claim. Throws `.notFound`, `.timedOut`, and `.busy` where waiting would never end; `.interrupted` when
@@ -62,16 +62,16 @@ extension Domain {
         let position = try lastChange()
         let intent = Intent(node: node, folders: try folders(above: node), access: access)
         let request = ClaimRequest(items: [], purpose: nil, process: 0, timeout: timeout)
-        return GrantedClaim(id: try await claim([intent], request, from: position), nodes: [node])
+        return GrantedClaim(id: try await claim([intent], request, isOwn: true, from: position), nodes: [node])
     }
 
     /// `position`: of the change feed, before the items were looked for.
     private func claim(
-        _ intents: [Intent], _ request: ClaimRequest, from position: Int64
+        _ intents: [Intent], _ request: ClaimRequest, isOwn: Bool = false, from position: Int64
     ) async throws(Failure) -> ClaimID {
         let (outcomes, continuation) = AsyncStream.makeStream(of: Coordinator.ClaimOutcome.self)
         let id = try filesystem.coordinator.claim(
-            intents, purpose: request.purpose, process: request.process, timeout: request.timeout
+            intents, purpose: request.purpose, process: request.process, isOwn: isOwn, timeout: request.timeout
         ) { _, outcome in
             continuation.yield(outcome)
             continuation.finish()

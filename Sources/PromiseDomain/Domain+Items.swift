@@ -127,11 +127,9 @@ extension Domain {
 
     package func evict(_ id: NodeID) async throws(Failure) -> EvictionReport {
         var report = EvictionReport(evicted: 0, bytesFreed: 0, kept: [])
-        // One patience for all: a folder of many files that one program has claimed is not waited for file by file.
-        let deadline = ContinuousClock.now + Domain.evictionPatience
+        let deadline = clock.uptime() + Domain.evictionPatience
         for node in try await descendants(of: id, listing: false) where node.kind == .file && node.content != .absent {
-            let patience = max(.milliseconds(20), deadline - ContinuousClock.now)
-            switch try await evictInTurn(node.id, patience: patience) {
+            switch try await evictInTurn(node.id, deadline) {
             case .evicted(let bytes):
                 report.evicted += 1
                 report.bytesFreed += bytes
@@ -149,10 +147,11 @@ extension Domain {
     }
 
     /// Waits for who reads or writes the item, and asks who shows it.
-    private func evictInTurn(_ id: NodeID, patience: Duration) async throws(Failure) -> SyncEngine.EvictionOutcome {
+    private func evictInTurn(_ id: NodeID, _ deadline: Duration) async throws(Failure) -> SyncEngine.EvictionOutcome {
         guard filesystem.coordinator.isActive else { return try engine.evict(id) }
         let claim: GrantedClaim
         do throws(Failure) {
+            let patience = max(deadline - clock.uptime(), .zero)
             claim = try await self.claim(node: id, .write(.forEvicting), timeout: patience)
         } catch where error.code == .timedOut {
             return .kept("a program that coordinates uses it")

@@ -70,6 +70,7 @@ package final class LiveQuery: Sendable {
         defer { timer.cancel() }
         var isSilent = false
         for await _ in wakeups {
+            if let batching = request.batching { try await Task.sleep(for: batching) }
             let (events, isOverflowed) = takeEvents()
             if isOverflowed {
                 hub.leave(self)

@@ -21,6 +21,8 @@ package struct QueryRequest: Sendable {
     package var limit: Int?
     /// Attributes to be told besides the usual ones.
     package var keys: [AttributeKey]
+    /// Changes are gathered for so long before they are told.
+    package var batching: Duration?
 
     package init(
         predicate: Predicate, scope: NodeID = .root, isLive: Bool = false, order: [Order] = [], limit: Int? = nil,

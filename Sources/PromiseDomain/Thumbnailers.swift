@@ -72,7 +72,9 @@ struct Thumbnailers: Sendable {
     }
 
     private func makeWorkshop() -> String? {
-        var template = Array("\(environment("TMPDIR") ?? "/tmp")/promisefs-thumbnail-XXXXXX".utf8CString)
+        // Where nobody may look, a folder of root's own would be of no use.
+        let place = geteuid() == 0 ? "/tmp" : environment("TMPDIR") ?? "/tmp"
+        var template = Array("\(place)/promisefs-thumbnail-XXXXXX".utf8CString)
         let isMade = template.withUnsafeMutableBufferPointer { mkdtemp($0.baseAddress!) != nil }
         guard isMade else { return nil }
         let folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)

@@ -42,6 +42,8 @@ package final class Coordinator: Sendable {
         var presenters: [PresenterID: PresenterHandler] = [:]
         /// Who may get at items while a claim is there: the processes it was made for.
         var processes: [ClaimID: Int32] = [:]
+        /// Those that the daemon made for changes of its own.
+        var own: Set<ClaimID> = []
         var isEnded = false
         var hasThread = false
     }
@@ -85,9 +87,9 @@ package final class Coordinator: Sendable {
     // MARK: - Claims
 
     /// `handler` is called once, unless the claim is released before, and once more when the domain ends.
-    /// `process`: who may get at the items, with its children.
+    /// `process`: who may get at the items, with its children. `isOwn`: for a change that the daemon makes itself.
     package func claim(
-        _ intents: [Intent], purpose: Purpose?, process: Int32 = 0, timeout: Duration?,
+        _ intents: [Intent], purpose: Purpose?, process: Int32 = 0, isOwn: Bool = false, timeout: Duration?,
         handler: @escaping @Sendable (ClaimID, ClaimOutcome) -> Void
     ) throws(Failure) -> ClaimID {
         let now = clock.uptime()
@@ -100,6 +102,7 @@ package final class Coordinator: Sendable {
             // Its outcome may be known already, and is handed on below.
             state.claims[id] = ClaimHandler(call: handler)
             if process > 0 { state.processes[id] = process }
+            if isOwn { state.own.insert(id) }
             settle(&state)
             startThread(&state)
             return .success(id)
@@ -114,6 +117,7 @@ package final class Coordinator: Sendable {
             state.table.release(claim, now: now)
             state.claims[claim] = nil
             state.processes[claim] = nil
+            state.own.remove(claim)
             settle(&state)
         }
     }
@@ -210,7 +214,9 @@ package final class Coordinator: Sendable {
     /// Whether an access has to wait or to ask somebody. `isInside` says whether the caller belongs to a claim's process.
     package func isInTheWay(of intents: [Intent], isInside: (Int32) -> Bool) -> Bool {
         let (hasConflicts, writers, hasPresenters) = state.withLock { state in
-            let conflicts = state.table.conflicts(of: intents)
+            var conflicts = state.table.conflicts(of: intents)
+            // The daemon's are over in a moment, which is a reason to wait and none to refuse.
+            if mode == .refuse { conflicts.subtract(state.own) }
             // A claim for no process in particular is held against everybody, and one to read lets nobody write.
             let writers = conflicts.filter { state.table.isGranted($0, toWrite: intents) }.compactMap { state.processes[$0] }
             return (!conflicts.isEmpty, writers, state.table.presenterCount > 0)

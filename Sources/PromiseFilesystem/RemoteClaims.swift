@@ -28,7 +28,7 @@ final class RemoteClaims: Sendable {
         }
         if let known { return known.isGranted }
         do throws(Failure) {
-            let id = try coordinator.claim([intent], purpose: nil, timeout: nil) { [self] _, outcome in
+            let id = try coordinator.claim([intent], purpose: nil, isOwn: true, timeout: nil) { [self] _, outcome in
                 let hasWaited = claims.withLock { claims in
                     if case .granted = outcome { claims[node]?.isGranted = true } else { claims[node] = nil }
                     return claims[node]?.id != nil

@@ -45,6 +45,7 @@ public struct FileAccessIntent: Sendable, Hashable {
 ///         try append("a line", to: access.items[0].path)
 ///     }
 ///
+/// An item that is read `.forUploading` has a `snapshot`: the path of a copy that nobody writes, of a folder as one ZIP archive.
 /// A claim ends with the closure, and in any case with this process.
 public struct FileCoordinator: Sendable {
     public let client: PromiseClient

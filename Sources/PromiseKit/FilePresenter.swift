@@ -16,7 +16,8 @@ public import PromiseWire
 public struct FilePresenter: Sendable {
     /// Something to be done before somebody else gets at the item. Until it is answered, that one waits.
     public struct Question: Sendable {
-        /// `relinquishToReader`, `relinquishToWriter`, `saveChanges`, `accommodateDeletion` or `accommodateSubitemDeletion`.
+        /// `relinquishToReader`, `relinquishToWriter`, `saveChanges`, `accommodateDeletion`, `accommodateSubitemDeletion` or
+        /// `accommodateEviction`.
         public let kind: String
         /// Where the item is that it is about.
         public let path: String?

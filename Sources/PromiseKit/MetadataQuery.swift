@@ -34,6 +34,11 @@ public struct MetadataQuery: Sendable {
     /// Goes on after gathering, with what changes.
     public func live() -> MetadataQuery { changed { $0.live = true } }
 
+    /// Changes are gathered for so long before they are told, at most an hour; NSMetadataQuery.notificationBatchingInterval.
+    public func batching(_ interval: Duration) -> MetadataQuery {
+        changed { $0.batchingSeconds = Double(interval.components.seconds) + Double(interval.components.attoseconds) / 1e18 }
+    }
+
     /// By these attributes, the first one first; `-` before one turns its order around.
     public func sorted(by attributes: String...) -> MetadataQuery { changed { $0.sort = attributes } }
 

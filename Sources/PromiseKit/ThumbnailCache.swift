@@ -48,6 +48,21 @@ public struct ThumbnailCache: Sendable {
         }
     }
 
+    /// Puts a document's picture there in every size. `path`: bytes from the root of the domain, of what `location` is or holds.
+    /// Throws as `PromiseClient.thumbnail` does. Blocks for a moment: it looks at the file and writes four.
+    public func place(_ path: [UInt8], below location: Location, from client: PromiseClient) async throws(PromiseError) {
+        // Where the user sees it; the rest of the path is that of the domain's root, which may be mounted in part.
+        let absolute = location.absolutePath + path.dropFirst(location.path.count)
+        var status = stat()
+        guard absolute.withCString({ lstat($0, &status) }) == 0 else {
+            throw PromiseError(.local, "\(escapedForDisplay(absolute)) has gone", exitStatus: 1)
+        }
+        for (folder, pixels) in ThumbnailCache.sizes {
+            let picture = try await client.thumbnail(of: path, size: pixels)
+            try place(picture, in: folder, of: absolute, modifiedAt: status.st_mtim.tv_sec)
+        }
+    }
+
     /// `file://` and the path, with what GLib (g_filename_to_uri) escapes escaped: file managers build the same text.
     public static func uri(of path: [UInt8]) -> String {
         let plain = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.!~*'()&=+$,:@/".utf8)

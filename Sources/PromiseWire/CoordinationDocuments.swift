@@ -79,8 +79,8 @@ public struct PresenterDocument: Codable, Sendable, Equatable {
 public struct PresenterEventDocument: Codable, Sendable, Equatable {
     public var presenter: UInt64
     /// Of `ask`: `relinquishToReader`, `relinquishToWriter`, `saveChanges`, `accommodateDeletion`,
-    /// `accommodateSubitemDeletion`; of `tell`: `reacquire`, `didChange`, `didMove`, `didDelete`, `subitemDidAppear`,
-    /// `subitemDidChange`, `subitemDidMove`, `subitemDidDelete`.
+    /// `accommodateSubitemDeletion`, `accommodateEviction`; of `tell`: `reacquire`, `didChange`, `didMove`, `didDelete`,
+    /// `subitemDidAppear`, `subitemDidChange`, `subitemDidMove`, `subitemDidDelete`.
     public var what: String?
     /// Of `ask`: to be given with the answer, `POST /v1/presenters/ID/answers`.
     public var question: UInt64?

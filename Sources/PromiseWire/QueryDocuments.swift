@@ -52,6 +52,8 @@ public struct QueryDocument: Codable, Sendable, Equatable {
     public var limit: Int?
     /// Attributes to be told of each item besides the usual ones.
     public var attributes: [String]?
+    /// Of a live one: changes are gathered for so long before they are told, at most 3600.
+    public var batchingSeconds: Double?
 
     public init(
         predicate: String, arguments: [WireValue]? = nil, scope: String? = nil, live: Bool? = nil, sort: [String]? = nil,

@@ -27,6 +27,8 @@ struct FindCommand: AsyncParsableCommand {
     var sort: [String] = []
     @Option(name: .long, help: ArgumentHelp("Show no more than this of each domain.", valueName: "number"))
     var limit: Int?
+    @Option(name: .long, help: ArgumentHelp("With --live: tell changes together, so often.", valueName: "duration"))
+    var batching: TimeSpan?
     @Option(name: .long, help: ArgumentHelp("With --json: show this attribute, too.", valueName: "key"))
     var attribute: [String] = []
     @OptionGroup var output: OutputOptions
@@ -75,6 +77,7 @@ struct FindCommand: AsyncParsableCommand {
         var query = MetadataQuery(predicate)
         if let path { query = query.scope(path) }
         query.document.live = live
+        if let batching { query = query.batching(batching.duration) }
         query.document.limit = limit
         query.document.sort = sort.isEmpty ? nil : sort
         query.document.attributes = attribute.isEmpty ? nil : attribute

@@ -12,7 +12,7 @@ struct ThumbnailCommand: AsyncParsableCommand {
         discussion: """
             With -o the picture is written to a file. Without, it is put into the desktop's thumbnail cache in every size; of a \
             folder, the pictures of every document below it that has one. With --save a PNG is kept as the picture of a \
-            document. Content is never fetched. With --json it is one object.
+            document, and put there, too. Content is never fetched. With --json it is one object.
 
             Example:
               promisefs thumbnail /mnt/holiday.jpg -o small.png --size 256
@@ -51,6 +51,7 @@ struct ThumbnailCommand: AsyncParsableCommand {
                     throw PromiseError(.local, "\(escapedForDisplay(save.bytes)) cannot be read", exitStatus: 1)
                 }
                 try await client.saveThumbnail(picture, of: location.path)
+                try await ThumbnailCache.ofUser?.place(location.path, below: location, from: client)
                 return show(Document(pictures: 1, without: 0))
             }
             if let file {
@@ -85,7 +86,7 @@ struct ThumbnailCommand: AsyncParsableCommand {
         var document = Document(pictures: 0, without: 0)
         for path in paths {
             do throws(PromiseError) {
-                try await place(path, below: location, client, cache)
+                try await cache.place(path, below: location, from: client)
                 document.pictures += 1
             } catch {
                 // Of a folder, what has no picture is counted.
@@ -94,23 +95,6 @@ struct ThumbnailCommand: AsyncParsableCommand {
             }
         }
         return document
-    }
-
-    private func place(
-        _ path: [UInt8], below location: Location, _ client: PromiseClient, _ cache: ThumbnailCache
-    ) async throws(PromiseError) {
-        // Where the user sees it; the rest of the path is that of the domain's root, which may be mounted in part.
-        let absolute = location.absolutePath + path.dropFirst(location.path.count)
-        for (folder, pixels) in ThumbnailCache.sizes {
-            let picture = try await client.thumbnail(of: path, size: pixels)
-            try await Blocking.run { () throws(PromiseError) in
-                var status = stat()
-                guard withCPath(absolute, { lstat($0, &status) }) == 0 else {
-                    throw PromiseError(.local, "\(escapedForDisplay(absolute)) has gone", exitStatus: 1)
-                }
-                try cache.place(picture, in: folder, of: absolute, modifiedAt: status.st_mtim.tv_sec)
-            }
-        }
     }
 
     private static func write(_ picture: [UInt8], to path: [UInt8]) throws(PromiseError) {

@@ -71,12 +71,14 @@ extension MountSuites {
                     "$P" thumbnail "$M/pictures/0.png" -o "$T/small.png" --size 100
                     python3 "$R/clients/python/tests/pictures.py" check "$T/small.png" 100
                     python3 "$R/clients/python/tests/pictures.py" save "$M" pictures/10.png "$T/small.png"
+                    "$P" thumbnail "$M/pictures/11.png" --save "$T/small.png"
+                    python3 "$R/clients/python/tests/pictures.py" cached "$XDG_CACHE_HOME" "$M" 1
                     "$P" evict "$M/pictures" > /dev/null
                     "$P" thumbnail --json "$M/pictures" > "$T/counts"
-                    [ "$(cat "$T/counts")" = '{"pictures":2,"without":19}' ]
+                    [ "$(cat "$T/counts")" = '{"pictures":3,"without":18}' ]
                     cat "$M"/pictures/?.png > /dev/null; "$P" thumbnail "$M/pictures" > /dev/null
                     "$P" evict "$M/pictures" > /dev/null
-                    python3 "$R/clients/python/tests/pictures.py" cached "$XDG_CACHE_HOME" "$M" 11
+                    python3 "$R/clients/python/tests/pictures.py" cached "$XDG_CACHE_HOME" "$M" 12
                     "$P" thumbnail "$M/pictures/9.png" -o "$T/nine.png"; "$P" info --json "$M/pictures/9.png" > "$T/info"
                     grep -q '"hasThumbnail":true' "$T/info"; grep -q '"state":"placeholder"' "$T/info"
                     touch -d 2001-01-01 "$M/pictures/9.png"; not "$P" thumbnail "$M/pictures/9.png" -o "$T/nine.png" 2> "$T/err"

@@ -234,7 +234,7 @@ import Testing
             ]
             for (line, status, body) in cases {
                 let path = server.socketPath
-                let reply = await ControlServerTests.blocking.run { () throws(Never) in rawReply(path, line, body) }
+                let reply = await ControlServerTests.blocking.run { () throws(Never) in rawReply(path, line, Array(body.utf8)) }
                 #expect(reply.hasPrefix("HTTP/1.1 \(status) "), "\(line): \(reply.prefix(80))")
                 #expect(reply.contains(ProblemDocument.mediaType) && reply.contains("\"exitStatus\":"), "\(line)")
             }
@@ -246,8 +246,8 @@ import Testing
     }
 }
 
-/// A request as curl would send it, and everything that comes back.
-private func rawReply(_ path: String, _ line: String, _ body: String) -> String {
+/// A request as curl would send it, and everything that comes back; with `headOnly` no more than says how it ended.
+func rawReply(_ path: String, _ line: String, _ body: [UInt8], headOnly: Bool = false) -> String {
     let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
     defer { close(descriptor) }
     var address = sockaddr_un()
@@ -259,8 +259,8 @@ private func rawReply(_ path: String, _ line: String, _ body: String) -> String 
         }
     }
     guard connected == 0 else { return "no connection" }
-    let head = "\(line) HTTP/1.1\r\nHost: x\r\nContent-Length: \(body.utf8.count)\r\nConnection: close\r\n\r\n"
-    var rest = Array((head + body).utf8)[...]
+    let head = "\(line) HTTP/1.1\r\nHost: x\r\nContent-Length: \(body.count)\r\nConnection: close\r\n\r\n"
+    var rest = (Array(head.utf8) + body)[...]
     while !rest.isEmpty {
         let count = rest.withUnsafeBytes { send(descriptor, $0.baseAddress!, $0.count, Int32(MSG_NOSIGNAL)) }
         guard count > 0 else { break }
@@ -272,6 +272,8 @@ private func rawReply(_ path: String, _ line: String, _ body: String) -> String 
         let count = recv(descriptor, &buffer, buffer.count, 0)
         guard count > 0 else { return String(decoding: reply, as: UTF8.self) }
         reply += buffer[..<count]
+        let text = String(decoding: reply, as: UTF8.self)
+        if headOnly, text.contains("\r\n\r\n") { return text }
     }
 }
 

@@ -87,9 +87,10 @@ class Domain:
             if name == "added":
                 yield from data["items"]
 
-    def live_query(self, predicate, arguments=(), scope=None, attributes=()):
+    def live_query(self, predicate, arguments=(), scope=None, attributes=(), batching=0):
         """Events without end: `added`, `gathered`, `changed`, `removed`, `reset`, each with its document."""
-        yield from self._events("queries", self._query(predicate, arguments, scope, (), attributes) | {"live": True})
+        body = self._query(predicate, arguments, scope, (), attributes) | {"live": True, "batchingSeconds": batching}
+        yield from self._events("queries", body)
 
     @staticmethod
     def _query(predicate, arguments, scope, sort, attributes):
