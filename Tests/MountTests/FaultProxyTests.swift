@@ -143,6 +143,22 @@ extension MountSuites {
             }
         }
 
+        @Test(.timeLimit(.minutes(3)), .enabled(if: Machine.isFullScale))
+        func aDownloadGoesOnWhereAKilledDaemonLeftIt() async throws {
+            let size: UInt64 = 64 << 20
+            try await mounted([], prepare: "head -c \(size) /dev/urandom > \"$C/large\"") { domain in
+                try domain.setFaults(["bandwidth=12000000"])
+                try await domain.shell("cat \"$M/large\" > /dev/null 2>&1 & sleep 3")
+                let before = try await domain.status().bytesFetched
+                try await domain.kill9()
+                try domain.setFaults([])
+                try await domain.remount()
+                try await domain.shell("cmp \"$M/large\" \"$C/large\"", seconds: 60)
+                let after = try await domain.status().bytesFetched
+                #expect(before > 16 << 20 && after <= size - before + 8 << 20)
+            }
+        }
+
         @Test(.timeLimit(.minutes(2))) func unknownHostsAndBadCertificatesAreSaid() async throws {
             try await WebDAVServer.with { server in
                 try await FaultProxy.with(server, tls: true) { proxy in
