@@ -155,6 +155,9 @@ final class ExtensionClient: Sendable {
         return bytes
     }
 
+    /// A content has come as it should: the extension does not hang.
+    func contentCame() { process?.answered() }
+
     // MARK: Errors
 
     /// What a status that is no success means to the engine.

@@ -34,6 +34,7 @@ extension ExtensionProvider {
         guard count >= (isPart ? range?.count ?? 0 : range?.upper ?? expected ?? 0) else {
             throw client.lie("sent \(count) bytes of a content and no more", .corrupted)
         }
+        client.contentCame()
     }
 
     /// Puts what is wanted of a body that starts at `start` into the sink; returns how many bytes came.
