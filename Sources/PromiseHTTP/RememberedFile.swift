@@ -8,6 +8,7 @@ package struct RememberedFile<Value: Codable & Sendable>: Sendable {
     /// Bytes of its path; nil: nothing is remembered.
     private let path: [UInt8]?
     private let logger: Logger
+    private static var byteCountMax: Int { 64 << 20 }
 
     package init(folder: [UInt8]?, name: String, logger: Logger) {
         path = folder.map { $0 + Array("/\(name)".utf8) }
@@ -16,11 +17,11 @@ package struct RememberedFile<Value: Codable & Sendable>: Sendable {
 
     /// Nil when there is none, or one that cannot be read.
     package func read() -> Value? {
-        guard let path, let bytes = readSmallFile(path) else { return nil }
+        guard let path, let bytes = readSmallFile(path, countMax: RememberedFile.byteCountMax) else { return nil }
         return try? JSONDecoder().decode(Value.self, from: Data(bytes))
     }
 
-    /// The old file or the new one is there after a crash, never half of one. A file that cannot be written is logged.
+    /// The old file or the new one is there after a power cut, never half of one. A file that cannot be written is logged.
     package func write(_ value: Value) {
         guard let path, let data = try? JSONEncoder().encode(value) else { return }
         let aside = path + Array(".new".utf8)
@@ -36,6 +37,7 @@ package struct RememberedFile<Value: Codable & Sendable>: Sendable {
                 }
             }
             try outcome.get()
+            try synchronize(file.number, dataOnly: true, label: "provider.remember.sync")
             try rename(aside, to: path, label: "provider.remember.rename")
         } catch {
             logger.warning("what is known of the server could not be remembered", metadata: ["reason": "\(error.description)"])

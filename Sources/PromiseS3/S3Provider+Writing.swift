@@ -243,35 +243,31 @@ extension S3Provider {
     package func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
         try await finishMoves()
         let path = reference.path
+        // A file is looked at anyway; the one look more is for what nothing is known of, or what is gone.
+        let isFile = baseVersion != nil && baseVersion != S3Provider.folderVersion
+        if isFile, try await deleteFile(path, baseVersion) { return }
         let isFolder = try await isFolder(path)
-        if let baseVersion, isFolder, baseVersion != S3Provider.folderVersion {
-            throw ProviderError(.conflict, "\(shown(path)) is a folder on the server now")
-        }
-        do throws(ProviderError) {
-            if isFolder {
-                try await deleteFolder(path)
-            } else {
-                try await deleteFile(path, baseVersion)
-            }
-        } catch {
-            // Removing what is gone already is done.
-            if error.code != .notFound { throw error }
-        }
-    }
-
-    private func deleteFile(_ path: [FileName], _ version: ContentVersion?) async throws(ProviderError) {
-        if version == S3Provider.folderVersion {
+        if isFile, isFolder { throw ProviderError(.conflict, "\(shown(path)) is a folder on the server now") }
+        // Removing what is gone already is done.
+        if isFolder { return try await deleteFolder(path) }
+        if baseVersion == S3Provider.folderVersion {
             guard try await status(ofKey: names.key(path), "\(shown(path)) cannot be looked at") == nil else {
                 throw ProviderError(.conflict, "\(shown(path)) is a file on the server now")
             }
-            return
+        } else if baseVersion == nil {
+            _ = try await deleteFile(path, nil)
         }
+    }
+
+    /// False when there is no such file.
+    private func deleteFile(_ path: [FileName], _ version: ContentVersion?) async throws(ProviderError) -> Bool {
         try await turns.take(S3Location.encoded(names.key(path))) { () async throws(ProviderError) in
             // Also where the server honours the condition: it would call what is gone a conflict, and what is there is told.
-            let found = try await status(of: path)
+            guard let found = try await status(ofKey: names.key(path), "\(shown(path)) cannot be looked at") else { return false }
             guard version == nil || found.version == version else { throw S3Provider.taken(shown(path)) }
             try await keepFolder(of: path)
             try await remove(path, found.tag)
+            return true
         }
     }
 

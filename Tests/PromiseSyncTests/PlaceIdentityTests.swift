@@ -8,9 +8,9 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct PlaceIdentityTests {
     /// A fixture whose root is listed and whose files `a` and `b` are here.
     private func withFiles(
-        keepsMetadata: Bool = true, _ body: (EngineFixture) async throws -> Void
+        keepsMetadata: Bool = true, guesses: Bool = false, _ body: (EngineFixture) async throws -> Void
     ) async throws {
-        let provider = PlaceProvider(keepsMetadata: keepsMetadata)
+        let provider = PlaceProvider(keepsMetadata: keepsMetadata, guesses: guesses)
         let fixture = try EngineFixture(provider.memory, mediator: provider)
         await fixture.provider.put("a", "text of a")
         await fixture.provider.put("b", "text of b")
@@ -148,6 +148,23 @@ import Testing
             try await settle(fixture)
             let node = try #require(try fixture.node("a"))
             #expect(node.mode == 0o600 && node.modificationTime.seconds == 77 && node.content == .whole)
+        }
+    }
+
+    @Test func aListingThatGuessesChangesNothingThatIsKnown() async throws {
+        try await withFiles(guesses: true) { fixture in
+            try fixture.create("c", "made here")
+            try await settle(fixture)
+            let before = try #require(try fixture.node("c"))
+            await fixture.provider.put("d", "by another")
+            let isSeen = try await fixture.eventually { try fixture.node("d") != nil }
+            #expect(isSeen)
+            try await settle(fixture)
+            let after = try #require(try fixture.node("c"))
+            #expect(after.mode == before.mode && after.modificationTime == before.modificationTime)
+            #expect(after.modificationTime.seconds != 7 && after.content == .whole)
+            // What nobody has said yet is as the listing guesses.
+            #expect(try fixture.node("d")?.modificationTime.seconds == 7)
         }
     }
 }

@@ -6,10 +6,13 @@ struct PlaceProvider: Provider {
     let memory: MemoryProvider
     /// Holds up whoever asks for a single item.
     let gate: Gate?
+    /// Listings do not tell modes and times, as in a bucket.
+    var guesses = false
 
     /// Keeps no modes and times unless `keepsMetadata`.
-    init(keepsMetadata: Bool = true, gate: Gate? = nil) {
+    init(keepsMetadata: Bool = true, guesses: Bool = false, gate: Gate? = nil) {
         self.gate = gate
+        self.guesses = guesses
         var capabilities = MemoryProvider.capabilities.subtracting(.stableIdentifiers).union(.placeIdentifiers)
         if !keepsMetadata { capabilities.remove(.metadata) }
         memory = MemoryProvider(capabilities)
@@ -43,7 +46,18 @@ struct PlaceProvider: Provider {
     func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
         var page = try await memory.enumerateItems(in: resolved(folder), page: page)
         page.items = page.items.map { told($0, at: folder.path + [$0.name], parent: folder.identifier) }
+        if guesses { page.items = page.items.map(guessed) }
         return page
+    }
+
+    private func guessed(_ item: Item) -> Item {
+        var item = item
+        item.metadata = MemoryProvider.metadata(0o600)
+        item.metadata.modificationTime = Timestamp(seconds: 7, nanoseconds: 0)
+        item.isGuess = true
+        // A link looks like a file.
+        if item.kind == .link { (item.kind, item.target) = (.file, nil) }
+        return item
     }
 
     func currentAnchor() async throws(ProviderError) -> Anchor { try await memory.currentAnchor() }

@@ -3,27 +3,27 @@ import PromiseSystem
 import Synchronization
 
 /// A server on loopback that answers as a test says, in a thread for each connection: for what real servers do rarely.
-final class ScriptedServer: Sendable {
-    struct Request: Sendable {
-        var method: String
-        var path: String
-        var head: String
+package final class ScriptedServer: Sendable {
+    package struct Request: Sendable {
+        package var method: String
+        package var path: String
+        package var head: String
     }
 
     /// The whole reply as it goes over the wire; nil cuts the connection.
-    typealias Script = @Sendable (Request) -> String?
+    package typealias Script = @Sendable (Request) -> String?
 
     private struct Conduct: Sendable { let answer: Script }
 
-    let port: UInt16
+    package let port: UInt16
     private let listener: CInt
     private let conduct: Conduct
     private let heads = Mutex<[String]>([])
 
     /// Of every request so far.
-    var requests: [String] { heads.withLock { $0 } }
+    package var requests: [String] { heads.withLock { $0 } }
 
-    init(_ script: @escaping Script) {
+    package init(_ script: @escaping Script) {
         conduct = Conduct(answer: script)
         listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_in()
@@ -41,7 +41,7 @@ final class ScriptedServer: Sendable {
         OwnedThread(name: "scripted-server") { [self] in accept() }.detach()
     }
 
-    func stop() { shutdown(listener, Int32(SHUT_RDWR)) }
+    package func stop() { shutdown(listener, Int32(SHUT_RDWR)) }
 
     private func accept() {
         while case let connection = Glibc.accept(listener, nil, nil), connection >= 0 {
@@ -85,28 +85,7 @@ final class ScriptedServer: Sendable {
 }
 
 /// A reply with a body of a length that is said, truly or not.
-func reply(_ status: String, _ headers: [String] = [], _ body: String = "", length: Int? = nil) -> String {
+package func reply(_ status: String, _ headers: [String] = [], _ body: String = "", length: Int? = nil) -> String {
     let lines = ["HTTP/1.1 \(status)", "Content-Length: \(length ?? body.utf8.count)"] + headers
     return lines.joined(separator: "\r\n") + "\r\n\r\n" + body
-}
-
-/// What PROPFIND says of one file.
-func listing(_ reference: String, tag: String = "\"1\"", size: Int = 4) -> String {
-    reply(
-        "207 Multi-Status", [],
-        """
-        <multistatus xmlns="DAV:"><response><href>\(reference)</href><propstat><prop><resourcetype/><getetag>\(tag)</getetag>\
-        <getcontentlength>\(size)</getcontentlength></prop><status>HTTP/1.1 200 OK</status></propstat></response></multistatus>
-        """)
-}
-
-/// What a row says of a folder.
-let collection = """
-    <propstat><prop><resourcetype><collection/></resourcetype></prop><status>HTTP/1.1 200 OK</status></propstat>
-    """
-
-/// A multi-status of rows: a reference, and what is said of it.
-func rows(_ rows: (reference: String, content: String)...) -> String {
-    let text = rows.map { "<response><href>\($0.reference)</href>\($0.content)</response>" }.joined()
-    return reply("207 Multi-Status", [], "<multistatus xmlns=\"DAV:\">\(text)</multistatus>")
 }

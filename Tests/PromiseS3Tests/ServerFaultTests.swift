@@ -1,0 +1,158 @@
+import Logging
+import PromiseCore
+import PromiseProvider
+import PromiseS3
+import PromiseTestSupport
+import Testing
+
+/// What servers do seldom: nothing wrong is believed, nothing half is taken for whole, and what passes is waited for.
+struct S3FaultTests {
+    private let file = ItemReference(identifier: ItemIdentifier("/file"), path: [FileName("file")!])
+    private static let empty = """
+        <ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><IsTruncated>false</IsTruncated></ListBucketResult>
+        """
+
+    private func withProvider(
+        options: String = "", _ script: @escaping ScriptedServer.Script,
+        _ body: (S3Provider, ScriptedServer) async throws -> Void
+    ) async throws {
+        let server = ScriptedServer(script)
+        defer { server.stop() }
+        let location = try S3Location(parsing: "s3://bucket/?endpoint=http://127.0.0.1:\(server.port)\(options)")
+        let key = AccessKey(identifier: "key", secret: Secret("secret"))
+        let provider = try S3Provider(
+            location: location, credentials: AccessKeySource(given: key, own: CredentialSource()), stateFolder: nil,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        try await body(provider, server)
+    }
+
+    private func error(_ body: () async throws -> Void) async -> ProviderError? {
+        do {
+            try await body()
+            return nil
+        } catch {
+            return error as? ProviderError
+        }
+    }
+
+    private func fetch(_ provider: S3Provider, _ range: ByteRange? = nil) async throws -> [UInt8] {
+        let sink = ConformanceSink()
+        try await provider.fetchContents(of: file, version: ContentVersion("1"), range: range, into: sink)
+        return sink.bytes
+    }
+
+    @Test func contentOfAnotherVersionIsStaleAndNotTaken() async throws {
+        try await withProvider({ _ in reply("200 OK", ["ETag: \"2\""], "text") }) { provider, _ in
+            #expect(await error { _ = try await fetch(provider) }?.code == .stale)
+        }
+    }
+
+    @Test func aBodyThatBreaksOffIsTriedAgain() async throws {
+        try await withProvider({ _ in reply("200 OK", ["ETag: \"1\"", "Connection: close"], "te", length: 4) }) { provider, _ in
+            #expect(await error { _ = try await fetch(provider) }?.code == .retry)
+        }
+    }
+
+    @Test func aServerThatIsBusyIsAskedAgain() async throws {
+        let script: ScriptedServer.Script = { request in
+            let isFirst = request.path.contains("list-type")
+            return isFirst ? refusal("503 Slow Down", "SlowDown", ["Retry-After: 0"]) : reply("200 OK")
+        }
+        try await withProvider(script) { provider, server in
+            let found = await error { _ = try await provider.item(for: file) }
+            #expect(found?.code == .retryAfter(.zero) && server.requests.count == 5)
+        }
+    }
+
+    @Test func aServerThatAsksForAMinuteIsLeftAlone() async throws {
+        try await withProvider({ _ in refusal("503 Slow Down", "SlowDown", ["Retry-After: 60"]) }) { provider, server in
+            let found = await error { _ = try await provider.item(for: file) }
+            #expect(found?.code == .retryAfter(.seconds(60)) && server.requests.count == 1)
+        }
+    }
+
+    @Test func aBucketThatIsGoneIsNoDeletion() async throws {
+        try await withProvider({ _ in refusal("404 Not Found", "NoSuchBucket") }) { provider, _ in
+            let folder = ItemReference(identifier: ItemIdentifier("/"), path: [])
+            for found in [
+                await error { _ = try await provider.item(for: file) },
+                await error { _ = try await provider.enumerateItems(in: folder, page: nil) },
+            ] {
+                #expect(found?.code == .refused && found?.message.contains("no such bucket") == true)
+            }
+            #expect(await error { try await provider.connect() }?.code == .permanent)
+        }
+    }
+
+    @Test func onlyWhatTheServerSaysIsGoneIsGone() async throws {
+        let script: ScriptedServer.Script = { request in
+            request.method == "HEAD" ? reply("404 Not Found") : reply("200 OK", [], Self.empty)
+        }
+        try await withProvider(script) { provider, _ in
+            #expect(await error { _ = try await provider.item(for: file) }?.code == .notFound)
+        }
+        // The listing is cut off, so it tells nothing.
+        try await withProvider({ _ in reply("200 OK", [], String(Self.empty.dropLast(10))) }) { provider, _ in
+            #expect(await error { _ = try await provider.item(for: file) }?.code == .retry)
+        }
+    }
+
+    @Test func aBucketOfAnotherRegionIsAskedThere() async throws {
+        let script: ScriptedServer.Script = { request in
+            request.head.contains("/eu-west-1/s3/")
+                ? reply("200 OK", [], Self.empty)
+                : refusal("400 Bad Request", "AuthorizationHeaderMalformed", ["x-amz-bucket-region: eu-west-1"])
+        }
+        try await withProvider(script) { provider, server in
+            let page = try await provider.enumerateItems(in: ItemReference(identifier: ItemIdentifier("/"), path: []), page: nil)
+            #expect(page.items.isEmpty && server.requests.count == 2)
+        }
+        try await withProvider(options: "&region=us-east-2", script) { provider, _ in
+            #expect(await error { try await provider.connect() }?.message.contains("region=eu-west-1") == true)
+        }
+    }
+
+    @Test func aWrongKeyIsSaidWithoutIt() async throws {
+        try await withProvider({ _ in refusal("403 Forbidden", "InvalidAccessKeyId") }) { provider, server in
+            let found = await error { try await provider.connect() }
+            #expect(found?.code == .authenticate && found?.message.contains("secret") == false)
+            #expect(server.requests.allSatisfy { !$0.contains("secret") })
+        }
+    }
+
+    @Test func whoeverIsAnonymousSignsNothing() async throws {
+        try await withProvider(options: "&anonymous=true", { _ in reply("200 OK", [], Self.empty) }) { provider, server in
+            _ = try await provider.enumerateItems(in: ItemReference(identifier: ItemIdentifier("/"), path: []), page: nil)
+            #expect(!server.requests.isEmpty && server.requests.allSatisfy { !$0.lowercased().contains("authorization") })
+        }
+    }
+
+    /// A folder of more new objects than are asked for at once comes with one request, and its metadata by and by.
+    @Test func aLargeFolderIsListedWithOneRequest() async throws {
+        let rows = (0..<200).map { "<Contents><Key>f\($0)</Key><ETag>&quot;1&quot;</ETag><Size>1</Size></Contents>" }.joined()
+        let script: ScriptedServer.Script = { request in
+            if request.method == "HEAD" { return reply("200 OK", ["ETag: \"1\"", "x-amz-meta-mode: 33152"]) }
+            return reply("200 OK", [], Self.empty.replacing("<IsTruncated>", with: "\(rows)<IsTruncated>"))
+        }
+        let server = ScriptedServer(script)
+        defer { server.stop() }
+        let location = try S3Location(parsing: "s3://bucket/?endpoint=http://127.0.0.1:\(server.port)")
+        let provider = try S3Provider(
+            location: location, credentials: AccessKeySource(own: CredentialSource()), stateFolder: nil, mayProbe: false,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        try await provider.connect()
+        let folder = ItemReference(identifier: ItemIdentifier("/"), path: [])
+        let first = try await provider.enumerateItems(in: folder, page: nil)
+        #expect(first.items.count == 200 && first.items.allSatisfy(\.isGuess))
+        for _ in 0..<600 {
+            let page = try await provider.enumerateItems(in: folder, page: nil)
+            if page.items.allSatisfy({ !$0.isGuess && $0.metadata.mode == 0o600 }) { return }
+            try await Task.sleep(for: .milliseconds(50))
+        }
+        Issue.record("the modes are not known after half a minute")
+    }
+}
+
+private func refusal(_ status: String, _ code: String, _ headers: [String] = []) -> String {
+    reply(status, headers, "<Error><Code>\(code)</Code></Error>")
+}
