@@ -205,7 +205,8 @@ def look(options, top, image, log_path, number):
         count, conflicts = compare(domain.top, domain.cloud)
         check(domain.top, log_path)
         domain.run("verify", "--provider", domain.top)
-        domain.run("unmount", domain.top)
+        # 1: a mount namespace that somebody has made meanwhile keeps a copy of the mount, and so the daemon.
+        domain.run("unmount", domain.top, statuses=(0, 1))
         return checked, count, conflicts
     finally:
         if domain:
