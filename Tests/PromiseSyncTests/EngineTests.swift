@@ -59,6 +59,7 @@ import Testing
     }
 
     /// Each waited for the other to make room, and the provider was never told.
+    /// > Names that went round (an exchange, or three renames) are changed at the provider one after the other.
     @Test func namesThatWentRoundAreChangedAtTheProvider() async throws {
         let fixture = try EngineFixture()
         for name in ["a", "b", "c"] { _ = await fixture.provider.put(name, "content of \(name)") }
@@ -126,6 +127,7 @@ import Testing
         }
     }
 
+    /// > An upload names the version that it was based on.
     @Test func conflictKeepsBoth() async throws {
         try await withFileA { fixture, identifier in
             // The provider's edit is there before ours is told.
