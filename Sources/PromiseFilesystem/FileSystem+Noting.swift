@@ -14,6 +14,8 @@ extension FileSystem {
     ///
     /// A write within the clock's granularity of the time before it cannot be told from none, and counts as one.
     func noteWrites(of id: NodeID, isClosing: Bool) {
+        // Perhaps through a mapping, of which the kernel's attributes know nothing; everything else makes it ask again.
+        var hasMovedTimesAlone = false
         do throws(Failure) {
             // All of it inside the transaction: a change of times must not come between looking and storing. What was written
             // must be noted also on a full disk.
@@ -32,6 +34,8 @@ extension FileSystem {
                 let isEdited =
                     isVisible
                     && (status.size != node.size || status.modificationTime != node.modificationTime || isDoubtful && isClosing)
+                hasMovedTimesAlone =
+                    isVisible && status.size == node.size && status.modificationTime != node.modificationTime
                 if isEdited { node.take(status) }
                 node.isOpenForWriting = isStillWritten
                 try transaction.update(node)
@@ -43,6 +47,7 @@ extension FileSystem {
                     }
                 }
             }
+            if hasMovedTimesAlone { notifier?.invalidateAttributes(of: id) }
             engine.notePending()
         } catch {
             logger.error("writes could not be noted", metadata: ["node": "\(id)", "reason": "\(error.message)"])

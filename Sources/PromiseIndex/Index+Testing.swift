@@ -19,6 +19,11 @@ extension Index {
         try store.withStore { store throws(Failure) in store.commitCount }
     }
 
+    /// Commits what is open; how many pages were written to SQLite's log since the index was opened.
+    package func logPageCount() throws(Failure) -> Int {
+        try store.withStore { store throws(Failure) in store.connection.writtenPageCount }
+    }
+
     /// Runs a statement of which this program knows nothing in a body of its own, as another version would.
     package func runJournaled(_ sql: StaticString) throws(Failure) {
         try write { transaction throws(Failure) in _ = try transaction.store.change(sql) }

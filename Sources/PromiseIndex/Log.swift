@@ -22,7 +22,7 @@ final class Log: Sendable {
         init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
     }
 
-    /// A log larger than this is copied out even if mutations must wait for a moment.
+    /// A log larger than this is begun again, even if mutations must wait for a moment.
     private static let byteCountMax: UInt64 = 32 << 20
     /// A log that was left larger than this is worth a checkpoint.
     private static let byteCountDue: UInt64 = 16 << 20
@@ -89,13 +89,14 @@ final class Log: Sendable {
     /// when something was left.
     func checkpoint(whileAlone: (() throws(Failure) -> Void) throws(Failure) -> Void) throws(Failure) -> Bool {
         // Each pass leaves only what was committed during the one before.
-        for _ in 0..<3 {
-            if try copy() { return true }
-        }
+        var isComplete = false
+        for _ in 0..<3 where !isComplete { isComplete = try copy() }
         let size = (try? FileStatus.of(logPath, label: "index.log.size.max").size) ?? 0
-        guard size > Log.byteCountMax else { return false }
+        guard size > Log.byteCountMax else { return isComplete }
+        // Only a transaction that begins when nothing is left uses the log from its start again, and while programs write
+        // one is always open.
         try whileAlone { () throws(Failure) in _ = try copy() }
-        return false
+        return isComplete
     }
 
     /// The log has grown over several lives of the process.

@@ -29,6 +29,14 @@ struct Intent: Hashable, Sendable {
         return item.size == size && (!comparesTimes || item.metadata.modificationTime == modificationTime)
     }
 
+    /// Whether the item has the operation's content and not its place: a provider replaces content first and moves then.
+    /// Without a time it cannot be told from somebody else's edit.
+    func isHalfDone(_ item: Item, known: Item, comparesTimes: Bool) -> Bool {
+        guard comparesTimes, kind == .file, item.kind == .file, self.item == item.identifier else { return false }
+        let isWhereItWas = item.parent == known.parent && item.name == known.name
+        return isWhereItWas && item.size == size && item.metadata.modificationTime == modificationTime
+    }
+
     var text: String {
         let numbers = ["\(entry.rawValue)", "\(edits)", "\(kind.rawValue)", "\(size)", "\(modificationTime.rawValue)"]
         let item = item.map { hexadecimalText(Array($0.rawValue.utf8)) } ?? "-"
@@ -111,11 +119,14 @@ extension SyncEngine {
         guard let parent = item.parent, state.intents?.isEmpty != true else { return false }
         for identifier in [item.identifier, nil] {
             let key = Intent.key(identifier, parent: parent, name: item.name)
-            guard state.intents?.contains(key) != false, let text = try transaction.setting(key),
-                let intent = Intent(text), intent.matches(item, comparesTimes: keepsTimes && !item.isGuess)
+            guard state.intents?.contains(key) != false, let text = try transaction.setting(key), let intent = Intent(text)
             else { continue }
+            let known = try transaction.synced(item.identifier)?.item
+            let comparesTimes = keepsTimes && !item.isGuess
+            let isHalfDone = known.map { intent.isHalfDone(item, known: $0, comparesTimes: comparesTimes) } ?? false
+            guard isHalfDone || intent.matches(item, comparesTimes: comparesTimes) else { continue }
             // What is known to be there is not what was to be made there, however alike they are.
-            if identifier == nil, intent.item == nil, try transaction.synced(item.identifier) != nil { continue }
+            if identifier == nil, intent.item == nil, known != nil { continue }
             // Under way right now: its outcome will tell, and nothing is to be made of the item before.
             if isBusy(Place(parent: parent, name: item.name)) { return true }
             try removeIntent(intent, transaction)

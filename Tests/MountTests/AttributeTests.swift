@@ -15,6 +15,10 @@ extension MountSuites {
         private static let prelude =
             "state() { getfattr --absolute-names --only-values -n \"user.promisefs.${2:-state}\" \"$1\"; }\n"
 
+        /// > Whether a file is a placeholder is decided by its content alone.
+        /// > Virtual attributes exist on every item and are never listed:
+        /// > A missing value is `ENODATA`, setting what cannot be set `EPERM`, a bad value `EINVAL`, evicting what must stay
+        /// > States, the first that holds:
         @Test(.timeLimit(.minutes(2))) func theStateFollowsTheContent() async throws {
             try await MountedDomain.with(options) { domain in
                 try await domain.shell(
@@ -51,6 +55,7 @@ extension MountSuites {
             }
         }
 
+        /// > `pin` of a folder by command acts on everything below and is inherited by what appears later;
         @Test(.timeLimit(.minutes(2))) func fetchEvictAndPinActOnFolders() async throws {
             try await MountedDomain.with(options) { domain in
                 try await domain.shell(

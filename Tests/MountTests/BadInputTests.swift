@@ -87,6 +87,7 @@ extension MountSuites {
             }
         }
 
+        /// > A full local disk is `ENOSPC`.
         @Test(.timeLimit(.minutes(3)), .enabled(if: Machine.isRoot, "a small disk can be made by root only"))
         func aFullDiskFailsTheWriteAndLosesNothing() async throws {
             var options = MountedDomain.Options()

@@ -5,6 +5,8 @@ extension MountSuites {
     /// Who may cause content to be fetched.
     @Suite struct CallerTests {
         /// An indexer is a copy of cat(1) under an indexer's name, so that what differs is who asks.
+        /// > An open or a read that would have to fetch content looks at its caller first.
+        /// > Names are those of executables, so a script is its interpreter.
         @Test(.timeLimit(.minutes(2))) func anIndexerIsRefusedAtOnceAndWhatIsHereItMayRead() async throws {
             var options = MountedDomain.Options()
             options.arguments = ["--hydration-rule", "refuse:program=mine-*"]

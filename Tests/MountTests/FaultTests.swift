@@ -13,6 +13,8 @@ extension MountSuites {
             return options
         }
 
+        /// > Writes go to the local disk and never wait for the provider.
+        /// > An unlisted folder must be listed before a name in it is looked up, made or removed.
         @Test(.timeLimit(.minutes(4))) func offlineLocalWorkGoesOnAndTheRestFailsAtOnce() async throws {
             try await MountedDomain.with(options()) { domain in
                 try await domain.shell("ls -l \"$M\" \"$M/known\" > /dev/null; cat \"$M/known/1\" > /dev/null")
@@ -43,6 +45,7 @@ extension MountSuites {
             }
         }
 
+        /// > A waiting open or read ends with `EINTR` by a signal, with `ETIMEDOUT` after the request deadline (30 s,
         @Test(.timeLimit(.minutes(3))) func aSilentProviderMeansATimeoutWithinTheDeadline() async throws {
             try await MountedDomain.with(options(["--request-deadline", "3s"])) { domain in
                 try await domain.shell("ls -l \"$M\" \"$M/known\" > /dev/null")
@@ -98,6 +101,7 @@ extension MountSuites {
             }
         }
 
+        /// > What failed is kept, shown by `promisefs pending`, and repeated:
         @Test(.timeLimit(.minutes(3))) func failingUploadsAreKeptShownAndRetried() async throws {
             try await MountedDomain.with(options()) { domain in
                 try domain.setFaults(["offline=true", "only=create"])

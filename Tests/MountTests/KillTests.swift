@@ -16,6 +16,7 @@ extension MountSuites {
             }
         }
 
+        /// > `close` does not wait. Whether something was written is read from size and modification time of the content file
         @Test(.timeLimit(.minutes(3))) func contentThatWasOnlyClosedIsUploadedByTheNextDaemon() async throws {
             try await MountedDomain.with { domain in
                 try await domain.shell("ls \"$M\"")
@@ -31,6 +32,7 @@ extension MountSuites {
         }
 
         /// The kernel writes to the content file itself, so the daemon has seen nothing of it.
+        /// > The kernel may write a content file without the daemon seeing it (passthrough).
         @Test(.timeLimit(.minutes(3))) func writesWithoutACloseAreFoundAndUploaded() async throws {
             var options = MountedDomain.Options()
             options.prepare = "echo before > \"$C/file\""

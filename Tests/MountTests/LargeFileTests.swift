@@ -24,6 +24,7 @@ extension MountSuites {
             }
         }
 
+        /// > Ranges are fetched in pieces of up to 4 MiB on boundaries of 128 KiB, at most 16 at a time.
         @Test(.timeLimit(.minutes(3))) func aRangeInTheMiddleFetchesLittleMore() async throws {
             try await MountedDomain.with(options("large")) { domain in
                 let offset = Self.size * 3 / 4
@@ -82,6 +83,8 @@ extension MountSuites {
             }
         }
 
+        /// > A large placeholder takes writes at once;
+        /// > A large placeholder that is written to is fetched completely before it is uploaded.
         @Test(.timeLimit(.minutes(3))) func aPartialFileCanBeWrittenTo() async throws {
             var options = MountedDomain.Options()
             options.prepare = "head -c 32M /dev/urandom > \"$C/large\"; cp \"$C/large\" \"$T/model\""
@@ -147,6 +150,7 @@ extension MountSuites {
         }
 
         /// The upload waited for a fetch that took what was cut away for another version of the item.
+        /// > `truncate` and `ftruncate` fetch nothing:
         @Test(.timeLimit(.minutes(2))) func aPlaceholderThatWasCutOrGrownIsUploaded() async throws {
             var options = MountedDomain.Options()
             options.prepare = """

@@ -3,6 +3,10 @@ import Testing
 extension MountSuites {
     /// Every kind of name, size, mode and link survives the way to the provider and back to a cold mount.
     @Suite struct NameTests {
+        /// > create, mkdir, symlink: local at once.
+        /// > mknod: fifos, sockets and devices work and stay on this machine.
+        /// > symlink: the target is bytes and is kept as it is.
+        /// > Mode, owner, group and modification time travel with an item;
         @Test(.timeLimit(.minutes(5))) func everyKindOfFileArrivesAtTheProviderAndComesBack() async throws {
             try await MountedDomain.with { domain in
                 try await domain.shell(
@@ -48,6 +52,7 @@ extension MountSuites {
             }
         }
 
+        /// > A folder is listed at the provider when it is first read, then kept and followed.
         @Test(.timeLimit(.minutes(5))) func aFolderOfManyEntriesIsListedCompletely() async throws {
             let count = Machine.isFullScale ? 100_000 : 10_000
             var options = MountedDomain.Options()
@@ -65,6 +70,7 @@ extension MountSuites {
         }
 
         /// readdir(3) promises that what is there throughout is listed once, whatever comes and goes meanwhile.
+        /// > A reader sees the names that are there from when it started or rewound to its end, each once, in the order in
         @Test(.timeLimit(.minutes(2))) func aListingIsStableWhileTheFolderChanges() async throws {
             try await MountedDomain.with { domain in
                 try await domain.shell(

@@ -11,6 +11,7 @@ extension MountSuites {
             return options
         }
 
+        /// > A call that the old daemon had carried out, but not answered, is answered by the next one from the index and not
         @Test(.timeLimit(.minutes(30))) func programsWorkOnWhileTheirDaemonIsKilledAgainAndAgain() async throws {
             let seed = Machine.seed ?? Int.random(in: 0..<1_000_000_000)
             // How long a call may take is measured by hand, on a quiet machine: here nothing may fail.
@@ -25,6 +26,7 @@ extension MountSuites {
             }
         }
 
+        /// > A small process, `promisefs-holder`, starts the daemon and starts another one when it dies.
         @Test(.timeLimit(.minutes(3))) func openFilesGoOnWithTheNextDaemon() async throws {
             var options = options
             options.prepare = "seq 1 1000 > \"$C/read\"; seq 1 1000 > \"$C/written\"; seq 1 1000 > \"$C/gone\""
@@ -120,6 +122,7 @@ extension MountSuites {
         }
 
         /// The kernel loses what a dying process has in its rings, so the mount itself cannot be kept.
+        /// > By io_uring the mount cannot be kept:
         @Test(
             .enabled(if: Machine.canUseRings && Machine.transportArguments.isEmpty, "no FUSE over io_uring here"),
             .timeLimit(.minutes(2)))
@@ -139,6 +142,7 @@ extension MountSuites {
 
         /// A pause after daemons that had served is not the start of the doubled ones after daemons that had not: three kills in
         /// a row made programs wait for over two seconds.
+        /// > A daemon that dies again and again is started after pauses, up to 0.2 s while each one serves;
         @Test(.timeLimit(.minutes(1))) func daemonsThatAreKilledWhileTheyStartAreFollowedSoon() async throws {
             // Speaks to the holder as a daemon does (HolderProtocol.h): the letter says whether it serves before it ends.
             let daemon = """

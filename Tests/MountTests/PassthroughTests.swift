@@ -15,6 +15,9 @@ extension MountSuites {
         }
 
         /// The same calls in a folder of the disk below must be answered with the same bytes, sizes and errnos.
+        /// > Names of any kind that the caller may set (`user.`, `trusted.`, `security.`), values up to 64 KiB.
+        /// > flock, fcntl locks: the kernel's own, true for all programs of this mount;
+        /// > mmap: private and shared.
         @Test(.timeLimit(.minutes(3)), arguments: [[], ["--no-passthrough"]])
         func fileOperationsAreAnsweredAsByTheDiskBelow(arguments: [String]) async throws {
             var options = MountedDomain.Options()
@@ -36,6 +39,7 @@ extension MountSuites {
         }
 
         /// What is written through a mapping passes both the daemon and the kernel's attributes by.
+        /// > While a file is open for writing, size and times are the content file's and the kernel asks for them every second.
         @Test(.timeLimit(.minutes(2)), arguments: [[], ["--no-passthrough"]])
         func aMappedWriteMovesTheModificationTime(arguments: [String]) async throws {
             var options = MountedDomain.Options()
@@ -49,6 +53,7 @@ extension MountSuites {
                     import mmap, os, sys, time
                     before = os.stat(sys.argv[1])
                     with open(sys.argv[1], "r+b") as file, mmap.mmap(file.fileno(), 8192) as mapping:
+                        os.fstat(file.fileno())
                         mapping[4097] = 1
                     end = time.time() + 30
                     while time.time() < end:
@@ -126,6 +131,7 @@ extension MountSuites {
             }
         }
 
+        /// > Permissions are checked by the kernel (`default_permissions`), with ACLs.
         @Test(.timeLimit(.minutes(2))) func anotherUsersFilesBelongToThatUser() async throws {
             guard Machine.isRoot else { return }
             var options = MountedDomain.Options()

@@ -54,6 +54,8 @@ extension MountSuites {
             try #require(UInt64(try await domain.shell("du -s --block-size=1 \"$S\" | cut -f1").text))
         }
 
+        /// > A placeholder shows its full size and at least one block, so that no archiver takes it for a hole.
+        /// > lseek `SEEK_DATA`, `SEEK_HOLE`:
         @Test(.timeLimit(.minutes(2))) func aPlaceholderIsNeverTakenForAHole() async throws {
             var options = MountedDomain.Options()
             options.prepare = "for n in 1 2 3 4; do head -c 3000000 /dev/urandom > \"$C/file $n\"; done"
@@ -71,6 +73,7 @@ extension MountSuites {
             }
         }
 
+        /// > unlink, rmdir: local at once;
         @Test(.timeLimit(.minutes(2))) func deletingRenamingAndOverwritingFetchNothing() async throws {
             var options = MountedDomain.Options()
             options.prepare = "mkdir \"$C/folder\"; for n in 1 2 3 4 5; do head -c 200000 /dev/urandom > \"$C/$n\"; done"
@@ -86,6 +89,7 @@ extension MountSuites {
             }
         }
 
+        /// > A program that opens the files of a folder in the order of their names, from the third on, finds the next ones
         @Test(.timeLimit(.minutes(2))) func whoOpensFilesInOrderFindsTheNextOnesHere() async throws {
             var options = MountedDomain.Options()
             options.prepare = "for n in $(seq 100 199); do head -c 4096 /dev/urandom > \"$C/$n\"; done"
@@ -99,6 +103,7 @@ extension MountSuites {
         }
 
         /// The second name had nowhere to fetch from: the item of the first was deleted with the only copy of the content.
+        /// > link: up to 65,000 names of a file (`EMLINK`), `EPERM` for folders.
         @Test(.timeLimit(.minutes(2))) func aPlaceholderOutlivesTheFirstOfItsNames() async throws {
             var options = MountedDomain.Options()
             options.prepare = """

@@ -28,23 +28,33 @@ extension MountSuites {
 
         /// Each operation on names in each situation that makes it fail; each kind of file renamed over each other; folders
         /// of other users, sticky ones included.
+        /// > Names are 1 to 255 bytes without `/` and NUL, compared bytewise.
+        /// > rename: one step, local, fetches nothing.
         @Test(.timeLimit(.minutes(5)), arguments: modes)
         func everyErrorIsTheOneOfTheDiskBelow(arguments: [String]) async throws {
             try await compare("posix-errors.py", arguments)
         }
 
         /// Owners by set-group-ID folders and umask, bits that lend privilege, which call moves which time, nanoseconds, ACLs.
+        /// > Writing, truncating, `fallocate` and `copy_file_range` by anybody but root clear set-user-ID and, on an
+        /// > Access times are set when a file is made and by `utimensat`.
+        /// > Times have nanoseconds, from before 1970 to after 2106.
+        /// > What a user makes belongs to that user and its group, in a set-group-ID folder to the folder's group;
         @Test(.timeLimit(.minutes(5)), arguments: modes)
         func ownersBitsAndTimesAreThoseOfTheDiskBelow(arguments: [String]) async throws {
             try await compare("posix-ownership.py", arguments)
         }
 
         /// fallocate in all modes, holes, copies, mappings, O_TMPFILE, unlinked open files, rename flags, special files, locks.
+        /// > `O_APPEND`, `O_DIRECT`, `O_SYNC` and `O_DSYNC` are left to the kernel.
+        /// > fallocate: allocating, `KEEP_SIZE`, `PUNCH_HOLE` and `ZERO_RANGE` are passed to the disk below, with its errors;
+        /// > copy_file_range: by the disk below (reflinks included) when both are whole;
         @Test(.timeLimit(.minutes(5)), arguments: modes)
         func contentCallsDoWhatTheDiskBelowDoes(arguments: [String]) async throws {
             try await compare("posix-content.py", arguments)
         }
 
+        /// > RENAME_EXCHANGE: two files whose content is local exchange their contents under their names;
         @Test(.timeLimit(.minutes(2))) func exchangedItemsAreExchangedAtTheProvider() async throws {
             var options = MountedDomain.Options()
             options.prepare = """
@@ -72,6 +82,7 @@ extension MountSuites {
             }
         }
 
+        /// > A folder shows 4096 bytes, and 2 links and one for each subfolder;
         @Test(.timeLimit(.minutes(2))) func foldersCountTheirSubfoldersAlsoThoseOfTheProvider() async throws {
             var options = MountedDomain.Options()
             options.prepare = "mkdir -p \"$C/top/one\" \"$C/top/two/three\"; echo x > \"$C/top/file\""
@@ -88,6 +99,7 @@ extension MountSuites {
             }
         }
 
+        /// > O_TMPFILE makes a file that has no name until `linkat` gives it one.
         @Test(.timeLimit(.minutes(2))) func aFileWithoutANameIsGoneWithTheDaemonAndSentOnceItHasOne() async throws {
             try await MountedDomain.with { domain in
                 try await domain.shell(
@@ -126,6 +138,7 @@ extension MountSuites {
         }
 
         /// The kernel has forgotten what it knew by then, and asks for nodes by their numbers.
+        /// > File handles (`name_to_handle_at`, as NFS servers and backup programs use them) are good for as long as the item
         @Test(.enabled(if: getuid() == 0, "file handles are for root"), .timeLimit(.minutes(2)))
         func fileHandlesAreGoodAfterAnotherMount() async throws {
             try await MountedDomain.with { domain in

@@ -65,6 +65,9 @@ extension MountSuites {
                 condition: "[ \"$(readlink \"$M/link\")\" = folder/f ]"),
         ]
 
+        /// > The kernel remembers names and attributes for an hour;
+        /// > A change in the `folder` provider is seen by inotify and followed within two seconds;
+        /// > Programs see the change at their next call.
         @Test(.timeLimit(.minutes(2)), arguments: cases)
         func aChangeBehindItsBackAppearsWithinTwoSeconds(remote: Case) async throws {
             try await MountedDomain.with(options) { domain in
@@ -87,6 +90,7 @@ extension MountSuites {
             }
         }
 
+        /// > A file that is open keeps the version that it opened;
         @Test(.timeLimit(.minutes(2))) func anOpenFileKeepsTheVersionItOpened() async throws {
             try await MountedDomain.with(options) { domain in
                 try await domain.shell(
@@ -99,6 +103,7 @@ extension MountSuites {
             }
         }
 
+        /// > The conflict version is uploaded like any file, and is `conflicted` here until it is deleted;
         @Test(.timeLimit(.minutes(2))) func aRemoteAndALocalEditKeepBothContents() async throws {
             try await MountedDomain.with(options) { domain in
                 try await domain.shell("cat \"$M/folder/a\" > /dev/null")

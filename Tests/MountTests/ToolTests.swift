@@ -91,6 +91,8 @@ extension MountSuites {
             git add -A; git commit -q -m "$n"; done
             """
 
+        /// > The provider is told when nothing has changed for the upload delay (2 s, `--upload-delay`).
+        /// > Never sent, state `excluded`, and everything below such a folder:
         @Test(.timeLimit(.minutes(5)), arguments: tools)
         func aProgramWorksAndItsTemporaryFilesStayHere(tool: Tool) async throws {
             var options = MountedDomain.Options()
@@ -115,6 +117,7 @@ extension MountSuites {
 
         /// A document saved by a temporary file, by a backup and a new file, in place, or removed and made again is one
         /// document. An editor has read what it backs up, so the content of the second is here.
+        /// > Safe save: a file (or link) that the provider has never seen, renamed over one that it knows, is an edit of that
         @Test(.timeLimit(.minutes(2))) func aSavedDocumentKeepsItsIdentifier() async throws {
             var options = MountedDomain.Options()
             options.prepare = "for n in 1 2 3 4; do echo \"old $n\" > \"$C/$n\"; done"

@@ -6,6 +6,8 @@ import Testing
         HydrationRules(own: try texts.map { try HydrationRules.Rule(parsing: $0) })
     }
 
+    /// > built-in rules: the indexers of GNOME and KDE, `updatedb`, `mandb`, thumbnailers, what runs in systemd's
+    /// > everybody else may. So may a caller of whom nothing is known, as the kernel itself and processes of other pid
     @Test func indexersAndThumbnailersAreRefusedAndPeopleAreNot() {
         let rules = HydrationRules()
         for program in ["/usr/libexec/tracker-miner-fs-3", "/usr/bin/updatedb.plocate", "/usr/bin/totem-video-thumbnailer"] {
@@ -19,6 +21,7 @@ import Testing
         #expect(rules.allows(CallerFacts(program: "/bin/x", cgroup: "/user.slice/app.slice/x.service")))
     }
 
+    /// > the rules of `mount --hydration-rule`, in their order, see [OPERATIONS](OPERATIONS.md#who-may-fetch);
     @Test func ownRulesGoFirstAndTheFirstThatMatchesDecides() throws {
         let rules = try own("allow:program=/opt/*/indexer", "refuse:program=indexer", "allow:io=idle,program=backup")
         #expect(rules.allows(CallerFacts(program: "/opt/mine/indexer")))
@@ -27,6 +30,7 @@ import Testing
         #expect(!rules.allows(CallerFacts(program: "/usr/bin/other", isIdle: true)))
     }
 
+    /// > `PROMISEFS_HYDRATE=no` or `=yes` in the environment the program was started with;
     @Test func theEnvironmentGoesBeforeEveryRule() throws {
         let rules = try own("refuse:program=a")
         #expect(rules.allows(CallerFacts(program: "/a", wish: true)))

@@ -52,6 +52,7 @@ import Testing
         }
     }
 
+    /// > All opens of one file share one mode.
     @Test func everyEventInEveryState() {
         var transcript: [String] = []
         for (name, events) in Self.states {

@@ -38,6 +38,7 @@ import Testing
     }
 }
 
+/// > So a document that is really called `letter~` stays here.
 @Suite struct ExclusionTests {
     @Test(arguments: [
         (

@@ -59,6 +59,7 @@ import Testing
     /// Every call of the journal and the commit fails once, at every moment: what had returned is there, what threw is not.
     ///
     /// In a process of its own, as a fault is meant for the whole process.
+    /// > After a failing fsync of the journal the index goes on in another file, as the kernel may have dropped what it could
     @Test(.timeLimit(.minutes(5))) func aFailureOfAnyCallCostsOnlyItsBody() async {
         await #expect(processExitsWith: .success) {
             let labels = [

@@ -113,6 +113,47 @@ import Testing
         #expect(try index.verify() == [])
     }
 
+    /// A writer always has a transaction open, so a checkpoint that is not alone never comes to the log's end: on a mount that
+    /// was busy for half an hour the log had a gigabyte.
+    @Test func aLogThatIsWrittenToAllTheTimeIsBegunAgain() throws {
+        let index = try folder.open()
+        // Three to a page: a record of a kilobyte costs a page of the log.
+        let nodes = try (0..<3_000).map { number in
+            try index.write { transaction throws(Failure) in
+                let made = try transaction.make(named: name("\(number)"))
+                try transaction.setAttribute([1], of: made.node.id, to: [UInt8](repeating: 7, count: 1_000))
+                return made.node.id
+            }
+        }
+        let isDone = Atomic<Bool>(false)
+        let writer = OwnedThread(name: "writer") {
+            var number = 0
+            while !isDone.load(ordering: .acquiring) {
+                let (node, byte) = (nodes[number % nodes.count], UInt8(truncatingIfNeeded: number))
+                #expect(throws: Never.self) {
+                    try index.write { transaction throws(Failure) in
+                        try transaction.setAttribute([1], of: node, to: [UInt8](repeating: byte, count: 1_000))
+                    }
+                }
+                // Another page each time.
+                number += 3
+            }
+        }
+        defer {
+            isDone.store(true, ordering: .releasing)
+            writer.join()
+        }
+        // As the background thread does, which is told of every 16 MiB.
+        for _ in 0..<4 {
+            let before = try index.logPageCount()
+            while try index.logPageCount() - before < 4_096 { usleep(1_000) }
+            try index.checkpoint()
+        }
+        usleep(50_000)
+        _ = try index.logPageCount()
+        #expect(try FileStatus.of(folder.path("index.sqlite-wal"), label: "test").size < 50_000_000)
+    }
+
     @Test func aPathThatIsNoTextWorks() throws {
         let path = folder.path([0xFF, 0x25, 0x3F])
         let index = try Index(path: path)

@@ -16,6 +16,7 @@ import Testing
         .inputOutput: 5,
     ]
 
+    /// > Others (`ENOENT`, `EEXIST`, `ENOTDIR`, `EISDIR`, `ENOTEMPTY`, `EPERM`, `EINVAL`, `EMLINK`, `ENAMETOOLONG`, `EFBIG`,
     @Test(arguments: Failure.Code.allCases) func everyCodeHasItsNumber(code: Failure.Code) throws {
         #expect(code.errorNumber == (try #require(Self.table[code])))
     }

@@ -24,6 +24,7 @@ actor MemoryProvider: Provider {
     private var changedFolders: [(number: Int, folder: ItemIdentifier)] = []
     private var fetchProblems: [ProviderError] = []
     private var lostAcknowledgements = 0
+    private var movesLeftOut = 0
     private var gate: Gate?
     /// Everything fails with it, as when the network is gone.
     private var problem: ProviderError?
@@ -102,6 +103,9 @@ actor MemoryProvider: Provider {
     func failFetches(_ problems: [ProviderError]) { fetchProblems = problems }
     /// The next creations and changes happen, but their answers get lost.
     func loseAcknowledgements(_ count: Int) { lostAcknowledgements = count }
+
+    /// The next changes of content and place end between the two.
+    func breakOffBeforeMoves(_ count: Int) { movesLeftOut = count }
 
     /// By place, from the root.
     func item(at path: [FileName]) -> Stored? {
@@ -209,6 +213,13 @@ actor MemoryProvider: Provider {
             stored.item.size = UInt64(stored.bytes.count)
             counter += 1
             stored.item.version = ContentVersion("version-\(counter)")
+        }
+        if contents != nil, changes.place != nil, movesLeftOut > 0 {
+            movesLeftOut -= 1
+            if let metadata = changes.metadata { stored.item.metadata = metadata }
+            items[reference.identifier] = stored
+            noteChange(in: stored.item.parent)
+            throw ProviderError(.retry, "the connection broke off")
         }
         if let place = changes.place {
             let holder = items.values.first { $0.item.parent == place.parent.identifier && $0.item.name == place.name }

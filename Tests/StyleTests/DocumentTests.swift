@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 /// What the documents say of the tests is so.
@@ -41,11 +42,79 @@ import Testing
         report(problems)
     }
 
+    /// They promise nothing, or say what is not promised.
+    private static let sectionsWithoutPromise: Set = ["Tenets", "What differs from ext4", "Measured", "Limits"]
+
+    /// A test that proves a paragraph, or an item of a list, has its beginning above it, so that a promise cannot change
+    /// without its test, nor a test be found without what it is for. What no test proves says so.
+    @Test func everyParagraphOfSemanticsIsQuotedByTheTestThatProvesIt() throws {
+        let semantics = try #require(SourceTree.documents.first { $0.path == "docs/SEMANTICS.md" })
+        let paragraphs = Self.paragraphs(of: semantics)
+        var quotes: [(place: String, text: String)] = []
+        for file in SourceTree.swiftFiles where file.isTest {
+            for (index, line) in file.lines.enumerated() {
+                let text = line.drop { $0 == " " }
+                if text.hasPrefix("/// > ") { quotes.append(("\(file.path):\(index + 1)", String(text.dropFirst(6)))) }
+            }
+        }
+        for file in SourceTree.texts where file.path.hasPrefix("scripts/workloads/") && file.path.hasSuffix(".py") {
+            for (index, line) in file.lines.enumerated() where line.hasPrefix("> ") {
+                quotes.append(("\(file.path):\(index + 1)", String(line.dropFirst(2))))
+            }
+        }
+        var problems: [String] = []
+        for quote in quotes where !paragraphs.contains(where: { $0.text.hasPrefix(quote.text) }) {
+            problems.append("\(quote.place): no paragraph of \(semantics.path) begins with '\(quote.text)'")
+        }
+        for paragraph in paragraphs where paragraph.isPromise && !paragraph.text.contains("*not tested*") {
+            if quotes.contains(where: { paragraph.text.hasPrefix($0.text) }) { continue }
+            problems.append(
+                "\(semantics.path):\(paragraph.line): no test quotes '\(paragraph.text.prefix(40))…', nor is it *not tested*")
+        }
+        report(problems)
+    }
+
+    private struct Paragraph {
+        var line: Int
+        var isPromise: Bool
+        var text: String
+    }
+
+    /// Of prose and lists, each on one line, without bold type and without what names the tests.
+    private static func paragraphs(of document: SourceTree.TextFile) -> [Paragraph] {
+        var result: [Paragraph] = []
+        var isPromise = false
+        var isOpen = false
+        for (index, line) in document.lines.enumerated() {
+            let item = listItem(line)
+            if line.hasPrefix("## ") { isPromise = !sectionsWithoutPromise.contains(String(line.dropFirst(3))) }
+            if line.allSatisfy({ $0 == " " }) || line.hasPrefix("|") || line.hasPrefix("#") {
+                isOpen = false
+            } else if isOpen, item == nil {
+                result[result.count - 1].text += " " + line.drop { $0 == " " }
+            } else {
+                result.append(Paragraph(line: index + 1, isPromise: isPromise, text: item ?? line))
+                isOpen = true
+            }
+        }
+        for index in result.indices {
+            let text = result[index].text.components(separatedBy: "*Shown by*")[0]
+            result[index].text = text.components(separatedBy: "**").joined()
+        }
+        return result.filter { !$0.text.isEmpty }
+    }
+
+    /// What follows `- ` or `1. `.
+    private static func listItem(_ line: String) -> String? {
+        let digits = line.prefix { $0.isNumber }
+        let mark = digits.isEmpty ? "- " : digits + ". "
+        return line.hasPrefix(mark) ? String(line.dropFirst(mark.count)) : nil
+    }
+
     /// Each section that promises something says which test shows it.
     @Test func everySectionOfSemanticsNamesATest() throws {
         let semantics = try #require(SourceTree.documents.first { $0.path == "docs/SEMANTICS.md" })
-        // They promise nothing, or say what is not promised.
-        let others: Set = ["Tenets", "What differs from ext4", "Measured", "Limits"]
+        let others = Self.sectionsWithoutPromise
         var problems: [String] = []
         var title: String?
         var isShown = false

@@ -8,6 +8,9 @@ saving. Undisturbed: the provider gets the new bytes as one new version under th
 they were, where the local file system would keep them; no temporary name was ever at the provider; nothing else is left.
 Disturbed: both contents are there, on both sides. Editors that are not installed are left out, and said; nano, emacs and
 LibreOffice are tried only with --all-editors. --quick: the ways that differ most. Exit status 1 when anything is wrong.
+
+> Each of these is one edit of one document:
+> Extended attributes are kept where the local disk would keep them.
 """
 import argparse, fnmatch, json, os, shutil, subprocess, sys, tempfile, time
 

@@ -12,6 +12,10 @@ One mount after the other, each with a fault armed while a mixed workload runs: 
 - `verify` is clean, also after a kill and a new mount, and the provider equals the mount after `sync --wait`.
 
 A label whose call is not reached is not counted. Exit status 1 when anything was found; each finding is one line with what reproduces it.
+
+> A system call of content or index that fails costs the call on the mount that needed it, with `EIO`, `ENOSPC` or `EDQUOT`;
+> A close tells nobody. When what was written cannot be noted at the last close, it is tried again every second, the file
+> An item whose content cannot be read is not sent;
 """
 import argparse, errno, fnmatch, json, os, random, shutil, stat, sys, tempfile, time
 

@@ -8,6 +8,8 @@ write, rename and remove until writes fail; the failures must be ENOSPC and noth
 removing must work. Then room is given back, by removing some files or by eviction of what the provider has, and writing must
 work again without anybody doing anything else. In the last round the daemon is killed while the disk is full, and started
 again. At the end the provider equals the mount and `verify` is clean. Exit status 1 when anything is wrong.
+
+> Writers get `ENOSPC`. Removing works:
 """
 import argparse, errno, os, random, shutil, subprocess, sys, tempfile, time, traceback
 

@@ -77,6 +77,9 @@ class Program:
         with os.scandir(os.path.dirname(self.name())) as entries:
             for entry in entries:
                 entry.stat(follow_symlinks=False)
+                # Settled by its user, or there would be more of them all the time.
+                if "(conflict, " in entry.name:
+                    os.unlink(entry.path)
 
     def evict(self, path=None):
         try:

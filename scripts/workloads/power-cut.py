@@ -15,6 +15,8 @@ started on it, as after another start of the machine. Then
   upload of ours that the index does not know of any more; how many there were is said.
 
 Worker and daemon go on from where they were, to the next cut. Exit status 1 when anything is wrong.
+
+> After a power cut (another boot, and the index not closed in order) clean content is not trusted and becomes a placeholder,
 """
 import argparse, json, os, random, shutil, signal, subprocess, sys, tempfile, time
 
@@ -92,7 +94,8 @@ def work(top, log_path, seed):
 
     while True:
         kind = choose.random()
-        if kind < 0.45 or len(versions) < 5:
+        # Not more than the disk holds twice.
+        if kind < 0.45 and len(versions) < 800 or len(versions) < 5:
             count += 1
             name, version = f"file{count}", 1
         else:
@@ -205,7 +208,8 @@ def look(options, top, image, log_path, number):
         count, conflicts = compare(domain.top, domain.cloud)
         check(domain.top, log_path)
         domain.run("verify", "--provider", domain.top)
-        domain.run("unmount", domain.top)
+        # 1: a mount namespace that somebody has made meanwhile keeps a copy of the mount, and so the daemon.
+        domain.run("unmount", domain.top, statuses=(0, 1))
         return checked, count, conflicts
     finally:
         if domain:
