@@ -2,6 +2,7 @@ import PromiseCore
 import PromiseIndex
 import PromiseProvider
 import PromiseSync
+import Synchronization
 import Testing
 
 /// Remote changes that cannot be followed as they come.
