@@ -17,6 +17,8 @@ package struct S3Request: Sendable {
     package var query: [QueryItem] = []
     package var headers: HTTPHeaders = [:]
     package var body: ByteBuffer?
+    /// Instead of `body`, of what is too large to be held in memory; with the SHA-256 of it.
+    var file: (body: FileBody, hash: String)?
     /// Sending it twice is as good as once.
     package var isRepeatable: Bool
     /// The server may work on it long before it answers.
@@ -139,8 +141,10 @@ package final class S3Client: Sendable {
         var headers = request.headers
         headers.add(name: "Host", value: location.host)
         if let key {
-            let payload = request.body.map { location.isEncrypted ? Signature.unsignedPayload : Signature.hash($0) }
-            let hash = payload ?? Signature.hash(ByteBuffer())
+            let payload = location.isEncrypted ? Signature.unsignedPayload : nil
+            let hash =
+                request.file.map { payload ?? $0.hash } ?? request.body.map { payload ?? Signature.hash($0) }
+                ?? Signature.hash(ByteBuffer())
             let now = clock.now()
             headers.add(name: "X-Amz-Date", value: Signature.timeText(now))
             headers.add(name: "X-Amz-Content-Sha256", value: hash)
@@ -150,9 +154,10 @@ package final class S3Client: Sendable {
             headers.add(name: "Authorization", value: signature)
         }
         let needsBody = [.PUT, .POST].contains(request.method)
+        let body = request.file.map { RequestBody.file($0.body) } ?? request.body.map { .bytes($0) }
         return try await transport.send(
             request.method, location.origin + path + (text.isEmpty ? "" : "?" + text), headers,
-            body: request.body.map { .bytes($0) } ?? (needsBody ? .bytes(ByteBuffer()) : nil),
+            body: body ?? (needsBody ? .bytes(ByteBuffer()) : nil),
             timeout: request.takesLong ? S3Client.uploadTimeout : nil, isRepeatable: request.isRepeatable,
             takesLong: request.takesLong)
     }

@@ -31,6 +31,8 @@ struct S3Probe: Sendable {
         } catch {
             await removeEverything()
             var traits = S3Traits()
+            // Every server that is one has it, and without it a large content would have to go in one request.
+            traits.hasMultipart = true
             switch error.code {
             case .cancelled: throw error
             case .refused, .notFound: break

@@ -32,6 +32,8 @@ enum Payload: Sendable {
 }
 
 extension S3Provider {
+    /// A PUT carries no more. <https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html>
+    private static let requestByteCountMax: UInt64 = 5 << 30
     static let ordinaryType = "application/octet-stream"
     private static let folderType = "application/x-directory"
 
@@ -105,6 +107,7 @@ extension S3Provider {
         let key = names.key(path)
         return try await turns.take(S3Location.encoded(key)) { () async throws(ProviderError) in
             if expectation == .nothing, try await isFolder(path) { throw S3Provider.taken(shown(path)) }
+            if payload.size > S3Provider.straightByteCountMax { try await tryAgain() }
             let kind: NodeKind = target == nil ? .file : .link
             var headers: HTTPHeaders = traits.keepsMetadata ? ObjectDetails.headers(metadata, kind: kind) : [:]
             headers.add(name: "Content-Type", value: S3Provider.ordinaryType)
@@ -137,10 +140,7 @@ extension S3Provider {
         if !honours { try await check(written.expectation, at: written.path) }
         var request = S3Request(.PUT, written.key, [], written.headers)
         if honours { request.headers.add(contentsOf: conditions(written.expectation)) }
-        let body = try await bytes(of: payload)
-        request.body = body
-        let (digest, hash) = await pool.run { PartDigest.of(body) }
-        request.headers.add(name: "Content-MD5", value: digest)
+        let hash = try await load(payload, into: &request, what)
         let reply = try await client.exchange(request)
         if reply.status == 412 || reply.status == 409, written.expectation != .nothing {
             // Servers disagree about what it is to replace something that is gone.
@@ -154,6 +154,29 @@ extension S3Provider {
             throw ProviderError(.conflict, "\(shown(written.path)) was changed on the server at the same moment")
         }
         return found.tag
+    }
+
+    /// What is large is sent as it is read. Returns the tag that servers give to it.
+    private func load(
+        _ payload: Payload, into request: inout S3Request, _ what: String
+    ) async throws(ProviderError) -> String {
+        guard payload.size <= S3Provider.requestByteCountMax else {
+            throw ProviderError(.refused, "\(what): the server takes no uploads in parts, and a request carries up to 5 GiB")
+        }
+        let digest: String
+        let tag: String
+        if case .source(let source) = payload, source.size > S3Provider.straightByteCountMax {
+            let file = FileBody(source: source, pool: pool)
+            let digests = try await pool.run { () throws(ProviderError) in try PartDigest.of(file) }
+            request.file = (file, digests.hash)
+            (digest, tag) = (digests.header, digests.tag)
+        } else {
+            let body = try await bytes(of: payload)
+            request.body = body
+            (digest, tag) = await pool.run { PartDigest.of(body) }
+        }
+        request.headers.add(name: "Content-MD5", value: digest)
+        return tag
     }
 
     private func bytes(of payload: Payload) async throws(ProviderError) -> ByteBuffer {

@@ -23,6 +23,8 @@ import Synchronization
 package final class S3Provider: Provider, Sendable {
     struct Shared: Sendable {
         var traits: S3Traits?
+        /// When it was tried last what the server does.
+        var tried = Timestamp.zero
         /// Folders that were listed, to be listed again when changes are asked for.
         var folders: Set<ItemIdentifier> = []
         /// Keys of folders' markers that are there.
@@ -30,6 +32,9 @@ package final class S3Provider: Provider, Sendable {
         /// By folder: how many keys in it cannot be shown, and one of them.
         var hidden: [[UInt8]: (count: Int, example: String)] = [:]
     }
+
+    private static let pauseAfterTrouble = Duration.seconds(30)
+    private static let pauseAfterRefusal = Duration.seconds(900)
 
     package let name: String
     let location: S3Location
@@ -112,12 +117,34 @@ package final class S3Provider: Provider, Sendable {
                 traits.hasMultipart = true
             }
             traits.subject = subject
-            let found = traits
-            shared.withLock { $0.traits = found }
-            if !traits.isGuess { traitsFile.write(traits) }
+            note(traits)
             for sentence in traits.shortcomings { logger.notice("the server lacks something", metadata: ["lack": "\(sentence)"]) }
         }
         await removeOldUploads()
+    }
+
+    private func note(_ traits: S3Traits) {
+        shared.withLock { shared in
+            shared.traits = traits
+            shared.tried = clock.now()
+        }
+        if !traits.isGuess { traitsFile.write(traits) }
+    }
+
+    /// What a server does is tried again, when it had trouble or refused to be tried, but not all the time.
+    func tryAgain() async throws(ProviderError) {
+        let now = clock.now()
+        let guess = shared.withLock { shared -> S3Traits? in
+            guard mayProbe, let traits = shared.traits, traits.isGuess else { return nil }
+            let pause = traits.brokeOff ? S3Provider.pauseAfterTrouble : S3Provider.pauseAfterRefusal
+            guard shared.tried.advanced(by: pause) <= now else { return nil }
+            shared.tried = now
+            return traits
+        }
+        guard let guess else { return }
+        var found = try await S3Probe(provider: self).run()
+        found.subject = guess.subject
+        note(found)
     }
 
     /// Tells whether the bucket is there and may be read.
@@ -155,7 +182,8 @@ package final class S3Provider: Provider, Sendable {
     package func currentAnchor() async throws(ProviderError) -> Anchor { Anchor(rawValue: "look") }
 
     package func changes(since anchor: Anchor) async throws(ProviderError) -> ChangePage {
-        ChangePage(foldersToList: shared.withLock { $0.folders }, anchor: anchor)
+        try await tryAgain()
+        return ChangePage(foldersToList: shared.withLock { $0.folders }, anchor: anchor)
     }
 
     package func waitForChanges(since anchor: Anchor) async throws(ProviderError) {
