@@ -144,6 +144,7 @@ extension S3Provider {
         guard !destination.starts(with: source) else {
             throw ProviderError(.refused, "\(shown(path)) cannot be moved into itself")
         }
+        try await checkLengths(source, destination, "\(shown(path)) cannot be moved to \(shown(target))")
         try await keepFolder(of: path)
         let record = MoveJournal.Record(source: S3Location.encoded(source), target: S3Location.encoded(destination))
         await pool.run { [moves] in moves.begin(record) }
@@ -163,25 +164,86 @@ extension S3Provider {
         return try await modify(reference, changes: ItemChanges(metadata: metadata), contents: nil, baseVersion: nil)
     }
 
-    /// Ends what an earlier daemon, or an attempt that broke off, has begun. One at a time; whoever comes meanwhile waits.
-    func finishMoves() async throws(ProviderError) {
-        guard !moves.unfinished.isEmpty else { return }
+    /// What is longest below a folder must have a place at the other key, too, or the move could never end.
+    private func checkLengths(_ source: [UInt8], _ target: [UInt8], _ what: String) async throws(ProviderError) {
+        guard target.count > source.count else { return }
+        let longest = try await everything(source, what).keys.map(\.count).max() ?? 0
+        guard longest - source.count + target.count <= S3Provider.keyByteCountMax else {
+            throw ProviderError(.refused, "\(what): a key in it would be longer than \(S3Provider.keyByteCountMax) bytes")
+        }
+    }
+
+    /// Ends what an earlier daemon, or an attempt that broke off, has begun with what is at a path, right in it or around it;
+    /// `containing`: also with what is anywhere below it. One at a time; whoever comes meanwhile waits.
+    func finishMoves(at path: [FileName], containing: Bool = false) async throws(ProviderError) {
+        guard mayProbe, !unfinishedMoves(at: path, containing).isEmpty else { return }
         try await turns.take(" moves") { () async throws(ProviderError) in
-            for record in moves.unfinished {
+            for record in unfinishedMoves(at: path, containing) {
                 logger.notice("a folder's move is ended", metadata: ["from": "\(record.source)", "to": "\(record.target)"])
-                try await carryOut(record, "a folder cannot be moved")
+                do throws(ProviderError) {
+                    try await carryOut(record, "a folder cannot be moved")
+                } catch {
+                    // It ended where it is; whoever came by it has not asked for it.
+                    guard isLasting(error) else { throw error }
+                }
             }
         }
     }
 
+    private func unfinishedMoves(at path: [FileName], _ containing: Bool) -> [MoveJournal.Record] {
+        let key = names.folderKey(path)
+        return moves.unfinished.filter { record in
+            [record.source, record.target].contains { text in
+                guard let end = PercentEncoding.decoded(text) else { return true }
+                if key.starts(with: end) { return true }
+                guard end.starts(with: key) else { return false }
+                return containing || !end.dropFirst(key.count).dropLast().contains(KeyNames.slash)
+            }
+        }
+    }
+
+    /// The server will answer the same the next time.
+    private func isLasting(_ error: ProviderError) -> Bool {
+        switch error.code {
+        case .refused, .permanent: true
+        default: false
+        }
+    }
+
+    /// What has become of an object of a folder that moves.
+    private enum Moved: Sendable {
+        case done
+        /// It is not there, or was changed meanwhile: another round sees.
+        case changed
+        /// Something else has the place: then both stay.
+        case taken
+        case failed(ProviderError)
+    }
+
     /// Can be begun again at any point: what has been copied is copied again or found the same, and nothing is deleted whose
-    /// copy is not there.
+    /// copy is not there. What the server refuses stays where it is, and the move ends: it would never be any better. Throws what
+    /// was refused when nothing could be moved at all.
     private func carryOut(_ record: MoveJournal.Record, _ what: String) async throws(ProviderError) {
         guard let source = PercentEncoding.decoded(record.source), let target = PercentEncoding.decoded(record.target) else {
             return moves.end(record)
         }
         let hadMarker = shared.withLock { $0.markers.contains(source) }
+        do throws(ProviderError) {
+            try await carryOut(record, from: source, to: target, what)
+        } catch {
+            if isLasting(error) { await pool.run { [moves] in moves.end(record) } }
+            throw error
+        }
+        if hadMarker { shared.withLock { $0.markers = $0.markers.union([target]).subtracting([source]) } }
+        await pool.run { [moves] in moves.end(record) }
+    }
+
+    private func carryOut(
+        _ record: MoveJournal.Record, from source: [UInt8], to target: [UInt8], _ what: String
+    ) async throws(ProviderError) {
         var stays: Set<[UInt8]> = []
+        var failure: ProviderError?
+        var movedCount = 0
         for round in 1... {
             guard round <= S3Provider.roundsMax else {
                 throw ProviderError(.retry, "\(what): what is in it changes all the time")
@@ -190,39 +252,47 @@ extension S3Provider {
             // What was added or changed meanwhile is moved by another round.
             let found = try await everything(source, what).values.filter { !stays.contains($0.key) }
             if found.isEmpty { break }
-            let kept = try await concurrently(found) { [self] (object) async throws(ProviderError) -> [UInt8]? in
+            let outcomes = try await concurrently(found) { [self] (object) async throws(ProviderError) -> ([UInt8], Moved)? in
                 let copy = target + object.key.dropFirst(source.count)
-                return try await moveObject(object, to: copy, there[copy], what) ? nil : object.key
+                do throws(ProviderError) {
+                    return (object.key, try await moveObject(object, to: copy, there[copy], record, what))
+                } catch {
+                    guard isLasting(error) else { throw error }
+                    return (object.key, .failed(error))
+                }
             }
-            stays.formUnion(kept)
+            for (key, outcome) in outcomes {
+                switch outcome {
+                case .done: movedCount += 1
+                case .changed: break
+                case .taken: stays.insert(key)
+                case .failed(let error):
+                    stays.insert(key)
+                    failure = error
+                }
+            }
         }
-        if hadMarker { shared.withLock { $0.markers = $0.markers.union([target]).subtracting([source]) } }
-        await pool.run { [moves] in moves.end(record) }
+        guard let failure else { return }
+        if movedCount == 0 { throw failure }
+        let example = stays.first.map { escapedForDisplay($0) } ?? ""
+        logger.error("a folder's move left objects behind", metadata: ["reason": "\(failure.description)", "first": "\(example)"])
+        shared.withLock { shared in
+            shared.leftBehind = (shared.leftBehind.count + stays.count, example, failure.message)
+        }
     }
 
-    /// False when something else has the place: then both stay.
     private func moveObject(
-        _ object: S3Listing.Object, to target: [UInt8], _ there: S3Listing.Object?, _ what: String
-    ) async throws(ProviderError) -> Bool {
-        if let there, there.tag != object.tag || there.size != object.size { return false }
+        _ object: S3Listing.Object, to target: [UInt8], _ there: S3Listing.Object?, _ record: MoveJournal.Record, _ what: String
+    ) async throws(ProviderError) -> Moved {
+        let name = S3Location.encoded(object.key)
+        if let there, there.tag != object.tag || there.size != object.size {
+            // Parts, or a key of the server's, give a copy another tag.
+            guard moves.copyTag(name, tag: object.tag, record) == there.tag else { return .taken }
+        }
         if there == nil {
-            let status: ObjectStatus?
-            if object.size > S3Provider.copyByteCountMax {
-                status = try await self.status(ofKey: object.key, what)
-            } else {
-                var headers: HTTPHeaders = [:]
-                headers.add(name: "ETag", value: object.tag)
-                headers.add(name: "Content-Length", value: "\(object.size)")
-                status = ObjectStatus(headers)
-            }
-            guard let status else { return true }
-            let tag: String
-            do throws(ProviderError) {
-                tag = try await copy(object.key, status, to: target, nil, what)
-            } catch {
-                // Gone, or changed, since it was listed: the next round sees how it is.
-                guard error.code == .notFound || error.code == .conflict else { throw error }
-                return true
+            guard let tag = try await copyObject(object, to: target, what) else { return .changed }
+            if tag != object.tag {
+                await pool.run { [moves] in moves.copied(name, tag: object.tag, copyTag: tag, record) }
             }
             details.copied(object.key, to: target, tag: tag)
         }
@@ -231,12 +301,36 @@ extension S3Provider {
             request.headers.add(name: "If-Match", value: traits.tagText(object.tag))
         } else {
             // The next round copies what was written in between.
-            guard try await self.status(ofKey: object.key, what)?.tag == object.tag else { return true }
+            guard try await self.status(ofKey: object.key, what)?.tag == object.tag else { return .changed }
         }
         let reply = try await client.exchange(request)
         guard reply.isSuccess || reply.status == 404 || reply.status == 412 else { throw S3Refusal(reply).error(what) }
         details.forget(object.key)
-        return true
+        return .done
+    }
+
+    /// Returns the copy's tag; nil when the source is gone or changed since it was listed, or the target was made meanwhile.
+    private func copyObject(
+        _ object: S3Listing.Object, to target: [UInt8], _ what: String
+    ) async throws(ProviderError) -> String? {
+        // The listing may be of a while ago, and the server would copy over what was made since.
+        if !traits.copyRefusesTaken, try await self.status(ofKey: target, what) != nil { return nil }
+        let status: ObjectStatus?
+        if object.size > S3Provider.copyByteCountMax {
+            status = try await self.status(ofKey: object.key, what)
+        } else {
+            var headers: HTTPHeaders = [:]
+            headers.add(name: "ETag", value: object.tag)
+            headers.add(name: "Content-Length", value: "\(object.size)")
+            status = ObjectStatus(headers)
+        }
+        guard let status else { return nil }
+        do throws(ProviderError) {
+            return try await copy(object.key, status, to: target, nil, what)
+        } catch {
+            guard error.code == .notFound || error.code == .conflict else { throw error }
+            return nil
+        }
     }
 
     /// Every key that begins so, also those that cannot be shown.

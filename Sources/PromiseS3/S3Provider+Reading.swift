@@ -61,7 +61,7 @@ extension S3Provider {
     }
 
     package func item(for reference: ItemReference) async throws(ProviderError) -> Item {
-        try await finishMoves()
+        try await finishMoves(at: reference.path)
         if reference.path.isEmpty { return try await root() }
         var found: Item
         // Also tells that the bucket is there: HEAD says the same of a key and of everything that is missing.
@@ -141,7 +141,7 @@ extension S3Provider {
     }
 
     package func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
-        try await finishMoves()
+        try await finishMoves(at: folder.path)
         let key = names.folderKey(folder.path)
         let what = "\(shown(folder.path)) cannot be listed"
         let listing = try await list(key, delimiter: true, from: page.flatMap { S3Listing.Next($0.rawValue) }, what)
@@ -242,7 +242,7 @@ extension S3Provider {
     package func fetchContents(
         of reference: ItemReference, version: ContentVersion, range: ByteRange?, into sink: any ContentSink
     ) async throws(ProviderError) {
-        try await finishMoves()
+        try await finishMoves(at: reference.path)
         let what = "\(shown(reference.path)) cannot be fetched"
         if let range, range.isEmpty { return }
         var request = S3Request(.GET, names.key(reference.path))

@@ -34,14 +34,15 @@ enum Payload: Sendable {
 extension S3Provider {
     /// A PUT carries no more. <https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html>
     private static let requestByteCountMax: UInt64 = 5 << 30
+    static let keyByteCountMax = 1024
     static let ordinaryType = "application/octet-stream"
     private static let folderType = "application/x-directory"
 
     package func create(
         _ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?
     ) async throws(ProviderError) -> Item {
-        try await finishMoves()
         let path = folder.path + [item.name]
+        try await finishMoves(at: path)
         try checkName(path)
         switch item.kind {
         case .folder:
@@ -60,7 +61,8 @@ extension S3Provider {
     package func modify(
         _ reference: ItemReference, changes: ItemChanges, contents: (any ContentSource)?, baseVersion: ContentVersion?
     ) async throws(ProviderError) -> Item {
-        try await finishMoves()
+        try await finishMoves(at: reference.path, containing: true)
+        if let place = changes.place { try await finishMoves(at: place.parent.path + [place.name], containing: true) }
         let payload = contents.map { Payload.source($0) } ?? changes.target.map { .bytes($0) }
         var result: Item?
         if let payload {
@@ -92,7 +94,7 @@ extension S3Provider {
             throw ProviderError(.refused, "\(shown(path)) is a name that PromiseFS keeps for itself on the server")
         }
         // <https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html>; a folder's has a slash more.
-        guard names.key(path).count < 1024 else {
+        guard names.key(path).count < S3Provider.keyByteCountMax else {
             throw ProviderError(.refused, "\(shown(path)) stays on this machine: its key is longer than 1024 bytes")
         }
     }
@@ -264,8 +266,8 @@ extension S3Provider {
     // MARK: Removing
 
     package func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
-        try await finishMoves()
         let path = reference.path
+        try await finishMoves(at: path, containing: true)
         let isFolder = try await isFolder(path)
         if let baseVersion, isFolder, baseVersion != S3Provider.folderVersion {
             throw ProviderError(.conflict, "\(shown(path)) is a folder on the server now")

@@ -31,6 +31,8 @@ package final class S3Provider: Provider, Sendable {
         var markers: Set<[UInt8]> = []
         /// By folder: how many keys in it cannot be shown, and one of them.
         var hidden: [[UInt8]: (count: Int, example: String)] = [:]
+        /// Objects that moves of folders left where they were, one of them, and why.
+        var leftBehind: (count: Int, example: String, reason: String) = (0, "", "")
     }
 
     private static let pauseAfterTrouble = Duration.seconds(30)
@@ -50,8 +52,8 @@ package final class S3Provider: Provider, Sendable {
     let moves: MoveJournal
     private let traitsFile: RememberedFile<S3Traits>
     private let remembered: S3Traits?
-    /// Trying what a server does writes to it.
-    private let mayProbe: Bool
+    /// Trying what a server does writes to it, and so does ending a move.
+    let mayProbe: Bool
 
     /// Reaches for nothing yet. Throws a sentence when the credentials cannot be read.
     package init(
@@ -92,11 +94,15 @@ package final class S3Provider: Provider, Sendable {
     }
 
     package var limitations: [String] {
-        let (traits, hidden) = shared.withLock { ($0.traits, $0.hidden) }
+        let (traits, hidden, left) = shared.withLock { ($0.traits, $0.hidden, $0.leftBehind) }
         let count = hidden.values.reduce(0) { $0 + $1.count }
         var result = traits?.shortcomings ?? []
         if count > 0, let example = hidden.values.first?.example {
             result.append("\(count) of the keys seen so far cannot be file names and are not shown, such as '\(example)'")
+        }
+        if left.count > 0 {
+            result.append(
+                "\(left.count) objects of folders that were moved stayed at their old place, such as '\(left.example)': \(left.reason)")
         }
         return result
     }
