@@ -122,7 +122,16 @@ extension S3Provider {
                 return (number, EntityTag.opaque(try await answer(request, what).values["ETag"] ?? ""))
             }.sorted { $0.0 < $1.0 }
             let rows = tags.map { "<Part><PartNumber>\($0.0)</PartNumber><ETag>&quot;\($0.1)&quot;</ETag></Part>" }
+            // The parts may be of two contents, or what was written meanwhile would be copied over.
+            guard try await status(ofKey: source, what)?.tag == found.tag else {
+                throw ProviderError(.conflict, "\(what): it was changed on the server meanwhile")
+            }
             var request = S3Request(.POST, target, [QueryItem("uploadId", upload)])
+            if source == target, traits.completionMatches {
+                request.headers.add(contentsOf: conditions(.version(found.version)))
+            } else if source != target, traits.completionRefusesTaken {
+                request.headers.add(contentsOf: conditions(.nothing))
+            }
             request.body = ByteBuffer(string: "<CompleteMultipartUpload>\(rows.joined())</CompleteMultipartUpload>")
             _ = try await answer(request, what)
             guard let made = try await status(ofKey: target, what), made.size == found.size else {

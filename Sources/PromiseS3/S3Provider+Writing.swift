@@ -347,9 +347,12 @@ extension S3Provider {
             let what = "the mode and time of \(shown(path)) cannot be stored"
             let tag = try await copy(key, found, to: key, metadata, what)
             var changed = found
-            changed.tag = tag
             changed.details = ObjectDetails(metadata, target: found.details.target)
-            details.note(key, KnownDetails.Stamp(tag: tag, lastModified: nil), changed.details)
+            // Another tag may be that of another content, where the server copies whatever is there: it is news then.
+            if tag == found.tag || traits.copyMatchesSource {
+                changed.tag = tag
+                details.note(key, KnownDetails.Stamp(tag: tag, lastModified: nil), changed.details)
+            }
             return item(changed, path, parent: nil)
         }
     }
