@@ -111,8 +111,15 @@ extension S3Provider {
             if expectation == .nothing, try await isFolder(path) { throw S3Provider.taken(shown(path)) }
             if payload.size > S3Provider.straightByteCountMax { try await tryAgain() }
             let kind: NodeKind = target == nil ? .file : .link
-            var headers: HTTPHeaders = traits.keepsMetadata ? ObjectDetails.headers(metadata, kind: kind) : [:]
-            headers.add(name: "Content-Type", value: S3Provider.ordinaryType)
+            // What others keep with an object stays with it when its content changes.
+            var headers: HTTPHeaders = [:]
+            if expectation != .nothing, let found = try await status(ofKey: key, "\(shown(path)) cannot be looked at") {
+                headers = found.kept
+            }
+            if traits.keepsMetadata { headers.add(contentsOf: ObjectDetails.headers(metadata, kind: kind)) }
+            if !headers.contains(name: "Content-Type") {
+                headers.add(name: "Content-Type", value: S3Provider.ordinaryType)
+            }
             let written = Written(key: key, path: path, expectation: expectation, headers: headers)
             let tag: String
             if case .source(let source) = payload, source.size > S3Provider.straightByteCountMax, traits.hasMultipart {
