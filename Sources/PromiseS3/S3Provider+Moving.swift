@@ -28,7 +28,12 @@ extension S3Provider {
             try await turns.take(ends[1]) { () async throws(ProviderError) in
                 try await check(.nothing, at: target)
                 if try await isFolder(target) { throw S3Provider.taken(shown(target)) }
-                if try await isFolder(path) { return try await moveFolder(path, to: target, metadata) }
+                if try await isFolder(path) {
+                    guard base == nil || base == S3Provider.folderVersion else {
+                        throw ProviderError(.conflict, "\(shown(path)) is a folder on the server now")
+                    }
+                    return try await moveFolder(path, to: target, metadata)
+                }
                 return try await moveFile(path, to: target, base, metadata)
             }
         }
@@ -63,7 +68,7 @@ extension S3Provider {
         var headers: HTTPHeaders = [:]
         if let metadata, traits.keepsMetadata {
             headers = found.kept
-            let kind: NodeKind = found.details.isLink ? .link : .file
+            let kind: NodeKind = source.last == KeyNames.slash ? .folder : found.details.isLink ? .link : .file
             headers.add(contentsOf: ObjectDetails.headers(metadata, kind: kind))
         }
         guard found.size <= S3Provider.copyByteCountMax else {

@@ -321,6 +321,9 @@ extension S3Provider {
         guard page.objects.allSatisfy({ $0.key == key }) else {
             throw ProviderError(.conflict, "the folder \(shown(path)) is not empty on the server")
         }
+        guard page.objects.allSatisfy({ $0.size == 0 }) else {
+            throw ProviderError(.conflict, "the folder \(shown(path)) is an object with content on the server")
+        }
         try await keepFolder(of: path)
         _ = try await client.succeed(S3Request(.DELETE, key), "the folder \(shown(path)) cannot be deleted")
         details.forget(key)
@@ -337,13 +340,29 @@ extension S3Provider {
         item(try await status(of: path), path, parent: nil).metadata
     }
 
+    private func storeOfFolder(_ metadata: Metadata, at path: [FileName]) async throws(ProviderError) -> ObjectDetails {
+        let key = names.folderKey(path)
+        let what = "the mode and time of \(shown(path)) cannot be stored"
+        // What somebody else keeps under a folder's key is not written over.
+        guard let found = try await status(ofKey: key, what), found.size > 0 else {
+            return try await putMarker(key, metadata, isNew: false, what)
+        }
+        guard traits.keepsMetadata else { return ObjectDetails() }
+        _ = try await copy(key, found, to: key, metadata, what)
+        let known = ObjectDetails(metadata)
+        details.note(key, .folder, known)
+        return known
+    }
+
     private func store(
         _ metadata: Metadata, at path: [FileName], _ base: ContentVersion?
     ) async throws(ProviderError) -> Item {
         if try await isFolder(path) {
+            guard base == nil || base == S3Provider.folderVersion else {
+                throw ProviderError(.conflict, "\(shown(path)) is a folder on the server now")
+            }
             if path.isEmpty && location.prefix.isEmpty { return try await root() }
-            let known = try await putMarker(
-                names.folderKey(path), metadata, isNew: false, "the mode and time of \(shown(path)) cannot be stored")
+            let known = try await storeOfFolder(metadata, at: path)
             return item(path, kind: .folder, tag: "", size: 0, lastModified: .zero, known, parent: nil)
         }
         let key = names.key(path)

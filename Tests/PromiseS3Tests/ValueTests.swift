@@ -100,6 +100,13 @@ import Testing
         #expect(rows.hidden.count == 6)
     }
 
+    @Test func contentUnderAFoldersKeyIsHiddenAndNotLost() throws {
+        let listing = try #require(S3Listing.parse(page(keys: ["dir%2F", "dir%2Fa"], prefixes: [])))
+        let folder = Array("dir/".utf8)
+        let rows = S3Rows(listing, in: folder, KeyNames(prefix: []), isRoot: false)
+        #expect(rows.hidden == [folder] && rows.files.map(\.name.display) == ["a"])
+    }
+
     @Test func aListingThatIsCutOffIsNone() {
         let whole = page(keys: ["a", "b"], prefixes: [])
         #expect(S3Listing.parse(whole)?.objects.count == 2)
