@@ -127,7 +127,8 @@ package final class S3Client: Sendable {
         if let told = response.headers.first(name: "x-amz-bucket-region"), told != region, location.region == nil {
             return State(key: key, region: told)
         }
-        guard response.status.code == 403, !location.isAnonymous, let fresh = try source.accessKey(), fresh != key else {
+        // AWS says 400 of a session that has ended; what else it says that of is refused once more.
+        guard [400, 403].contains(response.status.code), !location.isAnonymous, let fresh = try source.accessKey(), fresh != key else {
             return nil
         }
         return State(key: fresh, region: region)

@@ -76,8 +76,19 @@ extension S3Provider {
 
     /// Whether there is a key below a path.
     func isFolder(_ path: [FileName]) async throws(ProviderError) -> Bool {
-        let page = try await list(names.folderKey(path), delimiter: false, max: 1, "\(shown(path)) cannot be looked at")
-        return !page.objects.isEmpty
+        !(try await first(1, names.folderKey(path), "\(shown(path)) cannot be looked at").isEmpty)
+    }
+
+    /// So many objects, or all there are, whose keys begin so. A server may send empty pages on the way to them.
+    func first(_ count: Int, _ prefix: [UInt8], _ what: String) async throws(ProviderError) -> [S3Listing.Object] {
+        var result: [S3Listing.Object] = []
+        var next: S3Listing.Next?
+        repeat {
+            let page = try await list(prefix, delimiter: false, max: count, from: next, what)
+            result += page.objects
+            next = page.next
+        } while result.count < count && next != nil
+        return result
     }
 
     /// Throws `.notFound` when there is no such object.
@@ -145,7 +156,7 @@ extension S3Provider {
         let key = names.folderKey(folder.path)
         let what = "\(shown(folder.path)) cannot be listed"
         let listing = try await list(key, delimiter: true, from: page.flatMap { S3Listing.Next($0.rawValue) }, what)
-        if page == nil, listing.objects.isEmpty, listing.prefixes.isEmpty, !folder.path.isEmpty {
+        if page == nil, listing.objects.isEmpty, listing.prefixes.isEmpty, listing.next == nil, !folder.path.isEmpty {
             shared.withLock { _ = $0.folders.remove(folder.identifier) }
             throw ProviderError(.notFound, "\(shown(folder.path)) is no folder on the server")
         }
@@ -155,7 +166,7 @@ extension S3Provider {
         // A file's name may be a folder's on the next page: `a` comes before `a!`, and that before `a/`.
         if listing.next != nil {
             try await rows.hideFilesOfFolders { (key) async throws(ProviderError) in
-                !(try await list(key + [KeyNames.slash], delimiter: false, max: 1, what).objects.isEmpty)
+                !(try await first(1, key + [KeyNames.slash], what).isEmpty)
             }
         }
         note(rows.hidden, in: key, before: hiddenBefore)

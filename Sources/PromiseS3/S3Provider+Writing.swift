@@ -317,11 +317,11 @@ extension S3Provider {
 
     private func deleteFolder(_ path: [FileName]) async throws(ProviderError) {
         let key = names.folderKey(path)
-        let page = try await list(key, delimiter: false, max: 2, "\(shown(path)) cannot be looked at")
-        guard page.objects.allSatisfy({ $0.key == key }) else {
+        let objects = try await first(2, key, "\(shown(path)) cannot be looked at")
+        guard objects.allSatisfy({ $0.key == key }) else {
             throw ProviderError(.conflict, "the folder \(shown(path)) is not empty on the server")
         }
-        guard page.objects.allSatisfy({ $0.size == 0 }) else {
+        guard objects.allSatisfy({ $0.size == 0 }) else {
             throw ProviderError(.conflict, "the folder \(shown(path)) is an object with content on the server")
         }
         try await keepFolder(of: path)
