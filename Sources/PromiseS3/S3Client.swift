@@ -21,8 +21,11 @@ package struct S3Request: Sendable {
     var file: (body: FileBody, hash: String)?
     /// Sending it twice is as good as once.
     package var isRepeatable: Bool
-    /// The server may work on it long before it answers.
-    package var takesLong = false
+    /// The server may work on it long before it answers: it makes a copy, or a whole of many parts.
+    package var takesLong: Bool {
+        let completes = method == .POST && query.contains { $0.name == "uploadId" }
+        return completes || headers.contains(name: "X-Amz-Copy-Source")
+    }
 
     package init(_ method: HTTPMethod, _ key: [UInt8]?, _ query: [QueryItem] = [], _ headers: HTTPHeaders = [:]) {
         self.method = method
@@ -30,7 +33,6 @@ package struct S3Request: Sendable {
         self.query = query
         self.headers = headers
         isRepeatable = [.GET, .HEAD].contains(method)
-        takesLong = method == .PUT || method == .POST
     }
 }
 
@@ -159,8 +161,8 @@ package final class S3Client: Sendable {
         return try await transport.send(
             request.method, location.origin + path + (text.isEmpty ? "" : "?" + text), headers,
             body: body ?? (needsBody ? .bytes(ByteBuffer()) : nil),
-            timeout: request.takesLong ? S3Client.uploadTimeout : nil, isRepeatable: request.isRepeatable,
-            takesLong: request.takesLong)
+            timeout: needsBody ? S3Client.uploadTimeout : nil, isRepeatable: request.isRepeatable,
+            takesLong: request.takesLong, stores: needsBody)
     }
 }
 
