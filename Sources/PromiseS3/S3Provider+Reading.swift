@@ -116,7 +116,7 @@ extension S3Provider {
 
     /// Of a marker; nil when there is none.
     private func folderDetails(_ key: [UInt8]) async throws(ProviderError) -> ObjectDetails? {
-        if case .known(let known) = details.answer(key, .folder) { return known }
+        if let known = details.known(key, .folder) { return known }
         let found = try await status(ofKey: key, "a folder's marker cannot be looked at")
         if found != nil { _ = shared.withLock { $0.markers.insert(key) } }
         var result = found?.details ?? ObjectDetails()
@@ -221,7 +221,11 @@ extension S3Provider {
         let found = try await look(unknown.map(\.key))
         for (index, key) in unknown {
             let row = index < rows.folders.count ? rows.folders[index] : rows.files[index - rows.folders.count]
-            if let details = found[key] { items[index] = item(row, kind: items[index].kind, .known(details), in: folder) }
+            guard let known = found[key] else { continue }
+            // This listing tells it by that; what the finder finds nobody has heard yet.
+            let stamp = KnownDetails.Stamp(tag: row.tag, lastModified: row.lastModified)
+            details.tell(key, items[index].kind == .folder ? .folder : stamp)
+            items[index] = item(row, kind: items[index].kind, .known(known), in: folder)
         }
         return items
     }
@@ -242,8 +246,6 @@ extension S3Provider {
             if key.last == KeyNames.slash { return (key, try await folderDetails(key) ?? ObjectDetails()) }
             guard let found = try await status(ofKey: key, "an object cannot be looked at") else { return nil }
             details.note(key, KnownDetails.Stamp(tag: found.tag, lastModified: found.lastModified), found.details)
-            // The listing that asks has heard it by that.
-            _ = details.answer(key, KnownDetails.Stamp(tag: found.tag, lastModified: found.lastModified))
             return (key, found.details)
         }.reduce(into: [:]) { $0[$1.0] = $1.1 }
     }
