@@ -1,4 +1,6 @@
 package import PromiseHTTP
+package import PromiseProvider
+import PromiseSystem
 import Synchronization
 
 /// Moves of folders that have begun and not ended. A folder moves object by object, and whoever looks at it meanwhile, or after
@@ -27,12 +29,16 @@ package final class MoveJournal: Sendable {
         state = Mutex((file.read() ?? [], []))
     }
 
-    /// Returns when it is written. Blocking.
-    package func begin(_ record: Record) {
-        state.withLock { state in
-            state.records.append(record)
-            state.running.append(record)
-            file.write(state.records)
+    /// Returns when it is on the disk: what is not journalled must not begin. Throws `.permanent`. Blocking.
+    package func begin(_ record: Record) throws(ProviderError) {
+        do throws(SystemError) {
+            try state.withLock { state throws(SystemError) in
+                try file.keep(state.records + [record])
+                state.records.append(record)
+                state.running.append(record)
+            }
+        } catch {
+            throw ProviderError(.permanent, "a move cannot be journalled: \(error.description)")
         }
     }
 

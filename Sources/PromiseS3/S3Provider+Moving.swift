@@ -161,7 +161,7 @@ extension S3Provider {
         try await checkLengths(source, destination, "\(shown(path)) cannot be moved to \(shown(target))")
         try await keepFolder(of: path)
         let record = MoveJournal.Record(source: S3Location.encoded(source), target: S3Location.encoded(destination))
-        await pool.run { [moves] in moves.begin(record) }
+        try await pool.run { [moves] () throws(ProviderError) in try moves.begin(record) }
         do throws(ProviderError) {
             try await carryOut(record, "\(shown(path)) cannot be moved to \(shown(target))")
         } catch {
