@@ -3,15 +3,17 @@ package import PromiseProvider
 import PromiseSystem
 import Synchronization
 
-/// Moves of folders that have begun and not ended. A folder moves object by object, and whoever looks at it meanwhile, or after
+/// Moves that have begun and not ended. A folder moves object by object, and whoever looks at it meanwhile, or after
 /// the daemon died, is to see it moved: so what has begun is ended before anything else is told of its two places.
 package final class MoveJournal: Sendable {
     package struct Record: Codable, Hashable, Sendable {
-        /// Keys of folders, as they are in URLs.
+        /// Keys of folders, or of a file, as they are in URLs.
         package var source: String
         package var target: String
         /// Copies that have another tag than what they were made of: by the key in the source, the tags of both.
         package var copies: [String: [String]]?
+        /// Of a file's move, the file's tag; nil: a folder's.
+        package var tag: String?
 
         package init(source: String, target: String) {
             self.source = source

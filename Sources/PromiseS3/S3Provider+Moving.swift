@@ -47,18 +47,58 @@ extension S3Provider {
         guard base == nil || found.version == base else { throw S3Provider.taken(shown(path)) }
         try await keepFolder(of: path)
         let (source, destination) = (names.key(path), names.key(target))
+        var record = MoveJournal.Record(source: S3Location.encoded(source), target: S3Location.encoded(destination))
+        record.tag = found.tag
+        try await pool.run { [moves, record] () throws(ProviderError) in try moves.begin(record) }
         var moved = found
-        moved.tag = try await copy(source, found, to: destination, metadata, what)
-        if let metadata { moved.details = ObjectDetails(metadata, target: found.details.target) }
-        // What was written in between is neither lost nor taken for what was to be moved.
-        let now = try await status(ofKey: source, what)
-        guard let now, now.tag == found.tag else {
-            _ = try await client.exchange(S3Request(.DELETE, destination))
-            throw S3Provider.taken(shown(path))
+        do throws(ProviderError) {
+            moved.tag = try await copyAndRemove(source, found, to: destination, metadata, record, what)
+        } catch {
+            switch error.code {
+            // It may have happened all the same.
+            case .retry, .retryAfter, .offline, .authenticate, .cancelled: moves.leave(record)
+            default: await pool.run { [moves, record] in moves.end(record) }
+            }
+            throw error
         }
-        try await remove(path, found.tag)
+        await pool.run { [moves, record] in moves.end(record) }
+        if let metadata { moved.details = ObjectDetails(metadata, target: found.details.target) }
         details.note(destination, KnownDetails.Stamp(tag: moved.tag, lastModified: nil), moved.details)
         return item(moved, target, parent: nil)
+    }
+
+    /// Returns the copy's tag.
+    private func copyAndRemove(
+        _ source: [UInt8], _ found: ObjectStatus, to target: [UInt8], _ metadata: Metadata?, _ record: MoveJournal.Record,
+        _ what: String
+    ) async throws(ProviderError) -> String {
+        let tag = try await copy(source, found, to: target, metadata, what)
+        if tag != found.tag {
+            await pool.run { [moves] in moves.copied(record.source, tag: found.tag, copyTag: tag, record) }
+        }
+        // What was written in between is neither lost nor taken for what was to be moved.
+        guard try await status(ofKey: source, what)?.tag == found.tag, try await remove(source, of: found.tag, what) else {
+            _ = try await remove(target, of: tag, what)
+            throw ProviderError(.conflict, "\(what): it was changed on the server meanwhile")
+        }
+        return tag
+    }
+
+    /// True when it is gone; false when something else is there.
+    private func remove(_ key: [UInt8], of tag: String, _ what: String) async throws(ProviderError) -> Bool {
+        var request = S3Request(.DELETE, key)
+        if traits.deletionMatches {
+            request.headers.add(name: "If-Match", value: traits.tagText(tag))
+            request.isRepeatable = true
+        } else if let found = try await status(ofKey: key, what) {
+            guard found.tag == tag else { return false }
+        }
+        let reply = try await client.exchange(request)
+        // Of two attempts the first may have succeeded.
+        if reply.status == 412 || reply.status == 409 { return try await status(ofKey: key, what) == nil }
+        guard reply.isSuccess || reply.status == 404 else { throw S3Refusal(reply).error(what) }
+        details.forget(key)
+        return true
     }
 
     /// With other metadata, or as it is. Returns the copy's tag.
@@ -189,18 +229,29 @@ extension S3Provider {
 
     /// Ends what an earlier daemon, or an attempt that broke off, has begun with what is at a path, right in it or around it;
     /// `containing`: also with what is anywhere below it. One at a time; whoever comes meanwhile waits.
-    func finishMoves(at path: [FileName], containing: Bool = false) async throws(ProviderError) {
-        guard mayProbe, !unfinishedMoves(at: path, containing).isEmpty else { return }
-        try await turns.take(" moves") { () async throws(ProviderError) in
+    /// Returns those that came to their end.
+    @discardableResult
+    func finishMoves(
+        at path: [FileName], containing: Bool = false
+    ) async throws(ProviderError) -> [MoveJournal.Record] {
+        guard mayProbe, !unfinishedMoves(at: path, containing).isEmpty else { return [] }
+        return try await turns.take(" moves") { () async throws(ProviderError) in
+            var ended: [MoveJournal.Record] = []
             for record in unfinishedMoves(at: path, containing) {
-                logger.notice("a folder's move is ended", metadata: ["from": "\(record.source)", "to": "\(record.target)"])
+                logger.notice("a move is ended", metadata: ["from": "\(record.source)", "to": "\(record.target)"])
                 do throws(ProviderError) {
-                    try await carryOut(record, "a folder cannot be moved")
+                    if record.tag == nil {
+                        try await carryOut(record, "a folder cannot be moved")
+                        ended.append(record)
+                    } else if try await carryOutFile(record) {
+                        ended.append(record)
+                    }
                 } catch {
                     // It ended where it is; whoever came by it has not asked for it.
                     guard isLasting(error) else { throw error }
                 }
             }
+            return ended
         }
     }
 
@@ -208,7 +259,8 @@ extension S3Provider {
         let key = names.folderKey(path)
         return moves.unfinished.filter { record in
             [record.source, record.target].contains { text in
-                guard let end = PercentEncoding.decoded(text) else { return true }
+                guard var end = PercentEncoding.decoded(text) else { return true }
+                if end.last != KeyNames.slash { end.append(KeyNames.slash) }
                 if key.starts(with: end) { return true }
                 guard end.starts(with: key) else { return false }
                 return containing || !end.dropFirst(key.count).dropLast().contains(KeyNames.slash)
@@ -222,6 +274,25 @@ extension S3Provider {
         case .refused, .permanent: true
         default: false
         }
+    }
+
+    /// Deletes what was copied; true when it is at the target and nowhere else. Otherwise what is there stays.
+    private func carryOutFile(_ record: MoveJournal.Record) async throws(ProviderError) -> Bool {
+        let what = "a file cannot be moved"
+        var isDone = false
+        do throws(ProviderError) {
+            if let source = PercentEncoding.decoded(record.source), let target = PercentEncoding.decoded(record.target),
+                let tag = record.tag, let copy = try await status(ofKey: target, what),
+                copy.tag == moves.copyTag(record.source, tag: tag, record) ?? tag
+            {
+                isDone = try await remove(source, of: tag, what)
+            }
+        } catch {
+            if isLasting(error) { await pool.run { [moves] in moves.end(record) } }
+            throw error
+        }
+        await pool.run { [moves] in moves.end(record) }
+        return isDone
     }
 
     /// What has become of an object of a folder that moves.
@@ -312,6 +383,7 @@ extension S3Provider {
         }
         var request = S3Request(.DELETE, object.key)
         if traits.deletionMatches {
+            request.isRepeatable = true
             request.headers.add(name: "If-Match", value: traits.tagText(object.tag))
         } else {
             // The next round copies what was written in between.

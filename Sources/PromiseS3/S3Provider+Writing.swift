@@ -61,8 +61,17 @@ extension S3Provider {
     package func modify(
         _ reference: ItemReference, changes: ItemChanges, contents: (any ContentSource)?, baseVersion: ContentVersion?
     ) async throws(ProviderError) -> Item {
-        try await finishMoves(at: reference.path, containing: true)
-        if let place = changes.place { try await finishMoves(at: place.parent.path + [place.name], containing: true) }
+        var ended = try await finishMoves(at: reference.path, containing: true)
+        if let place = changes.place {
+            let target = place.parent.path + [place.name]
+            ended += try await finishMoves(at: target, containing: true)
+            if contents == nil, changes.target == nil, ended.contains(where: { isMove($0, reference.path, target) }) {
+                var moved = try await item(for: ItemReference(identifier: identifier(target), path: target))
+                if let metadata = changes.metadata { moved = try await store(metadata, at: target, moved.version) }
+                moved.parent = place.parent.identifier
+                return moved
+            }
+        }
         let payload = contents.map { Payload.source($0) } ?? changes.target.map { .bytes($0) }
         var result: Item?
         if let payload {
@@ -87,6 +96,14 @@ extension S3Provider {
         if let result { return result }
         if let metadata = changes.metadata { return try await store(metadata, at: reference.path, base) }
         return try await item(for: reference)
+    }
+
+    /// An attempt of before that broke off may have been at just this.
+    private func isMove(_ record: MoveJournal.Record, _ path: [FileName], _ target: [FileName]) -> Bool {
+        let files = (names.key(path), names.key(target))
+        let folders = (names.folderKey(path), names.folderKey(target))
+        let ends = record.tag == nil ? folders : files
+        return record.source == S3Location.encoded(ends.0) && record.target == S3Location.encoded(ends.1)
     }
 
     private func checkName(_ path: [FileName]) throws(ProviderError) {
@@ -310,8 +327,17 @@ extension S3Provider {
     /// Only of that tag, where the server honours it.
     func remove(_ path: [FileName], _ tag: String) async throws(ProviderError) {
         var request = S3Request(.DELETE, names.key(path))
-        if traits.deletionMatches { request.headers.add(name: "If-Match", value: traits.tagText(tag)) }
-        _ = try await client.succeed(request, "\(shown(path)) cannot be deleted")
+        if traits.deletionMatches {
+            request.headers.add(name: "If-Match", value: traits.tagText(tag))
+            request.isRepeatable = true
+        }
+        let what = "\(shown(path)) cannot be deleted"
+        let reply = try await client.exchange(request)
+        if !reply.isSuccess {
+            // Of two attempts the first may have succeeded.
+            let error = S3Refusal(reply).error(what)
+            guard error.code == .conflict, try await status(ofKey: names.key(path), what) == nil else { throw error }
+        }
         details.forget(names.key(path))
     }
 
