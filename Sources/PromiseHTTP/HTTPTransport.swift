@@ -35,7 +35,7 @@ package final class HTTPTransport: Sendable {
         /// The same for requests over which a server may work long before it says anything: storing what was sent, moving a
         /// tree, listing a large folder.
         package var work = Duration.seconds(600)
-        /// Until a short request is answered.
+        /// Until a short request is answered; and without a byte in either direction where content is stored.
         package var reply = Duration.seconds(60)
 
         package init() {}
@@ -46,6 +46,8 @@ package final class HTTPTransport: Sendable {
     private let http: HTTPClient
     /// For requests that may take long.
     private let patientHTTP: HTTPClient
+    /// For requests that carry content.
+    private let storingHTTP: HTTPClient
     private let timeouts: Timeouts
 
     package init(server: String, timeouts: Timeouts = Timeouts(), connections: Int = 16) {
@@ -63,18 +65,22 @@ package final class HTTPTransport: Sendable {
         http = HTTPClient(eventLoopGroup: HTTPClient.defaultEventLoopGroup, configuration: configuration)
         configuration.timeout.read = .nanoseconds(timeouts.work.nanoseconds)
         patientHTTP = HTTPClient(eventLoopGroup: HTTPClient.defaultEventLoopGroup, configuration: configuration)
+        configuration.timeout.read = .nanoseconds(timeouts.reply.nanoseconds)
+        configuration.timeout.write = .nanoseconds(timeouts.reply.nanoseconds)
+        storingHTTP = HTTPClient(eventLoopGroup: HTTPClient.defaultEventLoopGroup, configuration: configuration)
     }
 
     deinit {
         // Connections are closed in the background; nobody waits for it.
-        for client in [http, patientHTTP] { client.shutdown { _ in } }
+        for client in [http, patientHTTP, storingHTTP] { client.shutdown { _ in } }
     }
 
     /// Returns with the head of the reply; the body is read by the caller. With `isRepeatable` a request that met a kept
-    /// connection as the server closed it is sent once more. `takesLong`: the server may work on it before it answers.
+    /// connection as the server closed it is sent once more. `takesLong`: the server may work on it before it answers. `stores`: not
+    /// so long, but longer than over a look: it keeps what was sent.
     package func send(
         _ method: HTTPMethod, _ url: String, _ headers: HTTPHeaders, body: RequestBody?, timeout: Duration? = nil,
-        isRepeatable: Bool, takesLong: Bool
+        isRepeatable: Bool, takesLong: Bool, stores: Bool = false
     ) async throws(ProviderError) -> HTTPClientResponse {
         if Task.isCancelled { throw ProviderError(.cancelled, "the call was cancelled") }
         var request = HTTPClientRequest(url: url)
@@ -83,7 +89,7 @@ package final class HTTPTransport: Sendable {
         request.headers.replaceOrAdd(name: "User-Agent", value: "promisefs")
         if let body { request.body = body.forClient }
         let limit = TimeAmount.nanoseconds((timeout ?? timeouts.reply).nanoseconds)
-        let http = takesLong ? patientHTTP : http
+        let http = takesLong ? patientHTTP : stores ? storingHTTP : http
         do {
             return try await http.execute(request, timeout: limit)
         } catch let error as HTTPClientError where error == .remoteConnectionClosed && isRepeatable {

@@ -1,7 +1,7 @@
 import FoundationEssentials
 import Glibc
 package import Logging
-import PromiseSystem
+package import PromiseSystem
 
 /// A small JSON file in the state folder in which a provider remembers something. Blocking, for a moment.
 package struct RememberedFile<Value: Codable & Sendable>: Sendable {
@@ -23,24 +23,31 @@ package struct RememberedFile<Value: Codable & Sendable>: Sendable {
 
     /// The old file or the new one is there after a power cut, never half of one. A file that cannot be written is logged.
     package func write(_ value: Value) {
-        guard let path, let data = try? JSONEncoder().encode(value) else { return }
-        let aside = path + Array(".new".utf8)
         do throws(SystemError) {
-            let file = try Descriptor.open(
-                aside, flags: O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600, label: "provider.remember.create")
-            let bytes = Array(data)
-            let outcome: Result<Void, SystemError> = bytes.withUnsafeBytes { bytes in
-                do throws(SystemError) {
-                    return .success(try writeFully(file.number, bytes, at: 0, label: "provider.remember.write"))
-                } catch {
-                    return .failure(error)
-                }
-            }
-            try outcome.get()
-            try synchronize(file.number, dataOnly: true, label: "provider.remember.sync")
-            try rename(aside, to: path, label: "provider.remember.rename")
+            try keep(value)
         } catch {
             logger.warning("what is known of the server could not be remembered", metadata: ["reason": "\(error.description)"])
         }
+    }
+
+    /// Returns when it is on the disk.
+    package func keep(_ value: Value) throws(SystemError) {
+        guard let path, let data = try? JSONEncoder().encode(value) else { return }
+        let aside = path + Array(".new".utf8)
+        let file = try Descriptor.open(aside, flags: O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600, label: "provider.remember.create")
+        let bytes = Array(data)
+        let outcome: Result<Void, SystemError> = bytes.withUnsafeBytes { bytes in
+            do throws(SystemError) {
+                return .success(try writeFully(file.number, bytes, at: 0, label: "provider.remember.write"))
+            } catch {
+                return .failure(error)
+            }
+        }
+        try outcome.get()
+        try synchronize(file.number, dataOnly: false, label: "provider.remember.synchronize")
+        try rename(aside, to: path, label: "provider.remember.rename")
+        let folder = try Descriptor.open(
+            Array(path[..<(path.lastIndex(of: 0x2F) ?? 0)]), flags: O_RDONLY | O_DIRECTORY, label: "provider.remember.openFolder")
+        try synchronize(folder.number, dataOnly: false, label: "provider.remember.synchronizeName")
     }
 }

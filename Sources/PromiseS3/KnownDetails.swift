@@ -51,13 +51,27 @@ package final class KnownDetails: Sendable {
                 if entry.stamp.lastModified == nil { entry.stamp.lastModified = stamp.lastModified }
                 if entry.stamp == stamp {
                     state.entries[key] = entry
-                    if state.told.count >= toldMax { state.told = [] }
-                    state.told.insert(mark)
+                    tell(mark, &state)
                     return .known(entry.details)
                 }
             }
             return state.told.contains(mark) ? .told : .unknown
         }
+    }
+
+    /// What is known, if it still holds, without anybody being told.
+    func known(_ key: [UInt8], _ stamp: Stamp) -> ObjectDetails? {
+        state.withLock { state in state.entries[key].flatMap { $0.stamp == stamp ? $0.details : nil } }
+    }
+
+    /// A listing says it.
+    package func tell(_ key: [UInt8], _ stamp: Stamp) {
+        state.withLock { tell(KnownDetails.mark(key, stamp), &$0) }
+    }
+
+    private func tell(_ mark: Int, _ state: inout State) {
+        if state.told.count >= toldMax { state.told = [] }
+        state.told.insert(mark)
     }
 
     package func note(_ key: [UInt8], _ stamp: Stamp, _ details: ObjectDetails) {

@@ -1,48 +1,81 @@
 package import PromiseHTTP
+package import PromiseProvider
+import PromiseSystem
 import Synchronization
 
-/// Moves of folders that have begun and not ended. A folder moves object by object, and whoever looks meanwhile, or after the
-/// daemon died, is to see it moved: so what has begun is ended before anything else is told.
+/// Moves that have begun and not ended. A folder moves object by object, and whoever looks at it meanwhile, or after
+/// the daemon died, is to see it moved: so what has begun is ended before anything else is told of its two places.
 package final class MoveJournal: Sendable {
     package struct Record: Codable, Hashable, Sendable {
-        /// Keys of folders, as they are in URLs.
+        /// Keys of folders, or of a file, as they are in URLs.
         package var source: String
         package var target: String
+        /// Copies that have another tag than what they were made of: by the key in the source, the tags of both.
+        package var copies: [String: [String]]?
+        /// Of a file's move, the file's tag; nil: a folder's.
+        package var tag: String?
 
         package init(source: String, target: String) {
             self.source = source
             self.target = target
         }
+
+        func isSameMove(as other: Record) -> Bool { source == other.source && target == other.target }
     }
 
     private let file: RememberedFile<[Record]>
-    private let state: Mutex<(records: [Record], running: Set<Record>)>
+    private let state: Mutex<(records: [Record], running: [Record])>
 
     package init(_ file: RememberedFile<[Record]>) {
         self.file = file
         state = Mutex((file.read() ?? [], []))
     }
 
-    /// Returns when it is written. Blocking.
-    package func begin(_ record: Record) {
-        state.withLock { state in
-            state.records.append(record)
-            state.running.insert(record)
-            file.write(state.records)
+    /// Returns when it is on the disk: what is not journalled must not begin. Throws `.permanent`. Blocking.
+    package func begin(_ record: Record) throws(ProviderError) {
+        do throws(SystemError) {
+            try state.withLock { state throws(SystemError) in
+                try file.keep(state.records + [record])
+                state.records.append(record)
+                state.running.append(record)
+            }
+        } catch {
+            throw ProviderError(.permanent, "a move cannot be journalled: \(error.description)")
         }
     }
 
     package func end(_ record: Record) {
         state.withLock { state in
-            state.records.removeAll { $0 == record }
-            state.running.remove(record)
+            state.records.removeAll { $0.isSameMove(as: record) }
+            state.running.removeAll { $0.isSameMove(as: record) }
             file.write(state.records)
         }
     }
 
+    /// A copy that has another tag is known again by it, also by the next daemon. Blocking.
+    func copied(_ key: String, tag: String, copyTag: String, _ record: Record) {
+        state.withLock { state in
+            guard let index = state.records.firstIndex(where: { $0.isSameMove(as: record) }) else { return }
+            state.records[index].copies = (state.records[index].copies ?? [:]).merging([key: [tag, copyTag]]) { $1 }
+            file.write(state.records)
+        }
+    }
+
+    /// The tag of our copy of that version.
+    func copyTag(_ key: String, tag: String, _ record: Record) -> String? {
+        state.withLock { state in
+            let known = state.records.first { $0.isSameMove(as: record) }?.copies?[key]
+            return known?.count == 2 && known?.first == tag ? known?.last : nil
+        }
+    }
+
     /// It broke off, and somebody has to go on with it.
-    package func leave(_ record: Record) { state.withLock { _ = $0.running.remove(record) } }
+    package func leave(_ record: Record) { state.withLock { $0.running.removeAll { $0.isSameMove(as: record) } } }
 
     /// Those that nobody is at work on.
-    package var unfinished: [Record] { state.withLock { state in state.records.filter { !state.running.contains($0) } } }
+    package var unfinished: [Record] {
+        state.withLock { state in
+            state.records.filter { record in !state.running.contains { $0.isSameMove(as: record) } }
+        }
+    }
 }

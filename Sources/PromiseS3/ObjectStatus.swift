@@ -19,7 +19,8 @@ package struct ObjectStatus: Sendable {
         lastModified = headers.first(name: "Last-Modified").flatMap { HTTPDate.timestamp($0) } ?? .zero
         details = ObjectDetails(headers)
         kept = [:]
-        for (name, value) in headers where ObjectStatus.isKept(name.lowercased()) { kept.add(name: name, value: value) }
+        // In one order, as they are compared when an upload is gone on with.
+        for (name, value) in headers.sorted(by: { $0.name < $1.name }) where ObjectStatus.isKept(name.lowercased()) { kept.add(name: name, value: value) }
     }
 
     private static func isKept(_ name: String) -> Bool {

@@ -2,6 +2,8 @@ import Crypto
 import Foundation
 package import NIOCore
 package import PromiseCore
+import PromiseHTTP
+import PromiseProvider
 
 /// How a large content is cut into parts, and what they make together.
 package struct PartPlan: Sendable, Hashable {
@@ -42,6 +44,23 @@ package enum PartDigest {
         bytes.withUnsafeReadableBytes { hash.update(bufferPointer: $0) }
         let digest = hash.finalize()
         return (Data(digest).base64EncodedString(), hexadecimalText(digest))
+    }
+
+    /// The same of a file, with its SHA-256, a piece at a time: it may not fit into memory. Blocking.
+    static func of(_ file: FileBody) throws(ProviderError) -> (header: String, tag: String, hash: String) {
+        var (digest, hash) = (Insecure.MD5(), SHA256())
+        var position: UInt64 = 0
+        while position < file.source.size {
+            let count = min(FileBody.pieceByteCount, file.source.size - position)
+            let piece = try file.read(at: position, count)
+            piece.withUnsafeReadableBytes { bytes in
+                digest.update(bufferPointer: bytes)
+                hash.update(bufferPointer: bytes)
+            }
+            position += count
+        }
+        let whole = digest.finalize()
+        return (Data(whole).base64EncodedString(), hexadecimalText(whole), hexadecimalText(hash.finalize()))
     }
 
     /// The tag of an object made of parts that have these tags; nil where a part's tag is no MD5.

@@ -17,10 +17,15 @@ package struct S3Request: Sendable {
     package var query: [QueryItem] = []
     package var headers: HTTPHeaders = [:]
     package var body: ByteBuffer?
+    /// Instead of `body`, of what is too large to be held in memory; with the SHA-256 of it.
+    var file: (body: FileBody, hash: String)?
     /// Sending it twice is as good as once.
     package var isRepeatable: Bool
-    /// The server may work on it long before it answers.
-    package var takesLong = false
+    /// The server may work on it long before it answers: it makes a copy, or a whole of many parts.
+    package var takesLong: Bool {
+        let completes = method == .POST && query.contains { $0.name == "uploadId" }
+        return completes || headers.contains(name: "X-Amz-Copy-Source")
+    }
 
     package init(_ method: HTTPMethod, _ key: [UInt8]?, _ query: [QueryItem] = [], _ headers: HTTPHeaders = [:]) {
         self.method = method
@@ -28,7 +33,6 @@ package struct S3Request: Sendable {
         self.query = query
         self.headers = headers
         isRepeatable = [.GET, .HEAD].contains(method)
-        takesLong = method == .PUT || method == .POST
     }
 }
 
@@ -125,7 +129,8 @@ package final class S3Client: Sendable {
         if let told = response.headers.first(name: "x-amz-bucket-region"), told != region, location.region == nil {
             return State(key: key, region: told)
         }
-        guard response.status.code == 403, !location.isAnonymous, let fresh = try source.accessKey(), fresh != key else {
+        // AWS says 400 of a session that has ended; what else it says that of is refused once more.
+        guard [400, 403].contains(response.status.code), !location.isAnonymous, let fresh = try source.accessKey(), fresh != key else {
             return nil
         }
         return State(key: fresh, region: region)
@@ -139,8 +144,10 @@ package final class S3Client: Sendable {
         var headers = request.headers
         headers.add(name: "Host", value: location.host)
         if let key {
-            let payload = request.body.map { location.isEncrypted ? Signature.unsignedPayload : Signature.hash($0) }
-            let hash = payload ?? Signature.hash(ByteBuffer())
+            let payload = location.isEncrypted ? Signature.unsignedPayload : nil
+            let hash =
+                request.file.map { payload ?? $0.hash } ?? request.body.map { payload ?? Signature.hash($0) }
+                ?? Signature.hash(ByteBuffer())
             let now = clock.now()
             headers.add(name: "X-Amz-Date", value: Signature.timeText(now))
             headers.add(name: "X-Amz-Content-Sha256", value: hash)
@@ -150,11 +157,12 @@ package final class S3Client: Sendable {
             headers.add(name: "Authorization", value: signature)
         }
         let needsBody = [.PUT, .POST].contains(request.method)
+        let body = request.file.map { RequestBody.file($0.body) } ?? request.body.map { .bytes($0) }
         return try await transport.send(
             request.method, location.origin + path + (text.isEmpty ? "" : "?" + text), headers,
-            body: request.body.map { .bytes($0) } ?? (needsBody ? .bytes(ByteBuffer()) : nil),
-            timeout: request.takesLong ? S3Client.uploadTimeout : nil, isRepeatable: request.isRepeatable,
-            takesLong: request.takesLong)
+            body: body ?? (needsBody ? .bytes(ByteBuffer()) : nil),
+            timeout: needsBody ? S3Client.uploadTimeout : nil, isRepeatable: request.isRepeatable,
+            takesLong: request.takesLong, stores: needsBody)
     }
 }
 

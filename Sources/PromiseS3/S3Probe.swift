@@ -7,7 +7,7 @@ import PromiseHTTP
 import PromiseProvider
 import PromiseSystem
 
-/// Finds out what a server really does, by doing it once with keys of its own below `.promisefs`. About 30 requests.
+/// Finds out what a server really does, by doing it once with keys of its own below `.promisefs`. About 35 requests.
 struct S3Probe: Sendable {
     let provider: S3Provider
     private let folder: [UInt8]
@@ -31,6 +31,8 @@ struct S3Probe: Sendable {
         } catch {
             await removeEverything()
             var traits = S3Traits()
+            // Every server that is one has it, and without it a large content would have to go in one request.
+            traits.hasMultipart = true
             switch error.code {
             case .cancelled: throw error
             case .refused, .notFound: break
@@ -119,7 +121,10 @@ struct S3Probe: Sendable {
         let taken = try await exchange(
             S3Request(.PUT, other, [], ["X-Amz-Copy-Source": source, "If-None-Match": "*"]))
         let isKept = try await content(other) == "two"
-        traits.copyRefusesTaken = !taken.isSuccess && isKept
+        let free = try await exchange(
+            S3Request(.PUT, key("copy"), [], ["X-Amz-Copy-Source": source, "If-None-Match": "*"]))
+        // Other refusals tell that the server does not know the condition, and would refuse every copy.
+        traits.copyRefusesTaken = taken.status == 412 && isKept && free.isSuccess
         let wrong = String(repeating: "0", count: max(tag.count, 1))
         let changed = try await exchange(
             S3Request(.PUT, other, [], ["X-Amz-Copy-Source": source, "X-Amz-Copy-Source-If-Match": "\"\(wrong)\""]))
@@ -133,7 +138,7 @@ struct S3Probe: Sendable {
         traits.hasMultipart = plain.isSuccess
         guard traits.hasMultipart else { return }
         let taken = try await complete(key("parts"), ["If-None-Match": "*"])
-        traits.completionRefusesTaken = taken.map { !$0.isSuccess } ?? false
+        traits.completionRefusesTaken = taken?.status == 412
         let now = EntityTag.opaque(try await exchange(S3Request(.HEAD, key("parts"))).header("ETag") ?? "")
         let wrong = try await complete(key("parts"), ["If-Match": traits.tagText(tag)])
         let right = try await complete(key("parts"), ["If-Match": traits.tagText(now)])
@@ -167,7 +172,7 @@ struct S3Probe: Sendable {
     /// Also when the caller was cancelled.
     private func removeEverything() async {
         let request = Task { [client, folder] in
-            for name in ["file", "free", "control\ncharacter\u{1}", "parts"] {
+            for name in ["file", "free", "copy", "control\ncharacter\u{1}", "parts"] {
                 _ = try? await client.exchange(S3Request(.DELETE, folder + Array(name.utf8)))
             }
         }

@@ -28,7 +28,12 @@ extension S3Provider {
             try await turns.take(ends[1]) { () async throws(ProviderError) in
                 try await check(.nothing, at: target)
                 if try await isFolder(target) { throw S3Provider.taken(shown(target)) }
-                if try await isFolder(path) { return try await moveFolder(path, to: target, metadata) }
+                if try await isFolder(path) {
+                    guard base == nil || base == S3Provider.folderVersion else {
+                        throw ProviderError(.conflict, "\(shown(path)) is a folder on the server now")
+                    }
+                    return try await moveFolder(path, to: target, metadata)
+                }
                 return try await moveFile(path, to: target, base, metadata)
             }
         }
@@ -42,18 +47,58 @@ extension S3Provider {
         guard base == nil || found.version == base else { throw S3Provider.taken(shown(path)) }
         try await keepFolder(of: path)
         let (source, destination) = (names.key(path), names.key(target))
+        var record = MoveJournal.Record(source: S3Location.encoded(source), target: S3Location.encoded(destination))
+        record.tag = found.tag
+        try await pool.run { [moves, record] () throws(ProviderError) in try moves.begin(record) }
         var moved = found
-        moved.tag = try await copy(source, found, to: destination, metadata, what)
-        if let metadata { moved.details = ObjectDetails(metadata, target: found.details.target) }
-        // What was written in between is neither lost nor taken for what was to be moved.
-        let now = try await status(ofKey: source, what)
-        guard let now, now.tag == found.tag else {
-            _ = try await client.exchange(S3Request(.DELETE, destination))
-            throw S3Provider.taken(shown(path))
+        do throws(ProviderError) {
+            moved.tag = try await copyAndRemove(source, found, to: destination, metadata, record, what)
+        } catch {
+            switch error.code {
+            // It may have happened all the same.
+            case .retry, .retryAfter, .offline, .authenticate, .cancelled: moves.leave(record)
+            default: await pool.run { [moves, record] in moves.end(record) }
+            }
+            throw error
         }
-        try await remove(path, found.tag)
+        await pool.run { [moves, record] in moves.end(record) }
+        if let metadata { moved.details = ObjectDetails(metadata, target: found.details.target) }
         details.note(destination, KnownDetails.Stamp(tag: moved.tag, lastModified: nil), moved.details)
         return item(moved, target, parent: nil)
+    }
+
+    /// Returns the copy's tag.
+    private func copyAndRemove(
+        _ source: [UInt8], _ found: ObjectStatus, to target: [UInt8], _ metadata: Metadata?, _ record: MoveJournal.Record,
+        _ what: String
+    ) async throws(ProviderError) -> String {
+        let tag = try await copy(source, found, to: target, metadata, what)
+        if tag != found.tag {
+            await pool.run { [moves] in moves.copied(record.source, tag: found.tag, copyTag: tag, record) }
+        }
+        // What was written in between is neither lost nor taken for what was to be moved.
+        guard try await status(ofKey: source, what)?.tag == found.tag, try await remove(source, of: found.tag, what) else {
+            _ = try await remove(target, of: tag, what)
+            throw ProviderError(.conflict, "\(what): it was changed on the server meanwhile")
+        }
+        return tag
+    }
+
+    /// True when it is gone; false when something else is there.
+    private func remove(_ key: [UInt8], of tag: String, _ what: String) async throws(ProviderError) -> Bool {
+        var request = S3Request(.DELETE, key)
+        if traits.deletionMatches {
+            request.headers.add(name: "If-Match", value: traits.tagText(tag))
+            request.isRepeatable = true
+        } else if let found = try await status(ofKey: key, what) {
+            guard found.tag == tag else { return false }
+        }
+        let reply = try await client.exchange(request)
+        // Of two attempts the first may have succeeded.
+        if reply.status == 412 || reply.status == 409 { return try await status(ofKey: key, what) == nil }
+        guard reply.isSuccess || reply.status == 404 else { throw S3Refusal(reply).error(what) }
+        details.forget(key)
+        return true
     }
 
     /// With other metadata, or as it is. Returns the copy's tag.
@@ -63,7 +108,7 @@ extension S3Provider {
         var headers: HTTPHeaders = [:]
         if let metadata, traits.keepsMetadata {
             headers = found.kept
-            let kind: NodeKind = found.details.isLink ? .link : .file
+            let kind: NodeKind = source.last == KeyNames.slash ? .folder : found.details.isLink ? .link : .file
             headers.add(contentsOf: ObjectDetails.headers(metadata, kind: kind))
         }
         guard found.size <= S3Provider.copyByteCountMax else {
@@ -122,7 +167,16 @@ extension S3Provider {
                 return (number, EntityTag.opaque(try await answer(request, what).values["ETag"] ?? ""))
             }.sorted { $0.0 < $1.0 }
             let rows = tags.map { "<Part><PartNumber>\($0.0)</PartNumber><ETag>&quot;\($0.1)&quot;</ETag></Part>" }
+            // The parts may be of two contents, or what was written meanwhile would be copied over.
+            guard try await status(ofKey: source, what)?.tag == found.tag else {
+                throw ProviderError(.conflict, "\(what): it was changed on the server meanwhile")
+            }
             var request = S3Request(.POST, target, [QueryItem("uploadId", upload)])
+            if source == target, traits.completionMatches {
+                request.headers.add(contentsOf: conditions(.version(found.version)))
+            } else if source != target, traits.completionRefusesTaken {
+                request.headers.add(contentsOf: conditions(.nothing))
+            }
             request.body = ByteBuffer(string: "<CompleteMultipartUpload>\(rows.joined())</CompleteMultipartUpload>")
             _ = try await answer(request, what)
             guard let made = try await status(ofKey: target, what), made.size == found.size else {
@@ -144,9 +198,10 @@ extension S3Provider {
         guard !destination.starts(with: source) else {
             throw ProviderError(.refused, "\(shown(path)) cannot be moved into itself")
         }
+        try await checkLengths(source, destination, "\(shown(path)) cannot be moved to \(shown(target))")
         try await keepFolder(of: path)
         let record = MoveJournal.Record(source: S3Location.encoded(source), target: S3Location.encoded(destination))
-        await pool.run { [moves] in moves.begin(record) }
+        try await pool.run { [moves] () throws(ProviderError) in try moves.begin(record) }
         do throws(ProviderError) {
             try await carryOut(record, "\(shown(path)) cannot be moved to \(shown(target))")
         } catch {
@@ -163,25 +218,117 @@ extension S3Provider {
         return try await modify(reference, changes: ItemChanges(metadata: metadata), contents: nil, baseVersion: nil)
     }
 
-    /// Ends what an earlier daemon, or an attempt that broke off, has begun. One at a time; whoever comes meanwhile waits.
-    func finishMoves() async throws(ProviderError) {
-        guard !moves.unfinished.isEmpty else { return }
-        try await turns.take(" moves") { () async throws(ProviderError) in
-            for record in moves.unfinished {
-                logger.notice("a folder's move is ended", metadata: ["from": "\(record.source)", "to": "\(record.target)"])
-                try await carryOut(record, "a folder cannot be moved")
+    /// What is longest below a folder must have a place at the other key, too, or the move could never end.
+    private func checkLengths(_ source: [UInt8], _ target: [UInt8], _ what: String) async throws(ProviderError) {
+        guard target.count > source.count else { return }
+        let longest = try await everything(source, what).keys.map(\.count).max() ?? 0
+        guard longest - source.count + target.count <= S3Provider.keyByteCountMax else {
+            throw ProviderError(.refused, "\(what): a key in it would be longer than \(S3Provider.keyByteCountMax) bytes")
+        }
+    }
+
+    /// Ends what an earlier daemon, or an attempt that broke off, has begun with what is at a path, right in it or around it;
+    /// `containing`: also with what is anywhere below it. One at a time; whoever comes meanwhile waits.
+    /// Returns those that came to their end.
+    @discardableResult
+    func finishMoves(
+        at path: [FileName], containing: Bool = false
+    ) async throws(ProviderError) -> [MoveJournal.Record] {
+        guard mayProbe, !unfinishedMoves(at: path, containing).isEmpty else { return [] }
+        return try await turns.take(" moves") { () async throws(ProviderError) in
+            var ended: [MoveJournal.Record] = []
+            for record in unfinishedMoves(at: path, containing) {
+                logger.notice("a move is ended", metadata: ["from": "\(record.source)", "to": "\(record.target)"])
+                do throws(ProviderError) {
+                    if record.tag == nil {
+                        try await carryOut(record, "a folder cannot be moved")
+                        ended.append(record)
+                    } else if try await carryOutFile(record) {
+                        ended.append(record)
+                    }
+                } catch {
+                    // It ended where it is; whoever came by it has not asked for it.
+                    guard isLasting(error) else { throw error }
+                }
+            }
+            return ended
+        }
+    }
+
+    private func unfinishedMoves(at path: [FileName], _ containing: Bool) -> [MoveJournal.Record] {
+        let key = names.folderKey(path)
+        return moves.unfinished.filter { record in
+            [record.source, record.target].contains { text in
+                guard var end = PercentEncoding.decoded(text) else { return true }
+                if end.last != KeyNames.slash { end.append(KeyNames.slash) }
+                if key.starts(with: end) { return true }
+                guard end.starts(with: key) else { return false }
+                return containing || !end.dropFirst(key.count).dropLast().contains(KeyNames.slash)
             }
         }
     }
 
+    /// The server will answer the same the next time.
+    private func isLasting(_ error: ProviderError) -> Bool {
+        switch error.code {
+        case .refused, .permanent: true
+        default: false
+        }
+    }
+
+    /// Deletes what was copied; true when it is at the target and nowhere else. Otherwise what is there stays.
+    private func carryOutFile(_ record: MoveJournal.Record) async throws(ProviderError) -> Bool {
+        let what = "a file cannot be moved"
+        var isDone = false
+        do throws(ProviderError) {
+            if let source = PercentEncoding.decoded(record.source), let target = PercentEncoding.decoded(record.target),
+                let tag = record.tag, let copy = try await status(ofKey: target, what),
+                copy.tag == moves.copyTag(record.source, tag: tag, record) ?? tag
+            {
+                isDone = try await remove(source, of: tag, what)
+            }
+        } catch {
+            if isLasting(error) { await pool.run { [moves] in moves.end(record) } }
+            throw error
+        }
+        await pool.run { [moves] in moves.end(record) }
+        return isDone
+    }
+
+    /// What has become of an object of a folder that moves.
+    private enum Moved: Sendable {
+        case done
+        /// It is not there, or was changed meanwhile: another round sees.
+        case changed
+        /// Something else has the place: then both stay.
+        case taken
+        case failed(ProviderError)
+    }
+
     /// Can be begun again at any point: what has been copied is copied again or found the same, and nothing is deleted whose
-    /// copy is not there.
+    /// copy is not there. What the server refuses stays where it is, and the move ends: it would never be any better. Throws what
+    /// was refused when nothing could be moved at all.
     private func carryOut(_ record: MoveJournal.Record, _ what: String) async throws(ProviderError) {
         guard let source = PercentEncoding.decoded(record.source), let target = PercentEncoding.decoded(record.target) else {
             return moves.end(record)
         }
         let hadMarker = shared.withLock { $0.markers.contains(source) }
+        do throws(ProviderError) {
+            try await carryOut(record, from: source, to: target, what)
+        } catch {
+            if isLasting(error) { await pool.run { [moves] in moves.end(record) } }
+            throw error
+        }
+        if hadMarker { shared.withLock { $0.markers = $0.markers.union([target]).subtracting([source]) } }
+        await pool.run { [moves] in moves.end(record) }
+    }
+
+    private func carryOut(
+        _ record: MoveJournal.Record, from source: [UInt8], to target: [UInt8], _ what: String
+    ) async throws(ProviderError) {
         var stays: Set<[UInt8]> = []
+        var failure: ProviderError?
+        var movedCount = 0
         for round in 1... {
             guard round <= S3Provider.roundsMax else {
                 throw ProviderError(.retry, "\(what): what is in it changes all the time")
@@ -190,53 +337,86 @@ extension S3Provider {
             // What was added or changed meanwhile is moved by another round.
             let found = try await everything(source, what).values.filter { !stays.contains($0.key) }
             if found.isEmpty { break }
-            let kept = try await concurrently(found) { [self] (object) async throws(ProviderError) -> [UInt8]? in
+            let outcomes = try await concurrently(found) { [self] (object) async throws(ProviderError) -> ([UInt8], Moved)? in
                 let copy = target + object.key.dropFirst(source.count)
-                return try await moveObject(object, to: copy, there[copy], what) ? nil : object.key
+                do throws(ProviderError) {
+                    return (object.key, try await moveObject(object, to: copy, there[copy], record, what))
+                } catch {
+                    guard isLasting(error) else { throw error }
+                    return (object.key, .failed(error))
+                }
             }
-            stays.formUnion(kept)
+            for (key, outcome) in outcomes {
+                switch outcome {
+                case .done: movedCount += 1
+                case .changed: break
+                case .taken: stays.insert(key)
+                case .failed(let error):
+                    stays.insert(key)
+                    failure = error
+                }
+            }
         }
-        if hadMarker { shared.withLock { $0.markers = $0.markers.union([target]).subtracting([source]) } }
-        await pool.run { [moves] in moves.end(record) }
+        guard let failure else { return }
+        if movedCount == 0 { throw failure }
+        let example = stays.first.map { escapedForDisplay($0) } ?? ""
+        logger.error("a folder's move left objects behind", metadata: ["reason": "\(failure.description)", "first": "\(example)"])
+        shared.withLock { shared in
+            shared.leftBehind = (shared.leftBehind.count + stays.count, example, failure.message)
+        }
     }
 
-    /// False when something else has the place: then both stay.
     private func moveObject(
-        _ object: S3Listing.Object, to target: [UInt8], _ there: S3Listing.Object?, _ what: String
-    ) async throws(ProviderError) -> Bool {
-        if let there, there.tag != object.tag || there.size != object.size { return false }
+        _ object: S3Listing.Object, to target: [UInt8], _ there: S3Listing.Object?, _ record: MoveJournal.Record, _ what: String
+    ) async throws(ProviderError) -> Moved {
+        let name = S3Location.encoded(object.key)
+        if let there, there.tag != object.tag || there.size != object.size {
+            // Parts, or a key of the server's, give a copy another tag.
+            guard moves.copyTag(name, tag: object.tag, record) == there.tag else { return .taken }
+        }
         if there == nil {
-            let status: ObjectStatus?
-            if object.size > S3Provider.copyByteCountMax {
-                status = try await self.status(ofKey: object.key, what)
-            } else {
-                var headers: HTTPHeaders = [:]
-                headers.add(name: "ETag", value: object.tag)
-                headers.add(name: "Content-Length", value: "\(object.size)")
-                status = ObjectStatus(headers)
-            }
-            guard let status else { return true }
-            let tag: String
-            do throws(ProviderError) {
-                tag = try await copy(object.key, status, to: target, nil, what)
-            } catch {
-                // Gone, or changed, since it was listed: the next round sees how it is.
-                guard error.code == .notFound || error.code == .conflict else { throw error }
-                return true
+            guard let tag = try await copyObject(object, to: target, what) else { return .changed }
+            if tag != object.tag {
+                await pool.run { [moves] in moves.copied(name, tag: object.tag, copyTag: tag, record) }
             }
             details.copied(object.key, to: target, tag: tag)
         }
         var request = S3Request(.DELETE, object.key)
         if traits.deletionMatches {
+            request.isRepeatable = true
             request.headers.add(name: "If-Match", value: traits.tagText(object.tag))
         } else {
             // The next round copies what was written in between.
-            guard try await self.status(ofKey: object.key, what)?.tag == object.tag else { return true }
+            guard try await self.status(ofKey: object.key, what)?.tag == object.tag else { return .changed }
         }
         let reply = try await client.exchange(request)
         guard reply.isSuccess || reply.status == 404 || reply.status == 412 else { throw S3Refusal(reply).error(what) }
         details.forget(object.key)
-        return true
+        return .done
+    }
+
+    /// Returns the copy's tag; nil when the source is gone or changed since it was listed, or the target was made meanwhile.
+    private func copyObject(
+        _ object: S3Listing.Object, to target: [UInt8], _ what: String
+    ) async throws(ProviderError) -> String? {
+        // The listing may be of a while ago, and the server would copy over what was made since.
+        if !traits.copyRefusesTaken, try await self.status(ofKey: target, what) != nil { return nil }
+        let status: ObjectStatus?
+        if object.size > S3Provider.copyByteCountMax {
+            status = try await self.status(ofKey: object.key, what)
+        } else {
+            var headers: HTTPHeaders = [:]
+            headers.add(name: "ETag", value: object.tag)
+            headers.add(name: "Content-Length", value: "\(object.size)")
+            status = ObjectStatus(headers)
+        }
+        guard let status else { return nil }
+        do throws(ProviderError) {
+            return try await copy(object.key, status, to: target, nil, what)
+        } catch {
+            guard error.code == .notFound || error.code == .conflict else { throw error }
+            return nil
+        }
     }
 
     /// Every key that begins so, also those that cannot be shown.

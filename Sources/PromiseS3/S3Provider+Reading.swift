@@ -61,7 +61,7 @@ extension S3Provider {
     }
 
     package func item(for reference: ItemReference) async throws(ProviderError) -> Item {
-        try await finishMoves()
+        try await finishMoves(at: reference.path)
         if reference.path.isEmpty { return try await root() }
         var found: Item
         // Also tells that the bucket is there: HEAD says the same of a key and of everything that is missing.
@@ -76,8 +76,19 @@ extension S3Provider {
 
     /// Whether there is a key below a path.
     func isFolder(_ path: [FileName]) async throws(ProviderError) -> Bool {
-        let page = try await list(names.folderKey(path), delimiter: false, max: 1, "\(shown(path)) cannot be looked at")
-        return !page.objects.isEmpty
+        !(try await first(1, names.folderKey(path), "\(shown(path)) cannot be looked at").isEmpty)
+    }
+
+    /// So many objects, or all there are, whose keys begin so. A server may send empty pages on the way to them.
+    func first(_ count: Int, _ prefix: [UInt8], _ what: String) async throws(ProviderError) -> [S3Listing.Object] {
+        var result: [S3Listing.Object] = []
+        var next: S3Listing.Next?
+        repeat {
+            let page = try await list(prefix, delimiter: false, max: count, from: next, what)
+            result += page.objects
+            next = page.next
+        } while result.count < count && next != nil
+        return result
     }
 
     /// Throws `.notFound` when there is no such object.
@@ -105,7 +116,7 @@ extension S3Provider {
 
     /// Of a marker; nil when there is none.
     private func folderDetails(_ key: [UInt8]) async throws(ProviderError) -> ObjectDetails? {
-        if case .known(let known) = details.answer(key, .folder) { return known }
+        if let known = details.known(key, .folder) { return known }
         let found = try await status(ofKey: key, "a folder's marker cannot be looked at")
         if found != nil { _ = shared.withLock { $0.markers.insert(key) } }
         var result = found?.details ?? ObjectDetails()
@@ -141,11 +152,11 @@ extension S3Provider {
     }
 
     package func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
-        try await finishMoves()
+        try await finishMoves(at: folder.path)
         let key = names.folderKey(folder.path)
         let what = "\(shown(folder.path)) cannot be listed"
         let listing = try await list(key, delimiter: true, from: page.flatMap { S3Listing.Next($0.rawValue) }, what)
-        if page == nil, listing.objects.isEmpty, listing.prefixes.isEmpty, !folder.path.isEmpty {
+        if page == nil, listing.objects.isEmpty, listing.prefixes.isEmpty, listing.next == nil, !folder.path.isEmpty {
             shared.withLock { _ = $0.folders.remove(folder.identifier) }
             throw ProviderError(.notFound, "\(shown(folder.path)) is no folder on the server")
         }
@@ -155,7 +166,7 @@ extension S3Provider {
         // A file's name may be a folder's on the next page: `a` comes before `a!`, and that before `a/`.
         if listing.next != nil {
             try await rows.hideFilesOfFolders { (key) async throws(ProviderError) in
-                !(try await list(key + [KeyNames.slash], delimiter: false, max: 1, what).objects.isEmpty)
+                !(try await first(1, key + [KeyNames.slash], what).isEmpty)
             }
         }
         note(rows.hidden, in: key, before: hiddenBefore)
@@ -210,7 +221,11 @@ extension S3Provider {
         let found = try await look(unknown.map(\.key))
         for (index, key) in unknown {
             let row = index < rows.folders.count ? rows.folders[index] : rows.files[index - rows.folders.count]
-            if let details = found[key] { items[index] = item(row, kind: items[index].kind, .known(details), in: folder) }
+            guard let known = found[key] else { continue }
+            // This listing tells it by that; what the finder finds nobody has heard yet.
+            let stamp = KnownDetails.Stamp(tag: row.tag, lastModified: row.lastModified)
+            details.tell(key, items[index].kind == .folder ? .folder : stamp)
+            items[index] = item(row, kind: items[index].kind, .known(known), in: folder)
         }
         return items
     }
@@ -231,8 +246,6 @@ extension S3Provider {
             if key.last == KeyNames.slash { return (key, try await folderDetails(key) ?? ObjectDetails()) }
             guard let found = try await status(ofKey: key, "an object cannot be looked at") else { return nil }
             details.note(key, KnownDetails.Stamp(tag: found.tag, lastModified: found.lastModified), found.details)
-            // The listing that asks has heard it by that.
-            _ = details.answer(key, KnownDetails.Stamp(tag: found.tag, lastModified: found.lastModified))
             return (key, found.details)
         }.reduce(into: [:]) { $0[$1.0] = $1.1 }
     }
@@ -242,7 +255,7 @@ extension S3Provider {
     package func fetchContents(
         of reference: ItemReference, version: ContentVersion, range: ByteRange?, into sink: any ContentSink
     ) async throws(ProviderError) {
-        try await finishMoves()
+        try await finishMoves(at: reference.path)
         let what = "\(shown(reference.path)) cannot be fetched"
         if let range, range.isEmpty { return }
         var request = S3Request(.GET, names.key(reference.path))

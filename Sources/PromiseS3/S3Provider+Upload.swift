@@ -56,6 +56,7 @@ extension S3Provider {
         let headers = written.headers.map { "\($0): \($1)" }
         if let record = uploads.record(key) {
             if record.fits(size: source.size, headers: headers), let arrived = try await parts(of: record, written.key, what) {
+                await pool.run { [uploads, clock] in uploads.touch(record, at: clock.now()) }
                 return (record, arrived)
             }
             await abort(record, written.key)

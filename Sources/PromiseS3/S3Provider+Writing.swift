@@ -32,14 +32,17 @@ enum Payload: Sendable {
 }
 
 extension S3Provider {
+    /// A PUT carries no more. <https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html>
+    private static let requestByteCountMax: UInt64 = 5 << 30
+    static let keyByteCountMax = 1024
     static let ordinaryType = "application/octet-stream"
     private static let folderType = "application/x-directory"
 
     package func create(
         _ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?
     ) async throws(ProviderError) -> Item {
-        try await finishMoves()
         let path = folder.path + [item.name]
+        try await finishMoves(at: path)
         try checkName(path)
         switch item.kind {
         case .folder:
@@ -58,7 +61,17 @@ extension S3Provider {
     package func modify(
         _ reference: ItemReference, changes: ItemChanges, contents: (any ContentSource)?, baseVersion: ContentVersion?
     ) async throws(ProviderError) -> Item {
-        try await finishMoves()
+        var ended = try await finishMoves(at: reference.path, containing: true)
+        if let place = changes.place {
+            let target = place.parent.path + [place.name]
+            ended += try await finishMoves(at: target, containing: true)
+            if contents == nil, changes.target == nil, ended.contains(where: { isMove($0, reference.path, target) }) {
+                var moved = try await item(for: ItemReference(identifier: identifier(target), path: target))
+                if let metadata = changes.metadata { moved = try await store(metadata, at: target, moved.version) }
+                moved.parent = place.parent.identifier
+                return moved
+            }
+        }
         let payload = contents.map { Payload.source($0) } ?? changes.target.map { .bytes($0) }
         var result: Item?
         if let payload {
@@ -85,12 +98,20 @@ extension S3Provider {
         return try await item(for: reference)
     }
 
+    /// An attempt of before that broke off may have been at just this.
+    private func isMove(_ record: MoveJournal.Record, _ path: [FileName], _ target: [FileName]) -> Bool {
+        let files = (names.key(path), names.key(target))
+        let folders = (names.folderKey(path), names.folderKey(target))
+        let ends = record.tag == nil ? folders : files
+        return record.source == S3Location.encoded(ends.0) && record.target == S3Location.encoded(ends.1)
+    }
+
     private func checkName(_ path: [FileName]) throws(ProviderError) {
         guard path.first != ReservedName.folder else {
             throw ProviderError(.refused, "\(shown(path)) is a name that PromiseFS keeps for itself on the server")
         }
         // <https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html>; a folder's has a slash more.
-        guard names.key(path).count < 1024 else {
+        guard names.key(path).count < S3Provider.keyByteCountMax else {
             throw ProviderError(.refused, "\(shown(path)) stays on this machine: its key is longer than 1024 bytes")
         }
     }
@@ -105,9 +126,17 @@ extension S3Provider {
         let key = names.key(path)
         return try await turns.take(S3Location.encoded(key)) { () async throws(ProviderError) in
             if expectation == .nothing, try await isFolder(path) { throw S3Provider.taken(shown(path)) }
+            if payload.size > S3Provider.straightByteCountMax { try await tryAgain() }
             let kind: NodeKind = target == nil ? .file : .link
-            var headers: HTTPHeaders = traits.keepsMetadata ? ObjectDetails.headers(metadata, kind: kind) : [:]
-            headers.add(name: "Content-Type", value: S3Provider.ordinaryType)
+            // What others keep with an object stays with it when its content changes.
+            var headers: HTTPHeaders = [:]
+            if expectation != .nothing, let found = try await status(ofKey: key, "\(shown(path)) cannot be looked at") {
+                headers = found.kept
+            }
+            if traits.keepsMetadata { headers.add(contentsOf: ObjectDetails.headers(metadata, kind: kind)) }
+            if !headers.contains(name: "Content-Type") {
+                headers.add(name: "Content-Type", value: S3Provider.ordinaryType)
+            }
             let written = Written(key: key, path: path, expectation: expectation, headers: headers)
             let tag: String
             if case .source(let source) = payload, source.size > S3Provider.straightByteCountMax, traits.hasMultipart {
@@ -137,10 +166,7 @@ extension S3Provider {
         if !honours { try await check(written.expectation, at: written.path) }
         var request = S3Request(.PUT, written.key, [], written.headers)
         if honours { request.headers.add(contentsOf: conditions(written.expectation)) }
-        let body = try await bytes(of: payload)
-        request.body = body
-        let (digest, hash) = await pool.run { PartDigest.of(body) }
-        request.headers.add(name: "Content-MD5", value: digest)
+        let hash = try await load(payload, into: &request, what)
         let reply = try await client.exchange(request)
         if reply.status == 412 || reply.status == 409, written.expectation != .nothing {
             // Servers disagree about what it is to replace something that is gone.
@@ -154,6 +180,29 @@ extension S3Provider {
             throw ProviderError(.conflict, "\(shown(written.path)) was changed on the server at the same moment")
         }
         return found.tag
+    }
+
+    /// What is large is sent as it is read. Returns the tag that servers give to it.
+    private func load(
+        _ payload: Payload, into request: inout S3Request, _ what: String
+    ) async throws(ProviderError) -> String {
+        guard payload.size <= S3Provider.requestByteCountMax else {
+            throw ProviderError(.refused, "\(what): the server takes no uploads in parts, and a request carries up to 5 GiB")
+        }
+        let digest: String
+        let tag: String
+        if case .source(let source) = payload, source.size > S3Provider.straightByteCountMax {
+            let file = FileBody(source: source, pool: pool)
+            let digests = try await pool.run { () throws(ProviderError) in try PartDigest.of(file) }
+            request.file = (file, digests.hash)
+            (digest, tag) = (digests.header, digests.tag)
+        } else {
+            let body = try await bytes(of: payload)
+            request.body = body
+            (digest, tag) = await pool.run { PartDigest.of(body) }
+        }
+        request.headers.add(name: "Content-MD5", value: digest)
+        return tag
     }
 
     private func bytes(of payload: Payload) async throws(ProviderError) -> ByteBuffer {
@@ -241,8 +290,8 @@ extension S3Provider {
     // MARK: Removing
 
     package func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
-        try await finishMoves()
         let path = reference.path
+        try await finishMoves(at: path, containing: true)
         // A file is looked at anyway; the one look more is for what nothing is known of, or what is gone.
         let isFile = baseVersion != nil && baseVersion != S3Provider.folderVersion
         if isFile, try await deleteFile(path, baseVersion) { return }
@@ -274,16 +323,28 @@ extension S3Provider {
     /// Only of that tag, where the server honours it.
     func remove(_ path: [FileName], _ tag: String) async throws(ProviderError) {
         var request = S3Request(.DELETE, names.key(path))
-        if traits.deletionMatches { request.headers.add(name: "If-Match", value: traits.tagText(tag)) }
-        _ = try await client.succeed(request, "\(shown(path)) cannot be deleted")
+        if traits.deletionMatches {
+            request.headers.add(name: "If-Match", value: traits.tagText(tag))
+            request.isRepeatable = true
+        }
+        let what = "\(shown(path)) cannot be deleted"
+        let reply = try await client.exchange(request)
+        if !reply.isSuccess {
+            // Of two attempts the first may have succeeded.
+            let error = S3Refusal(reply).error(what)
+            guard error.code == .conflict, try await status(ofKey: names.key(path), what) == nil else { throw error }
+        }
         details.forget(names.key(path))
     }
 
     private func deleteFolder(_ path: [FileName]) async throws(ProviderError) {
         let key = names.folderKey(path)
-        let page = try await list(key, delimiter: false, max: 2, "\(shown(path)) cannot be looked at")
-        guard page.objects.allSatisfy({ $0.key == key }) else {
+        let objects = try await first(2, key, "\(shown(path)) cannot be looked at")
+        guard objects.allSatisfy({ $0.key == key }) else {
             throw ProviderError(.conflict, "the folder \(shown(path)) is not empty on the server")
+        }
+        guard objects.allSatisfy({ $0.size == 0 }) else {
+            throw ProviderError(.conflict, "the folder \(shown(path)) is an object with content on the server")
         }
         try await keepFolder(of: path)
         _ = try await client.succeed(S3Request(.DELETE, key), "the folder \(shown(path)) cannot be deleted")
@@ -301,13 +362,29 @@ extension S3Provider {
         item(try await status(of: path), path, parent: nil).metadata
     }
 
+    private func storeOfFolder(_ metadata: Metadata, at path: [FileName]) async throws(ProviderError) -> ObjectDetails {
+        let key = names.folderKey(path)
+        let what = "the mode and time of \(shown(path)) cannot be stored"
+        // What somebody else keeps under a folder's key is not written over.
+        guard let found = try await status(ofKey: key, what), found.size > 0 else {
+            return try await putMarker(key, metadata, isNew: false, what)
+        }
+        guard traits.keepsMetadata else { return ObjectDetails() }
+        _ = try await copy(key, found, to: key, metadata, what)
+        let known = ObjectDetails(metadata)
+        details.note(key, .folder, known)
+        return known
+    }
+
     private func store(
         _ metadata: Metadata, at path: [FileName], _ base: ContentVersion?
     ) async throws(ProviderError) -> Item {
         if try await isFolder(path) {
+            guard base == nil || base == S3Provider.folderVersion else {
+                throw ProviderError(.conflict, "\(shown(path)) is a folder on the server now")
+            }
             if path.isEmpty && location.prefix.isEmpty { return try await root() }
-            let known = try await putMarker(
-                names.folderKey(path), metadata, isNew: false, "the mode and time of \(shown(path)) cannot be stored")
+            let known = try await storeOfFolder(metadata, at: path)
             return item(path, kind: .folder, tag: "", size: 0, lastModified: .zero, known, parent: nil)
         }
         let key = names.key(path)
@@ -318,9 +395,12 @@ extension S3Provider {
             let what = "the mode and time of \(shown(path)) cannot be stored"
             let tag = try await copy(key, found, to: key, metadata, what)
             var changed = found
-            changed.tag = tag
             changed.details = ObjectDetails(metadata, target: found.details.target)
-            details.note(key, KnownDetails.Stamp(tag: tag, lastModified: nil), changed.details)
+            // Another tag may be that of another content, where the server copies whatever is there: it is news then.
+            if tag == found.tag || traits.copyMatchesSource {
+                changed.tag = tag
+                details.note(key, KnownDetails.Stamp(tag: tag, lastModified: nil), changed.details)
+            }
             return item(changed, path, parent: nil)
         }
     }

@@ -23,13 +23,20 @@ import Synchronization
 package final class S3Provider: Provider, Sendable {
     struct Shared: Sendable {
         var traits: S3Traits?
+        /// When it was tried last what the server does.
+        var tried = Timestamp.zero
         /// Folders that were listed, to be listed again when changes are asked for.
         var folders: Set<ItemIdentifier> = []
         /// Keys of folders' markers that are there.
         var markers: Set<[UInt8]> = []
         /// By folder: how many keys in it cannot be shown, and one of them.
         var hidden: [[UInt8]: (count: Int, example: String)] = [:]
+        /// Objects that moves of folders left where they were, one of them, and why.
+        var leftBehind: (count: Int, example: String, reason: String) = (0, "", "")
     }
+
+    private static let pauseAfterTrouble = Duration.seconds(30)
+    private static let pauseAfterRefusal = Duration.seconds(900)
 
     package let name: String
     let location: S3Location
@@ -45,8 +52,8 @@ package final class S3Provider: Provider, Sendable {
     let moves: MoveJournal
     private let traitsFile: RememberedFile<S3Traits>
     private let remembered: S3Traits?
-    /// Trying what a server does writes to it.
-    private let mayProbe: Bool
+    /// Trying what a server does writes to it, and so does ending a move.
+    let mayProbe: Bool
 
     /// Reaches for nothing yet. Throws a sentence when the credentials cannot be read.
     package init(
@@ -87,11 +94,15 @@ package final class S3Provider: Provider, Sendable {
     }
 
     package var limitations: [String] {
-        let (traits, hidden) = shared.withLock { ($0.traits, $0.hidden) }
+        let (traits, hidden, left) = shared.withLock { ($0.traits, $0.hidden, $0.leftBehind) }
         let count = hidden.values.reduce(0) { $0 + $1.count }
         var result = traits?.shortcomings ?? []
         if count > 0, let example = hidden.values.first?.example {
             result.append("\(count) of the keys seen so far cannot be file names and are not shown, such as '\(example)'")
+        }
+        if left.count > 0 {
+            result.append(
+                "\(left.count) objects of folders that were moved stayed at their old place, such as '\(left.example)': \(left.reason)")
         }
         return result
     }
@@ -112,12 +123,34 @@ package final class S3Provider: Provider, Sendable {
                 traits.hasMultipart = true
             }
             traits.subject = subject
-            let found = traits
-            shared.withLock { $0.traits = found }
-            if !traits.isGuess { traitsFile.write(traits) }
+            note(traits)
             for sentence in traits.shortcomings { logger.notice("the server lacks something", metadata: ["lack": "\(sentence)"]) }
         }
         await removeOldUploads()
+    }
+
+    private func note(_ traits: S3Traits) {
+        shared.withLock { shared in
+            shared.traits = traits
+            shared.tried = clock.now()
+        }
+        if !traits.isGuess { traitsFile.write(traits) }
+    }
+
+    /// What a server does is tried again, when it had trouble or refused to be tried, but not all the time.
+    func tryAgain() async throws(ProviderError) {
+        let now = clock.now()
+        let guess = shared.withLock { shared -> S3Traits? in
+            guard mayProbe, let traits = shared.traits, traits.isGuess else { return nil }
+            let pause = traits.brokeOff ? S3Provider.pauseAfterTrouble : S3Provider.pauseAfterRefusal
+            guard shared.tried.advanced(by: pause) <= now else { return nil }
+            shared.tried = now
+            return traits
+        }
+        guard let guess else { return }
+        var found = try await S3Probe(provider: self).run()
+        found.subject = guess.subject
+        note(found)
     }
 
     /// Tells whether the bucket is there and may be read.
@@ -155,7 +188,8 @@ package final class S3Provider: Provider, Sendable {
     package func currentAnchor() async throws(ProviderError) -> Anchor { Anchor(rawValue: "look") }
 
     package func changes(since anchor: Anchor) async throws(ProviderError) -> ChangePage {
-        ChangePage(foldersToList: shared.withLock { $0.folders }, anchor: anchor)
+        try await tryAgain()
+        return ChangePage(foldersToList: shared.withLock { $0.folders }, anchor: anchor)
     }
 
     package func waitForChanges(since anchor: Anchor) async throws(ProviderError) {

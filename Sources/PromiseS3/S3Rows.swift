@@ -29,6 +29,8 @@ package struct S3Rows: Sendable {
             taken.insert(name)
             folders.append(Row(name: name, key: prefix))
         }
+        // A folder's marker is empty; what somebody keeps under its key cannot be shown.
+        hidden += listing.objects.filter { $0.key == folder && $0.size > 0 }.map(\.key)
         for object in listing.objects where object.key != folder {
             lastKey = max(lastKey, object.key)
             let name = object.key.last == KeyNames.slash ? nil : names.name(of: object.key, in: folder)

@@ -31,7 +31,7 @@ package struct S3Traits: Codable, Hashable, Sendable {
     package var hasMultipart = false
     /// Nothing could be tried.
     package var isGuess = true
-    /// Trying broke off, as the server had passing trouble. Like any guess not remembered: the next mount tries again.
+    /// Trying broke off, as the server had passing trouble. Like any guess not remembered, and tried again.
     var brokeOff = false
 
     package init() {}
@@ -42,7 +42,7 @@ package struct S3Traits: Codable, Hashable, Sendable {
     package var shortcomings: [String] {
         var result: [String] = []
         if brokeOff {
-            result.append("the server had trouble while it was tried what it does: mount again to try again")
+            result.append("the server had trouble while it was tried what it does; it is tried again")
         } else if isGuess {
             result.append("nothing may be written here, so what the server does could not be tried")
         }

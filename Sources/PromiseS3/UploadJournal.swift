@@ -12,7 +12,7 @@ package final class UploadJournal: Sendable {
         package var partByteCount: UInt64
         /// What is kept with the content: it was said at the beginning.
         package var headers: [String]
-        /// Nanoseconds since 1970.
+        /// When it was begun, or gone on with last. Nanoseconds since 1970.
         package var began: Int64
 
         package init(
@@ -54,7 +54,16 @@ package final class UploadJournal: Sendable {
 
     package func remove(_ record: Record) {
         records.withLock { records in
-            records.removeAll { $0 == record }
+            records.removeAll { $0.key == record.key && $0.upload == record.upload }
+            file.write(records)
+        }
+    }
+
+    /// Somebody goes on with it. Blocking.
+    package func touch(_ record: Record, at time: Timestamp) {
+        records.withLock { records in
+            guard let index = records.firstIndex(where: { $0.key == record.key && $0.upload == record.upload }) else { return }
+            records[index].began = time.rawValue
             file.write(records)
         }
     }

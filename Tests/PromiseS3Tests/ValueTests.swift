@@ -1,4 +1,5 @@
 import Foundation
+import Logging
 import NIOCore
 import NIOHTTP1
 import PromiseCore
@@ -100,6 +101,13 @@ import Testing
         #expect(rows.hidden.count == 6)
     }
 
+    @Test func contentUnderAFoldersKeyIsHiddenAndNotLost() throws {
+        let listing = try #require(S3Listing.parse(page(keys: ["dir%2F", "dir%2Fa"], prefixes: [])))
+        let folder = Array("dir/".utf8)
+        let rows = S3Rows(listing, in: folder, KeyNames(prefix: []), isRoot: false)
+        #expect(rows.hidden == [folder] && rows.files.map(\.name.display) == ["a"])
+    }
+
     @Test func aListingThatIsCutOffIsNone() {
         let whole = page(keys: ["a", "b"], prefixes: [])
         #expect(S3Listing.parse(whole)?.objects.count == 2)
@@ -166,6 +174,47 @@ import Testing
         #expect(known.answer(key, .init(tag: "b", lastModified: first)) == .unknown)
         for index in 0..<3 { known.note([UInt8(index)], .init(tag: "x", lastModified: first), details) }
         #expect(known.answer(key, .init(tag: "a", lastModified: first)) == .told)
+    }
+
+    @Test func whatWasFoundInTheBackgroundIsAskedForUntilAListingTellsIt() {
+        let known = KnownDetails(entriesMax: 1)
+        let stamp = KnownDetails.Stamp(tag: "a", lastModified: .zero)
+        let key = Array("key".utf8)
+        known.note(key, stamp, ObjectDetails())
+        known.note([0], stamp, ObjectDetails())
+        #expect(known.answer(key, stamp) == .unknown)
+        known.tell(key, stamp)
+        #expect(known.answer(key, stamp) == .told)
+    }
+
+    // MARK: Journals
+
+    @Test func aMoveIsUnfinishedOnlyWhenNobodyIsAtItAndOneThatCannotBeJournalledDoesNotBegin() throws {
+        let record = MoveJournal.Record(source: "a/", target: "b/")
+        let file = RememberedFile<[MoveJournal.Record]>(folder: nil, name: "x", logger: Logger(label: "test"))
+        let journal = MoveJournal(file)
+        try journal.begin(record)
+        #expect(journal.unfinished.isEmpty)
+        journal.leave(record)
+        #expect(journal.unfinished == [record])
+        journal.end(record)
+        #expect(journal.unfinished.isEmpty)
+        let nowhere = RememberedFile<[MoveJournal.Record]>(
+            folder: Array("/no such folder".utf8), name: "x", logger: Logger(label: "test"))
+        #expect(throws: ProviderError.self) { try MoveJournal(nowhere).begin(record) }
+    }
+
+    @Test func anUploadThatIsGoneOnWithIsNotOld() {
+        let journal = UploadJournal(RememberedFile(folder: nil, name: "x", logger: Logger(label: "test")))
+        let record = UploadJournal.Record(
+            key: "k", upload: "u", size: 1, partByteCount: 1, headers: [], began: Timestamp(seconds: 0, nanoseconds: 0))
+        journal.add(record)
+        let later = Timestamp(seconds: 8 * 86_400, nanoseconds: 0)
+        #expect(journal.old(at: later).count == 1)
+        journal.touch(record, at: later)
+        #expect(journal.old(at: later).isEmpty)
+        journal.remove(record)
+        #expect(journal.record("k") == nil)
     }
 
     // MARK: Parts
