@@ -15,6 +15,7 @@ extension ExtensionProvider {
 
     package func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
         let (number, token) = try listing(page)
+        shared.withLock { _ = $0.listed.insert(folder.identifier) }
         do throws(ProviderError) {
             let query = token.map { "?page=" + PercentText.encoded($0) } ?? ""
             let document = try await client.exchange(
@@ -30,7 +31,10 @@ extension ExtensionProvider {
             else { throw client.lie("lists a folder in pages that do not end") }
             return ItemPage(items: items, next: PageToken(rawValue: "\(number):\(next)"))
         } catch {
-            shared.withLock { $0.listings.end(number) }
+            shared.withLock { shared in
+                shared.listings.end(number)
+                if error.code == .notFound { shared.listed.remove(folder.identifier) }
+            }
             throw error
         }
     }

@@ -64,7 +64,10 @@ extension ExtensionProvider {
             // What is gone already is done.
             guard error.code == .notFound else { throw error }
         }
-        shared.withLock { _ = $0.parents.removeValue(forKey: reference.identifier) }
+        shared.withLock { shared in
+            shared.parents.removeValue(forKey: reference.identifier)
+            shared.listed.remove(reference.identifier)
+        }
     }
 }
 

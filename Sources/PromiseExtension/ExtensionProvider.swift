@@ -22,6 +22,8 @@ package final class ExtensionProvider: Provider, Sendable {
         var root: ItemIdentifier?
         /// Of folders that were shown: the folder that holds them.
         var parents: [ItemIdentifier: ItemIdentifier] = [:]
+        /// Folders whose items were asked for and that were there. Only what somebody opened, so an extension cannot fill it.
+        var listed: Set<ItemIdentifier> = []
     }
 
     /// What an extension may declare; the rest is for providers that are part of this program.
@@ -154,9 +156,9 @@ package final class ExtensionProvider: Provider, Sendable {
     }
 
     package func changes(since anchor: Anchor) async throws(ProviderError) -> ChangePage {
-        // Without a feed every folder that is known is looked at again.
+        // Without a feed every folder that was listed is looked at again.
         guard capabilities.contains(.changeFeed) else {
-            return ChangePage(foldersToList: shared.withLock { Set($0.parents.values) }, anchor: anchor)
+            return ChangePage(foldersToList: shared.withLock { $0.listed }, anchor: anchor)
         }
         let document = try await changesDocument(since: anchor, wait: 0)
         var page = ChangePage(anchor: try self.anchor(document.anchor))

@@ -190,6 +190,22 @@ struct ExtensionFaultTests {
         }
     }
 
+    @Test func withoutAFeedFoldersThatHoldNoFoldersAreLookedAtAgain() async throws {
+        let script: ScriptedExtension.Script = { request in
+            request.path.hasPrefix("items/9") ? reply("404 Not Found") : reply("200 OK", "{\"items\": []}")
+        }
+        try await withExtension(script) { provider, _ in
+            let leaf = ItemReference(identifier: ItemIdentifier("5"), path: [])
+            _ = try await names(provider, leaf)
+            _ = await error { _ = try await names(provider, ItemReference(identifier: ItemIdentifier("9"), path: [])) }
+            let found = try await provider.changes(since: try await provider.currentAnchor()).foldersToList
+            #expect(found == [leaf.identifier])
+            try await provider.delete(leaf, baseVersion: nil)
+            let left = try await provider.changes(since: try await provider.currentAnchor()).foldersToList
+            #expect(left == [])
+        }
+    }
+
     @Test func nobodyListeningIsOffline() async throws {
         let location = try ExtensionLocation(parsing: "extension:/nonexistent/socket")
         let provider = try ExtensionProvider(
