@@ -16,6 +16,8 @@ final class ExtensionProcess: Sendable {
     /// A call waits for a program that will be there within this time, and fails at once otherwise.
     private static let patience = Duration.seconds(2)
     private static let endPatience = Duration.seconds(2)
+    /// Of its outputs, at a time: a program that floods them does not keep the thread from everything else.
+    private static let readsMax = 16
 
     private struct State: Sendable {
         var life: ExtensionLife
@@ -34,6 +36,7 @@ final class ExtensionProcess: Sendable {
     private let shortName: String
     private let logger: Logger
     private let clock: any TimeSource
+    private let startLimit: Duration
     private let state: Mutex<State>
     private let alarm: Descriptor
 
@@ -48,6 +51,7 @@ final class ExtensionProcess: Sendable {
         self.shortName = shortName
         self.logger = logger
         self.clock = clock
+        startLimit = limits.start
         state = Mutex(State(life: ExtensionLife(now: clock.uptime(), limits: limits)))
         do throws(SystemError) {
             alarm = try makeEventDescriptor(label: "extension.alarm")
@@ -59,8 +63,9 @@ final class ExtensionProcess: Sendable {
 
     // MARK: For callers
 
-    /// Returns when the program listens. Throws `.offline` at once when that will not be soon.
+    /// Returns when the program listens. Throws `.offline` at once when that will not be soon, and when it has taken too long.
     func ready() async throws(ProviderError) {
+        let end = clock.uptime() + startLimit + ExtensionProcess.patience * 2
         while true {
             let (life, now) = (state.withLock { $0.life }, clock.uptime())
             switch life.phase {
@@ -69,6 +74,8 @@ final class ExtensionProcess: Sendable {
             case .resting(let until) where until - now > ExtensionProcess.patience:
                 let seconds = (until - now).components.seconds + 1
                 throw ProviderError(.offline, "\(title) is not running: \(life.trouble ?? ""); started again in \(seconds) s")
+            case .resting where now >= end, .starting where now >= end:
+                throw ProviderError(.offline, "\(title) does not begin to listen")
             case .resting, .starting: break
             }
             do {
@@ -209,14 +216,15 @@ final class ExtensionProcess: Sendable {
     /// False when nothing more will come.
     private func log(_ output: CInt, _ lines: inout OutputLines) -> Bool {
         var buffer = [UInt8](repeating: 0, count: 16_384)
-        while true {
+        for _ in 0..<ExtensionProcess.readsMax {
             let count = read(output, &buffer, buffer.count)
             if count < 0 && errno == EINTR { continue }
             guard count > 0 else { return count < 0 && errno == EAGAIN }
             for line in lines.take(buffer[..<count], now: clock.uptime()) { say(line) }
             // Other things may have happened meanwhile.
-            if count < buffer.count { return true }
+            if count < buffer.count { break }
         }
+        return true
     }
 
     private func say(_ line: [UInt8]) {
