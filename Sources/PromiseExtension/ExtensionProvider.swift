@@ -62,7 +62,8 @@ package final class ExtensionProvider: Provider, Sendable {
                 logger: logger, clock: clock)
         }
         client = ExtensionClient(
-            socket: socket, shortName: location.shortName, credentials: credentials, process: process, timeouts: timeouts)
+            socket: socket, shortName: location.shortName, credentials: credentials, process: process, timeouts: timeouts,
+            clock: clock)
         pool = BlockingPool(name: "extension", threads: 4)
     }
 
