@@ -157,12 +157,13 @@ struct ExtensionFaultTests {
         }
     }
 
-    /// What was made must be what was asked for.
+    /// What was made must be what was asked for; else it is taken back, unless it is not where it was to be made.
     @Test(arguments: [
-        described("2", name: "other"), described("2", ["size": "5"]), described("2", in: "9"), described("2", folderMembers),
+        (described("2", name: "other"), true), (described("2", ["size": "5"]), true), (described("2", folderMembers), true),
+        (described("2", in: "9"), false), (described("1", in: "9"), false),
     ])
-    func anExtensionThatMadeSomethingElseIsNotBelieved(body: String) async throws {
-        try await withExtension({ _ in reply("201 Created", body) }) { provider, _ in
+    func whatIsMadeOtherwiseThanToldIsTakenBack(body: String, isTakenBack: Bool) async throws {
+        try await withExtension({ _ in reply("201 Created", body) }) { provider, server in
             let new = NewItem(
                 name: FileName("file")!, kind: .file,
                 metadata: Metadata(mode: 0o644, owner: 0, group: 0, modificationTime: .zero))
@@ -170,7 +171,17 @@ struct ExtensionFaultTests {
                 _ = try await provider.create(
                     new, in: root, contents: try ConformanceSource(size: 4, pieces: [(0, Array("text".utf8))]))
             }
-            #expect(found?.code == .permanent)
+            #expect(found?.code == .refused && found?.message.contains("the extension 'socket' made ") == true)
+            #expect(server.requests.contains { $0.method == "DELETE" && $0.path.hasPrefix("items/2?") } == isTakenBack)
+        }
+    }
+
+    @Test func theSameVersionAfterTheSameBytesIsBelieved() async throws {
+        try await withExtension({ _ in reply("200 OK", described("2")) }) { provider, _ in
+            let item = try await provider.modify(
+                file, changes: ItemChanges(), contents: try ConformanceSource(size: 4, pieces: [(0, Array("text".utf8))]),
+                baseVersion: ContentVersion("1"))
+            #expect(item.version == ContentVersion("1"))
         }
     }
 
