@@ -164,7 +164,7 @@ package final class ExtensionProvider: Provider, Sendable {
         let document = try await changesDocument(since: anchor, wait: 0)
         var page = ChangePage(anchor: try self.anchor(document.anchor))
         for described in document.updated ?? [] {
-            if let item = await acceptable(described) { page.updated.append(item) }
+            if let item = try await acceptable(described) { page.updated.append(item) }
         }
         page.deleted = (document.deleted ?? []).filter { ItemReading.isPlain($0) }.map { ItemIdentifier($0) }
         page.foldersToList = Set((document.folders ?? []).filter { ItemReading.isPlain($0) }.map { ItemIdentifier($0) })
@@ -196,12 +196,14 @@ package final class ExtensionProvider: Provider, Sendable {
         do throws(ItemReading.Nonsense) { return try body() } catch { throw client.lie(error.sentence) }
     }
 
-    /// Nil, and a warning, for what cannot be.
-    private func acceptable(_ document: ExtensionItemDocument) async -> Item? {
+    /// Nil, and a warning, for what cannot be. Throws what only keeps from finding out: the changes are then asked for again.
+    private func acceptable(_ document: ExtensionItemDocument) async throws(ProviderError) -> Item? {
         do throws(ProviderError) {
             let item = try believed { () throws(ItemReading.Nonsense) in try ItemReading.item(document) }
             try await checkPlace(of: item)
             return item
+        } catch where error.isPassing {
+            throw error
         } catch {
             warn(error)
             return nil

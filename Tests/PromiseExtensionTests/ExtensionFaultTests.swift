@@ -54,7 +54,8 @@ struct ExtensionFaultTests {
             described("8", name: String(repeating: "x", count: 256)),
             described("9", name: "good"), described("2", name: "again"), described("10", in: "77", name: "elsewhere"),
             described("", name: "nobody"), described("11", name: "%FF%"), described("12", name: "no%FFutf8"),
-            described("1", name: "root", folderMembers), described("13", name: "last", folderMembers),
+            described("1", name: "root", folderMembers), described("1", name: "rootAsFile"),
+            described("13", name: "last", folderMembers),
         ]
         let body = "{\"items\": [\(items.joined(separator: ","))]}"
         try await withExtension({ _ in reply("200 OK", body) }) { provider, _ in
@@ -83,6 +84,42 @@ struct ExtensionFaultTests {
             let found = try await names(provider, ItemReference(identifier: ItemIdentifier("3"), path: []))
             #expect(found == ["c"])
         }
+    }
+
+    /// Whether a folder is inside of itself cannot be found out now: nothing is shown rather than something left out, and a feed
+    /// does not go on.
+    @Test(arguments: [false, true]) func aPassingFailureIsNotTakenForALie(isFeed: Bool) async throws {
+        let moved = described("2", in: "3", name: "a", folderMembers)
+        let script: ScriptedExtension.Script = { request in
+            switch request.path.split(separator: "?")[0] {
+            case "items/1/children": reply("200 OK", "{\"items\": [\(described("2", in: "1", name: "a", folderMembers))]}")
+            case "items/2/children": reply("200 OK", "{\"items\": [\(described("3", in: "2", name: "b", folderMembers))]}")
+            case "items/3/children": reply("200 OK", "{\"items\": [\(moved)]}")
+            case "changes": reply("200 OK", "{\"anchor\": \"6\", \"updated\": [\(moved)]}")
+            default: reply("503 Busy")
+            }
+        }
+        try await withExtension(capabilities: isFeed ? "\"change-feed\"" : "", script) { provider, _ in
+            _ = try await names(provider, root)
+            _ = try await names(provider, file)
+            let found = await error {
+                if isFeed {
+                    _ = try await provider.changes(since: Anchor(rawValue: "5"))
+                } else {
+                    _ = try await names(provider, ItemReference(identifier: ItemIdentifier("3"), path: []))
+                }
+            }
+            #expect(found?.code == .retryAfter(.seconds(5)))
+        }
+    }
+
+    @Test func aListingOfMoreThanThereCanBeIsGivenUp() {
+        var record = ListingRecord()
+        let number = record.begin()
+        let turns = [("a", 1), ("b", ListingRecord.itemsMax - 1), ("c", 1), ("a", 0)].map { token, count in
+            record.turn(to: token, after: count, in: number)
+        }
+        #expect(turns == [true, true, false, false])
     }
 
     /// What was known of the folders is old: the extension is asked, and believed.
