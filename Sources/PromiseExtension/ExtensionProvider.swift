@@ -72,6 +72,7 @@ package final class ExtensionProvider: Provider, Sendable {
         pool.stop()
         guard let temporaryFolder else { return }
         try? unlink(temporaryFolder + Array("/socket".utf8), label: "extension.socket.remove")
+        try? unlink(temporaryFolder + Array("/socket.session".utf8), label: "extension.session.forget")
         try? unlink(temporaryFolder, isFolder: true, label: "extension.folder.remove")
     }
 
