@@ -11,7 +11,7 @@ import PromiseWire
 package struct ExtensionTimeouts: Sendable {
     /// Without a byte in either direction.
     package var idle = Duration.seconds(20)
-    /// Of a call that carries no content, whatever comes meanwhile.
+    /// Until the head of an answer to a call that carries no content, and again until the end of the answer, whatever comes.
     package var call = Duration.seconds(600)
     package init() {}
 }
@@ -22,6 +22,8 @@ final class ExtensionClient: Sendable {
     static let documentByteCountMax = 16 << 20
     private static let problemByteCountMax = 64 << 10
     private static let sentenceLengthMax = 300
+    private static let connectionsMax = 16
+    private static let transfersMax = 12
 
     let shortName: String
     private let base: String
@@ -29,16 +31,20 @@ final class ExtensionClient: Sendable {
     private let timeouts: ExtensionTimeouts
     private let credentials: CredentialSource
     private let process: ExtensionProcess?
+    private let clock: any TimeSource
+    /// Contents under way, so that the other calls find a connection.
+    let transfers = TransferTurns(limit: ExtensionClient.transfersMax)
 
     /// `process`: what is to run before anything is sent; nil: somebody else sees to it.
     init(
         socket: [UInt8], shortName: String, credentials: CredentialSource, process: ExtensionProcess?,
-        timeouts: ExtensionTimeouts
+        timeouts: ExtensionTimeouts, clock: any TimeSource
     ) {
         self.shortName = shortName
         self.timeouts = timeouts
         self.credentials = credentials
         self.process = process
+        self.clock = clock
         base = "http+unix://\(PercentText.encoded(socket))/v1"
         var configuration = HTTPClient.Configuration()
         configuration.timeout.connect = .seconds(5)
@@ -48,7 +54,7 @@ final class ExtensionClient: Sendable {
         configuration.httpVersion = .http1Only
         // An extension that is not there is offline, at once; the engine tries again.
         configuration.connectionPool.retryConnectionEstablishment = false
-        configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 16
+        configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = ExtensionClient.connectionsMax
         configuration.http1_1ConnectionDebugInitializer = { PeerCheck.verify($0) }
         http = HTTPClient(eventLoopGroup: HTTPClient.defaultEventLoopGroup, configuration: configuration)
     }
@@ -71,20 +77,29 @@ final class ExtensionClient: Sendable {
     func exchange<Document: Decodable & Sendable>(
         _ method: HTTPMethod, _ path: String, as type: Document.Type, body: UploadBody? = nil, deadline: Duration? = nil
     ) async throws(ProviderError) -> Document {
-        let response = try await open(method, path, body: body, deadline: deadline)
-        let bytes = try await collect(response, upTo: ExtensionClient.documentByteCountMax)
-        process?.answered()
+        let bytes: [UInt8]
+        if body == nil {
+            bytes = try await answer(method, path, nil, deadline)
+        } else {
+            bytes = try await transfers.run { () async throws(ProviderError) in try await answer(method, path, body, deadline) }
+        }
         guard let document = WireCoding.decode(type, from: bytes) else {
             throw lie("answers \(method) \(shown(path)) with something that is not the document it should be")
         }
         return document
     }
 
+    private func answer(
+        _ method: HTTPMethod, _ path: String, _ body: UploadBody?, _ deadline: Duration?
+    ) async throws(ProviderError) -> [UInt8] {
+        let response = try await open(method, path, body: body, deadline: deadline)
+        return try await collect(response, upTo: ExtensionClient.documentByteCountMax)
+    }
+
     /// Sends a request that is answered by nothing but success.
     func send(_ method: HTTPMethod, _ path: String) async throws(ProviderError) {
         let response = try await open(method, path)
         _ = try await collect(response, upTo: ExtensionClient.problemByteCountMax)
-        process?.answered()
     }
 
     /// Sends a request and returns with the head of a reply that is a success; the body is read by the caller.
@@ -111,10 +126,10 @@ final class ExtensionClient: Sendable {
         // A content takes as long as it does; silence ends it.
         let limit = deadline ?? (body == nil ? timeouts.call : .seconds(86_400))
         let response = try await execute(request, TimeAmount.nanoseconds(limit.nanoseconds), body)
+        process?.answered()
         let status = Int(response.status.code)
         guard (200..<300).contains(status) else {
             let bytes = (try? await collect(response, upTo: ExtensionClient.problemByteCountMax)) ?? []
-            process?.answered()
             throw refusal(status, response.headers.first(name: "retry-after"), bytes, method, path)
         }
         return response
@@ -142,11 +157,15 @@ final class ExtensionClient: Sendable {
 
     private func collect(_ response: HTTPClientResponse, upTo limit: Int) async throws(ProviderError) -> [UInt8] {
         var bytes: [UInt8] = []
+        // The client's own deadline ends at the head. Silence is ended by its timeout, so looking at the clock when something
+        // comes is enough for what drips.
+        let end = clock.uptime() + timeouts.call
         do {
             for try await part in response.body {
                 guard bytes.count + part.readableBytes <= limit else {
                     throw lie("sends an answer of more than \(limit >> 10) KiB")
                 }
+                guard clock.uptime() < end else { throw HTTPClientError.deadlineExceeded }
                 bytes.append(contentsOf: part.readableBytesView)
             }
         } catch {
@@ -204,25 +223,31 @@ final class ExtensionClient: Sendable {
         case let error as HTTPClientError:
             switch error {
             case .cancelled: return ProviderError(.cancelled, "the call was cancelled")
-            case .connectTimeout, .getConnectionFromPoolTimeout, .readTimeout, .writeTimeout, .deadlineExceeded:
+            case .connectTimeout, .readTimeout, .deadlineExceeded:
                 process?.fellSilent()
                 return ProviderError(.retry, "\(title) does not answer in time")
+            // Our own doing, maybe: other calls have all connections, or what is sent is read slowly here.
+            case .getConnectionFromPoolTimeout, .writeTimeout:
+                return ProviderError(.retry, "\(title) has no time for a call")
             default: return ProviderError(.retry, "\(title) broke off: \(error.shortDescription)")
             }
         case let error as IOError where [ECONNRESET, EPIPE].contains(error.errnoCode):
             return ProviderError(.retry, "\(title) broke off")
         case let error as IOError:
+            // EAGAIN: it runs and has too many callers waiting (unix(7)).
+            if error.errnoCode != EAGAIN { process?.fellSilent() }
             return unreachable(String(cString: strerror(error.errnoCode)))
         case let error as HTTPParserError where error != .invalidEOFState: return lie("does not speak HTTP")
         default:
             let kind = String(reflecting: type(of: error))
             // Refused connections come in a type that lists every address tried.
             guard kind.hasPrefix("NIOPosix") else { return ProviderError(.retry, "\(title) broke off") }
+            process?.fellSilent()
             return unreachable("nobody listens")
         }
     }
 
-    /// A program of ours that was running a moment ago is being started again.
+    /// A program of ours that was running a moment ago is being started again; one that runs and listens no more is ended soon.
     private func unreachable(_ why: String) -> ProviderError {
         ProviderError(process == nil ? .offline : .retry, "\(title) cannot be reached at its socket: \(why)")
     }

@@ -16,10 +16,16 @@ final class ExtensionProcess: Sendable {
     /// A call waits for a program that will be there within this time, and fails at once otherwise.
     private static let patience = Duration.seconds(2)
     private static let endPatience = Duration.seconds(2)
+    /// Each 5 ms: a little more than the patience.
+    private static let stopLooksMax = 600
+    /// Of its outputs, at a time: a program that floods them does not keep the thread from everything else.
+    private static let readsMax = 16
 
     private struct State: Sendable {
         var life: ExtensionLife
         var wantsKill = false
+        /// The program and all that it started are gone, and nothing is started any more.
+        var isOver = false
     }
 
     /// The program, and the end of the pipe that its outputs go to.
@@ -31,9 +37,13 @@ final class ExtensionProcess: Sendable {
     private let program: [UInt8]
     private let arguments: [[UInt8]]
     private let socket: [UInt8]
+    /// What tells the program where that is: the word of its environment.
+    private let variable: [UInt8]
+    private let leftovers: LeftoverProcesses
     private let shortName: String
     private let logger: Logger
     private let clock: any TimeSource
+    private let startLimit: Duration
     private let state: Mutex<State>
     private let alarm: Descriptor
 
@@ -45,9 +55,12 @@ final class ExtensionProcess: Sendable {
         self.program = Array(program.utf8)
         self.arguments = [self.program] + arguments.map { Array($0.utf8) }
         self.socket = socket
+        variable = Array("\(ExtensionProcess.socketVariable)=".utf8) + socket
+        leftovers = LeftoverProcesses(record: socket + Array(".session".utf8), variable: variable)
         self.shortName = shortName
         self.logger = logger
         self.clock = clock
+        startLimit = limits.start
         state = Mutex(State(life: ExtensionLife(now: clock.uptime(), limits: limits)))
         do throws(SystemError) {
             alarm = try makeEventDescriptor(label: "extension.alarm")
@@ -59,8 +72,9 @@ final class ExtensionProcess: Sendable {
 
     // MARK: For callers
 
-    /// Returns when the program listens. Throws `.offline` at once when that will not be soon.
+    /// Returns when the program listens. Throws `.offline` at once when that will not be soon, and when it has taken too long.
     func ready() async throws(ProviderError) {
+        let end = clock.uptime() + startLimit + ExtensionProcess.patience * 2
         while true {
             let (life, now) = (state.withLock { $0.life }, clock.uptime())
             switch life.phase {
@@ -69,6 +83,8 @@ final class ExtensionProcess: Sendable {
             case .resting(let until) where until - now > ExtensionProcess.patience:
                 let seconds = (until - now).components.seconds + 1
                 throw ProviderError(.offline, "\(title) is not running: \(life.trouble ?? ""); started again in \(seconds) s")
+            case .resting where now >= end, .starting where now >= end:
+                throw ProviderError(.offline, "\(title) does not begin to listen")
             case .resting, .starting: break
             }
             do {
@@ -90,10 +106,11 @@ final class ExtensionProcess: Sendable {
         if wantsKill { ring() }
     }
 
-    /// Ends the program and the thread.
+    /// Ends the program and the thread. Waits for them, but not for long: what then still runs is killed meanwhile.
     func stop() {
         state.withLock { $0.life.stop() }
         ring()
+        for _ in 0..<ExtensionProcess.stopLooksMax where !state.withLock({ $0.isOver }) { usleep(5_000) }
     }
 
     private var title: String { "the extension '\(shortName)'" }
@@ -106,6 +123,7 @@ final class ExtensionProcess: Sendable {
     // MARK: The thread
 
     private func run() {
+        defer { state.withLock { $0.isOver = true } }
         while true {
             let now = clock.uptime()
             let (phase, begins) = state.withLock { ($0.life.phase, $0.life.beginStart(now: now)) }
@@ -122,6 +140,7 @@ final class ExtensionProcess: Sendable {
 
     /// From the start of the program to its end.
     private func serveOnce() {
+        leftovers.end()
         _ = try? unlink(socket, label: "extension.socket.remove")
         let running: Running
         do throws(SystemError) {
@@ -130,6 +149,7 @@ final class ExtensionProcess: Sendable {
             return ended("it cannot be started: \(error.reason)")
         }
         let process = running.process
+        leftovers.note(session: process)
         logger.info("an extension was started", metadata: ["extension": "\(shortName)", "process": "\(process)"])
         var why: String?
         do throws(SystemError) {
@@ -138,8 +158,14 @@ final class ExtensionProcess: Sendable {
         } catch {
             why = "it cannot be watched: \(error.reason)"
         }
-        // Its own children, before its number can be another's.
+        // Its own children, before its number can be another's. Who was told to end gets a moment for it.
+        var looksLeft = state.withLock({ $0.life.phase }) == .stopped ? 25 : 0
+        while looksLeft > 0 && !leftovers.left().isEmpty {
+            usleep(20_000)
+            looksLeft -= 1
+        }
         kill(-process, SIGKILL)
+        leftovers.end()
         var status: CInt = 0
         while waitpid(process, &status, 0) < 0 && errno == EINTR {}
         let signal = status & 0x7F
@@ -164,7 +190,6 @@ final class ExtensionProcess: Sendable {
         let writing = Descriptor(adopting: ends[1])
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         _ = fcntl(output.number, F_SETFL, O_NONBLOCK)
-        let variable = Array("\(ExtensionProcess.socketVariable)=".utf8) + socket
         let own = environmentWords.filter { !$0.starts(with: Array("\(ExtensionProcess.socketVariable)=".utf8)) }
         let process = try BoundProcess.start(
             program, arguments: arguments, environment: own + [variable], input: null.number, output: writing.number,
@@ -209,14 +234,15 @@ final class ExtensionProcess: Sendable {
     /// False when nothing more will come.
     private func log(_ output: CInt, _ lines: inout OutputLines) -> Bool {
         var buffer = [UInt8](repeating: 0, count: 16_384)
-        while true {
+        for _ in 0..<ExtensionProcess.readsMax {
             let count = read(output, &buffer, buffer.count)
             if count < 0 && errno == EINTR { continue }
             guard count > 0 else { return count < 0 && errno == EAGAIN }
             for line in lines.take(buffer[..<count], now: clock.uptime()) { say(line) }
             // Other things may have happened meanwhile.
-            if count < buffer.count { return true }
+            if count < buffer.count { break }
         }
+        return true
     }
 
     private func say(_ line: [UInt8]) {

@@ -14,6 +14,14 @@ extension ExtensionProvider {
         of reference: ItemReference, version: ContentVersion, range: ByteRange?, into sink: any ContentSink
     ) async throws(ProviderError) {
         if let range, range.isEmpty { return }
+        try await client.transfers.run { () async throws(ProviderError) in
+            try await transfer(reference, version, range, into: sink)
+        }
+    }
+
+    private func transfer(
+        _ reference: ItemReference, _ version: ContentVersion, _ range: ByteRange?, into sink: any ContentSink
+    ) async throws(ProviderError) {
         var headers = HTTPHeaders()
         if let range { headers.add(name: "Range", value: "bytes=\(range.lower)-\(range.upper - 1)") }
         let response = try await client.open(

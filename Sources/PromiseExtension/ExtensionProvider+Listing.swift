@@ -9,28 +9,32 @@ import Synchronization
 extension ExtensionProvider {
     /// Warnings about one page; an extension that is wrong throughout fills no log.
     private static let warningsMax = 5
-    /// Folders above one another, when it is asked for them one by one.
-    private static let depthMax = 256
+    /// Folders above one another, when it is asked for them one by one: more than any path has that the kernel takes (PATH_MAX).
+    private static let depthMax = 4096
     private static let parentsMax = 1 << 20
 
     package func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
         let (number, token) = try listing(page)
+        shared.withLock { _ = $0.listed.insert(folder.identifier) }
         do throws(ProviderError) {
             let query = token.map { "?page=" + PercentText.encoded($0) } ?? ""
             let document = try await client.exchange(
                 .GET, path(folder) + "/children" + query, as: ExtensionPageDocument.self)
-            let items = await acceptable(document.items, in: folder, number)
+            let items = try await acceptable(document.items, in: folder, number)
             guard let next = document.next else {
                 shared.withLock { $0.listings.end(number) }
                 return ItemPage(items: items)
             }
             // Pages that show nothing new would go on for ever.
             guard ItemReading.isPlain(next), !document.items.isEmpty,
-                shared.withLock({ $0.listings.turn(to: next, in: number) })
+                shared.withLock({ $0.listings.turn(to: next, after: document.items.count, in: number) })
             else { throw client.lie("lists a folder in pages that do not end") }
             return ItemPage(items: items, next: PageToken(rawValue: "\(number):\(next)"))
         } catch {
-            shared.withLock { $0.listings.end(number) }
+            shared.withLock { shared in
+                shared.listings.end(number)
+                if error.code == .notFound { shared.listed.remove(folder.identifier) }
+            }
             throw error
         }
     }
@@ -47,7 +51,7 @@ extension ExtensionProvider {
 
     private func acceptable(
         _ documents: [ExtensionItemDocument], in folder: ItemReference, _ number: Int
-    ) async -> [Item] {
+    ) async throws(ProviderError) -> [Item] {
         var items: [Item] = []
         items.reserveCapacity(documents.count)
         var wrongCount = 0
@@ -64,6 +68,8 @@ extension ExtensionProvider {
                 }
                 try await checkPlace(of: item)
                 items.append(item)
+            } catch where error.isPassing {
+                throw error
             } catch {
                 wrongCount += 1
                 if wrongCount <= ExtensionProvider.warningsMax { warn(error) }
@@ -72,23 +78,25 @@ extension ExtensionProvider {
         return items
     }
 
-    /// Throws for a folder that would be in itself. What was shown before may have moved meanwhile, so on suspicion the
-    /// extension is asked anew, folder by folder up to the root.
+    /// Throws for a folder that would be in itself, and for anything that would be the root. What was shown before may have moved
+    /// meanwhile, so on suspicion the extension is asked anew, folder by folder up to the root.
     func checkPlace(of item: Item) async throws(ProviderError) {
-        guard item.kind == .folder, let parent = item.parent else { return }
-        let circle = client.lie("shows the folder '\(item.name.display)' inside of itself")
-        if item.identifier == shared.withLock({ $0.root }) { throw circle }
+        guard let parent = item.parent else { return }
+        if item.identifier == shared.withLock({ $0.root }) {
+            throw client.lie("shows its root as '\(item.name.display)' inside of a folder")
+        }
+        guard item.kind == .folder else { return }
         if isSuspect(item.identifier, above: parent) {
+            let circle = client.lie("shows the folder '\(item.name.display)' inside of itself")
+            var visited: Set<ItemIdentifier> = [item.identifier]
             var above = parent
-            for _ in 0..<ExtensionProvider.depthMax {
-                if above == item.identifier { throw circle }
-                guard above != shared.withLock({ $0.root }) else { break }
+            while above != shared.withLock({ $0.root }) {
+                guard visited.insert(above).inserted, visited.count <= ExtensionProvider.depthMax else { throw circle }
                 let found = try await self.item(for: ItemReference(identifier: above, path: []))
-                guard let next = found.parent else { break }
+                guard let next = found.parent else { throw circle }
                 shared.withLock { $0.parents[above] = next }
                 above = next
             }
-            guard above == shared.withLock({ $0.root }) else { throw circle }
         }
         shared.withLock { shared in
             // Without them circles are not found, and memory is not filled either.
@@ -99,13 +107,23 @@ extension ExtensionProvider {
 
     private func isSuspect(_ folder: ItemIdentifier, above parent: ItemIdentifier) -> Bool {
         shared.withLock { shared in
+            var visited: Set<ItemIdentifier> = [folder]
             var above: ItemIdentifier? = parent
-            for _ in 0..<ExtensionProvider.depthMax {
-                guard let here = above else { return false }
-                if here == folder { return true }
+            while let here = above {
+                guard visited.insert(here).inserted else { return true }
                 above = shared.parents[here]
             }
-            return true
+            return false
+        }
+    }
+}
+
+extension ProviderError {
+    /// True when it says nothing about what was asked for: the same question may be answered in a while.
+    var isPassing: Bool {
+        switch code {
+        case .retry, .retryAfter, .offline, .authenticate, .cancelled: true
+        default: false
         }
     }
 }

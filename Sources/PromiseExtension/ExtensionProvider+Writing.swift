@@ -19,11 +19,38 @@ extension ExtensionProvider {
         let document = try await client.exchange(
             .POST, "\(path(folder))/children?\(query.text)", as: ExtensionItemDocument.self, body: body)
         let made = try believed { () throws(ItemReading.Nonsense) in try ItemReading.item(document) }
-        guard made.name == item.name, made.kind == item.kind, made.parent == folder.identifier, made.target == item.target,
-            contents == nil || made.size == contents?.size
-        else { throw client.lie("made something else of '\(item.name.display)' than it was told to") }
+        if let wrong = difference(of: made, from: item, in: folder, size: contents?.size) {
+            await discard(made, in: folder)
+            throw client.lie("made \(wrong) when it was told to make '\(item.name.display)'", .refused)
+        }
         if made.kind == .folder { shared.withLock { $0.parents[made.identifier] = folder.identifier } }
         return made
+    }
+
+    /// What it made, in words, when that is not what it was told to make.
+    private func difference(of made: Item, from told: NewItem, in folder: ItemReference, size: UInt64?) -> String? {
+        if made.name != told.name { return "'\(made.name.display)'" }
+        if made.kind != told.kind { return "a \(ItemReading.word(made.kind))" }
+        if made.identifier == shared.withLock({ $0.root }) { return "its root" }
+        if made.parent != folder.identifier { return "something in another folder" }
+        if made.target != told.target { return "a link to something else" }
+        if let size, made.size != size { return "a file of \(made.size) bytes instead of \(size)" }
+        return nil
+    }
+
+    /// Takes back, as far as that works, what would be made again with every attempt. What may be something else that was there
+    /// before is left alone: a folder that is known, and what is not where it was to be made.
+    private func discard(_ made: Item, in folder: ItemReference) async {
+        let isKnown = shared.withLock { shared in
+            made.identifier == shared.root || shared.parents[made.identifier] != nil || shared.listed.contains(made.identifier)
+        }
+        guard !isKnown, made.parent == folder.identifier else { return }
+        do throws(ProviderError) {
+            let reference = ItemReference(identifier: made.identifier, path: folder.path + [made.name])
+            try await delete(reference, baseVersion: made.kind == .folder ? nil : made.version)
+        } catch {
+            warn(error)
+        }
     }
 
     package func modify(
@@ -43,7 +70,8 @@ extension ExtensionProvider {
             contents == nil ? .PATCH : .PUT, "\(place)?\(query.text)", as: ExtensionItemDocument.self, body: body)
         let item = try believed { () throws(ItemReading.Nonsense) in try ItemReading.item(document) }
         guard item.identifier == reference.identifier else { throw client.lie("answers about another item than was changed") }
-        if let contents, item.size != contents.size || item.version == baseVersion {
+        // Its version may be the same as before: the same bytes may have the same name.
+        if let contents, item.size != contents.size {
             throw client.lie("says of '\(item.name.display)' that it has not what was stored")
         }
         if let place = changes.place {
@@ -64,7 +92,10 @@ extension ExtensionProvider {
             // What is gone already is done.
             guard error.code == .notFound else { throw error }
         }
-        shared.withLock { _ = $0.parents.removeValue(forKey: reference.identifier) }
+        shared.withLock { shared in
+            shared.parents.removeValue(forKey: reference.identifier)
+            shared.listed.remove(reference.identifier)
+        }
     }
 }
 

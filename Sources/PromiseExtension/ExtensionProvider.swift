@@ -22,6 +22,8 @@ package final class ExtensionProvider: Provider, Sendable {
         var root: ItemIdentifier?
         /// Of folders that were shown: the folder that holds them.
         var parents: [ItemIdentifier: ItemIdentifier] = [:]
+        /// Folders whose items were asked for and that were there. Only what somebody opened, so an extension cannot fill it.
+        var listed: Set<ItemIdentifier> = []
     }
 
     /// What an extension may declare; the rest is for providers that are part of this program.
@@ -60,7 +62,8 @@ package final class ExtensionProvider: Provider, Sendable {
                 logger: logger, clock: clock)
         }
         client = ExtensionClient(
-            socket: socket, shortName: location.shortName, credentials: credentials, process: process, timeouts: timeouts)
+            socket: socket, shortName: location.shortName, credentials: credentials, process: process, timeouts: timeouts,
+            clock: clock)
         pool = BlockingPool(name: "extension", threads: 4)
     }
 
@@ -69,6 +72,7 @@ package final class ExtensionProvider: Provider, Sendable {
         pool.stop()
         guard let temporaryFolder else { return }
         try? unlink(temporaryFolder + Array("/socket".utf8), label: "extension.socket.remove")
+        try? unlink(temporaryFolder + Array("/socket.session".utf8), label: "extension.session.forget")
         try? unlink(temporaryFolder, isFolder: true, label: "extension.folder.remove")
     }
 
@@ -154,14 +158,14 @@ package final class ExtensionProvider: Provider, Sendable {
     }
 
     package func changes(since anchor: Anchor) async throws(ProviderError) -> ChangePage {
-        // Without a feed every folder that is known is looked at again.
+        // Without a feed every folder that was listed is looked at again.
         guard capabilities.contains(.changeFeed) else {
-            return ChangePage(foldersToList: shared.withLock { Set($0.parents.values) }, anchor: anchor)
+            return ChangePage(foldersToList: shared.withLock { $0.listed }, anchor: anchor)
         }
         let document = try await changesDocument(since: anchor, wait: 0)
         var page = ChangePage(anchor: try self.anchor(document.anchor))
         for described in document.updated ?? [] {
-            if let item = await acceptable(described) { page.updated.append(item) }
+            if let item = try await acceptable(described) { page.updated.append(item) }
         }
         page.deleted = (document.deleted ?? []).filter { ItemReading.isPlain($0) }.map { ItemIdentifier($0) }
         page.foldersToList = Set((document.folders ?? []).filter { ItemReading.isPlain($0) }.map { ItemIdentifier($0) })
@@ -193,12 +197,14 @@ package final class ExtensionProvider: Provider, Sendable {
         do throws(ItemReading.Nonsense) { return try body() } catch { throw client.lie(error.sentence) }
     }
 
-    /// Nil, and a warning, for what cannot be.
-    private func acceptable(_ document: ExtensionItemDocument) async -> Item? {
+    /// Nil, and a warning, for what cannot be. Throws what only keeps from finding out: the changes are then asked for again.
+    private func acceptable(_ document: ExtensionItemDocument) async throws(ProviderError) -> Item? {
         do throws(ProviderError) {
             let item = try believed { () throws(ItemReading.Nonsense) in try ItemReading.item(document) }
             try await checkPlace(of: item)
             return item
+        } catch where error.isPassing {
+            throw error
         } catch {
             warn(error)
             return nil

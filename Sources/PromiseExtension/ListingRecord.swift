@@ -4,6 +4,8 @@ package import PromiseCore
 /// ever. Pure; at most `listingsMax` listings are remembered, and the oldest one is forgotten.
 package struct ListingRecord: Sendable {
     package static let listingsMax = 64
+    /// More than any folder holds.
+    package static let itemsMax = 10_000_000
 
     package enum Verdict: Hashable, Sendable {
         case new
@@ -15,6 +17,7 @@ package struct ListingRecord: Sendable {
         var names: Set<FileName> = []
         var identifiers: Set<ItemIdentifier> = []
         var tokens: Set<String> = []
+        var itemCount = 0
     }
 
     private var listings: [Int: Listing] = [:]
@@ -37,9 +40,12 @@ package struct ListingRecord: Sendable {
         return listings[number]!.identifiers.insert(item.identifier).inserted ? .new : .itemTaken
     }
 
-    /// False when the listing has been at this page before.
-    package mutating func turn(to token: String, in number: Int) -> Bool {
-        listings[number]?.tokens.insert(token).inserted ?? false
+    /// False when the listing has been at this page before, or has shown more items than there can be. `itemCount`: how many the
+    /// page held that ends here, wrong ones too.
+    package mutating func turn(to token: String, after itemCount: Int, in number: Int) -> Bool {
+        guard let count = listings[number]?.itemCount, count + itemCount <= ListingRecord.itemsMax else { return false }
+        listings[number]?.itemCount += itemCount
+        return listings[number]?.tokens.insert(token).inserted ?? false
     }
 
     package mutating func end(_ number: Int) { listings[number] = nil }

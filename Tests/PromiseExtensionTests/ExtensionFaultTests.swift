@@ -54,7 +54,8 @@ struct ExtensionFaultTests {
             described("8", name: String(repeating: "x", count: 256)),
             described("9", name: "good"), described("2", name: "again"), described("10", in: "77", name: "elsewhere"),
             described("", name: "nobody"), described("11", name: "%FF%"), described("12", name: "no%FFutf8"),
-            described("1", name: "root", folderMembers), described("13", name: "last", folderMembers),
+            described("1", name: "root", folderMembers), described("1", name: "rootAsFile"),
+            described("13", name: "last", folderMembers),
         ]
         let body = "{\"items\": [\(items.joined(separator: ","))]}"
         try await withExtension({ _ in reply("200 OK", body) }) { provider, _ in
@@ -83,6 +84,42 @@ struct ExtensionFaultTests {
             let found = try await names(provider, ItemReference(identifier: ItemIdentifier("3"), path: []))
             #expect(found == ["c"])
         }
+    }
+
+    /// Whether a folder is inside of itself cannot be found out now: nothing is shown rather than something left out, and a feed
+    /// does not go on.
+    @Test(arguments: [false, true]) func aPassingFailureIsNotTakenForALie(isFeed: Bool) async throws {
+        let moved = described("2", in: "3", name: "a", folderMembers)
+        let script: ScriptedExtension.Script = { request in
+            switch request.path.split(separator: "?")[0] {
+            case "items/1/children": reply("200 OK", "{\"items\": [\(described("2", in: "1", name: "a", folderMembers))]}")
+            case "items/2/children": reply("200 OK", "{\"items\": [\(described("3", in: "2", name: "b", folderMembers))]}")
+            case "items/3/children": reply("200 OK", "{\"items\": [\(moved)]}")
+            case "changes": reply("200 OK", "{\"anchor\": \"6\", \"updated\": [\(moved)]}")
+            default: reply("503 Busy")
+            }
+        }
+        try await withExtension(capabilities: isFeed ? "\"change-feed\"" : "", script) { provider, _ in
+            _ = try await names(provider, root)
+            _ = try await names(provider, file)
+            let found = await error {
+                if isFeed {
+                    _ = try await provider.changes(since: Anchor(rawValue: "5"))
+                } else {
+                    _ = try await names(provider, ItemReference(identifier: ItemIdentifier("3"), path: []))
+                }
+            }
+            #expect(found?.code == .retryAfter(.seconds(5)))
+        }
+    }
+
+    @Test func aListingOfMoreThanThereCanBeIsGivenUp() {
+        var record = ListingRecord()
+        let number = record.begin()
+        let turns = [("a", 1), ("b", ListingRecord.itemsMax - 1), ("c", 1), ("a", 0)].map { token, count in
+            record.turn(to: token, after: count, in: number)
+        }
+        #expect(turns == [true, true, false, false])
     }
 
     /// What was known of the folders is old: the extension is asked, and believed.
@@ -157,12 +194,13 @@ struct ExtensionFaultTests {
         }
     }
 
-    /// What was made must be what was asked for.
+    /// What was made must be what was asked for; else it is taken back, unless it is not where it was to be made.
     @Test(arguments: [
-        described("2", name: "other"), described("2", ["size": "5"]), described("2", in: "9"), described("2", folderMembers),
+        (described("2", name: "other"), true), (described("2", ["size": "5"]), true), (described("2", folderMembers), true),
+        (described("2", in: "9"), false), (described("1", in: "9"), false),
     ])
-    func anExtensionThatMadeSomethingElseIsNotBelieved(body: String) async throws {
-        try await withExtension({ _ in reply("201 Created", body) }) { provider, _ in
+    func whatIsMadeOtherwiseThanToldIsTakenBack(body: String, isTakenBack: Bool) async throws {
+        try await withExtension({ _ in reply("201 Created", body) }) { provider, server in
             let new = NewItem(
                 name: FileName("file")!, kind: .file,
                 metadata: Metadata(mode: 0o644, owner: 0, group: 0, modificationTime: .zero))
@@ -170,7 +208,17 @@ struct ExtensionFaultTests {
                 _ = try await provider.create(
                     new, in: root, contents: try ConformanceSource(size: 4, pieces: [(0, Array("text".utf8))]))
             }
-            #expect(found?.code == .permanent)
+            #expect(found?.code == .refused && found?.message.contains("the extension 'socket' made ") == true)
+            #expect(server.requests.contains { $0.method == "DELETE" && $0.path.hasPrefix("items/2?") } == isTakenBack)
+        }
+    }
+
+    @Test func theSameVersionAfterTheSameBytesIsBelieved() async throws {
+        try await withExtension({ _ in reply("200 OK", described("2")) }) { provider, _ in
+            let item = try await provider.modify(
+                file, changes: ItemChanges(), contents: try ConformanceSource(size: 4, pieces: [(0, Array("text".utf8))]),
+                baseVersion: ContentVersion("1"))
+            #expect(item.version == ContentVersion("1"))
         }
     }
 
@@ -187,6 +235,22 @@ struct ExtensionFaultTests {
         try await withExtension(idle: .milliseconds(1500), { _ in Answer(pieces: pieces) }) { provider, _ in
             let found = try await provider.item(for: file).size
             #expect(found == 4)
+        }
+    }
+
+    @Test func withoutAFeedFoldersThatHoldNoFoldersAreLookedAtAgain() async throws {
+        let script: ScriptedExtension.Script = { request in
+            request.path.hasPrefix("items/9") ? reply("404 Not Found") : reply("200 OK", "{\"items\": []}")
+        }
+        try await withExtension(script) { provider, _ in
+            let leaf = ItemReference(identifier: ItemIdentifier("5"), path: [])
+            _ = try await names(provider, leaf)
+            _ = await error { _ = try await names(provider, ItemReference(identifier: ItemIdentifier("9"), path: [])) }
+            let found = try await provider.changes(since: try await provider.currentAnchor()).foldersToList
+            #expect(found == [leaf.identifier])
+            try await provider.delete(leaf, baseVersion: nil)
+            let left = try await provider.changes(since: try await provider.currentAnchor()).foldersToList
+            #expect(left == [])
         }
     }
 

@@ -35,9 +35,14 @@ struct ExtensionProcessTests {
         ItemReference(identifier: ItemIdentifier("\(number)"), path: [FileName("x")!])
     }
 
-    private func withProgram(_ body: (ExtensionProvider, TemporaryFolder) async throws -> Void) async throws {
+    private func withProgram(
+        isWrapped: Bool = false, prepare: (TemporaryFolder) throws -> Void = { _ in },
+        _ body: (ExtensionProvider, TemporaryFolder) async throws -> Void
+    ) async throws {
         let folder = try TemporaryFolder("program")
-        try folder.write(Array(Self.program.utf8), to: "program", mode: 0o755)
+        try prepare(folder)
+        try folder.write(Array(Self.program.utf8), to: isWrapped ? "inner" : "program", mode: 0o755)
+        if isWrapped { try folder.write(Array("#!/bin/sh\n\"${0%/*}/inner\"\ntrue\n".utf8), to: "program", mode: 0o755) }
         var timeouts = ExtensionTimeouts()
         timeouts.idle = .seconds(1)
         var limits = ExtensionLife.Limits()
@@ -93,5 +98,36 @@ struct ExtensionProcessTests {
         var number: pid_t = 0
         try await withProgram { provider, _ in number = try await process(provider) }
         try await expectEnd(of: number)
+    }
+
+    /// A shell that does not `exec` is the program then, and what it started is what serves.
+    @Test(.timeLimit(.minutes(2))) func whatAProgramStartedEndsWithItsProvider() async throws {
+        var number: pid_t = 0
+        try await withProgram(isWrapped: true) { provider, folder in
+            number = try await process(provider)
+            let noted = readSmallFile(folder.path("state/extension/socket.session"))
+            #expect(noted == Array("\(getsid(number))\n".utf8))
+        }
+        try await expectEnd(of: number)
+    }
+
+    /// The kernel killed the program with its daemon, and not what it had started.
+    @Test(.timeLimit(.minutes(2))) func whatAKilledDaemonLeftIsEndedBeforeTheNextStart() async throws {
+        var left: pid_t = 0
+        let leave = { (folder: TemporaryFolder) in
+            let null = try Descriptor.open(Array("/dev/null".utf8), flags: O_RDWR, label: "test.null")
+            let words = ["sleep", "600"].map { Array($0.utf8) }
+            left = try BoundProcess.start(
+                Array("/bin/sleep".utf8), arguments: words,
+                environment: [Array("PROMISEFS_EXTENSION_SOCKET=\(folder.string)/state/extension/socket".utf8)],
+                input: null.number, output: null.number, label: "test.start")
+            try makeFolders(folder.path("state/extension"), label: "test.folder")
+            try folder.write(Array("\(left)\n".utf8), to: "state/extension/socket.session", mode: 0o600)
+        }
+        try await withProgram(prepare: leave) { _, _ in
+            var status: CInt = 0
+            for _ in 0..<600 where waitpid(left, &status, WNOHANG) == 0 { try await Task.sleep(for: .milliseconds(50)) }
+            #expect(status & 0x7F == SIGKILL)
+        }
     }
 }
