@@ -76,8 +76,8 @@ package final class HTTPTransport: Sendable {
     }
 
     /// Returns with the head of the reply; the body is read by the caller. With `isRepeatable` a request that met a kept
-    /// connection as the server closed it is sent once more. `takesLong`: the server may work on it before it answers. `stores`: not
-    /// so long, but longer than over a look: it keeps what was sent.
+    /// connection as the server closed it is sent once more. `takesLong`: the server may work on it before it answers.
+    /// `stores`: not so long, but longer than over a look: it keeps what was sent.
     package func send(
         _ method: HTTPMethod, _ url: String, _ headers: HTTPHeaders, body: RequestBody?, timeout: Duration? = nil,
         isRepeatable: Bool, takesLong: Bool, stores: Bool = false

@@ -20,7 +20,8 @@ package struct ObjectStatus: Sendable {
         details = ObjectDetails(headers)
         kept = [:]
         // In one order, as they are compared when an upload is gone on with.
-        for (name, value) in headers.sorted(by: { $0.name < $1.name }) where ObjectStatus.isKept(name.lowercased()) { kept.add(name: name, value: value) }
+        let sorted = headers.sorted { $0.name < $1.name }
+        for (name, value) in sorted where ObjectStatus.isKept(name.lowercased()) { kept.add(name: name, value: value) }
     }
 
     private static func isKept(_ name: String) -> Bool {

@@ -130,9 +130,8 @@ package final class S3Client: Sendable {
             return State(key: key, region: told)
         }
         // AWS says 400 of a session that has ended; what else it says that of is refused once more.
-        guard [400, 403].contains(response.status.code), !location.isAnonymous, let fresh = try source.accessKey(), fresh != key else {
-            return nil
-        }
+        guard [400, 403].contains(response.status.code), !location.isAnonymous else { return nil }
+        guard let fresh = try source.accessKey(), fresh != key else { return nil }
         return State(key: fresh, region: region)
     }
 

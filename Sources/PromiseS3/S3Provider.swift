@@ -102,7 +102,8 @@ package final class S3Provider: Provider, Sendable {
         }
         if left.count > 0 {
             result.append(
-                "\(left.count) objects of folders that were moved stayed at their old place, such as '\(left.example)': \(left.reason)")
+                "\(left.count) objects of folders that were moved stayed at their old place, such as '\(left.example)': "
+                    + left.reason)
         }
         return result
     }
