@@ -144,14 +144,15 @@ import Testing
             writer.join()
         }
         // As the background thread does, which is told of every 16 MiB.
-        for _ in 0..<4 {
+        for _ in 0..<10 {
             let before = try index.logPageCount()
             while try index.logPageCount() - before < 4_096 { usleep(1_000) }
             try index.checkpoint()
         }
         usleep(50_000)
         _ = try index.logPageCount()
-        #expect(try FileStatus.of(folder.path("index.sqlite-wal"), label: "test").size < 50_000_000)
+        // 160 MB were written to it; begun again it has what came since, and what may come while it is copied.
+        #expect(try FileStatus.of(folder.path("index.sqlite-wal"), label: "test").size < 100_000_000)
     }
 
     @Test func aPathThatIsNoTextWorks() throws {

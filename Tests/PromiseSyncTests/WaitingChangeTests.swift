@@ -7,7 +7,8 @@ import Testing
 
 /// Remote changes that cannot be followed as they come.
 @Suite(.timeLimit(.minutes(2))) struct WaitingChangeTests {
-    @Test(arguments: [NodeKind.folder, .file]) func anItemOfAnotherKindUnderTheSameIdentifierIsAnotherItem(_ kind: NodeKind) async throws {
+    @Test(arguments: [NodeKind.folder, .file])
+    func anItemOfAnotherKindUnderTheSameIdentifierIsAnotherItem(_ kind: NodeKind) async throws {
         let fixture = try EngineFixture()
         let identifier = await fixture.provider.put("a", "text", kind: kind)
         if kind == .folder { await fixture.provider.put("inside", "in", in: identifier) }
