@@ -65,7 +65,7 @@ let package = Package(
         module(
             "PromiseExtension",
             [
-                "PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseWire", logging,
+                "PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseHTTP", "PromiseWire", logging,
                 .product(name: "AsyncHTTPClient", package: "async-http-client"), .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
             ]),

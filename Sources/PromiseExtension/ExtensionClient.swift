@@ -3,6 +3,7 @@ import Glibc
 import NIOCore
 import NIOHTTP1
 import PromiseCore
+import PromiseHTTP
 import PromiseProvider
 import PromiseSystem
 import PromiseWire
@@ -75,7 +76,7 @@ final class ExtensionClient: Sendable {
 
     /// Sends a request and reads the document that answers it.
     func exchange<Document: Decodable & Sendable>(
-        _ method: HTTPMethod, _ path: String, as type: Document.Type, body: UploadBody? = nil, deadline: Duration? = nil
+        _ method: HTTPMethod, _ path: String, as type: Document.Type, body: FileBody? = nil, deadline: Duration? = nil
     ) async throws(ProviderError) -> Document {
         let bytes: [UInt8]
         if body == nil {
@@ -90,7 +91,7 @@ final class ExtensionClient: Sendable {
     }
 
     private func answer(
-        _ method: HTTPMethod, _ path: String, _ body: UploadBody?, _ deadline: Duration?
+        _ method: HTTPMethod, _ path: String, _ body: FileBody?, _ deadline: Duration?
     ) async throws(ProviderError) -> [UInt8] {
         let response = try await open(method, path, body: body, deadline: deadline)
         return try await collect(response, upTo: ExtensionClient.documentByteCountMax)
@@ -104,7 +105,7 @@ final class ExtensionClient: Sendable {
 
     /// Sends a request and returns with the head of a reply that is a success; the body is read by the caller.
     func open(
-        _ method: HTTPMethod, _ path: String, _ headers: HTTPHeaders = [:], body: UploadBody? = nil, deadline: Duration? = nil
+        _ method: HTTPMethod, _ path: String, _ headers: HTTPHeaders = [:], body: FileBody? = nil, deadline: Duration? = nil
     ) async throws(ProviderError) -> HTTPClientResponse {
         if Task.isCancelled { throw ProviderError(.cancelled, "the call was cancelled") }
         try await process?.ready()
@@ -136,7 +137,7 @@ final class ExtensionClient: Sendable {
     }
 
     private func execute(
-        _ request: HTTPClientRequest, _ limit: TimeAmount, _ body: UploadBody?
+        _ request: HTTPClientRequest, _ limit: TimeAmount, _ body: FileBody?
     ) async throws(ProviderError) -> HTTPClientResponse {
         do {
             return try await http.execute(request, timeout: limit)

@@ -2,6 +2,7 @@ import AsyncHTTPClient
 import NIOCore
 import NIOHTTP1
 package import PromiseCore
+import PromiseHTTP
 package import PromiseProvider
 import PromiseSystem
 
@@ -88,22 +89,5 @@ extension ExtensionProvider {
             // The sink does not know who sent more than the item has.
             throw error.code == .corrupted ? client.lie("is not believed: \(error.message)", .corrupted) : error
         }
-    }
-}
-
-/// A part of a content that has come.
-private struct ContentPiece: Sendable {
-    var buffer: ByteBuffer
-    /// Bytes at its start that nobody wants.
-    var skipped: Int
-    /// Where the rest belongs.
-    var range: ByteRange
-
-    func write(into sink: any ContentSink) throws(ProviderError) {
-        let outcome: Result<Void, ProviderError> = buffer.withUnsafeReadableBytes { bytes in
-            let wanted = UnsafeRawBufferPointer(rebasing: bytes[skipped..<(skipped + Int(range.count))])
-            do throws(ProviderError) { return .success(try sink.write(wanted, at: range.lower)) } catch { return .failure(error) }
-        }
-        try outcome.get()
     }
 }

@@ -1,5 +1,6 @@
 import NIOHTTP1
 package import PromiseCore
+import PromiseHTTP
 package import PromiseProvider
 import PromiseWire
 import Synchronization
@@ -15,7 +16,7 @@ extension ExtensionProvider {
         query.add("kind", ItemReading.word(item.kind))
         query.add(item.metadata)
         if let target = item.target { query.add("target", target) }
-        let body = contents.map { UploadBody(source: $0, pool: pool) }
+        let body = contents.map { FileBody(source: $0, pool: pool) }
         let document = try await client.exchange(
             .POST, "\(path(folder))/children?\(query.text)", as: ExtensionItemDocument.self, body: body)
         let made = try believed { () throws(ItemReading.Nonsense) in try ItemReading.item(document) }
@@ -64,7 +65,7 @@ extension ExtensionProvider {
         }
         if let metadata = changes.metadata { query.add(metadata) }
         if let target = changes.target { query.add("target", target) }
-        let body = contents.map { UploadBody(source: $0, pool: pool) }
+        let body = contents.map { FileBody(source: $0, pool: pool) }
         let place = contents == nil ? path(reference) : "\(path(reference))/content"
         let document = try await client.exchange(
             contents == nil ? .PATCH : .PUT, "\(place)?\(query.text)", as: ExtensionItemDocument.self, body: body)

@@ -83,20 +83,3 @@ package struct ReplyContent: Sendable {
         return UInt64(header.dropFirst(6).prefix { $0 != "-" })
     }
 }
-
-/// A part of a content that has come.
-private struct ContentPiece: Sendable {
-    var buffer: ByteBuffer
-    /// Bytes at its start that nobody wants.
-    var skipped: Int
-    /// Where the rest belongs.
-    var range: ByteRange
-
-    func write(into sink: any ContentSink) throws(ProviderError) {
-        let outcome: Result<Void, ProviderError> = buffer.withUnsafeReadableBytes { bytes in
-            let wanted = UnsafeRawBufferPointer(rebasing: bytes[skipped..<(skipped + Int(range.count))])
-            do throws(ProviderError) { return .success(try sink.write(wanted, at: range.lower)) } catch { return .failure(error) }
-        }
-        try outcome.get()
-    }
-}

@@ -29,7 +29,8 @@ import Testing
             "NIOHTTP1", "Foundation", "FoundationEssentials", "FoundationXML",
         ],
         "PromiseExtension": [
-            "PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseWire", "Logging", "AsyncHTTPClient", "NIOCore", "NIOHTTP1",
+            "PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseHTTP", "PromiseWire", "Logging", "AsyncHTTPClient",
+            "NIOCore", "NIOHTTP1",
         ],
         "PromiseSync": [
             "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", "Logging",

@@ -1,0 +1,164 @@
+import Logging
+package import PromiseCore
+import PromiseIndex
+import PromiseProvider
+import PromiseSystem
+
+// Learning of single items: those that listings no longer show are asked for before anything is believed deleted, and the
+// provider's change feed names others.
+
+extension SyncEngine {
+    /// Looks at one item again, e.g. because a fetch found another version.
+    package func lookAgain(at node: NodeID) { mailbox.post { $0.refresh(node) } }
+
+    func refresh(_ node: NodeID) {
+        do throws(Failure) {
+            let identifier: ItemIdentifier? = try index.read { transaction throws(Failure) in
+                try self.identifier(of: node, transaction)
+            }
+            if let identifier { state.missing.insert(identifier) }
+        } catch {
+            logger.warning("an item could not be looked at", metadata: ["reason": "\(error.message)"])
+        }
+    }
+
+    /// Questions for single items that are under way at once, at most.
+    private static let verificationsMax = 64
+
+    /// Items that listings no longer show may have moved: the provider is asked before anything is believed deleted.
+    func verifyMissing() {
+        guard !state.missing.isEmpty, state.listings.isEmpty else { return }
+        let room = SyncEngine.verificationsMax - state.verifying.count
+        guard room > 0 else { return }
+        let identifiers = state.missing.subtracting(state.verifying).prefix(room)
+        state.missing.subtract(identifiers)
+        for identifier in identifiers {
+            let reference: ItemReference?
+            let destination: (reference: ItemReference, parent: ItemIdentifier)?
+            do throws(Failure) {
+                (reference, destination) = try index.read { transaction throws(Failure) in
+                    // Its path is about to change: it is asked for when that is done.
+                    if try mayHaveMoved(identifier, since: .max, transaction) {
+                        state.missing.insert(identifier)
+                        return (nil, nil)
+                    }
+                    return (try self.reference(to: identifier, transaction), try self.destination(of: identifier, transaction))
+                }
+            } catch {
+                continue
+            }
+            guard let reference else { continue }
+            state.verifying.insert(identifier)
+            let count = state.operationCount
+            Task { [provider, mailbox] in
+                do throws(ProviderError) {
+                    let item = try await provider.item(for: reference)
+                    mailbox.post { $0.verified(identifier, .success((item, nil)), count) }
+                } catch {
+                    guard error.code == .notFound, let destination else {
+                        return mailbox.post { $0.verified(identifier, .failure(error), count) }
+                    }
+                    do throws(ProviderError) {
+                        let item = try await provider.item(for: destination.reference)
+                        mailbox.post { $0.verified(identifier, .success((item, destination.parent)), count) }
+                    } catch {
+                        mailbox.post { $0.verified(identifier, .failure(error), count) }
+                    }
+                }
+            }
+        }
+    }
+
+    /// With an item comes the folder it was found in, where that is not the one it was in.
+    private func verified(
+        _ identifier: ItemIdentifier, _ result: Result<(item: Item, parent: ItemIdentifier?), ProviderError>, _ count: Int
+    ) {
+        state.verifying.remove(identifier)
+        do throws(Failure) {
+            // An answer from before our own operation says nothing; the item is asked for again afterwards.
+            let isDoubtful = try index.read { transaction throws(Failure) in
+                try mayHaveMoved(identifier, since: count, transaction)
+            }
+            if isDoubtful || state.running.values.contains(where: { $0.identifier == identifier })
+                || state.touchedItems[identifier, default: -1] > count
+            {
+                state.missing.insert(identifier)
+                return
+            }
+            switch result {
+            case .success(let (item, parent)):
+                try index.write { transaction throws(Failure) in
+                    if let item = try identified(item, as: identifier, foundIn: parent, transaction) {
+                        try observe(item, synced: try transaction.synced(identifier), transaction)
+                    } else {
+                        try transaction.setRemote(identifier, .deleted)
+                        state.hasDivergences = true
+                    }
+                }
+            case .failure(let problem) where problem.code == .notFound:
+                try index.write { transaction throws(Failure) in try transaction.setRemote(identifier, .deleted) }
+                state.hasDivergences = true
+            case .failure(let problem):
+                judge(problem)
+                // Nothing else asks for it before its folder is looked at again.
+                let parent = try index.read { transaction throws(Failure) in try known(identifier, transaction)?.parent }
+                if let parent { rescan(parent, after: .seconds(5)) }
+            }
+        } catch {
+            logger.error("an item could not be stored", metadata: ["reason": "\(error.message)"])
+        }
+    }
+
+    // MARK: The change feed
+
+    func startFeed() {
+        state.feed?.cancel()
+        state.feed = Task { [provider, mailbox, configuration] in
+            var anchor: Anchor?
+            var attempts = 0
+            while !Task.isCancelled {
+                do throws(ProviderError) {
+                    if let known = anchor {
+                        if provider.capabilities.contains(.changePush) {
+                            try await provider.waitForChanges(since: known)
+                        } else {
+                            try? await Task.sleep(for: configuration.pollInterval)
+                        }
+                        let page = try await provider.changes(since: known)
+                        anchor = page.anchor
+                        mailbox.post { $0.changed(page) }
+                    } else {
+                        anchor = try await provider.currentAnchor()
+                        mailbox.post { $0.rescanEverything() }
+                    }
+                    attempts = 0
+                } catch {
+                    if Task.isCancelled || error.code == .cancelled { return }
+                    if error.code == .anchorExpired {
+                        anchor = nil
+                        continue
+                    }
+                    attempts += 1
+                    mailbox.post { [error] in $0.judge(error) }
+                    if error.code == .offline || error.code == .authenticate { return }
+                    try? await Task.sleep(for: configuration.backoff.delay(after: attempts))
+                }
+            }
+        }
+    }
+
+    private func changed(_ page: ChangePage) {
+        do throws(Failure) {
+            try index.write { transaction throws(Failure) in
+                for item in page.updated { try observe(item, synced: try transaction.synced(item.identifier), transaction) }
+                for identifier in page.deleted where try transaction.synced(identifier) != nil {
+                    try transaction.setRemote(identifier, .deleted)
+                    state.hasDivergences = true
+                }
+            }
+        } catch {
+            logger.error("changes could not be stored", metadata: ["reason": "\(error.message)"])
+        }
+        for folder in page.foldersToList { rescan(folder) }
+    }
+}
