@@ -219,12 +219,13 @@ package final class Domain: Sendable {
         if holder?.device != nil { filesystem.resumeOpenFiles() }
         hub.listen(PresenterNews(index: index, coordinator: filesystem.coordinator))
         hub.start()
+        // Before the first claim can have one of its own.
+        sweepSnapshots()
         session.run()
         OwnedThread(
             name: "rubbish",
             { [self] in
                 sweepThumbnails()
-                sweepSnapshots()
                 do throws(Failure) {
                     let removed = try filesystem.removeRubbish()
                     if removed > 0 { logger.info("removed content files that nothing names", metadata: ["count": "\(removed)"]) }

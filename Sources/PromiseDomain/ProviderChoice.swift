@@ -31,8 +31,9 @@ struct ProviderChoice {
                     location: location, credentials: credentials(location.hostNames, user: location.user),
                     stateFolder: stateFolder, mayProbe: mayProbe, logger: logger)
             case "s3":
+                let location = try S3Location(parsing: name)
                 provider = try S3Provider(
-                    location: try S3Location(parsing: name), credentials: accessKeys(try S3Location(parsing: name)),
+                    location: location, credentials: accessKeys(location),
                     stateFolder: stateFolder, mayProbe: mayProbe, logger: logger)
             case "extension", "extension+exec":
                 provider = try ExtensionProvider(

@@ -37,18 +37,13 @@ struct Thumbnailers: Sendable {
     func picture(
         from type: String, size: Int, fill: (CInt) throws(SystemError) -> Void
     ) -> [UInt8]? {
-        guard let words = programs[type], let folder = makeWorkshop() else { return nil }
-        defer { clear(folder) }
-        let source = folder + "/document"
-        let result = folder + "/picture.png"
+        guard let words = programs[type], let workshop = ThumbnailWorkshop() else { return nil }
         do throws(SystemError) {
-            let file = try Descriptor.open(
-                Array(source.utf8), flags: O_RDWR | O_CREAT | O_EXCL, mode: 0o600, label: "thumbnail.document")
-            try fill(file.number)
+            try workshop.makeSource(fill)
         } catch {
             return nil
         }
-        if geteuid() == 0, chown(source, Thumbnailers.nobody, Thumbnailers.nobody) != 0 { return nil }
+        let (source, result) = (workshop.source, workshop.result)
         let arguments = words.map { word in
             var text = word
             for (mark, value) in [("%i", source), ("%u", "file://" + source), ("%o", result), ("%s", "\(size)"), ("%%", "%")] {
@@ -57,42 +52,17 @@ struct Thumbnailers: Sendable {
             return Array(text.utf8)
         }
         guard ChildProcess.run(Thumbnailers.asNobody + arguments, limit: Thumbnailers.patience) else { return nil }
-        return readSmallFile(Array(result.utf8), countMax: 8 << 20)
+        return workshop.readResult(countMax: 8 << 20)
     }
 
     // MARK: - As whom
 
-    private static let nobody: uid_t = 65_534
-
     /// Root does not let programs read with all of its rights what strangers sent. setpriv(1).
     private static var asNobody: [[UInt8]] {
         guard geteuid() == 0 else { return [] }
+        let nobody = ThumbnailWorkshop.nobody
         let words = ["setpriv", "--reuid=\(nobody)", "--regid=\(nobody)", "--clear-groups", "--no-new-privs", "--"]
         return words.map { Array($0.utf8) }
-    }
-
-    private func makeWorkshop() -> String? {
-        // Where nobody may look, a folder of root's own would be of no use.
-        let place = geteuid() == 0 ? "/tmp" : environment("TMPDIR") ?? "/tmp"
-        var template = Array("\(place)/promisefs-thumbnail-XXXXXX".utf8CString)
-        let isMade = template.withUnsafeMutableBufferPointer { mkdtemp($0.baseAddress!) != nil }
-        guard isMade else { return nil }
-        let folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        guard geteuid() != 0 || chown(folder, Thumbnailers.nobody, Thumbnailers.nobody) == 0 else {
-            clear(folder)
-            return nil
-        }
-        return folder
-    }
-
-    private func clear(_ folder: String) {
-        if let open = try? Descriptor.open(
-            Array(folder.utf8), flags: O_RDONLY | O_DIRECTORY, label: "thumbnail.workshop.open"),
-            let names = try? listFolder(open, label: "thumbnail.workshop.list")
-        {
-            for (name, _) in names { try? unlink(Array(folder.utf8) + [0x2F] + name, label: "thumbnail.workshop.clear") }
-        }
-        try? unlink(Array(folder.utf8), isFolder: true, label: "thumbnail.workshop.remove")
     }
 
     // MARK: - Tables
