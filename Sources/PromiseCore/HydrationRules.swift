@@ -24,12 +24,13 @@ package struct CallerFacts: Sendable, Hashable {
 
 /// Who may cause content to be fetched. Pure: facts in, a decision out.
 ///
-/// A rule is `ACTION:FIELD=PATTERN[,FIELD=PATTERN…]`. ACTION is `refuse` or `allow`; FIELD is `program` (the executable: its
-/// path where the pattern has a slash, else the last component), `cgroup` (its path), or `io` with the one pattern `idle`.
-/// `*` and `?` are wildcards. The first rule whose fields all match decides; where none does, fetching is allowed. What the
-/// caller's environment says goes before every rule.
+/// A rule is `ACTION:FIELD=PATTERN[,FIELD=PATTERN…]`. ACTION is `refuse`, `allow` or `budget`; FIELD is `program` (the
+/// executable: its path where the pattern has a slash, else the last component), `cgroup` (its path), or `io` with the one
+/// pattern `idle`. `*` and `?` are wildcards. `budget` also has `bytes=SIZE` and may have `per=DURATION` (a day): each program
+/// that it matches may fetch so much in such a time. The first rule whose fields all match decides; where none does, fetching is
+/// allowed. What the caller's environment says goes before every rule.
 package struct HydrationRules: Sendable, Hashable {
-    package enum Action: String, Sendable, Hashable { case allow, refuse }
+    package enum Action: Sendable, Hashable { case allow, refuse, budget(HydrationBudget) }
 
     package struct Rule: Sendable, Hashable {
         package var action: Action
@@ -79,9 +80,9 @@ package struct HydrationRules: Sendable, Hashable {
             Rule(.refuse, isIdle: true),
         ]
 
-    package func allows(_ facts: CallerFacts) -> Bool {
-        if let wish = facts.wish { return wish }
-        return rules.first { $0.matches(facts) }?.action != .refuse
+    package func decision(on facts: CallerFacts) -> Action {
+        if let wish = facts.wish { return wish ? .allow : .refuse }
+        return rules.first { $0.matches(facts) }?.action ?? .allow
     }
 }
 
@@ -93,10 +94,14 @@ extension HydrationRules.Rule {
 
     package init(parsing text: String) throws(Problem) {
         let parts = text.split(separator: ":", maxSplits: 1)
-        guard parts.count == 2, let action = HydrationRules.Action(rawValue: String(parts[0])) else {
-            throw Problem(message: "'\(text)' is no rule: it is 'refuse:' or 'allow:' and what it is about")
+        let actions: [Substring: HydrationRules.Action] = [
+            "allow": .allow, "refuse": .refuse, "budget": .budget(HydrationBudget(bytes: 0)),
+        ]
+        guard parts.count == 2, let action = actions[parts[0]] else {
+            throw Problem(message: "'\(text)' is no rule: it is 'refuse:', 'allow:' or 'budget:' and what it is about")
         }
         self.init(action)
+        var budget = (bytes: UInt64?.none, period: Duration?.none)
         for field in parts[1].split(separator: ",") {
             let words = field.split(separator: "=", maxSplits: 1)
             guard words.count == 2 else { throw Problem(message: "'\(field)' is no FIELD=PATTERN in the rule '\(text)'") }
@@ -105,8 +110,21 @@ extension HydrationRules.Rule {
             case ("cgroup", let pattern): cgroup = Array(pattern.utf8)
             case ("io", "idle"): isIdle = true
             case ("io", _): throw Problem(message: "the rule '\(text)' knows no io but 'idle'")
-            default: throw Problem(message: "the rule '\(text)' has a field that is not program, cgroup or io")
+            case ("bytes", let size): budget.bytes = try Self.value(Quantity.bytes(String(size)), field, of: text)
+            case ("per", let time): budget.period = try Self.value(Quantity.duration(String(time)), field, of: text)
+            default: throw Problem(message: "the rule '\(text)' has a field that is not program, cgroup, io, bytes or per")
             }
         }
+        guard case .budget = action else {
+            guard budget == (nil, nil) else { throw Problem(message: "only a budget has bytes and per: '\(text)'") }
+            return
+        }
+        guard let bytes = budget.bytes else { throw Problem(message: "the budget '\(text)' needs bytes=SIZE") }
+        self.action = .budget(HydrationBudget(bytes: bytes, period: budget.period ?? HydrationBudget.day))
+    }
+
+    private static func value<Value>(_ value: Value?, _ field: Substring, of text: String) throws(Problem) -> Value {
+        guard let value else { throw Problem(message: "'\(field)' is no size or time, in the rule '\(text)'") }
+        return value
     }
 }

@@ -10,10 +10,12 @@ extension FileSystem {
     func admit(_ caller: Caller) throws(Failure) -> String {
         let facts = CallerFacts.of(process: caller.process)
         let program = facts.program.isEmpty ? HydrationLedger.unknown : escapedForDisplay(facts.programName)
-        guard configuration.hydrationRules.allows(facts) else {
-            engine.hydrator.noteRefusal(of: program)
-            throw Failure(.hydrationRefused, "'\(program)' may not cause content to be fetched")
+        switch configuration.hydrationRules.decision(on: facts) {
+        case .allow: return program
+        case .budget(let budget): if engine.hydrator.isWithin(budget, program: program) { return program }
+        case .refuse: break
         }
-        return program
+        engine.hydrator.noteRefusal(of: program)
+        throw Failure(.hydrationRefused, "'\(program)' may not cause content to be fetched")
     }
 }

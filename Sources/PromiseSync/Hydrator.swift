@@ -36,7 +36,7 @@ package final class Hydrator: Sendable {
     private let fetchedByteCount = Atomic<UInt64>(0)
     private let state = Mutex(State())
     /// A leaf: nothing is called while it is held.
-    private let ledger = Mutex(HydrationLedger())
+    private let ledger = Mutex((lines: HydrationLedger(), budgets: HydrationBudgets()))
 
     package init(
         index: Index, content: ContentStore, provider: any Provider, clock: any TimeSource, logger: Logger,
@@ -91,8 +91,11 @@ package final class Hydrator: Sendable {
 
     // MARK: The ledger
 
-    package var ledgerLines: [HydrationLedger.Line] { ledger.withLock { $0.lines } }
-    package func noteRefusal(of program: String) { ledger.withLock { $0.refused(program) } }
+    package var ledgerLines: [HydrationLedger.Line] { ledger.withLock { $0.lines.lines } }
+    package func noteRefusal(of program: String) { ledger.withLock { $0.lines.refused(program) } }
+    package func isWithin(_ budget: HydrationBudget, program: String) -> Bool {
+        ledger.withLock { $0.budgets.admits(program, budget, at: clock.uptime()) }
+    }
 
     /// Starts bringing everything without anybody waiting.
     package func hydrateInBackground(_ node: NodeID) {
@@ -216,11 +219,14 @@ package final class Hydrator: Sendable {
     private func attempt(_ range: ByteRange, of job: HydrationJob) async -> ProviderError? {
         do throws(ProviderError) {
             let program = job.program ?? HydrationLedger.background
-            ledger.withLock { $0.began(for: program) }
+            ledger.withLock { $0.lines.began(for: program) }
             let (reference, version, size) = try source(of: job)
             let sink = HydrationSink(job: job, call: ProviderDelay.Call(delay, clock), size: size) { count in
                 self.fetchedByteCount.wrappingAdd(count, ordering: .relaxed)
-                self.ledger.withLock { $0.fetched(count, for: program) }
+                self.ledger.withLock { ledger in
+                    ledger.lines.fetched(count, for: program)
+                    ledger.budgets.fetched(count, for: program)
+                }
             }
             // Of a file that was cut or grown here less is wanted than the item has, or more.
             let wanted = range.clamped(to: size ?? range.upper)

@@ -23,7 +23,7 @@ struct DomainOptions: ParsableArguments {
     @Option(
         name: .long,
         help: ArgumentHelp(
-            "Who may cause content to be fetched, e.g. refuse:program=indexer* or allow:io=idle; may be repeated.",
+            "Who may cause content to be fetched, e.g. refuse:program=a*, allow:io=idle, budget:program=b,bytes=1G; repeatable.",
             valueName: "rule"))
     var hydrationRule: [HydrationRule] = []
     @Flag(name: .long, help: "Refuse changes on the mount.")

@@ -9,10 +9,11 @@ extension MountSuites {
         /// > Names are those of executables, so a script is its interpreter.
         @Test(.timeLimit(.minutes(2))) func anIndexerIsRefusedAtOnceAndWhatIsHereItMayRead() async throws {
             var options = MountedDomain.Options()
-            options.arguments = ["--hydration-rule", "refuse:program=mine-*"]
+            options.arguments = ["refuse:program=mine-*", "budget:program=thrifty,bytes=10K"].flatMap { ["--hydration-rule", $0] }
             options.prepare = """
                 for n in 1 2 3 4 5 6; do echo "text $n" > "$C/$n"; done; head -c 3000000 /dev/urandom > "$C/large"
-                for name in tracker-miner-fs-3 mine-1; do cp "$(command -v cat)" "$T/$name"; done
+                mkdir "$C/a" "$C/b"; head -c 20480 /dev/urandom | tee "$C/a/20K" > "$C/b/20K"
+                for name in tracker-miner-fs-3 mine-1 thrifty; do cp "$(command -v cat)" "$T/$name"; done
                 """
             try await MountedDomain.with(options) { domain in
                 let bytes = try await domain.status().bytesFetched
@@ -33,6 +34,13 @@ extension MountSuites {
                     "$T/mine-1" "$M/large" | cmp - "$C/large"
                     PROMISEFS_HYDRATE=yes "$T/mine-1" "$M/6" | cmp - "$C/6"
                     not "$T/mine-1" "$M/none" 2> "$T/why"; grep -q "No such file" "$T/why"; touch "$M/5"
+                    """)
+                // Budgets: the last file may exceed one.
+                try await domain.shell(
+                    """
+                    "$T/thrifty" "$M/a/20K" | cmp - "$C/a/20K"
+                    not "$T/thrifty" "$M/b/20K" 2> "$T/why"; grep -q "deadlock avoided" "$T/why"
+                    "$T/thrifty" "$M/a/20K" > /dev/null
                     """)
                 let ledger = try await domain.shell("\"$P\" status --json \"$M\" | python3 -c '\(Self.ledger)'")
                 #expect(ledger.text == "cat True, mine-1 True, tracker-miner-fs-3 True", "\(ledger.text)")

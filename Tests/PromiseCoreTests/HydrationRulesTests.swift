@@ -11,33 +11,70 @@ import Testing
     @Test func indexersAndThumbnailersAreRefusedAndPeopleAreNot() {
         let rules = HydrationRules()
         for program in ["/usr/libexec/tracker-miner-fs-3", "/usr/bin/updatedb.plocate", "/usr/bin/totem-video-thumbnailer"] {
-            #expect(!rules.allows(CallerFacts(program: program)), "\(program)")
+            #expect(rules.decision(on: CallerFacts(program: program)) == .refuse, "\(program)")
         }
         for program in ["/usr/bin/cat", "/usr/bin/nautilus", "/opt/my-tracker-miner-fs-3/cp", ""] {
-            #expect(rules.allows(CallerFacts(program: program)), "\(program)")
+            #expect(rules.decision(on: CallerFacts(program: program)) == .allow, "\(program)")
         }
-        #expect(!rules.allows(CallerFacts(program: "/bin/cp", isIdle: true)))
-        #expect(!rules.allows(CallerFacts(program: "/bin/x", cgroup: "/user.slice/background.slice/x.service")))
-        #expect(rules.allows(CallerFacts(program: "/bin/x", cgroup: "/user.slice/app.slice/x.service")))
+        #expect(rules.decision(on: CallerFacts(program: "/bin/cp", isIdle: true)) == .refuse)
+        #expect(rules.decision(on: CallerFacts(program: "/bin/x", cgroup: "/user.slice/background.slice/x.service")) == .refuse)
+        #expect(rules.decision(on: CallerFacts(program: "/bin/x", cgroup: "/user.slice/app.slice/x.service")) == .allow)
     }
 
     /// > the rules of `mount --hydration-rule`, in their order, see [OPERATIONS](OPERATIONS.md#who-may-fetch);
     @Test func ownRulesGoFirstAndTheFirstThatMatchesDecides() throws {
         let rules = try own("allow:program=/opt/*/indexer", "refuse:program=indexer", "allow:io=idle,program=backup")
-        #expect(rules.allows(CallerFacts(program: "/opt/mine/indexer")))
-        #expect(!rules.allows(CallerFacts(program: "/usr/bin/indexer")))
-        #expect(rules.allows(CallerFacts(program: "/usr/bin/backup", isIdle: true)))
-        #expect(!rules.allows(CallerFacts(program: "/usr/bin/other", isIdle: true)))
+        #expect(rules.decision(on: CallerFacts(program: "/opt/mine/indexer")) == .allow)
+        #expect(rules.decision(on: CallerFacts(program: "/usr/bin/indexer")) == .refuse)
+        #expect(rules.decision(on: CallerFacts(program: "/usr/bin/backup", isIdle: true)) == .allow)
+        #expect(rules.decision(on: CallerFacts(program: "/usr/bin/other", isIdle: true)) == .refuse)
     }
 
     /// > `PROMISEFS_HYDRATE=no` or `=yes` in the environment the program was started with;
     @Test func theEnvironmentGoesBeforeEveryRule() throws {
         let rules = try own("refuse:program=a")
-        #expect(rules.allows(CallerFacts(program: "/a", wish: true)))
-        #expect(!rules.allows(CallerFacts(program: "/b", wish: false)))
+        #expect(rules.decision(on: CallerFacts(program: "/a", wish: true)) == .allow)
+        #expect(rules.decision(on: CallerFacts(program: "/b", wish: false)) == .refuse)
     }
 
-    @Test(arguments: ["", "refuse", "deny:program=a", "refuse:colour=a", "refuse:program", "refuse:io=busy"])
+    @Test func aBudgetIsReadFromARule() throws {
+        let rules = try own("budget:program=a*,bytes=2M,per=1h", "budget:io=idle,bytes=10")
+        let hourly = HydrationBudget(bytes: 2 << 20, period: .seconds(3600))
+        #expect(rules.decision(on: CallerFacts(program: "/bin/ab")) == .budget(hourly))
+        let idle = CallerFacts(program: "/bin/x", isIdle: true)
+        #expect(rules.decision(on: idle) == .budget(HydrationBudget(bytes: 10, period: .seconds(86_400))))
+    }
+
+    /// > A rule may be a budget: a program that has fetched so much is refused what is not here, until its time is over. What it
+    @Test func aBudgetIsSpentByWhatComesAndIsFullAgainAfterItsTime() {
+        var budgets = HydrationBudgets()
+        let budget = HydrationBudget(bytes: 100, period: .seconds(10))
+        func admits(_ program: String, at seconds: Int) -> Bool { budgets.admits(program, budget, at: .seconds(seconds)) }
+        #expect(admits("a", at: 1))
+        budgets.fetched(99, for: "a")
+        #expect(admits("a", at: 2))
+        budgets.fetched(50, for: "a")
+        #expect(!admits("a", at: 10))
+        #expect(admits("b", at: 10))
+        #expect(admits("a", at: 11))
+    }
+
+    @Test func pursesAreBoundedAndLateProgramsShareOne() {
+        var budgets = HydrationBudgets()
+        let budget = HydrationBudget(bytes: 100, period: .seconds(10))
+        func admits(_ program: String, at seconds: Int) -> Bool { budgets.admits(program, budget, at: .seconds(seconds)) }
+        for number in 0..<HydrationBudgets.purseCountMax { #expect(admits("p\(number)", at: 0)) }
+        #expect(admits("late", at: 1))
+        budgets.fetched(100, for: "late")
+        #expect(!admits("later", at: 2))
+        #expect(admits("p1", at: 2))
+        #expect(admits("later", at: 20))
+    }
+
+    @Test(arguments: [
+        "", "refuse", "deny:program=a", "refuse:colour=a", "refuse:program", "refuse:io=busy", "budget:program=a",
+        "budget:bytes=many", "allow:bytes=1", "budget:bytes=1,per=x",
+    ])
     func whatIsNoRuleSaysSo(text: String) {
         #expect(throws: HydrationRules.Rule.Problem.self) { try HydrationRules.Rule(parsing: text) }
     }
