@@ -154,7 +154,10 @@ extension SyncEngine {
         let ours = try transaction.insertEntry(
             in: entry.parent, named: name, node: entry.node, identifier: nil, conflictsWith: item.identifier)
         try settleContent(of: item, edits: 0, transaction)
-        try transaction.deletePending(.entry(entry.id))
+        // Where it was moved here is still to be told.
+        if plan(try observation(of: item.identifier, theirs, transaction)) == .nothing {
+            try transaction.deletePending(.entry(entry.id))
+        }
         try remind(.entry(ours.id), transaction)
         try transaction.record(.created, node: entry.node, parent: entry.parent, name: name)
         try transaction.record(.modified, node: fresh.id, parent: entry.parent, name: entry.name)

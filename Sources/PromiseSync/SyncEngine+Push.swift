@@ -263,6 +263,6 @@ extension SyncEngine {
             }
         }
         try keepBoth(entry, item, &notices, transaction)
-        return .done
+        return try transaction.pending(.entry(entry.id)) == nil ? .done : .later(.zero)
     }
 }

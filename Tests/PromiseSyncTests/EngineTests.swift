@@ -154,6 +154,19 @@ import Testing
         }
     }
 
+    /// The file stayed under its new name here and under its old one at the provider, with nothing pending.
+    @Test func aConflictOnAFileThatWasMovedHereStillTellsOfTheMove() async throws {
+        try await withFileA { fixture, identifier in
+            await fixture.provider.change(identifier, text: "theirs")
+            try fixture.edit("a", "our edit")
+            try fixture.rename("a", to: "b")
+            try await expectQuiet(fixture)
+            let name = try #require(try fixture.names().first { $0.hasPrefix("b (conflict, host, ") })
+            #expect(try fixture.names() == ["b", name].sorted())
+            #expect(await fixture.provider.names() == ["\(name)=our edit", "b=theirs"].sorted())
+        }
+    }
+
     @Test func sameEditOnBothSidesIsNoConflict() async throws {
         try await withFileA { fixture, identifier in
             await fixture.provider.change(identifier, text: "same")

@@ -3,9 +3,9 @@
 
 usage: mixed-workload.py MOUNT PROVIDER --executable PROMISEFS [--seconds 60] [--processes 16] [--seed N]
 
-No call may fail but for what the others explain (a name that one of them has just removed), and all must end. Prints
-operations, and the daemon's memory and what the kernel holds of it, every ten seconds and at the end, when the kernel has
-been told to forget (as root).
+No call may fail but for what the others explain (a name that one of them has just removed), and all must end. At the end the
+provider must have what the mount shows. Prints operations, and the daemon's memory and what the kernel holds of it, every ten
+seconds and at the end, when the kernel has been told to forget (as root).
 """
 import argparse, errno, json, mmap, multiprocessing, os, random, subprocess, sys, time
 
@@ -130,6 +130,32 @@ def report(executable, mount, count, start):
     return now
 
 
+def tree_of(top):
+    found = {}
+    for folder, _, names in os.walk(top):
+        for name in names:
+            path = os.path.join(folder, name)
+            if not os.path.relpath(path, top).startswith(".promisefs"):
+                with open(path, "rb") as file:
+                    found[os.path.relpath(path, top)] = file.read()
+    return found
+
+
+def lasting_differences(arguments, patience=60):
+    """What mount and provider do not agree about. The last changes made there may still be on their way."""
+    end = time.monotonic() + patience
+    while True:
+        subprocess.run([arguments.executable, "sync", "--wait", arguments.mount], check=True, timeout=300,
+                       stdout=subprocess.DEVNULL)
+        here, there = tree_of(arguments.mount), tree_of(arguments.provider)
+        found = [path for path in sorted(here.keys() | there.keys()) if here.get(path) != there.get(path)]
+        if not found:
+            return []
+        if time.monotonic() > end:
+            return [f"{path}: not the same in the mount and at the provider" for path in found]
+        time.sleep(1)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("mount")
@@ -164,7 +190,8 @@ def main():
     for program in programs:
         if program.exitcode not in (0, None):
             problems.put(f"a program ended with status {program.exitcode}")
-    subprocess.run([arguments.executable, "sync", "--wait", arguments.mount], check=True, timeout=300, stdout=subprocess.DEVNULL)
+    for difference in lasting_differences(arguments):
+        problems.put(difference)
     if os.geteuid() == 0:
         os.sync()
         for _ in range(3):
