@@ -134,11 +134,14 @@ extension FileSystem {
     func withdraw(_ id: NodeID) {
         opens.withdraw(id)
         if !opens.isOpen(id), opens.writeFile(of: id) != nil { noteWrites(of: id, isClosing: true) }
+        // It may have lost its last name while the open was under way.
+        if !opens.isOpen(id), (try? known(id))?.linkCount == 0 { deleteIfNameless(id) }
         opens.forgetIfUnused(id)
     }
 
     package func release(_ id: NodeID, handle: HandleID) {
         guard let closed = opens.close(handle, now: clock.now()) else { return }
+        if closed.usesAreDue { engine.store(uses: opens.takeRecentUses()) }
         for backing in closed.releasedBackings { backings?.release(backing) }
         // The last close looks again: at the last writer's an open may have been under way.
         if closed.isLastWriter || closed.isLast && opens.writeFile(of: id) != nil { noteWrites(of: id, isClosing: true) }

@@ -63,6 +63,8 @@ final class OpenTable: Sendable {
 
     /// The kernel keeps an open file for each, of about a kilobyte with what hangs on it.
     private static let restingCountMax = 8_192
+    /// Beyond that the index is told when files were last used, as there may be no eviction that asks.
+    private static let recentUseCountMax = 4_096
 
     // MARK: Opening
 
@@ -179,6 +181,8 @@ final class OpenTable: Sendable {
         var releasedBackings: [BackingID]
         var isLastWriter: Bool
         var isLast: Bool
+        /// So many uses are kept that the index is to have them.
+        var usesAreDue: Bool
     }
 
     func close(_ id: HandleID, now: Timestamp) -> Closed? {
@@ -201,7 +205,9 @@ final class OpenTable: Sendable {
                 isLastWriter = open.writers == 0
             }
             state.nodes[handle.node] = open
-            return Closed(handle: handle, releasedBackings: released, isLastWriter: isLastWriter, isLast: open.handles == 0)
+            return Closed(
+                handle: handle, releasedBackings: released, isLastWriter: isLastWriter, isLast: open.handles == 0,
+                usesAreDue: state.recentUses.count >= OpenTable.recentUseCountMax)
         }
     }
 

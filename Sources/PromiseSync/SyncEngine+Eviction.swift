@@ -10,6 +10,7 @@ extension SyncEngine {
     private static let checkInterval = Duration.seconds(5)
     /// Content goes when the disk has less than this share left, limit or none.
     private static let freeShareMin = 0.03
+    private static let usesPerTransaction = 128
     private static let nodesPerCheck = 512
     private static let pagesPerCheck = 8
 
@@ -98,7 +99,7 @@ extension SyncEngine {
 
     /// Returns how many bytes went. What a program has claimed stays, and does not hold up what was used after it.
     private func evictLeastRecentlyUsed(atLeast byteCount: UInt64, besides id: NodeID? = nil) throws(Failure) -> UInt64 {
-        try storeRecentUses()
+        try store(observer.takeRecentUses())
         var freed: UInt64 = 0
         var last: Node?
         for _ in 0..<SyncEngine.pagesPerCheck where freed < byteCount {
@@ -114,15 +115,29 @@ extension SyncEngine {
         return freed
     }
 
-    /// Uses are kept in memory until they matter: an open costs no write.
-    private func storeRecentUses() throws(Failure) {
-        let uses = observer.takeRecentUses()
-        guard !uses.isEmpty else { return }
-        try index.write { transaction throws(Failure) in
-            for (id, time) in uses {
-                guard var node = try transaction.node(id), node.lastUse < time else { continue }
-                node.lastUse = time
-                try transaction.update(node)
+    /// Uses are kept in memory until they matter, are many, or the daemon ends: an open costs no write. From any thread.
+    package func store(uses: [NodeID: Timestamp]) { mailbox.post { $0.storeOrLog(uses) } }
+
+    func storeOrLog(_ uses: [NodeID: Timestamp]) {
+        do throws(Failure) {
+            try store(uses)
+        } catch {
+            logger.warning("when files were used last is not noted", metadata: ["reason": "\(error.message)"])
+        }
+    }
+
+    /// In portions, so that no request on the mount waits long for the index.
+    private func store(_ uses: [NodeID: Timestamp]) throws(Failure) {
+        var rest = uses.makeIterator()
+        var hasMore = !uses.isEmpty
+        while hasMore {
+            try index.write { transaction throws(Failure) in
+                for _ in 0..<SyncEngine.usesPerTransaction {
+                    guard let (id, time) = rest.next() else { hasMore = false; return }
+                    guard var node = try transaction.node(id), node.lastUse < time else { continue }
+                    node.lastUse = time
+                    try transaction.update(node)
+                }
             }
         }
     }

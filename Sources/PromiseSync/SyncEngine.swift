@@ -167,6 +167,7 @@ package final class SyncEngine: Sendable {
             engine.state.feed?.cancel()
             engine.state.running.values.forEach { $0.task?.cancel() }
             engine.state.listings.values.forEach { $0.task?.cancel() }
+            engine.storeOrLog(engine.observer.takeRecentUses())
         }
         mailbox.close()
         let thread = thread.withLock { thread in

@@ -46,6 +46,22 @@ extension MountSuites {
             }
         }
 
+        /// Its content stayed on the disk until the next mount.
+        @Test(.timeLimit(.minutes(2))) func aFileRemovedWhileItsOpenWaitedIsGoneForGood() async throws {
+            try await listed { domain in
+                try domain.setFaults(["hang=true"])
+                try await domain.shell(
+                    """
+                    cat "$M/small/1" > /dev/null 2>&1 & reader=$!
+                    sleep 0.5; rm "$M/small/1"; kill -KILL $reader; wait $reader || true
+                    """)
+                try domain.setFaults([])
+                try await domain.shell("\"$P\" unmount \"$M\"; sleep 0.5")
+                try await domain.remount()
+                try await domain.shell("not grep 'recovered from an unclean end' \"$S/log/daemon.log\"")
+            }
+        }
+
         /// What suspend does to all processes (cgroups(7), the freezer).
         @Test(.enabled(if: Freezer.isThere, "no freezer that this user may use"), .timeLimit(.minutes(3)))
         func aReaderThatWaitsCanBeFrozen() async throws {
