@@ -15,8 +15,9 @@ func module(_ name: String, path: String? = nil, _ dependencies: [Target.Depende
     .target(name: name, dependencies: dependencies, path: path, swiftSettings: strict)
 }
 
+/// Tests are compiled without optimization in release, too: what they test is optimized, and they take half the build else.
 func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-    .testTarget(name: name, dependencies: dependencies, swiftSettings: strict)
+    .testTarget(name: name, dependencies: dependencies, swiftSettings: strict + [.unsafeFlags(["-Onone"])])
 }
 
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
