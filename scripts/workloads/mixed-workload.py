@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Many processes do everything at once: create, rename, hydrate, evict, write, map, and change things at the provider.
+"""Many processes do everything at once: create, rename, hydrate, evict, write, map, move folders, and change things there too.
 
 usage: mixed-workload.py MOUNT PROVIDER --executable PROMISEFS [--seconds 60] [--processes 16] [--seed N]
 
@@ -7,7 +7,7 @@ No call may fail but for what the others explain (a name that one of them has ju
 provider must have what the mount shows. Prints operations, and the daemon's memory and what the kernel holds of it, every ten
 seconds and at the end, when the kernel has been told to forget (as root).
 """
-import argparse, errno, json, mmap, multiprocessing, os, random, subprocess, sys, time
+import argparse, errno, json, mmap, multiprocessing, os, random, shutil, subprocess, sys, time
 
 # A name may be gone, or there again, because somebody else was quicker; a file may have been replaced under the hand.
 EXPLAINED = {errno.ENOENT, errno.EEXIST, errno.ENOTEMPTY, errno.ESTALE, errno.ENOTDIR, errno.EISDIR}
@@ -20,7 +20,13 @@ class Program:
 
     def name(self, top=None):
         folder = f"f{self.random.randrange(8)}"
+        if self.random.random() < 0.2:
+            folder = self.folder()
         return os.path.join(top or self.mount, folder, f"n{self.random.randrange(60)}")
+
+    def folder(self):
+        """One that comes and goes."""
+        return os.path.join(f"f{self.random.randrange(8)}", f"d{self.random.randrange(3)}")
 
     def content(self):
         return self.random.randbytes(self.random.choice([0, 10, 4096, 60_000, 300_000]))
@@ -89,6 +95,15 @@ class Program:
             if problem.errno != errno.EBUSY:
                 raise
 
+    def make_folder(self, top=None):
+        os.mkdir(os.path.join(top or self.mount, self.folder()))
+
+    def move_folder(self, top=None):
+        os.rename(os.path.join(top or self.mount, self.folder()), os.path.join(top or self.mount, self.folder()))
+
+    def remove_folder(self, top=None):
+        shutil.rmtree(os.path.join(top or self.mount, self.folder()))
+
     def change_there(self):
         path = self.name(self.provider)
         with open(path + f".{os.getpid()}.part", "wb") as file:
@@ -98,12 +113,25 @@ class Program:
     def remove_there(self):
         os.unlink(self.name(self.provider))
 
+    def rename_there(self):
+        os.rename(self.name(self.provider), self.name(self.provider))
+
+    def make_folder_there(self):
+        self.make_folder(self.provider)
+
+    def move_folder_there(self):
+        self.move_folder(self.provider)
+
+    def remove_folder_there(self):
+        self.remove_folder(self.provider)
+
     def run(self, deadline, counter, problems):
-        steps = [self.create] * 3 + [self.read] * 6 + [self.write] * 3 + [self.map, self.rename, self.rename, self.save, self.save]
-        steps += [self.remove, self.list, self.list, self.evict, self.evict]
-        rare = [self.change_there, self.remove_there]
+        steps = [self.create] * 3 + [self.read] * 6 + [self.write] * 3 + [self.map, self.rename, self.rename]
+        steps += [self.save, self.save, self.remove, self.list, self.list, self.evict, self.evict]
+        rare = [self.change_there, self.remove_there, self.rename_there, self.make_folder, self.make_folder]
+        rare += [self.move_folder, self.remove_folder, self.make_folder_there, self.move_folder_there, self.remove_folder_there]
         while time.monotonic() < deadline and problems.empty():
-            step = self.random.choice(rare if self.random.random() < 0.02 else steps)
+            step = self.random.choice(rare if self.random.random() < 0.05 else steps)
             try:
                 step()
             except OSError as problem:
