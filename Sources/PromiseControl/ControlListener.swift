@@ -12,27 +12,69 @@ import ServiceLifecycle
 func controlListener(
     at socketPath: String, _ routes: ControlRoutes, logger: Logger, ready: @escaping @Sendable () async -> Void
 ) throws -> any Service {
-    let responder = routes.router().buildResponder()
-    return try HTTPServerBuilder.http1().buildServer(
+    let responder = routes.responder()
+    let connections = ControlConnections()
+    let builder = HTTPServerBuilder { LoopBoundChannel(base: HTTP1Channel(responder: $0)) }
+    return try builder.buildServer(
         configuration: ServerConfiguration(address: .unixDomainSocket(path: socketPath), serverName: "promisefs"),
-        eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger
+        eventLoopGroup: controlLoops, logger: logger
     ) { request, writer, channel in
-        let context = ControlRequestContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
-        var response: Response
-        do {
-            response = try await responder.respond(to: request, context: context)
-        } catch let error as HTTPParserError {
-            // The server answers it and closes the connection.
-            throw error
-        } catch {
-            logger.debug("a control request failed", metadata: ["reason": "\(error)"])
-            response = Response(status: .internalServerError)
-        }
-        response.headers[.date] = httpDate(time(nil))
-        response.headers[.server] = "promisefs"
+        let connection = await connections.connection(of: channel)
+        let response = try await answer(request, connection, responder, logger: logger)
         try await writer.write(response: response.head, body: response.body)
     } onServerRunning: { _ in
         await ready()
+    }
+}
+
+/// Of the control sockets alone: what a request blocks holds up no transfer.
+private let controlLoops = MultiThreadedEventLoopGroup(numberOfThreads: 2)
+
+/// A whole request and its reply, or the beginning of a stream.
+func answer(
+    _ request: Request, _ connection: ControlConnection, _ responder: some HTTPResponder<ControlRequestContext>, logger: Logger
+) async throws -> Response {
+    var response: Response
+    do {
+        let context = ControlRequestContext(source: ControlRequestContext.Source(logger: logger, connection: connection))
+        response = try await responder.respond(to: request, context: context)
+    } catch let error as HTTPParserError {
+        // The server answers it and closes the connection.
+        throw error
+    } catch {
+        logger.debug("a control request failed", metadata: ["reason": "\(error)"])
+        response = Response(status: .internalServerError)
+    }
+    response.headers[.date] = httpDate(time(nil))
+    response.headers[.server] = "promisefs"
+    return response
+}
+
+/// Serves each connection on the thread of its own event loop, so that no request has to wake other threads to be served:
+/// that would cost several times what most of them cost.
+private struct LoopBoundChannel: ServerChildChannel {
+    let base: HTTP1Channel
+
+    func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<HTTP1Channel.Value> {
+        base.setup(channel: channel, logger: logger)
+    }
+
+    func handle(value: HTTP1Channel.Value, logger: Logger) async {
+        await withTaskExecutorPreference(LoopExecutor(loop: value.channel.eventLoop)) {
+            await base.handle(value: value, logger: logger)
+        }
+    }
+}
+
+/// Runs tasks on an event loop's thread.
+final class LoopExecutor: TaskExecutor {
+    let loop: any EventLoop
+
+    init(loop: any EventLoop) { self.loop = loop }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        loop.execute { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
     }
 }
 

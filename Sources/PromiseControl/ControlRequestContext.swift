@@ -7,39 +7,18 @@ import PromiseWire
 
 /// A request with its connection, whose peer is checked.
 struct ControlRequestContext: RequestContext {
+    struct Source: RequestContextSource {
+        let logger: Logger
+        let connection: ControlConnection
+    }
+
     var coreContext: CoreRequestContextStorage
-    let channel: any Channel
+    let connection: ControlConnection
 
-    init(source: ApplicationRequestContextSource) {
+    init(source: Source) {
         coreContext = CoreRequestContextStorage(source: source)
-        channel = source.channel
+        connection = source.connection
     }
-}
-
-/// `struct ucred` of unix(7), which the Glibc module does not show.
-private struct PeerCredentials: Sendable {
-    var process: Int32
-    var user: UInt32
-    var group: UInt32
-}
-
-extension ControlRequestContext {
-    /// SO_PEERCRED of socket(7).
-    private static let peerCredentialsOption: CInt = 17
-
-    /// Who connected, by what the kernel says.
-    fileprivate func peer() async throws -> PeerCredentials {
-        guard let provider = channel as? any SocketOptionProvider else {
-            throw Failure(.refused, "the connection does not say who is at its other end")
-        }
-        return try await provider.unsafeGetSocketOption(
-            level: NIOBSDSocket.OptionLevel(rawValue: SOL_SOCKET),
-            name: NIOBSDSocket.Option(rawValue: ControlRequestContext.peerCredentialsOption)
-        ).get()
-    }
-
-    /// The process that connected; 0 when it is in another pid namespace.
-    func peerProcess() async throws -> Int32 { try await peer().process }
 }
 
 /// Lets only this user and root in, by what the kernel says of the peer (SO_PEERCRED, unix(7)). The folder (0700) and the
@@ -50,11 +29,28 @@ struct PeerCheck: RouterMiddleware {
     func handle(
         _ request: Request, context: ControlRequestContext, next: (Request, ControlRequestContext) async throws -> Response
     ) async throws -> Response {
-        let peer = try await context.peer()
+        guard let peer = context.connection.peer else {
+            throw Failure(.refused, "the connection does not say who is at its other end")
+        }
         guard peer.user == 0 || peer.user == geteuid() else {
             throw Failure(.refused, "this domain belongs to another user; ask as its owner or as root")
         }
         return try await next(request, context)
+    }
+}
+
+/// An answer shows nothing that a live query has not been told of.
+struct AnswersAfterQueries: RouterMiddleware {
+    typealias Context = ControlRequestContext
+
+    let service: any ControlService
+
+    func handle(
+        _ request: Request, context: ControlRequestContext, next: (Request, ControlRequestContext) async throws -> Response
+    ) async throws -> Response {
+        let response = try await next(request, context)
+        await service.settle()
+        return response
     }
 }
 

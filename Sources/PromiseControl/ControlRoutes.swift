@@ -12,16 +12,17 @@ struct ControlRoutes: Sendable {
     let service: any ControlService
     /// For the service's synchronous calls, which may block.
     let blocking: BlockingPool
-    let keepAliveInterval: Duration
+    let keepAlive: KeepAlive
     let open = OpenClaims()
 
     /// How many paths of one fetch run at once; the engine limits transfers by itself.
     private static let concurrentFetches = 4
 
-    func router() -> Router<ControlRequestContext> {
+    func responder() -> some HTTPResponder<ControlRequestContext> {
         let router = Router(context: ControlRequestContext.self)
         router.add(middleware: ProblemReplies())
         router.add(middleware: PeerCheck())
+        router.add(middleware: AnswersAfterQueries(service: service))
         router.get("v1/status") { _, _ in jsonResponse(StatusDocument(await service.status())) }
         router.get("v1/items") { request, _ in try await information(request) }
         router.post("v1/items/fetch") { request, _ in try await fetch(request) }
@@ -45,8 +46,9 @@ struct ControlRoutes: Sendable {
         addQueryRoutes(to: router)
         addValueRoutes(to: router)
         addTraceRoutes(to: router)
-        addCoordinationRoutes(to: router)
-        return router
+        addClaimRoutes(to: router)
+        addPresenterRoutes(to: router)
+        return router.buildResponder()
     }
 
     // MARK: - Endpoints
@@ -75,7 +77,7 @@ struct ControlRoutes: Sendable {
 
     private func fetch(_ request: Request) async throws -> Response {
         let paths = try await itemPaths(try await decode(ItemsRequest.self, from: request))
-        return eventResponse(keepAliveInterval: keepAliveInterval) { reporter in
+        return eventResponse(keepAlive) { reporter in
             let parts = Mutex([Int: ProgressDocument]())
             let update: @Sendable (Int, ProgressDocument) -> Void = { index, part in
                 parts.withLock { $0[index] = part }
@@ -148,7 +150,7 @@ struct ControlRoutes: Sendable {
             try await service.synchronize(below: node, wait: false, timeout: timeout)
             return jsonResponse(SyncDocument(pending: try await pendingWork(below: node).count))
         }
-        return eventResponse(keepAliveInterval: keepAliveInterval) { _ in
+        return eventResponse(keepAlive) { _ in
             do throws(Failure) {
                 try await service.synchronize(below: node, wait: true, timeout: timeout)
             } catch {
@@ -191,8 +193,14 @@ struct ControlRoutes: Sendable {
         } catch is NIOTooManyBytesError {
             throw ProblemDocument.request("a request body has at most \(RequestLimit.bodyByteCountMax) bytes", status: 413)
         }
-        let bytes = body.readableBytes == 0 ? Array("{}".utf8) : Array(body.readableBytesView)
-        guard let document = WireCoding.decode(type, from: bytes) else {
+        return try decode(type, from: body.readableBytesView, of: request)
+    }
+
+    func decode<Document: Decodable>(
+        _ type: Document.Type, from bytes: some Collection<UInt8>, of request: Request
+    ) throws -> Document {
+        let document = bytes.isEmpty ? WireCoding.decode(type, from: "{}".utf8) : WireCoding.decode(type, from: bytes)
+        guard let document else {
             throw ProblemDocument.request("the body is not the JSON document that \(request.uri.path) takes")
         }
         return document

@@ -26,8 +26,8 @@ package final class ControlServer: Sendable {
     private static let stopGrace: Duration = .seconds(5)
 
     package let socketPath: String
-    private let routes: ControlRoutes
-    private let logger: Logger
+    let routes: ControlRoutes
+    let logger: Logger
     private let life = Mutex(Life())
 
     /// `keepAliveInterval`: how often a silent stream says that it lives, and learns that its client has gone.
@@ -35,7 +35,8 @@ package final class ControlServer: Sendable {
         self.socketPath = socketPath
         self.logger = logger
         routes = ControlRoutes(
-            service: service, blocking: BlockingPool(name: "control", threads: 2), keepAliveInterval: keepAliveInterval)
+            service: service, blocking: BlockingPool(name: "control", threads: 2),
+            keepAlive: KeepAlive(interval: keepAliveInterval))
     }
 
     deinit { routes.blocking.stop() }

@@ -32,6 +32,7 @@ package protocol ControlService: Sendable {
     func run(_ query: QueryRequest, aliveInterval: Duration, _ send: (QueryEvent) async throws -> Void) async throws
     func changes(since sequence: Int64, limit: Int) throws(Failure) -> ChangePage
     func waitForChange(after sequence: Int64, timeout: Duration) async
+    func settle() async
     func claim(_ request: ClaimRequest) async throws(Failure) -> GrantedClaim
     func release(_ claim: ClaimID)
     func snapshot(of node: NodeID) async throws(Failure) -> Snapshot

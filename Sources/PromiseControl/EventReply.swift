@@ -29,23 +29,19 @@ final class ProgressReporter: Sendable {
 /// A response of server-sent events: any number of `progress`, then one `done` or `problem`. Comments keep it alive while
 /// the operation is silent. When the client goes away, writing fails and the operation is cancelled.
 func eventResponse<Document: Encodable & Sendable>(
-    keepAliveInterval: Duration, _ operation: @escaping @Sendable (ProgressReporter) async throws -> Document
+    _ keepAlive: KeepAlive, _ operation: @escaping @Sendable (ProgressReporter) async throws -> Document
 ) -> Response {
     var headers = HTTPFields()
     headers[.contentType] = "text/event-stream"
     headers[.cacheControl] = "no-store"
     let body = ResponseBody { writer in
         let (events, continuation) = AsyncStream.makeStream(of: String.self)
+        let listener = keepAlive.listen { continuation.yield(ServerEvent.keepAlive) }
+        defer { keepAlive.forget(listener) }
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 continuation.yield(await lastEvent(of: operation, ProgressReporter(continuation)).encoded)
                 continuation.finish()
-            }
-            group.addTask {
-                while !Task.isCancelled {
-                    try await Task.sleep(for: keepAliveInterval)
-                    continuation.yield(ServerEvent.keepAlive)
-                }
             }
             defer { group.cancelAll() }
             for await event in events { try await writer.write(ByteBuffer(string: event)) }

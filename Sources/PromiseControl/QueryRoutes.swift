@@ -33,7 +33,7 @@ extension ControlRoutes {
         // One more tells whether there are more.
         document.limit = limit + 1
         var items: [FoundItemDocument] = []
-        try await service.run(try await queryRequest(document), aliveInterval: keepAliveInterval) { event in
+        try await service.run(try await queryRequest(document), aliveInterval: keepAlive.interval) { event in
             if case .added(let found) = event { items += found.map { FoundItemDocument($0) } }
         }
         return jsonResponse(FoundItemsDocument(items: Array(items.prefix(limit)), isComplete: items.count <= limit))
@@ -41,9 +41,9 @@ extension ControlRoutes {
 
     private func stream(_ request: Request) async throws -> Response {
         let query = try await queryRequest(try await decode(QueryDocument.self, from: request))
-        return streamResponse { [service, keepAliveInterval] send in
+        return streamResponse { [service, keepAlive] send in
             var sequence = 0
-            try await service.run(query, aliveInterval: keepAliveInterval) { event in
+            try await service.run(query, aliveInterval: keepAlive.interval) { event in
                 guard let name = event.name else { return try await send(nil) }
                 for part in event.parts {
                     sequence += 1
@@ -106,10 +106,11 @@ extension ControlRoutes {
                 let page = try await page(since: position, limit: 500)
                 guard let last = page.changes.last else {
                     try await send(nil)
-                    await service.waitForChange(after: position, timeout: keepAliveInterval)
+                    await service.waitForChange(after: position, timeout: keepAlive.interval)
                     try Task.checkCancellation()
                     continue
                 }
+                await service.settle()
                 let data = WireCoding.text(ChangesDocument(page, since: position))
                 try await send(ServerEvent(name: "changes", data: data))
                 position = last.sequence

@@ -22,7 +22,7 @@ extension ControlRoutes {
     }
 
     private func trace(_ context: ControlRequestContext) -> Response {
-        streamResponse { [service, blocking, keepAliveInterval] send in
+        streamResponse { [service, blocking, keepAlive] send in
             let (events, continuation) = AsyncStream.makeStream(
                 of: Traced.self, bufferingPolicy: .bufferingOldest(ControlRoutes.traceCountMax))
             let lost = LostCount()
@@ -31,14 +31,10 @@ extension ControlRoutes {
                 lost.add()
             }
             defer { service.trace.stop(listener) }
-            let alive = Task {
-                while !Task.isCancelled {
-                    try? await Task.sleep(for: keepAliveInterval)
-                    continuation.yield(.alive)
-                }
-            }
-            defer { alive.cancel() }
-            context.channel.closeFuture.whenComplete { _ in continuation.finish() }
+            let beat = keepAlive.listen { continuation.yield(.alive) }
+            defer { keepAlive.forget(beat) }
+            let end = context.connection.whenClosed { continuation.finish() }
+            defer { context.connection.forget(end) }
             try await send(ServerEvent(name: "tracing", data: "{}"))
             for await event in events {
                 guard case .request(let request) = event else {

@@ -106,6 +106,9 @@ extension Domain {
         }
     }
 
+    /// Returns when live queries have heard of everything that has changed so far; at once when there are none.
+    package func settle() async { await hub.settle() }
+
     /// Waits until there may be changes after a number, or until the time is over.
     package func waitForChange(after sequence: Int64, timeout: Duration) async {
         await hub.waitForChange(after: sequence, timeout: timeout)

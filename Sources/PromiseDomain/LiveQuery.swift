@@ -1,4 +1,5 @@
 import PromiseCore
+import PromiseFilesystem
 import PromiseIndex
 import PromiseQuery
 import PromiseSystem
@@ -8,7 +9,7 @@ import Synchronization
 ///
 /// The reader's task gathers; afterwards the hub's thread evaluates changes and puts events in a queue. The queue is bounded:
 /// a reader who is slower than that is told to start again.
-package final class LiveQuery: Sendable {
+package final class LiveQuery: StitchedReader {
     /// Items in events not read yet.
     private static let queuedCountMax = 20_000
     /// Rows looked at while the index's lock is held.
@@ -27,6 +28,13 @@ package final class LiveQuery: Sendable {
         var events: [QueryEvent] = []
         var queuedCount = 0
         var isOverflowed = false
+        /// What changes up to this one mean is in `events`, or has been.
+        var told: Int64 = 0
+        /// It has been told what happened while it gathered.
+        var isCaughtUp = false
+        /// The earliest change that `events` may be about, and that of those which the reader is being given.
+        var eventsFrom: Int64?
+        var sendingFrom: Int64?
     }
 
     let request: QueryRequest
@@ -80,6 +88,7 @@ package final class LiveQuery: Sendable {
                 continue
             }
             for event in events { try await send(event) }
+            if !events.isEmpty { given() }
             if events.isEmpty, isSilent { try await send(.alive) }
             isSilent = events.isEmpty
         }
@@ -90,9 +99,16 @@ package final class LiveQuery: Sendable {
             defer {
                 state.events = []
                 state.queuedCount = 0
+                state.sendingFrom = state.eventsFrom
+                state.eventsFrom = nil
             }
             return (state.events, state.isOverflowed)
         }
+    }
+
+    private func given() {
+        state.withLock { $0.sendingFrom = nil }
+        hub.delivered()
     }
 
     private func gather(_ send: (QueryEvent) async throws -> Void) async throws {
@@ -100,6 +116,7 @@ package final class LiveQuery: Sendable {
             try index.read { transaction throws(Failure) in try transaction.lastChange() }
         }
         position.withLock { $0 = start }
+        state.withLock { $0.told = start }
         var place = CandidatePosition.start
         var told = 0
         var collected: [FoundItem] = []
@@ -113,6 +130,7 @@ package final class LiveQuery: Sendable {
                 throw Failure(.tooLarge, "more than \(LiveQuery.resultCountMax) items match; narrow the predicate or the scope")
             }
             if request.order.isEmpty {
+                await hub.settle()
                 if !items.isEmpty { try await send(.added(Array(items.prefix(rest)))) }
             } else {
                 collected += items
@@ -120,6 +138,7 @@ package final class LiveQuery: Sendable {
             if case .end = place { break }
             if request.order.isEmpty, told == request.limit { break }
         }
+        await hub.settle()
         if !request.order.isEmpty { try await sendSorted(collected, send) }
         if request.isLive { hub.join(self) }
         try await send(.gathered)
@@ -213,9 +232,10 @@ package final class LiveQuery: Sendable {
         }
     }
 
-    /// To be called after changes have been looked at: the reader looks for events.
-    func signal() {
+    /// To be called after changes have been looked at, all of them up to `position`: the reader looks for events.
+    func signal(upTo position: Int64? = nil) {
         let hasEvents = state.withLock { state in
+            if let position { state.told = position }
             if state.queuedCount > LiveQuery.queuedCountMax { state.isOverflowed = true }
             // What is not read will not be told, so it need not be kept.
             if state.isOverflowed { state = State(isOverflowed: true) }
@@ -225,6 +245,17 @@ package final class LiveQuery: Sendable {
     }
 
     var isOverflowed: Bool { state.withLock { $0.isOverflowed } }
+
+    /// It has been told of everything that those who joined earlier have been told of.
+    func caughtUp() { state.withLock { $0.isCaughtUp = true } }
+
+    package func owes(upTo position: Int64) -> Bool {
+        state.withLock { state in
+            if state.isOverflowed { return false }
+            let start = state.isCaughtUp ? nil : state.told + 1
+            return [start, state.eventsFrom, state.sendingFrom].contains { $0.map { $0 <= position } ?? false }
+        }
+    }
 
     func reset() {
         state.withLock { $0 = State(isOverflowed: true) }
@@ -248,7 +279,7 @@ extension LiveQuery.State {
     mutating func tell(_ item: FoundItem) {
         let isKnown = known[item.id] != nil
         guard insert(item) else { return }
-        queuedCount += 1
+        noteEvent()
         switch (isKnown, events.last) {
         case (false, .added(let items)?) where items.count < LiveQuery.eventCountMax:
             events[events.count - 1] = .added(items + [item])
@@ -258,11 +289,16 @@ extension LiveQuery.State {
         }
     }
 
+    private mutating func noteEvent() {
+        queuedCount += 1
+        if eventsFrom == nil { eventsFrom = told + 1 }
+    }
+
     mutating func tellRemoved(_ entry: EntryID) {
         guard let old = known.removeValue(forKey: entry) else { return }
         names[old.node]?.removeAll { $0 == entry }
         if names[old.node]?.isEmpty == true { names[old.node] = nil }
-        queuedCount += 1
+        noteEvent()
         if case .removed(let items)? = events.last, items.count < LiveQuery.eventCountMax {
             events[events.count - 1] = .removed(items + [(entry, old.node)])
         } else {

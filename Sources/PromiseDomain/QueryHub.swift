@@ -22,6 +22,8 @@ final class QueryHub: Sendable {
     }
 
     private struct Calls {
+        /// The thread sleeps until somebody wants to hear of changes.
+        var isIdle = false
         var isCalled = false
         /// The change after which whoever calls wants to hear; nil: from whenever it is heard.
         var position: Int64?
@@ -68,7 +70,8 @@ final class QueryHub: Sendable {
             return Array(state.queries.values) + state.joining
         }
         for query in queries { query.end() }
-        wake()
+        filesystem.stitching.end()
+        wake(isJoining: true)
         thread.withLock { thread in
             defer { thread = nil }
             return thread
@@ -81,13 +84,17 @@ final class QueryHub: Sendable {
     }
 
     /// To be called when somebody wants to hear of changes: queries, waiters, presenters, claims. `position`: after which
-    /// change, for those who do not know it themselves; taken before they are entered.
-    func wake(from position: Int64? = nil) {
-        calls.update { calls in
+    /// change, for those who do not know it themselves; taken before they are entered. Costs little while changes are being
+    /// followed already. `isJoining`: to be looked at without waiting for the next change.
+    func wake(from position: Int64? = nil, isJoining: Bool = false) {
+        let isIdle = calls.withLock { calls in
+            guard calls.isIdle else { return false }
             calls.isCalled = true
             if let position { calls.position = min(calls.position ?? position, position) }
+            return true
         }
-        index.wakeFollower()
+        if isIdle { calls.update { _ in } }
+        if isJoining { index.wakeFollower() }
     }
 
     private var isWanted: Bool {
@@ -115,6 +122,8 @@ final class QueryHub: Sendable {
 
     /// From its position on the query hears of changes.
     func join(_ query: LiveQuery) {
+        // Who wants changes together does not want each at once.
+        if query.request.batching == nil { filesystem.stitching.enter(query) }
         let isStopped = state.withLock { state in
             if !state.isStopped {
                 state.joining.append(query)
@@ -122,11 +131,27 @@ final class QueryHub: Sendable {
             }
             return state.isStopped
         }
-        if isStopped { return query.end() }
-        wake()
+        if isStopped {
+            filesystem.stitching.leave(query)
+            return query.end()
+        }
+        wake(isJoining: true)
+    }
+
+    /// A query's reader has been given what was found for it.
+    func delivered() { filesystem.stitching.delivered() }
+
+    /// Returns when live queries have heard of everything that has changed so far.
+    func settle() async {
+        guard filesystem.stitching.isWanted else { return }
+        await withCheckedContinuation { continuation in
+            let mustWake = filesystem.stitching.hold(until: index.newestChange) { continuation.resume() }
+            if mustWake { index.wakeFollower() }
+        }
     }
 
     func leave(_ query: LiveQuery) {
+        filesystem.stitching.leave(query)
         state.withLock { state in
             state.queries[ObjectIdentifier(query)] = nil
             state.members.remove(ObjectIdentifier(query))
@@ -175,20 +200,15 @@ final class QueryHub: Sendable {
         var newest: Int64 = 0
         var position: Int64 = 0
         while true {
-            if !isWanted {
-                // Whoever changes the tree wakes nobody meanwhile.
-                let calls = calls.wait { calls -> Calls? in
-                    guard calls.isCalled else { return nil }
-                    defer { calls = Calls() }
-                    return calls
-                }
+            if let call = waitUntilWanted() {
                 let last = try? index.read { transaction throws(Failure) in try transaction.lastChange() }
                 // A call of long ago may have been heard already.
-                position = max(calls?.position ?? last ?? position, position)
+                position = max(call.position ?? last ?? position, position)
                 newest = 0
                 waiters.told(upTo: position)
             }
-            newest = index.waitForChange(after: newest)
+            newest = index.waitForChange(after: newest, timeout: filesystem.stitching.timeUntilDeadline())
+            filesystem.stitching.giveUpLate()
             let (joining, isStopped) = state.withLock { state in
                 defer { state.joining = [] }
                 return (state.joining, state.isStopped)
@@ -201,13 +221,30 @@ final class QueryHub: Sendable {
                         if state.members.contains(ObjectIdentifier(query)) { state.queries[ObjectIdentifier(query)] = query }
                         if state.isStopped { query.end() }
                     }
+                    query.caughtUp()
                 }
                 position = try advance(nil, from: position, upTo: .max)
+                filesystem.stitching.told(upTo: max(newest, position))
             } catch {
                 if state.withLock({ $0.isStopped }) { return }
                 logger.warning("changes could not be followed", metadata: ["reason": "\(error.message)"])
                 for query in joining + state.withLock({ Array($0.queries.values) }) { query.reset() }
             }
+        }
+    }
+
+    /// Whoever changes the tree wakes nobody while nobody wants to hear of it. Nil: somebody does already.
+    private func waitUntilWanted() -> Calls? {
+        // Said before looking: who comes in between is seen here, or sees that this sleeps.
+        calls.withLock { $0.isIdle = true }
+        if isWanted {
+            calls.withLock { $0 = Calls() }
+            return nil
+        }
+        return calls.wait { calls -> Calls? in
+            guard calls.isCalled else { return nil }
+            defer { calls = Calls() }
+            return calls
         }
     }
 
@@ -225,7 +262,7 @@ final class QueryHub: Sendable {
             }
             guard let last = changes.last, position < last.sequence else { break }
             try tell(queries.filter { !$0.isOverflowed }, of: changes.filter { $0.sequence <= end })
-            for query in queries { query.signal() }
+            for query in queries { query.signal(upTo: min(last.sequence, end)) }
             if only == nil { for listener in listeners.withLock({ $0 }) { listener.changed(changes) } }
             position = last.sequence
         }
@@ -260,6 +297,7 @@ final class QueryHub: Sendable {
                 }
             }
             rest = rest.dropFirst(count)
+            filesystem.stitching.giveUpLate()
         }
     }
 

@@ -46,6 +46,10 @@ package final class Coordinator: Sendable {
         var own: Set<ClaimID> = []
         var isEnded = false
         var hasThread = false
+        /// Until when the thread that watches deadlines sleeps; nil: until it is called.
+        var watched: Duration?
+        /// There is an earlier deadline.
+        var isCalled = false
     }
 
     /// How long a presenter may take for an answer.
@@ -93,7 +97,7 @@ package final class Coordinator: Sendable {
         handler: @escaping @Sendable (ClaimID, ClaimOutcome) -> Void
     ) throws(Failure) -> ClaimID {
         let now = clock.uptime()
-        let result: Result<ClaimID, Failure> = state.update { state in
+        let result: Result<ClaimID, Failure> = change { state in
             if state.isEnded { return .failure(Failure(.interrupted, "the domain is being unmounted")) }
             guard state.table.claimCount < Coordinator.claimCountMax else {
                 return .failure(Failure(.busy, "there are \(Coordinator.claimCountMax) claims already"))
@@ -104,6 +108,7 @@ package final class Coordinator: Sendable {
             if process > 0 { state.processes[id] = process }
             if isOwn { state.own.insert(id) }
             settle(&state)
+            if let timeout, !state.table.isGranted(id) { watch(now + timeout, &state) }
             startThread(&state)
             return .success(id)
         }
@@ -113,7 +118,7 @@ package final class Coordinator: Sendable {
     /// More than once is fine.
     package func release(_ claim: ClaimID) {
         let now = clock.uptime()
-        state.update { state in
+        change { state in
             state.table.release(claim, now: now)
             state.claims[claim] = nil
             state.processes[claim] = nil
@@ -128,7 +133,7 @@ package final class Coordinator: Sendable {
     package func addPresenter(
         of node: NodeID, in folders: [NodeID], purpose: Purpose?, handler: @escaping @Sendable (PresenterEvent) -> Bool
     ) throws(Failure) -> PresenterID {
-        let result: Result<PresenterID, Failure> = state.update { state in
+        let result: Result<PresenterID, Failure> = change { state in
             if state.isEnded { return .failure(Failure(.interrupted, "the domain is being unmounted")) }
             guard state.table.presenterCount < Coordinator.presenterCountMax else {
                 return .failure(Failure(.busy, "there are \(Coordinator.presenterCountMax) presenters already"))
@@ -144,7 +149,7 @@ package final class Coordinator: Sendable {
 
     package func removePresenter(_ id: PresenterID) {
         let now = clock.uptime()
-        state.update { state in
+        change { state in
             state.presenters[id] = nil
             state.table.removePresenter(id, now: now)
             settle(&state)
@@ -154,7 +159,7 @@ package final class Coordinator: Sendable {
     /// False when the presenter was not asked that, or too late.
     package func answered(_ number: UInt64, by presenter: PresenterID) -> Bool {
         let now = clock.uptime()
-        return state.update { state in
+        return change { state in
             state.table.heard(from: presenter)
             guard state.table.presenter(asked: number) == presenter else { return false }
             state.table.answered(number, now: now)
@@ -167,7 +172,7 @@ package final class Coordinator: Sendable {
 
     package func happened(_ event: ClaimTable.Event, to node: NodeID, in folders: [NodeID]) {
         let now = clock.uptime()
-        state.update { state in
+        change { state in
             if event == .moved { state.table.moved(node, to: folders, now: now) }
             state.table.happened(event, to: node, in: folders)
             settle(&state)
@@ -176,7 +181,7 @@ package final class Coordinator: Sendable {
 
     /// An item left these folders for others.
     package func left(_ folders: [NodeID], _ node: NodeID) {
-        state.update { state in
+        change { state in
             state.table.left(folders, node)
             settle(&state)
         }
@@ -185,7 +190,7 @@ package final class Coordinator: Sendable {
     /// An item and what is below it are in these folders now. Nobody is told.
     package func moved(_ node: NodeID, to folders: [NodeID]) {
         let now = clock.uptime()
-        state.update { state in
+        change { state in
             state.table.moved(node, to: folders, now: now)
             settle(&state)
         }
@@ -194,7 +199,7 @@ package final class Coordinator: Sendable {
     /// Items are other nodes now.
     package func replaced(_ nodes: [NodeID: NodeID]) {
         let now = clock.uptime()
-        state.update { state in
+        change { state in
             state.table.replaced(nodes, now: now)
             settle(&state)
         }
@@ -232,6 +237,17 @@ package final class Coordinator: Sendable {
 
     // MARK: - Below
 
+    /// Changes the state, and wakes the thread that watches deadlines only when it has to look: most claims have none.
+    private func change<Value>(_ body: (inout State) -> Value) -> Value {
+        let (value, isCalled) = state.withLock { state in (body(&state), state.isCalled) }
+        if isCalled { state.update { _ in } }
+        return value
+    }
+
+    private func watch(_ deadline: Duration, _ state: inout State) {
+        if state.watched.map({ deadline < $0 }) ?? true { state.isCalled = true }
+    }
+
     /// Hands the state machine's actions on. The lock is held.
     private func settle(_ state: inout State) {
         while case let actions = state.table.takeActions(), !actions.isEmpty {
@@ -240,6 +256,7 @@ package final class Coordinator: Sendable {
                 case .granted(let id): state.claims[id]?.call(id, .granted)
                 case .refused(let id, let refusal): state.claims.removeValue(forKey: id)?.call(id, .refused(refusal))
                 case .ask(let id, let question, let number, let node):
+                    watch(clock.uptime() + Coordinator.answerLimit, &state)
                     tell(id, .ask(question, number: number, node: node), &state)
                 case .tell(let id, let notice): tell(id, .tell(notice), &state)
                 }
@@ -263,19 +280,23 @@ package final class Coordinator: Sendable {
 
     private func watchDeadlines() {
         while true {
-            let (next, isEnded) = state.withLock { ($0.table.nextDeadline, $0.isEnded) }
-            if isEnded { return }
+            let next = state.withLock { state in
+                state.isCalled = false
+                state.watched = state.table.nextDeadline
+                return state.watched
+            }
             let timeout = next.map { max($0 - clock.uptime(), .milliseconds(1)) }
-            // Ends early when the next deadline is another one.
-            _ = state.wait(timeout: timeout) { state in
-                state.isEnded || state.table.nextDeadline != next ? true : nil
-            }
+            // Ends early when there is an earlier deadline. One that is no more is noticed when it comes.
+            _ = state.wait(timeout: timeout) { $0.isEnded || $0.isCalled ? true : nil }
             let now = clock.uptime()
-            state.withLock { state in
-                guard let next = state.table.nextDeadline, next <= now else { return }
-                state.table.tick(now: now)
-                settle(&state)
+            let isEnded = state.withLock { state in
+                if let next = state.table.nextDeadline, next <= now {
+                    state.table.tick(now: now)
+                    settle(&state)
+                }
+                return state.isEnded
             }
+            if isEnded { return }
         }
     }
 }

@@ -66,7 +66,7 @@ extension FileSystem {
         _ name: FileName, in parent: NodeID, permissions: UInt32, opening: OpenRequest, caller: Caller,
         reply: @escaping Reply<CreateReply>
     ) -> ParkedRequest? {
-        withListing(of: parent, reply: reply) { [self] () throws(Failure) in
+        withListing(of: parent, reply: stitched(reply)) { [self] () throws(Failure) in
             if let made = try recreate(name, in: parent, opening, caller) { return made }
             guard let (node, file) = try makeFile(name, in: parent, permissions, isOpen: opening.isWritable, caller) else {
                 return nil
@@ -89,7 +89,7 @@ extension FileSystem {
         _ name: FileName, in parent: NodeID, kind: NodeKind, permissions: UInt32, deviceNumber: UInt64, caller: Caller,
         reply: @escaping Reply<EntryReply>
     ) -> ParkedRequest? {
-        withListing(of: parent, reply: reply) { [self] () throws(Failure) in
+        withListing(of: parent, reply: stitched(reply)) { [self] () throws(Failure) in
             if isCarriedOut(caller) { return try entry(name, in: parent) }
             if kind == .file {
                 return try makeFile(name, in: parent, permissions, isOpen: false, caller).map { remember($0.0) }
@@ -102,7 +102,7 @@ extension FileSystem {
     package func makeFolder(
         _ name: FileName, in parent: NodeID, permissions: UInt32, caller: Caller, reply: @escaping Reply<EntryReply>
     ) -> ParkedRequest? {
-        withListing(of: parent, reply: reply) { [self] () throws(Failure) in
+        withListing(of: parent, reply: stitched(reply)) { [self] () throws(Failure) in
             let fresh = Node(
                 id: .root, kind: .folder, mode: permissions, owner: caller.user, group: caller.group, time: clock.now())
             return try make(fresh, name, in: parent, caller) { node, _ throws(Failure) in node.isPopulated = true }
@@ -112,7 +112,7 @@ extension FileSystem {
     package func makeLink(
         _ name: FileName, in parent: NodeID, target: [UInt8], caller: Caller, reply: @escaping Reply<EntryReply>
     ) -> ParkedRequest? {
-        withListing(of: parent, reply: reply) { [self] () throws(Failure) in
+        withListing(of: parent, reply: stitched(reply)) { [self] () throws(Failure) in
             let fresh = Node(
                 id: .root, kind: .link, mode: 0o777, owner: caller.user, group: caller.group, size: UInt64(target.count),
                 time: clock.now())
@@ -228,7 +228,7 @@ extension FileSystem {
     package func addName(
         _ name: FileName, in parent: NodeID, to id: NodeID, caller: Caller, reply: @escaping Reply<EntryReply>
     ) -> ParkedRequest? {
-        withListing(of: parent, reply: reply) { [self] () throws(Failure) in
+        withListing(of: parent, reply: stitched(reply)) { [self] () throws(Failure) in
             if isCarriedOut(caller) { return try entry(name, in: parent) }
             let linked: EntryReply? = try carryOut(caller) { transaction throws(Failure) in
                 let folder = try folder(parent, transaction)

@@ -21,7 +21,7 @@ extension FileSystem {
             unlink(name, in: parent, caller: caller, reply: reply)
         }
         if case .taken(let parked) = turn { return parked }
-        return withListing(of: parent, reply: reply) { [self] () throws(Failure) in
+        return withListing(of: parent, reply: stitched(reply)) { [self] () throws(Failure) in
             if isCarriedOut(caller) { return () }
             var removed: Removed?
             let isListed: Bool = try carryOut(caller, isFreeing: true) { transaction throws(Failure) in
@@ -52,7 +52,7 @@ extension FileSystem {
         if case .taken(let parked) = turn { return parked }
         // Whether a folder is empty is known only when it is listed, so two folders may have to be.
         let target = Chosen(parent)
-        return withListing(of: { target.folder }, reply: reply) { [self] () throws(Failure) in
+        return withListing(of: { target.folder }, reply: stitched(reply)) { [self] () throws(Failure) in
             if isCarriedOut(caller) { return () }
             var removed: Removed?
             let isDone: Bool = try carryOut(caller, isFreeing: true) { transaction throws(Failure) in

@@ -26,7 +26,7 @@ extension FileSystem {
         }
         if case .taken(let parked) = turn { return parked }
         let missing = Chosen(parent)
-        return withListing(of: { missing.folder }, reply: reply) { [self] () throws(Failure) in
+        return withListing(of: { missing.folder }, reply: stitched(reply)) { [self] () throws(Failure) in
             if isCarriedOut(caller) { return () }
             var removed: Removed?
             var before: [Entry] = []

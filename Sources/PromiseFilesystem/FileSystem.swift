@@ -53,6 +53,7 @@ package final class FileSystem: FileSystemOperations {
     package let parking: Parking
     package let coordinator: Coordinator
     let remoteClaims: RemoteClaims
+    package let stitching: Stitching
     let references = Mutex(References())
     let connection = Mutex<MountConnection?>(nil)
     /// For fsync, removal of content files, and other calls that wait for the disk.
@@ -74,6 +75,7 @@ package final class FileSystem: FileSystemOperations {
         self.clock = clock
         self.configuration = configuration
         self.logger = logger
+        stitching = Stitching(clock: clock)
         parking = Parking(clock: clock, limit: configuration.requestDeadline)
         opens = OpenTable(record: record)
         carriedOut = record?.carriedOut(lastBody: index.bodyAtOpening) ?? []
@@ -89,6 +91,7 @@ package final class FileSystem: FileSystemOperations {
     }
 
     package func ended() {
+        stitching.end()
         parking.end()
         coordinator.end()
         for node in opens.writtenNodes { noteWrites(of: node, isClosing: true) }
@@ -110,6 +113,18 @@ package final class FileSystem: FileSystemOperations {
 
     var backings: (any BackingRegistrar)? { connection.withLock { $0?.backings } }
     var notifier: (any KernelNotifier)? { connection.withLock { $0?.notifier } }
+
+    // MARK: Live queries
+
+    /// The reply to an operation that changes names: given when live queries have heard of the change. Nobody can interrupt it
+    /// meanwhile, as it has been carried out.
+    func stitched<Value: Sendable>(_ reply: @escaping Reply<Value>) -> Reply<Value> {
+        guard stitching.isWanted else { return reply }
+        return { [stitching, index] result in
+            guard case .success = result else { return reply(result) }
+            if stitching.hold(until: index.newestChange, { reply(result) }) { index.wakeFollower() }
+        }
+    }
 
     // MARK: Waiting for a listing
 

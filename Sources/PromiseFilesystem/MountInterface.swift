@@ -7,6 +7,7 @@ package import PromiseSystem
 // Threads. Any method may be called on any serving thread, several at once; none may wait for the network, a task or an
 // actor. A method with a `reply` calls it exactly once, from any thread, holding no lock: before it returns (then it
 // returns nil), or later (then it returns a `ParkedRequest`). Calling it twice traps. A method that throws answers at once.
+// Nil is also returned for a change that was made and whose answer waits for live queries, which nothing interrupts.
 //
 // Lookup counts. The kernel holds one reference more on a node for every `EntryReply` it was sent (lookup, the creating
 // operations and link) and for every `FolderEntry` with an entry that `readFolder`'s `add` took. `forget` gives them back.

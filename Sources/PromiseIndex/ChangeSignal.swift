@@ -16,6 +16,9 @@ final class ChangeSignal: Sendable {
         if waiterCount.load(ordering: .sequentiallyConsistent) > 0 { monitor.update { _ in } }
     }
 
+    /// Of a change that was undone, perhaps.
+    var newest: Int64 { last.load(ordering: .sequentiallyConsistent) }
+
     func wake() { monitor.update { $0 = true } }
 
     /// Returns when the feed may have changes after `sequence`, when somebody called `wake`, or when the time is over: the

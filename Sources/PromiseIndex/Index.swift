@@ -140,6 +140,9 @@ package final class Index: Sendable {
         changes.wait(beyond: sequence, timeout: timeout)
     }
 
+    /// Not less than the number of any change whose `write` has returned.
+    package var newestChange: Int64 { changes.newest }
+
     package func wakeFollower() { changes.wake() }
 
     /// As `write`, for what gives room back: on a full disk it may use what is kept in reserve, so that files can still be

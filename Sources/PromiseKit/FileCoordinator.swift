@@ -66,7 +66,11 @@ public struct FileCoordinator: Sendable {
     ) async throws -> Value {
         let seconds = timeout.map { Double($0.components.seconds) + Double($0.components.attoseconds) / 1e18 }
         let request = ClaimDocument(items: intents.map(\.document), purpose: purpose, timeoutSeconds: seconds)
-        var events = try await client.stream("POST", "claims", request).makeAsyncIterator()
+        // The end of the request's body is the end of the access.
+        let (content, ending) = AsyncStream.makeStream(of: ByteBuffer.self)
+        defer { ending.finish() }
+        ending.yield(ByteBuffer(bytes: WireCoding.bytes(request) + [0x0A]))
+        var events = try await client.stream("POST", "accesses", content).makeAsyncIterator()
         var granted: GrantedClaimDocument?
         while granted == nil, let event = try await events.next() {
             if event.name == "granted" { granted = WireCoding.decode(GrantedClaimDocument.self, from: Array(event.data.utf8)) }
@@ -78,16 +82,13 @@ public struct FileCoordinator: Sendable {
         do {
             value = try await body(granted)
         } catch {
-            try? await release(granted.claim, &events)
+            ending.finish()
+            while (try? await events.next()) != nil {}
             throw error
         }
-        try await release(granted.claim, &events)
-        return value
-    }
-
-    /// Ends the claim and reads the stream to its end, so that the connection can be used again.
-    private func release(_ claim: UInt64, _ events: inout ServerEvents.Iterator) async throws(PromiseError) {
-        let _: DoneDocument = try await client.reply("DELETE", "claims/\(claim)", deadline: .seconds(30))
+        // Read to its end: then the claim is no more, and the connection can be used again.
+        ending.finish()
         while try await events.next() != nil {}
+        return value
     }
 }

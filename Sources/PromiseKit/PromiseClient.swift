@@ -256,14 +256,20 @@ public final class PromiseClient: Sendable {
     private func send(
         _ method: String, _ path: String, bytes: [UInt8]?, deadline: TimeAmount
     ) async throws(PromiseError) -> HTTPClientResponse {
+        try await send(method, path, content: bytes.map { .bytes(ByteBuffer(bytes: $0)) }, deadline: deadline)
+    }
+
+    func send(
+        _ method: String, _ path: String, content: HTTPClientRequest.Body?, deadline: TimeAmount
+    ) async throws(PromiseError) -> HTTPClientResponse {
         let host = PercentCoding.encode(Array(socketPath.utf8)).replacingSlashes()
         var request = HTTPClientRequest(url: "http+unix://\(host)/\(WireCoding.version)/\(path)")
         request.method = .init(rawValue: method)
         // The host of the address is the socket's path, which is no host name.
         request.headers.add(name: "host", value: "promisefs")
-        if let bytes {
+        if let content {
             request.headers.add(name: "content-type", value: method == "PUT" ? "image/png" : "application/json")
-            request.body = .bytes(ByteBuffer(bytes: bytes))
+            request.body = content
         }
         let ready = request
         let response = try await mapped { try await PromiseClient.http.execute(ready, deadline: .now() + deadline) }

@@ -58,4 +58,10 @@ extension PromiseClient {
     ) async throws(PromiseError) -> ServerEvents {
         ServerEvents(response: try await send(method, path, body, deadline: .hours(24 * 365)), domain: domain)
     }
+
+    /// The same with a body that goes on while the reply does.
+    func stream(_ method: String, _ path: String, _ body: AsyncStream<ByteBuffer>) async throws(PromiseError) -> ServerEvents {
+        let response = try await send(method, path, content: .stream(body, length: .unknown), deadline: .hours(24 * 365))
+        return ServerEvents(response: response, domain: domain)
+    }
 }

@@ -21,18 +21,20 @@ public struct ServerEvent: Sendable, Equatable {
 
 /// Reads server-sent events from bytes that arrive in pieces of any size.
 public struct ServerEventParser: Sendable {
-    /// A line grew beyond the limit.
+    /// A line, or the data of one event, grew beyond the limit.
     public struct Overflow: Error {}
 
-    private let lineByteCountMax: Int
+    private let byteCountMax: Int
     private var line: [UInt8] = []
     private var lastWasReturn = false
     private var isAtStart = true
     private var name = ""
     private var data: [String] = []
+    /// With one for the end of each line, so that empty ones count as well.
+    private var dataByteCount = 0
 
-    /// Without a limit a broken peer could fill the memory.
-    public init(lineByteCountMax: Int = 16 << 20) { self.lineByteCountMax = lineByteCountMax }
+    /// `byteCountMax`: of a line, and of the data of an event. Without a limit a broken peer could fill the memory.
+    public init(byteCountMax: Int = 16 << 20) { self.byteCountMax = byteCountMax }
 
     /// The events that these bytes complete.
     public mutating func feed(_ bytes: some Sequence<UInt8>) throws(Overflow) -> [ServerEvent] {
@@ -44,8 +46,9 @@ public struct ServerEventParser: Sendable {
             case 0x0A where followsReturn: continue
             case 0x0A, 0x0D:
                 if let event = endLine() { events.append(event) }
+                guard dataByteCount <= byteCountMax else { throw Overflow() }
             default:
-                guard line.count < lineByteCountMax else { throw Overflow() }
+                guard line.count < byteCountMax else { throw Overflow() }
                 line.append(byte)
             }
         }
@@ -66,7 +69,9 @@ public struct ServerEventParser: Sendable {
         if value.first == 0x20 { value.removeFirst() }
         switch field {
         case "event": name = String(decoding: value, as: UTF8.self)
-        case "data": data.append(String(decoding: value, as: UTF8.self))
+        case "data":
+            data.append(String(decoding: value, as: UTF8.self))
+            dataByteCount += value.count + 1
         default: break  // Unknown fields are skipped, `id` and `retry` are not used here.
         }
         return nil
@@ -76,6 +81,7 @@ public struct ServerEventParser: Sendable {
         defer {
             name = ""
             data = []
+            dataByteCount = 0
         }
         guard !data.isEmpty else { return nil }
         return ServerEvent(name: name.isEmpty ? "message" : name, data: data.joined(separator: "\n"))

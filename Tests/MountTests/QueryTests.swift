@@ -121,6 +121,20 @@ extension MountSuites {
             }
         }
 
+        /// > When a call that makes, renames or removes a name returns, its event is in the socket of every live query
+        @Test(.timeLimit(.minutes(10))) func anEventIsThereWhenItsCallReturns() async throws {
+            var options = MountedDomain.Options()
+            options.uploadDelay = "10m"
+            try await MountedDomain.with(options) { domain in
+                let result = try await domain.shell(
+                    """
+                    python3 "$W/stitching.py" "$M" "$XDG_RUNTIME_DIR/promisefs/\(domain.domainName).sock" \
+                        --files \(Machine.isFullScale ? 10_000 : 100)
+                    """, seconds: Machine.isFullScale ? 600 : 60)
+                print(result.output)
+            }
+        }
+
         @Test(.timeLimit(.minutes(2))) func anItemStaysTheSameWhenItIsSavedMovedAndConfirmed() async throws {
             try await MountedDomain.with(options) { domain in
                 try await domain.shell(

@@ -40,7 +40,7 @@ extension FakeService {
 
     func thumbnail(of node: NodeID, size: Int) async throws(Failure) -> [UInt8] { Array(repeating: 7, count: size) }
     func saveThumbnail(_ picture: [UInt8], of node: NodeID) throws(Failure) {
-        state.withLock { $0.calls.append("thumbnail \(node) \(picture.count)") }
+        remember("thumbnail \(node) \(picture.count)")
     }
     func hasThumbnail(_ node: NodeID) -> Bool { true }
 
@@ -52,14 +52,16 @@ extension FakeService {
         return ChangePage(changes: sequence < 5 ? [change] : [], first: 5, last: 5)
     }
 
-    func waitForChange(after sequence: Int64, timeout: Duration) async { try? await Task.sleep(for: timeout) }
+    func waitForChange(after sequence: Int64, timeout: Duration) async { try? await pause(timeout) }
+
+    func settle() async {}
 
     /// A path with an odd node is free at once, others never.
     func claim(_ request: ClaimRequest) async throws(Failure) -> GrantedClaim {
         var nodes: [NodeID] = []
         for item in request.items { nodes.append(try await node(at: item.path)) }
         if nodes.contains(where: { $0.rawValue % 2 == 0 }) {
-            do { try await Task.sleep(for: request.timeout ?? .seconds(60)) } catch {
+            do { try await pause(request.timeout ?? .seconds(60)) } catch {
                 state.withLock { $0.calls.append("cancelled claim") }
                 throw Failure(.interrupted, "cancelled")
             }
@@ -70,7 +72,9 @@ extension FakeService {
 
     func snapshot(of node: NodeID) async throws(Failure) -> Snapshot { throw Failure(.notSupported, "there are no snapshots") }
 
-    func release(_ claim: ClaimID) { state.withLock { $0.calls.append("release \(claim)") } }
+    func release(_ claim: ClaimID) { remember("release \(claim)") }
+
+    private func remember(_ call: String) { if !isQuick { state.withLock { $0.calls.append(call) } } }
 
     func present(
         _ path: [FileName], purpose: Purpose?, events: @escaping @Sendable (Coordinator.PresenterEvent) -> Bool
@@ -81,7 +85,7 @@ extension FakeService {
         return (PresenterID(rawValue: 5), node)
     }
 
-    func removePresenter(_ id: PresenterID) { state.withLock { $0.calls.append("removed \(id)") } }
+    func removePresenter(_ id: PresenterID) { remember("removed \(id)") }
 
     func answered(_ number: UInt64, by presenter: PresenterID) -> Bool { number == 9 && presenter.rawValue == 5 }
 

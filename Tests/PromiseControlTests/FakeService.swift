@@ -18,6 +18,12 @@ final class FakeService: ControlService {
 
     let state = Mutex(State())
     let trace = RequestTrace()
+    /// Nothing takes any time.
+    let isQuick: Bool
+
+    init(isQuick: Bool = false) { self.isQuick = isQuick }
+
+    func pause(_ time: Duration) async throws { try await Task.sleep(for: isQuick ? .zero : time) }
 
     func add(_ path: [[UInt8]], node: UInt64) { state.withLock { $0.nodes[path] = node } }
     func fail(_ failure: Failure?) { state.withLock { $0.failure = failure } }
@@ -32,7 +38,7 @@ final class FakeService: ControlService {
 
     private func note(_ call: String) throws(Failure) {
         let failure = state.withLock { state in
-            state.calls.append(call)
+            if !isQuick { state.calls.append(call) }
             return state.failure
         }
         if let failure { throw failure }
@@ -75,7 +81,7 @@ final class FakeService: ControlService {
         for step in 1...4 {
             now.bytesDone = UInt64(step) * 25
             progress(now)
-            do { try await Task.sleep(for: .milliseconds(60)) } catch {
+            do { try await pause(.milliseconds(60)) } catch {
                 state.withLock { $0.calls.append("cancelled \(node)") }
                 throw Failure(.interrupted, "cancelled")
             }
@@ -102,7 +108,7 @@ final class FakeService: ControlService {
     func synchronize(below node: NodeID?, wait: Bool, timeout: Duration?) async throws(Failure) {
         try note("sync \(node?.description ?? "all") \(wait) \(timeout?.nanoseconds ?? -1)")
         if wait {
-            do { try await Task.sleep(for: .milliseconds(150)) } catch {
+            do { try await pause(.milliseconds(150)) } catch {
                 state.withLock { $0.calls.append("cancelled sync") }
                 throw Failure(.interrupted, "cancelled")
             }

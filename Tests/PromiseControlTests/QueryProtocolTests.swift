@@ -1,7 +1,9 @@
+import Glibc
 import Logging
 import PromiseControl
 import PromiseCore
 import PromiseKit
+import PromiseSystem
 import PromiseWire
 import Synchronization
 import Testing
@@ -84,6 +86,49 @@ import Testing
             task.cancel()
             _ = await task.result
             try await waitFor("cancelled claim", service)
+        }
+    }
+
+    @Test func anAccessEndsWithItsBodyItsConnectionAndByRequest() async throws {
+        try await withServer { service, client in
+            service.add([Array("free".utf8)], node: 3)
+            let body = Array(#"{"items":[{"path":"/free","access":"write"}]}"#.utf8)
+            let path = client.socketPath
+            let blocking = BlockingPool(name: "access", threads: 1)
+            defer { blocking.stop() }
+            // A whole body ends at once; a connection that is closed ends what it was in.
+            let reply = await blocking.run { () throws(Never) in rawReply(path, "POST /v1/accesses", body) }
+            #expect(reply.contains("event: granted") && reply.hasSuffix("0\r\n\r\n"))
+            try await waitFor("release 77", service)
+            let bad = await blocking.run { () throws(Never) in rawReply(path, "POST /v1/accesses", Array("{".utf8)) }
+            #expect(bad.hasPrefix("HTTP/1.1 400"))
+            // By request: the connection goes, and with it the claim.
+            let ended = try? await FileCoordinator(client).coordinate([.writing(Array("free".utf8))]) { _ in
+                await blocking.run { () throws(Never) in rawReply(path, "DELETE /v1/claims/77", []) }
+            }
+            #expect(ended == nil, "the access did not end in order")
+        }
+    }
+
+    /// How fast, printed: four clients of PromiseKit, in this process. The long version of the tests alone.
+    @Test(.enabled(if: getenv("PROMISEFS_SCALE").map { String(cString: $0) } == "full")) func accessesASecond() async throws {
+        try await withServer { service, client in
+            for number in 0..<4 { service.add([Array("file \(number)".utf8)], node: UInt64(number) * 2 + 1) }
+            let count = 20_000
+            let time = try await ContinuousClock().measure {
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for number in 0..<4 {
+                        group.addTask {
+                            let coordinator = FileCoordinator(client)
+                            for _ in 0..<count / 4 {
+                                try await coordinator.coordinate([.writing(Array("file \(number)".utf8))]) { _ in }
+                            }
+                        }
+                    }
+                    try await group.waitForAll()
+                }
+            }
+            print("accesses a second: \(Int(Double(count) / (time / .seconds(1))))")
         }
     }
 

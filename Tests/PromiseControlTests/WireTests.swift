@@ -95,8 +95,17 @@ import Testing
     }
 
     @Test func aLineWithoutEndIsRefused() throws {
-        var parser = ServerEventParser(lineByteCountMax: 100)
+        var parser = ServerEventParser(byteCountMax: 100)
         #expect(try parser.feed(repeatElement(UInt8(ascii: "x"), count: 100)).isEmpty)
         #expect(throws: ServerEventParser.Overflow.self) { _ = try parser.feed([UInt8(ascii: "x")]) }
+    }
+
+    @Test(arguments: ["data: 12345\n", "data\n"]) func anEventWithoutEndIsRefused(line: String) throws {
+        var parser = ServerEventParser(byteCountMax: 100)
+        #expect(throws: ServerEventParser.Overflow.self) {
+            for _ in 0..<200 { _ = try parser.feed(line.utf8) }
+        }
+        var other = ServerEventParser(byteCountMax: 100)
+        for _ in 0..<200 { #expect(try other.feed((line + "\n").utf8).count == 1, "each event by itself is short") }
     }
 }

@@ -3,6 +3,7 @@ import contextlib
 import http.client
 import json
 import os
+import select
 import socket
 import urllib.parse
 
@@ -46,6 +47,8 @@ class Domain:
 
     def __init__(self, socket_path, timeout=120):
         self.socket_path, self.timeout = socket_path, timeout
+        # Connections of accesses that have ended, for the next ones.
+        self._idle = []
 
     # Questions: nothing is fetched.
 
@@ -132,16 +135,40 @@ class Domain:
             body["purpose"] = purpose
         if timeout is not None:
             body["timeoutSeconds"] = timeout
-        events = self._events("claims", body)
+        connection, response = self._begin(body)
         try:
-            for name, data in events:
-                if name == "granted":
-                    yield data
-                    return
-            raise PromiseError("the daemon ended before the claim was granted")
+            granted = next((data for name, data in self._parsed(response) if name == "granted"), None)
+            if granted is None:
+                raise PromiseError("the daemon ended before the claim was granted")
+            yield granted
+            # The end of the request's body is the end of the access.
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                connection.send(b"0\r\n\r\n")
+                response.read()
+                self._idle.append(connection)
+                connection = None
         finally:
-            # The claim ends with its connection.
-            events.close()
+            if connection:
+                connection.close()
+
+    def _begin(self, body):
+        """Sends the beginning of an access, whose body stays open. Without a time limit."""
+        connection = None
+        while self._idle and connection is None:
+            connection = self._idle.pop()
+            # Of a daemon that has ended there is the end to read.
+            if select.select([connection.sock], [], [], 0)[0]:
+                connection.close()
+                connection = None
+        connection = connection or _Connection(self.socket_path, None)
+        line = json.dumps(body).encode() + b"\n"
+        with self._problems(connection):
+            connection.putrequest("POST", "/v1/accesses")
+            connection.putheader("Content-Type", "application/json")
+            connection.putheader("Transfer-Encoding", "chunked")
+            connection.endheaders()
+            connection.send(b"%x\r\n%b\r\n" % (len(line), line))
+            return connection, self._checked(connection.getresponse())
 
     def present(self, path, purpose=None):
         """Events without end of whoever shows an item: `presenting`, `ask`, to be answered by `answer`, and `tell`."""
@@ -155,20 +182,28 @@ class Domain:
 
     def _open(self, method, path, body, timeout):
         connection = _Connection(self.socket_path, timeout)
-        try:
+        with self._problems(connection):
             kind = "image/png" if isinstance(body, bytes) else "application/json"
             content = body if body is None or isinstance(body, bytes) else json.dumps(body)
             connection.request(method, "/v1/" + path, content, {"Content-Type": kind})
-            response = connection.getresponse()
-            if response.status >= 300:
-                raise self._problem(json.loads(response.read()), response.status)
-            return connection, response
+            return connection, self._checked(connection.getresponse())
+
+    @contextlib.contextmanager
+    def _problems(self, connection):
+        """Closes the connection when something goes wrong, and says it in our words."""
+        try:
+            yield
         except (OSError, http.client.HTTPException) as error:
             connection.close()
             raise PromiseError(f"no daemon answers at {self.socket_path}: {error}") from error
         except BaseException:
             connection.close()
             raise
+
+    def _checked(self, response):
+        if response.status >= 300:
+            raise self._problem(json.loads(response.read()), response.status)
+        return response
 
     @staticmethod
     def _problem(document, status=0):
@@ -183,15 +218,18 @@ class Domain:
         """Server-sent events, as pairs of name and document. Without a time limit: the daemon sends signs of life."""
         connection, response = self._open("GET" if body is None else "POST", path, body, None)
         with contextlib.closing(connection), contextlib.closing(response):
-            name = ""
-            for line in response:
-                field, _, value = line.decode().rstrip("\n").partition(": ")
-                if field == "event":
-                    name = value
-                elif field == "data":
-                    if name == "problem":
-                        raise self._problem(json.loads(value))
-                    yield name, json.loads(value)
+            yield from self._parsed(response)
+
+    def _parsed(self, response):
+        name = ""
+        for line in response:
+            field, _, value = line.decode().rstrip("\n").partition(": ")
+            if field == "event":
+                name = value
+            elif field == "data":
+                if name == "problem":
+                    raise self._problem(json.loads(value))
+                yield name, json.loads(value)
 
     def _last(self, path, body):
         for name, data in self._events(path, body):

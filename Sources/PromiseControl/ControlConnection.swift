@@ -1,0 +1,92 @@
+import Glibc
+import NIOCore
+import PromiseCore
+import Synchronization
+
+/// `struct ucred` of unix(7), which the Glibc module does not show.
+struct PeerCredentials: Sendable {
+    var process: Int32
+    var user: UInt32
+    var group: UInt32
+}
+
+/// One connection to the control socket: who is at its other end, and who wants to know when it ends.
+final class ControlConnection: Sendable {
+    private struct Handler { let call: @Sendable () -> Void }
+
+    private struct State {
+        var handlers: [UInt64: Handler] = [:]
+        var next: UInt64 = 0
+        var isClosed = false
+    }
+
+    /// By what the kernel says; nil when it does not.
+    let peer: PeerCredentials?
+    /// For tasks that belong to a request; nil: of no thread in particular.
+    let executor: (any TaskExecutor)?
+    private let channel: (any Channel)?
+    private let state = Mutex(State())
+
+    /// Without a channel: a request that came by no socket.
+    init(peer: PeerCredentials?, channel: (any Channel)?) {
+        self.peer = peer
+        self.channel = channel
+        executor = channel.map { LoopExecutor(loop: $0.eventLoop) }
+    }
+
+    /// Calls `body` when the connection ends, at once when it has ended; from any thread. Returns what `forget` takes.
+    func whenClosed(_ body: @escaping @Sendable () -> Void) -> UInt64 {
+        let number: UInt64? = state.withLock { state in
+            if state.isClosed { return nil }
+            state.next += 1
+            state.handlers[state.next] = Handler(call: body)
+            return state.next
+        }
+        if let number { return number }
+        body()
+        return 0
+    }
+
+    func forget(_ number: UInt64) { state.withLock { _ = $0.handlers.removeValue(forKey: number) } }
+
+    /// Ends the connection, whatever is under way on it.
+    func close() { channel?.close(promise: nil) }
+
+    /// To be called once, when the connection has ended.
+    func closed() {
+        let handlers = state.withLock { state in
+            state.isClosed = true
+            defer { state.handlers = [:] }
+            return Array(state.handlers.values)
+        }
+        for handler in handlers { handler.call() }
+    }
+}
+
+/// The connections that have sent a request and have not ended.
+final class ControlConnections: Sendable {
+    /// SO_PEERCRED of socket(7).
+    private static let peerCredentialsOption: CInt = 17
+
+    private let known = Mutex<[ObjectIdentifier: ControlConnection]>([:])
+
+    /// The kernel is asked once for each connection.
+    func connection(of channel: any Channel) async -> ControlConnection {
+        let key = ObjectIdentifier(channel)
+        if let connection = known.withLock({ $0[key] }) { return connection }
+        var peer: PeerCredentials?
+        if let provider = channel as? any SocketOptionProvider {
+            peer = try? await provider.unsafeGetSocketOption(
+                level: NIOBSDSocket.OptionLevel(rawValue: SOL_SOCKET),
+                name: NIOBSDSocket.Option(rawValue: ControlConnections.peerCredentialsOption)
+            ).get()
+        }
+        let connection = ControlConnection(peer: peer, channel: channel)
+        known.withLock { $0[key] = connection }
+        channel.closeFuture.whenComplete { [self] _ in
+            known.withLock { _ = $0.removeValue(forKey: key) }
+            connection.closed()
+        }
+        return connection
+    }
+}

@@ -1,0 +1,100 @@
+import HTTPTypes
+import Hummingbird
+import PromiseCoordination
+import PromiseCore
+import PromiseDomain
+import PromiseFilesystem
+import PromiseWire
+
+// Presenters. One lives as long as the stream of events that tells it: who dies is one no more.
+
+extension ControlRoutes {
+    /// Events for a presenter that does not read them; then it is one no more.
+    private static let presenterEventCountMax = 10_000
+
+    func addPresenterRoutes(to router: Router<ControlRequestContext>) {
+        router.post("v1/presenters") { request, context in try await present(request, context) }
+        router.post("v1/presenters/:id/answers") { request, context in
+            let id = try context.parameters.require("id", as: UInt64.self)
+            let answer = try await decode(AnswerDocument.self, from: request)
+            return jsonResponse(DoneDocument(done: service.answered(answer.question, by: PresenterID(rawValue: id))))
+        }
+    }
+
+    private func present(_ request: Request, _ context: ControlRequestContext) async throws -> Response {
+        let document = try await decode(PresenterDocument.self, from: request)
+        let path = try names(ofWirePath: document.path)
+        return streamResponse { [service, keepAlive] send in
+            let (events, continuation) = AsyncStream.makeStream(
+                of: Coordinator.PresenterEvent.self, bufferingPolicy: .bufferingOldest(ControlRoutes.presenterEventCountMax))
+            let purpose = document.purpose.map { Purpose(rawValue: $0) }
+            let presenter = try await service.present(path, purpose: purpose) { event in
+                // Who does not read is no presenter: nobody waits for it.
+                if case .enqueued = continuation.yield(event), !event.isLast { return true }
+                continuation.finish()
+                return false
+            }
+            defer { service.removePresenter(presenter.id) }
+            let beat = keepAlive.listen { continuation.yield(.alive) }
+            defer { keepAlive.forget(beat) }
+            let end = context.connection.whenClosed { continuation.finish() }
+            defer { context.connection.forget(end) }
+            let first = PresenterEventDocument(presenter.id, nil, presenter.node, service)
+            try await send(ServerEvent(name: "presenting", data: WireCoding.text(first)))
+            for await event in events {
+                var document = PresenterEventDocument(presenter.id, event.what, event.node ?? presenter.node, service)
+                document.question = event.question
+                try await send(event.name.map { ServerEvent(name: $0, data: WireCoding.text(document)) })
+            }
+        }
+    }
+}
+
+extension Coordinator.PresenterEvent {
+    fileprivate var name: String? {
+        switch self {
+        case .ask: "ask"
+        case .tell: "tell"
+        case .alive, .ended: nil
+        }
+    }
+
+    fileprivate var isLast: Bool { if case .ended = self { true } else { false } }
+
+    fileprivate var question: UInt64? { if case .ask(_, let number, _) = self { number } else { nil } }
+
+    fileprivate var node: NodeID? {
+        switch self {
+        case .ask(_, _, let node), .tell(.subitemDidAppear(let node)), .tell(.subitemDidChange(let node)),
+            .tell(.subitemDidMove(let node)), .tell(.subitemDidDelete(let node)):
+            node
+        case .tell, .alive, .ended: nil
+        }
+    }
+
+    fileprivate var what: String? {
+        switch self {
+        case .ask(let question, _, _): question.rawValue
+        case .tell(let notice):
+            switch notice {
+            case .reacquire: "reacquire"
+            case .didChange: "didChange"
+            case .didMove: "didMove"
+            case .didDelete: "didDelete"
+            case .subitemDidAppear: "subitemDidAppear"
+            case .subitemDidChange: "subitemDidChange"
+            case .subitemDidMove: "subitemDidMove"
+            case .subitemDidDelete: "subitemDidDelete"
+            }
+        case .alive, .ended: nil
+        }
+    }
+}
+
+extension PresenterEventDocument {
+    fileprivate init(_ presenter: PresenterID, _ what: String?, _ node: NodeID, _ service: any ControlService) {
+        let path = (try? service.currentPath(of: node)).flatMap { $0 }.map { PathText($0) }
+        self.init(
+            presenter: presenter.rawValue, what: what, node: node.rawValue, path: path?.display, pathBytes: path?.bytes)
+    }
+}

@@ -1,0 +1,121 @@
+import Logging
+import PromiseControl
+import PromiseKit
+import PromiseWire
+import Synchronization
+import Testing
+
+/// The Swift examples of the documents and of PromiseKit's own comments, run as they stand there: `StyleTests` compares them.
+@Suite(.serialized, .timeLimit(.minutes(1))) struct ExampleTests {
+    private func withClient(_ body: (PromiseClient) async throws -> Void) async throws {
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let path = folder.path + "/runtime/d.sock"
+        try ControlServer.prepare(socketPath: path)
+        let service = FakeService()
+        service.add([Array("report.txt".utf8)], node: 3)
+        service.add([Array("report.pdf".utf8)], node: 5)
+        var logger = Logger(label: "test")
+        logger.logLevel = .error
+        let server = ControlServer(service: service, socketPath: path, logger: logger, keepAliveInterval: .milliseconds(50))
+        let (ready, continuation) = AsyncStream.makeStream(of: Void.self)
+        let serving = Task { try await server.run { continuation.yield() } }
+        _ = await ready.first { _ in true }
+        let result: Result<Void, any Error>
+        do {
+            result = .success(try await body(PromiseClient(socketPath: path, domain: "fake")))
+        } catch {
+            result = .failure(error)
+        }
+        await server.stop()
+        try await serving.value
+        try result.get()
+    }
+
+    private final class Application: Sendable {
+        private let state = Mutex<[String]>([])
+        var calls: [String] { state.withLock { $0 } }
+        func note(_ call: String) { state.withLock { $0.append(call) } }
+    }
+
+    private func append(_ line: String, to path: String) throws { #expect(line == "a line" && path == "/now") }
+
+    @Test func coordination() async throws {
+        try await withClient { client in
+            let coordinator = FileCoordinator(client)
+            try await coordinator.coordinate([.writing(Array("report.txt".utf8))]) { access in
+                try append("a line", to: access.items[0].path)
+            }
+        }
+    }
+
+    @Test func coordinationWithAResult() async throws {
+        try await withClient { client in
+            let path = Array("report.txt".utf8)
+            let coordinator = FileCoordinator(client, purpose: "notes")
+            let size = try await coordinator.coordinate([.writing(path, .forMerging)], timeout: .seconds(30)) { access in
+                print("nobody else writes \(access.items[0].path)")
+                return try await client.information(path: path).size
+            }
+            #expect(size == 3)
+        }
+    }
+
+    @Test func presenters() async throws {
+        let application = Application()
+        @Sendable func save() throws { application.note("save") }
+        @Sendable func reload(because what: String) { application.note(what) }
+        try await withClient { client in
+            let path = Array("report.txt".utf8)
+            let listening = Task {
+                for try await event in try await FilePresenter(client).events(of: path) {
+                    switch event {
+                    case .asked(let question):
+                        if question.kind == "saveChanges" { try save() }
+                        try await question.answer()
+                    case .told(let what, _): reload(because: what)
+                    }
+                }
+            }
+            for _ in 0..<1000 where application.calls.count < 2 { try await Task.sleep(for: .milliseconds(10)) }
+            listening.cancel()
+            _ = await listening.result
+        }
+        #expect(application.calls == ["save", "didChange"])
+    }
+
+    @Test func queries() async throws {
+        try await withClient { client in
+            let query = MetadataQuery("kMDItemFSName LIKE[c] '*.txt' AND kMDItemFSSize > %@", [.integer(1000)])
+            for try await update in try await query.updates(of: client) {
+                if case .added(let items) = update { items.forEach { print($0.path) } }
+            }
+        }
+    }
+
+    @Test func sortedResults() async throws {
+        try await withClient { client in
+            let query = MetadataQuery("kMDItemFSName ENDSWITH %@", [.text(".txt")]).sorted(by: "-kMDItemFSSize").limit(10)
+            for item in try await query.results(of: client) { print(item.path, item.size) }
+        }
+    }
+
+    @Test func resultsOfLiveQueries() async throws {
+        try await withClient { client in
+            let query = MetadataQuery("kMDItemFSSize > 0").attributes("kMDItemContentType").live()
+            var results = QueryResults(valuesOf: ["kMDItemContentType"])
+            for try await update in try await query.updates(of: client) {
+                results.apply(update)
+                for (type, count) in results.values(of: "kMDItemContentType") { print(type, count) }
+            }
+            #expect(results.count == 0, "the fake ends with a reset")
+        }
+    }
+
+    @Test func promisedValues() async throws {
+        try await withClient { client in
+            let values = try await client.promisedValues([.size, .isUploaded], of: [Array("report.pdf".utf8)])
+            #expect(values.items.count == 1 && values.failures.isEmpty)
+        }
+    }
+}
