@@ -221,6 +221,7 @@ package final class Hydrator: Sendable {
             let sink = HydrationSink(job: job, call: ProviderDelay.Call(delay, clock), size: size) { count in
                 self.fetchedByteCount.wrappingAdd(count, ordering: .relaxed)
                 self.ledger.withLock { $0.fetched(count, for: program) }
+                if job.isWorthStoring(after: count) { self.store(job) }
             }
             // Of a file that was cut or grown here less is wanted than the item has, or more.
             let wanted = range.clamped(to: size ?? range.upper)
