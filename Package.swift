@@ -59,7 +59,7 @@ let package = Package(
         module(
             "PromiseHTTP",
             [
-                "PromiseCore", "PromiseSystem", "PromiseProvider", logging,
+                "PromiseCore", "PromiseSystem", "PromiseProvider", "CExpat", logging,
                 .product(name: "AsyncHTTPClient", package: "async-http-client"), .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
             ]),
@@ -93,6 +93,7 @@ let package = Package(
         // Libraries of the system.
         .systemLibrary(
             name: "CArchive", path: "Sources/CArchive", pkgConfig: "libarchive", providers: [.apt(["libarchive-dev"])]),
+        .systemLibrary(name: "CExpat", path: "Sources/CExpat", pkgConfig: "expat", providers: [.apt(["libexpat1-dev"])]),
         .systemLibrary(name: "CZlib", path: "Sources/CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         // Everything that speaks FUSE.
         .systemLibrary(name: "CFuse", path: "Mount/CFuse", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),

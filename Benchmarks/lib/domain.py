@@ -1,5 +1,5 @@
 """One mount of PromiseFS with a provider's folder, a state folder and runtime folders of its own."""
-import json, os, pwd, signal, time
+import json, os, pwd, shutil, signal, time
 
 from . import system
 from .command_line import Refused
@@ -51,12 +51,17 @@ def check_modes(modes):
 
 
 class Domain:
-    """`folder` gets the provider's folder (`cloud`), `state`, the mount (`mnt`) and the daemon's runtime folders."""
+    """`folder` gets the provider's folder (`cloud`), `state`, the mount (`mnt`) and the daemon's runtime folders.
 
-    def __init__(self, executable, folder, name, options=(), account=None, faults=None, cloud=None):
+    `provider` names another provider than that folder; `credentials` are variables for it.
+    """
+
+    def __init__(self, executable, folder, name, options=(), account=None, faults=None, cloud=None, provider=None,
+                 credentials=None):
         self.executable, self.folder, self.name, self.options, self.account = executable, folder, name, list(options), account
         self.cloud, self.state, self.mount = cloud or folder + "/cloud", folder + "/state", folder + "/mnt"
         self.faults = faults
+        self.provider = provider or "folder:" + self.cloud
         self.process = None
         owner = account.owner if account else None
         environment = {"XDG_RUNTIME_DIR": "run", "XDG_STATE_HOME": "home", "XDG_DATA_HOME": "home", "XDG_CONFIG_HOME": "home"}
@@ -65,6 +70,7 @@ class Domain:
             self.environment[variable] = folder + "/" + part
         if faults:
             self.environment["PROMISEFS_PROVIDER_FAULTS"] = faults
+        self.environment.update(credentials or {})
         for path in (self.cloud, self.state, self.mount, folder + "/run", folder + "/home"):
             if not os.path.isdir(path):
                 os.mkdir(path, 0o700)
@@ -80,7 +86,7 @@ class Domain:
             raise Refused(f"'{self.account.name}' may not run {self.executable}; name another user with --user") from None
 
     def start(self):
-        self.command("mount", "--domain", self.name, "--state-dir", self.state, *self.options, "folder:" + self.cloud, self.mount)
+        self.command("mount", "--domain", self.name, "--state-dir", self.state, *self.options, self.provider, self.mount)
         self.process = self.status()["processID"]
 
     def status(self):
@@ -112,6 +118,13 @@ class Domain:
 
     def remount(self):
         self.stop()
+        self.start()
+
+    def forget(self):
+        """Mounts anew with a state folder that knows nothing."""
+        self.stop()
+        shutil.rmtree(self.state)
+        os.mkdir(self.state, 0o700)
         self.start()
 
     def destroy(self):
@@ -149,10 +162,12 @@ class Domain:
         return any(line.split()[:1] == [name] for line in self.command("--help").splitlines())
 
 
-def make_domain(scratch, arguments, mode, extra_options=(), name=None, cloud=None, faults=None):
+def make_domain(scratch, arguments, mode, extra_options=(), name=None, cloud=None, faults=None, provider=None,
+                credentials=None):
     """A domain that is taken down with the scratch folder. Not started yet."""
     account = account_of(mode, arguments)
     folder = scratch.folder(name or mode, owner=account.owner if account else None)
-    domain = Domain(arguments.executable, folder, name or mode, [*MODES[mode], *extra_options], account, faults, cloud)
+    domain = Domain(arguments.executable, folder, name or mode, [*MODES[mode], *extra_options], account, faults, cloud, provider,
+                    credentials)
     scratch.callback(domain.destroy)
     return domain

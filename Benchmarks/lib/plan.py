@@ -4,12 +4,13 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One line of the report. `limit`: one sentence about what limits PromiseFS in it."""
+    """One line of the report. `limit`: one sentence about what limits PromiseFS in it. `wanted`: the least ratio."""
     name: str
     unit: str
     higher_is_better: bool
     what: str
     limit: str = ""
+    wanted: float = None
 
     def speed(self, value, reference):
         """How fast compared with the reference, whatever the unit: 1.00 the same, 0.50 half as fast."""

@@ -43,12 +43,14 @@ def cell(entry, is_reference):
 
 def main_table(document):
     labels = [subject["label"] for subject in document["subjects"]]
+    has_wanted = any("wanted" in row for row in document["rows"])
     rows = []
     for row in document["rows"]:
         arrow = "↑" if row["better"] == "higher" else "↓"
         cells = [cell(row["subjects"].get(label, {}), label == document["reference"]) for label in labels]
-        rows.append([row["row"], f"{row['unit']} {arrow}", *cells])
-    return table([document.get("rowTitle", "workload"), "unit", *labels], rows, 2)
+        wanted = [factor(row["wanted"]) if "wanted" in row else ""] if has_wanted else []
+        rows.append([row["row"], f"{row['unit']} {arrow}", *cells, *wanted])
+    return table([document.get("rowTitle", "workload"), "unit", *labels, *(["wanted"] if has_wanted else [])], rows, 2)
 
 
 def failures(document):

@@ -1,6 +1,8 @@
 """Samples, and what follows from them: medians, spread, ratios. The document is what is written as JSON."""
 import statistics
 
+from .subjects import Subject
+
 # A spread above this is marked in tables.
 SPREAD_WIDE = 0.5
 
@@ -16,6 +18,18 @@ class Results:
 
     def fail(self, row, label, reason):
         self.failures[row.name][label].append(reason)
+
+    def refer_to_fastest(self, label, own):
+        """Adds a subject that in each row is the best of the others, by the median, but `own`; it becomes the reference."""
+        for row in self.rows:
+            medians = {subject.label: statistics.median(self.samples[row.name][subject.label].values())
+                       for subject in self.subjects if subject.label != own and self.samples[row.name][subject.label]}
+            choose = max if row.higher_is_better else min
+            best = choose(medians, key=medians.get) if medians else None
+            self.samples[row.name][label] = dict(self.samples[row.name][best]) if best else {}
+            self.failures[row.name][label] = []
+        self.subjects = [Subject(label, ""), *self.subjects]
+        self.reference = label
 
     def is_empty(self):
         return not any(samples for row in self.samples.values() for samples in row.values())
@@ -49,7 +63,7 @@ class Results:
             "reference": self.reference,
             "subjects": [{"label": subject.label, "description": subject.description} for subject in self.subjects],
             "rows": [{"row": row.name, "unit": row.unit, "better": "higher" if row.higher_is_better else "lower",
-                      "what": row.what, "limit": row.limit,
+                      "what": row.what, "limit": row.limit, **({"wanted": row.wanted} if row.wanted else {}),
                       "subjects": {subject.label: self.entry(row, subject.label) for subject in self.subjects}}
                      for row in self.rows],
         }

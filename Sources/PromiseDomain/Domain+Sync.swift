@@ -75,9 +75,11 @@ extension Domain {
         defer { if wait { engine.setDraining(false) } }
         let start = clock.uptime()
         var offlineSince: Duration?
+        var lookTime = Duration.zero
         while true {
-            // Polling is enough for a barrier: it is rare, and what it waits for takes milliseconds at least.
-            try? await Task.sleep(for: .milliseconds(20))
+            // Polling is enough for a barrier: it is rare, and what it waits for takes milliseconds at least. What there is much
+            // to look at for is not looked at all the time.
+            try? await Task.sleep(for: max(.milliseconds(20), lookTime * 10))
             if Task.isCancelled { throw Failure(.interrupted, "the wait was cancelled") }
             let now = clock.uptime()
             if let failure = engine.connectionFailure {
@@ -94,13 +96,14 @@ extension Domain {
                 continue
             }
             let left = scope == nil ? remainder.pending : try pending(below: scope).filter { $0.kind != .download }.count
+            lookTime = clock.uptime() - now
             if left == 0 && !remainder.isLooking { return }
             if left > 0 && remainder.failing >= left && !remainder.isLooking && now - start > .seconds(2) {
-                throw try leftOver(scope, because: Failure(.inputOutput, remainder.message ?? "the provider refuses it"))
+                throw try leftOver(scope, because: Failure(.inputOutput, try engine.obstacle() ?? "the provider refuses it"))
             }
             if let trouble = engine.trouble, now - start > .seconds(6) { throw try leftOver(scope, because: trouble) }
             if let timeout, now - start > timeout {
-                throw try leftOver(scope, because: Failure(.timedOut, remainder.message ?? "the time given was not enough"))
+                throw try leftOver(scope, because: Failure(.timedOut, try engine.obstacle() ?? "the time given was not enough"))
             }
         }
     }

@@ -11,6 +11,7 @@ package enum WireName {
     /// Well-formed UTF-8, not percent-encoded yet. With `escapesControls` without control characters, too, for servers that
     /// cannot keep them.
     package static func encoded(_ name: [UInt8], escapesControls: Bool = false) -> [UInt8] {
+        if isPlain(name) { return name }
         var result: [UInt8] = []
         result.reserveCapacity(name.count)
         var rest = name[...]
@@ -35,6 +36,7 @@ package enum WireName {
 
     /// Nil for what `encoded` makes of no name: a name on the server that is no UTF-8, or one that would be another's.
     package static func decoded(_ wire: [UInt8], escapesControls: Bool = false) -> FileName? {
+        if isPlain(wire) { return FileName(wire) }
         var name: [UInt8] = []
         name.reserveCapacity(wire.count)
         var rest = wire[...]
@@ -54,6 +56,9 @@ package enum WireName {
     private static func escape(_ byte: UInt8) -> [UInt8] {
         mark + Array(hexadecimal(byte).uppercased().utf8)
     }
+
+    /// Of nothing that is ever escaped; a listing has many names.
+    private static func isPlain(_ name: [UInt8]) -> Bool { name.allSatisfy { $0 >= 0x20 && $0 < 0x7F } }
 
     private static func isControl(_ byte: UInt8) -> Bool { byte < 0x20 || byte == 0x7F }
 
@@ -91,6 +96,7 @@ package enum WireName {
 /// Percent-encoding of URLs (RFC 3986, section 2): everything but unreserved characters is encoded.
 package enum PercentEncoding {
     package static func encoded(_ bytes: [UInt8]) -> String {
+        if bytes.allSatisfy(isUnreserved) { return String(decoding: bytes, as: UTF8.self) }
         var result: [UInt8] = []
         result.reserveCapacity(bytes.count)
         for byte in bytes {
@@ -106,6 +112,7 @@ package enum PercentEncoding {
 
     /// Nil when a `%` is not followed by two digits.
     package static func decoded(_ text: some StringProtocol) -> [UInt8]? {
+        guard text.utf8.contains(UInt8(ascii: "%")) else { return Array(text.utf8) }
         var result: [UInt8] = []
         var bytes = text.utf8.makeIterator()
         while let byte = bytes.next() {
@@ -122,9 +129,9 @@ package enum PercentEncoding {
     private static func isUnreserved(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"):
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"):
             true
-        default: [UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~")].contains(byte)
+        default: false
         }
     }
 

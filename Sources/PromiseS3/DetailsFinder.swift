@@ -1,4 +1,5 @@
 import PromiseProvider
+import PromiseSystem
 import Synchronization
 
 /// Finds in the background what listings of large folders do not tell; the next listing tells it then.
@@ -7,7 +8,12 @@ final class DetailsFinder: Sendable {
         var keys: [[UInt8]] = []
         var waiting: Set<[UInt8]> = []
         var isRunning = false
+        /// Uptime of the last listing.
+        var lastCall = Duration.zero
     }
+
+    /// Who lists folder after folder is hardly held up by looks at what is in them.
+    private static let pause = Duration.milliseconds(250)
 
     /// Between two looks somebody else's requests have a chance.
     private static let batch = 64
@@ -17,7 +23,9 @@ final class DetailsFinder: Sendable {
     private let state = Mutex(State())
 
     func find(_ keys: [[UInt8]], for provider: S3Provider) {
+        let now = provider.clock.uptime()
         let starts = state.withLock { state in
+            state.lastCall = now
             for key in keys where state.waiting.count < DetailsFinder.keysMax && state.waiting.insert(key).inserted {
                 state.keys.append(key)
             }
@@ -26,7 +34,9 @@ final class DetailsFinder: Sendable {
         }
         guard starts else { return }
         Task { [weak provider] in
-            while let batch = next(), let provider {
+            while let provider {
+                await rest(provider.clock)
+                guard let batch = next() else { return }
                 do throws(ProviderError) {
                     _ = try await provider.look(batch)
                 } catch {
@@ -36,6 +46,12 @@ final class DetailsFinder: Sendable {
                 }
             }
         }
+    }
+
+    /// A pause, when somebody listed something a moment ago.
+    private func rest(_ clock: any TimeSource) async {
+        guard state.withLock({ $0.lastCall }) + DetailsFinder.pause > clock.uptime() else { return }
+        try? await Task.sleep(for: DetailsFinder.pause)
     }
 
     private func next() -> [[UInt8]]? {

@@ -11,6 +11,9 @@ package struct PartPlan: Sendable, Hashable {
     /// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html>
     package static let byteCountUsual: UInt64 = 8 << 20
     package static let countMax: UInt64 = 10_000
+    static let countWanted: UInt64 = 64
+    static let byteCountWantedMax: UInt64 = 16 << 20
+    private static let byteCountReadAheadMax: UInt64 = 32 << 20
 
     package let size: UInt64
     package let partByteCount: UInt64
@@ -18,7 +21,9 @@ package struct PartPlan: Sendable, Hashable {
     package init(size: UInt64, partByteCount: UInt64? = nil) {
         precondition(size > 0, "nothing is cut into parts")
         self.size = size
-        let least = (size + PartPlan.countMax - 1) / PartPlan.countMax
+        // Each part costs a pause for the server's answer: large contents have larger ones, as far as memory holds two.
+        let wanted = min(size / PartPlan.countWanted, PartPlan.byteCountWantedMax)
+        let least = max(wanted, (size + PartPlan.countMax - 1) / PartPlan.countMax)
         let whole = ((least + (1 << 20) - 1) >> 20) << 20
         self.partByteCount = partByteCount ?? max(PartPlan.byteCountUsual, whole)
     }
@@ -31,9 +36,8 @@ package struct PartPlan: Sendable, Hashable {
         return ByteRange(start, min(start + partByteCount, size))
     }
 
-    /// Parts on their way together. One at a time where that is enough, so that a daemon that is killed sends less than a part
-    /// again; several where a content is large, within what memory may hold.
-    package var width: Int { size < 16 * partByteCount ? 1 : Int(max(1, min(4, (64 << 20) / partByteCount))) }
+    /// Memory may hold two parts: the next one is read while one is on its way.
+    package var readsAhead: Bool { partByteCount <= PartPlan.byteCountReadAheadMax }
 }
 
 /// What servers call a content, as far as they use MD5 for it: most do, unless they encrypt.

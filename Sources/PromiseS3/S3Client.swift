@@ -17,6 +17,8 @@ package struct S3Request: Sendable {
     package var query: [QueryItem] = []
     package var headers: HTTPHeaders = [:]
     package var body: ByteBuffer?
+    /// The SHA-256 of `body`, by whoever has it.
+    var bodyHash: String?
     /// Instead of `body`, of what is too large to be held in memory; with the SHA-256 of it.
     var file: (body: FileBody, hash: String)?
     /// Sending it twice is as good as once.
@@ -67,6 +69,9 @@ package final class S3Client: Sendable {
         state = Mutex(State(key: key, region: location.signingRegion))
         transport = HTTPTransport(server: location.endpoint, timeouts: timeouts, connections: 32)
     }
+
+    /// Requests say the hash of what they carry, and servers refuse another content.
+    var signsContent: Bool { !location.isEncrypted && !location.isAnonymous }
 
     // MARK: Requests
 
@@ -145,7 +150,7 @@ package final class S3Client: Sendable {
         if let key {
             let payload = location.isEncrypted ? Signature.unsignedPayload : nil
             let hash =
-                request.file.map { payload ?? $0.hash } ?? request.body.map { payload ?? Signature.hash($0) }
+                request.file.map { payload ?? $0.hash } ?? request.body.map { payload ?? request.bodyHash ?? Signature.hash($0) }
                 ?? Signature.hash(ByteBuffer())
             let now = clock.now()
             headers.add(name: "X-Amz-Date", value: Signature.timeText(now))

@@ -1,9 +1,9 @@
-package import Foundation
-package import FoundationXML
+package import FoundationEssentials
+package import PromiseHTTP
 
 /// An answer of an S3 server: a root element with values in it, and rows, which are elements with values in them. What is
 /// nested deeper is of no use here.
-package final class S3Document: NSObject, XMLParserDelegate {
+package final class S3Document: XMLVisitor {
     package struct Row: Equatable {
         package var name: String
         package var values: [String: String] = [:]
@@ -16,42 +16,34 @@ package final class S3Document: NSObject, XMLParserDelegate {
 
     private var depth = 0
     private var row = Row(name: "")
-    private var text = ""
     private var isWhole = false
 
     /// Nil when the document is cut off or no XML. Blocking.
     package static func parse(_ data: Data) -> S3Document? {
         let document = S3Document()
-        let parser = XMLParser(data: data)
-        parser.shouldProcessNamespaces = true
-        parser.delegate = document
-        // The parser is content with a document that ends in the middle.
-        return parser.parse() && document.isWhole ? document : nil
+        return XMLReader.read(data, for: document) && document.isWhole ? document : nil
     }
 
-    package func parser(
-        _ parser: XMLParser, didStartElement element: String, namespaceURI: String?, qualifiedName: String?,
-        attributes: [String: String]
-    ) {
+    package func began(_ name: XMLBytes) {
         depth += 1
-        text = ""
-        if depth == 1 { name = element }
-        if depth == 2 { row = Row(name: element) }
+        if depth == 1 { self.name = S3Document.localName(name) }
+        if depth == 2 { row = Row(name: S3Document.localName(name)) }
     }
 
-    package func parser(_ parser: XMLParser, foundCharacters string: String) { text += string }
-
-    package func parser(_ parser: XMLParser, foundCDATA block: Data) { text += String(decoding: block, as: UTF8.self) }
-
-    package func parser(_ parser: XMLParser, didEndElement element: String, namespaceURI: String?, qualifiedName: String?) {
+    package func ended(_ name: XMLBytes, text: XMLBytes) {
         switch depth {
         case 1: isWhole = true
-        case 2 where row.values.isEmpty: values[element] = text
+        case 2 where row.values.isEmpty: values[row.name] = String(decoding: text, as: UTF8.self)
         case 2: rows.append(row)
-        case 3: row.values[element] = text
+        case 3: row.values[S3Document.localName(name)] = String(decoding: text, as: UTF8.self)
         default: break
         }
         depth -= 1
-        text = ""
+    }
+
+    /// Servers disagree about the name space.
+    private static func localName(_ name: XMLBytes) -> String {
+        let start = name.lastIndex(of: UInt8(ascii: " ")).map { $0 + 1 } ?? 0
+        return String(decoding: name[start...], as: UTF8.self)
     }
 }

@@ -32,6 +32,7 @@ extension S3Provider {
                     guard base == nil || base == S3Provider.folderVersion else {
                         throw ProviderError(.conflict, "\(shown(path)) is a folder on the server now")
                     }
+                    seenFolders.added(names.folderKey(target), in: names.folderKey(target.dropLast()))
                     return try await moveFolder(path, to: target, metadata)
                 }
                 return try await moveFile(path, to: target, base, metadata)

@@ -79,6 +79,13 @@ extension S3Provider {
         !(try await first(1, names.folderKey(path), "\(shown(path)) cannot be looked at").isEmpty)
     }
 
+    /// The same for a name that is free as far as we know: a moment ago is soon enough.
+    func hasBecomeFolder(_ path: [FileName]) async throws(ProviderError) -> Bool {
+        let (key, folder) = (names.folderKey(path), names.folderKey(path.dropLast()))
+        if seenFolders.isMissing(key, in: folder, at: clock.uptime()) { return false }
+        return try await isFolder(path)
+    }
+
     /// So many objects, or all there are, whose keys begin so. A server may send empty pages on the way to them.
     func first(_ count: Int, _ prefix: [UInt8], _ what: String) async throws(ProviderError) -> [S3Listing.Object] {
         var result: [S3Listing.Object] = []
@@ -155,6 +162,7 @@ extension S3Provider {
         try await finishMoves(at: folder.path)
         let key = names.folderKey(folder.path)
         let what = "\(shown(folder.path)) cannot be listed"
+        let began = clock.uptime()
         let listing = try await list(key, delimiter: true, from: page.flatMap { S3Listing.Next($0.rawValue) }, what)
         if page == nil, listing.objects.isEmpty, listing.prefixes.isEmpty, listing.next == nil, !folder.path.isEmpty {
             shared.withLock { _ = $0.folders.remove(folder.identifier) }
@@ -169,6 +177,7 @@ extension S3Provider {
                 !(try await first(1, key + [KeyNames.slash], what).isEmpty)
             }
         }
+        seenFolders.listed(listing.prefixes, in: key, isFirst: page == nil, isLast: listing.next == nil, at: began)
         note(rows.hidden, in: key, before: hiddenBefore)
         noteMarker(listing, key)
         let items = try await items(rows, in: folder)

@@ -28,10 +28,7 @@ extension S3Provider {
         do throws(ProviderError) {
             let plan = PartPlan(size: source.size, partByteCount: record.partByteCount)
             let file = FileBody(source: source, pool: pool)
-            let parts = try await concurrently(Array(1...plan.count), width: plan.width) {
-                [self] (number) async throws(ProviderError) -> Part? in
-                try await send(number, plan, file, arrived[number], record, written.key, what)
-            }.sorted { $0.number < $1.number }
+            let parts = try await send(plan, file, arrived, record, written.key, what)
             try source.validate()
             let tag = try await complete(parts, record, written, what)
             uploads.remove(record)
@@ -99,23 +96,62 @@ extension S3Provider {
 
     // MARK: Parts
 
+    /// One after the other, so that a daemon that is killed sends less than a part again; the next one is read and hashed
+    /// meanwhile.
     private func send(
-        _ number: Int, _ plan: PartPlan, _ file: FileBody, _ arrived: String?, _ record: UploadJournal.Record, _ key: [UInt8],
+        _ plan: PartPlan, _ file: FileBody, _ arrived: [Int: String], _ record: UploadJournal.Record, _ key: [UInt8],
         _ what: String
-    ) async throws(ProviderError) -> Part {
-        let range = plan.range(number)
-        let (body, digest, tag) = try await pool.run { () throws(ProviderError) in
-            let body = try file.read(at: range.lower, range.count)
-            let (digest, tag) = PartDigest.of(body)
-            return (body, digest, tag)
+    ) async throws(ProviderError) -> [Part] {
+        var parts: [Part] = []
+        var current = await load(1, plan, file, arrived[1])
+        for number in 1...plan.count {
+            async let next = plan.readsAhead ? load(number + 1, plan, file, arrived[number + 1]) : nil
+            if let part = current { parts.append(try await send(part.get(), number, arrived[number], record, key, what)) }
+            current = await next
+            if current == nil { current = await load(number + 1, plan, file, arrived[number + 1]) }
         }
-        if arrived == tag { return Part(number: number, tag: tag) }
-        var request = S3Request(
-            .PUT, key, [QueryItem("partNumber", "\(number)"), QueryItem("uploadId", record.upload)], ["Content-MD5": digest])
-        request.body = body
+        return parts
+    }
+
+    private struct LoadedPart: Sendable {
+        var body: ByteBuffer
+        /// Of what has arrived before, or where the request itself is not signed with the content's hash.
+        var digest: (header: String, tag: String)?
+        var hash: String?
+    }
+
+    /// Nil after the last one.
+    private func load(
+        _ number: Int, _ plan: PartPlan, _ file: FileBody, _ arrived: String?
+    ) async -> Result<LoadedPart, ProviderError>? {
+        guard number <= plan.count else { return nil }
+        let (range, signsHash) = (plan.range(number), client.signsContent)
+        return await pool.run {
+            do throws(ProviderError) {
+                var part = LoadedPart(body: try file.read(at: range.lower, range.count))
+                if arrived != nil || !signsHash { part.digest = PartDigest.of(part.body) }
+                if signsHash { part.hash = Signature.hash(part.body) }
+                return .success(part)
+            } catch {
+                return .failure(error)
+            }
+        }
+    }
+
+    private func send(
+        _ part: LoadedPart, _ number: Int, _ arrived: String?, _ record: UploadJournal.Record, _ key: [UInt8], _ what: String
+    ) async throws(ProviderError) -> Part {
+        if let arrived, arrived == part.digest?.tag { return Part(number: number, tag: arrived) }
+        var request = S3Request(.PUT, key, [QueryItem("partNumber", "\(number)"), QueryItem("uploadId", record.upload)])
+        if let digest = part.digest { request.headers.add(name: "Content-MD5", value: digest.header) }
+        request.body = part.body
+        request.bodyHash = part.hash
         request.isRepeatable = true
         let reply = try await client.succeed(request, what)
-        return Part(number: number, tag: EntityTag.opaque(reply.header("ETag") ?? tag))
+        guard let tag = reply.header("ETag").map(EntityTag.opaque) ?? part.digest?.tag else {
+            throw ProviderError(.retry, "\(what): the server does not name the part that it has")
+        }
+        return Part(number: number, tag: tag)
     }
 
     // MARK: Ending

@@ -125,7 +125,7 @@ extension S3Provider {
     ) async throws(ProviderError) -> Item {
         let key = names.key(path)
         return try await turns.take(S3Location.encoded(key)) { () async throws(ProviderError) in
-            if expectation == .nothing, try await isFolder(path) { throw S3Provider.taken(shown(path)) }
+            if expectation == .nothing, try await hasBecomeFolder(path) { throw S3Provider.taken(shown(path)) }
             if payload.size > S3Provider.straightByteCountMax { try await tryAgain() }
             let kind: NodeKind = target == nil ? .file : .link
             // What others keep with an object stays with it when its content changes.
@@ -251,6 +251,7 @@ extension S3Provider {
             try await check(.nothing, at: path)
             if try await isFolder(path) { throw S3Provider.taken(shown(path)) }
             let known = try await putMarker(key, metadata, isNew: true, "the folder \(shown(path)) cannot be made")
+            seenFolders.made(key, in: names.folderKey(path.dropLast()), at: clock.uptime())
             return item(path, kind: .folder, tag: "", size: 0, lastModified: .zero, known, parent: parent)
         }
     }

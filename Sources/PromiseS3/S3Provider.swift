@@ -47,6 +47,7 @@ package final class S3Provider: Provider, Sendable {
     let turns = PathTurns()
     let details = KnownDetails()
     let finder = DetailsFinder()
+    let seenFolders = SeenFolders()
     let shared: Mutex<Shared>
     let uploads: UploadJournal
     let moves: MoveJournal

@@ -36,6 +36,9 @@ package final class HydrationJob: Sendable {
     let generation: Generation
     let version: ContentVersion
     let file: SharedDescriptor
+    /// After so many bytes the index is told how far the file has come: a daemon that is killed fetches no more than that again.
+    private static let storedByteCount: UInt64 = 4 << 20
+    private let unstoredByteCount = Atomic<UInt64>(0)
     private let state: Monitor<State>
 
     package init(node: NodeID, generation: Generation, version: ContentVersion, file: SharedDescriptor, plan: HydrationPlan) {
@@ -135,6 +138,12 @@ package final class HydrationJob: Sendable {
         answerServed(givingUp: gaps)
         if let problem { throw problem }
         return stored
+    }
+
+    /// Of `count` bytes more; true for one of several fetches.
+    func isWorthStoring(after count: UInt64) -> Bool {
+        let (before, now) = unstoredByteCount.wrappingAdd(count, ordering: .relaxed)
+        return before / HydrationJob.storedByteCount < now / HydrationJob.storedByteCount
     }
 
     private func land(_ gap: ByteRange, _ present: ByteRange) {

@@ -227,6 +227,7 @@ package final class Hydrator: Sendable {
                     ledger.lines.fetched(count, for: program)
                     ledger.budgets.fetched(count, for: program)
                 }
+                if job.isWorthStoring(after: count) { self.store(job) }
             }
             // Of a file that was cut or grown here less is wanted than the item has, or more.
             let wanted = range.clamped(to: size ?? range.upper)

@@ -11,8 +11,6 @@ extension SyncEngine {
         package var pending: Int
         package var failing: Int
         package var isLooking: Bool
-        /// What stands in the way, of the oldest pending work that has a message.
-        package var message: String?
 
         package var isDone: Bool { pending == 0 && !isLooking }
     }
@@ -53,9 +51,13 @@ extension SyncEngine {
         let isLooking = published.withLock { $0.isLooking }
         return try index.read { transaction throws(Failure) in
             let counts = try transaction.counts()
-            let message = try transaction.allPending(limit: 100).compactMap(\.message).first
-            return Remainder(pending: counts.pending, failing: counts.failing, isLooking: isLooking, message: message)
+            return Remainder(pending: counts.pending, failing: counts.failing, isLooking: isLooking)
         }
+    }
+
+    /// What stands in the way, of the oldest pending work that has a message.
+    package func obstacle() throws(Failure) -> String? {
+        try index.read { transaction throws(Failure) in try transaction.allPending(limit: 100).compactMap(\.message).first }
     }
 
     func hydrationCompleted(_ node: NodeID) {

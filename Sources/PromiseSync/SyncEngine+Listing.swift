@@ -3,6 +3,7 @@ package import PromiseCore
 import PromiseIndex
 import PromiseProvider
 import PromiseSystem
+import Synchronization
 
 // Learning what a folder holds, first when a program opens it and again when something may have changed.
 
@@ -155,11 +156,16 @@ extension SyncEngine {
                 }
                 guard let reference else { throw ProviderError(.notFound, "the folder is not known at the provider") }
                 var page: PageToken?
+                let waiting = WaitingPages()
                 repeat {
                     let result = try await provider.enumerateItems(in: reference, page: page)
                     page = result.next
-                    // One page is stored while the provider makes the next one.
-                    mailbox.post { [isLast = page == nil] in $0.listed(folder, number, result.items, isLast: isLast) }
+                    // One page is stored while the provider makes the next one; it may be faster, but not by much.
+                    await waiting.add()
+                    mailbox.post { [isLast = page == nil] in
+                        waiting.remove()
+                        $0.listed(folder, number, result.items, isLast: isLast)
+                    }
                 } while page != nil
             } catch {
                 mailbox.post { $0.listingFailed(folder, number, error) }
@@ -239,6 +245,22 @@ extension SyncEngine {
             if !listing.isFirst { state.folderDue[listing.identifier] = clock.uptime() }
         }
     }
+}
+
+/// Pages of one listing that the engine has not stored yet: memory holds a few of them, not a million items.
+private final class WaitingPages: Sendable {
+    private static let countMax = 4
+    private let count = Atomic<Int>(0)
+
+    /// Returns when there is room, or when the task was cancelled.
+    func add() async {
+        while count.load(ordering: .relaxed) >= WaitingPages.countMax {
+            do { try await Task.sleep(for: .milliseconds(2)) } catch { break }
+        }
+        count.wrappingAdd(1, ordering: .relaxed)
+    }
+
+    func remove() { count.wrappingSubtract(1, ordering: .relaxed) }
 }
 
 /// Runs index work inside a provider task.

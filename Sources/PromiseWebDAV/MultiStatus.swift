@@ -1,5 +1,5 @@
-package import Foundation
-package import FoundationXML
+package import FoundationEssentials
+package import PromiseHTTP
 
 /// One `response` of a multi-status reply (RFC 4918, section 14.24): what a server says of one resource.
 package struct ResourceStatus: Equatable, Sendable {
@@ -23,93 +23,98 @@ package struct ResourceStatus: Equatable, Sendable {
     package var refusals: Set<Int> = []
 }
 
-/// Reads a multi-status reply.
-///
-/// Not streamed: the parser of Foundation wants the whole document. A reply of 100,000 resources is 60 MB, for a moment.
-package final class MultiStatusParser: NSObject, XMLParserDelegate {
+/// Reads a multi-status reply, which is whole in memory: one of 100,000 resources is 60 MB, for a moment.
+package final class MultiStatusParser: XMLVisitor {
     /// The name space of what this program keeps with a resource.
     static let ownSpace = "urn:promisefs"
+
+    private enum Element: String, CaseIterable {
+        case multistatus = "DAV: multistatus"
+        case response = "DAV: response"
+        case reference = "DAV: href"
+        case status = "DAV: status"
+        case properties = "DAV: propstat"
+        case kind = "DAV: resourcetype"
+        case collection = "DAV: collection"
+        case entityTag = "DAV: getetag"
+        case contentLength = "DAV: getcontentlength"
+        case lastModified = "DAV: getlastmodified"
+        case quotaAvailable = "DAV: quota-available-bytes"
+        case quotaUsed = "DAV: quota-used-bytes"
+        case lockToken = "DAV: locktoken"
+        case owner = "DAV: owner"
+        case syncToken = "DAV: sync-token"
+        case keptState = "urn:promisefs state"
+    }
+
+    private static let names = XMLNames<Element>()
 
     private var resources: [ResourceStatus] = []
     private var current: ResourceStatus?
     /// Of the `propstat` being read; applied when it ends with a status of success.
     private var properties = ResourceStatus()
     private var propertiesStatus: Int?
-    private var elements: [String] = []
-    private var text = ""
+    /// Those that are open; nil for one that nobody asked for.
+    private var elements: [Element?] = []
     private var isWhole = false
 
-    /// Nil when the document is cut off or no multi-status. Blocking: seconds for a large one.
+    /// Nil when the document is cut off or no multi-status. Blocking.
     package static func parse(_ document: Data) -> [ResourceStatus]? {
         let reader = MultiStatusParser()
-        let parser = XMLParser(data: document)
-        parser.shouldProcessNamespaces = true
-        parser.delegate = reader
-        // The parser is content with a document that ends in the middle.
-        guard parser.parse(), reader.isWhole, reader.elements.isEmpty else { return nil }
+        guard XMLReader.read(document, for: reader), reader.isWhole else { return nil }
         return reader.resources
     }
 
-    package func parser(
-        _ parser: XMLParser, didStartElement name: String, namespaceURI: String?, qualifiedName: String?,
-        attributes: [String: String]
-    ) {
-        let element = (namespaceURI ?? "") + " " + name
+    package func began(_ name: XMLBytes) {
+        let element = MultiStatusParser.names.name(name)
+        let parent = elements.last ?? nil
         elements.append(element)
-        text = ""
         switch element {
-        case "DAV: response": current = ResourceStatus()
-        case "DAV: propstat":
+        case .response: current = ResourceStatus()
+        case .properties:
             properties = ResourceStatus()
             propertiesStatus = nil
-        case "DAV: collection" where parent == "DAV: resourcetype": properties.isCollection = true
+        case .collection where parent == .kind: properties.isCollection = true
         default: break
         }
     }
 
-    package func parser(_ parser: XMLParser, foundCharacters string: String) { text += string }
-
-    package func parser(_ parser: XMLParser, foundCDATA block: Data) { text += String(decoding: block, as: UTF8.self) }
-
-    package func parser(_ parser: XMLParser, didEndElement name: String, namespaceURI: String?, qualifiedName: String?) {
-        let element = (namespaceURI ?? "") + " " + name
-        if elements.last == element { elements.removeLast() }
-        defer { text = "" }
-        let value = text.trimmingCharacters(in: .whitespacesAndNewlines)
+    package func ended(_ name: XMLBytes, text: XMLBytes) {
+        guard let element = elements.removeLast() else { return }
+        let parent = elements.last ?? nil
         switch element {
-        case "DAV: href":
-            switch elements.last {
-            case "DAV: response": if current?.reference.isEmpty == true { current?.reference = value }
-            case "DAV: locktoken": properties.lockToken = value
-            // An owner may be an address.
-            case "DAV: owner": properties.lockOwner = value
-            default: break
-            }
-        case "DAV: status":
-            let status = value.split(separator: " ").dropFirst().first.flatMap { Int($0) }
-            if elements.last == "DAV: propstat" { propertiesStatus = status } else { current?.status = status }
-        case "DAV: multistatus": isWhole = true
-        case "DAV: propstat": applyProperties()
-        case "DAV: response":
+        case .multistatus: isWhole = true
+        case .properties: applyProperties()
+        case .response:
             if let current { resources.append(current) }
             current = nil
-        default: noteProperty(element, value)
+        case .reference:
+            let value = text.trimmedText
+            switch parent {
+            case .response: if current?.reference.isEmpty == true { current?.reference = value }
+            case .lockToken: properties.lockToken = value
+            // An owner may be an address.
+            case .owner: properties.lockOwner = value
+            default: break
+            }
+        case .status:
+            let status = text.trimmedText.split(separator: " ").dropFirst().first.flatMap { Int($0) }
+            if parent == .properties { propertiesStatus = status } else { current?.status = status }
+        default: noteProperty(element, text.trimmedText)
         }
     }
 
-    private var parent: String { elements.dropLast().last ?? "" }
-
-    private func noteProperty(_ element: String, _ value: String) {
+    private func noteProperty(_ element: Element, _ value: String) {
         guard !value.isEmpty else { return }
         switch element {
-        case "DAV: getetag": properties.entityTag = value
-        case "DAV: getcontentlength": properties.contentLength = UInt64(value)
-        case "DAV: getlastmodified": properties.lastModified = value
-        case "DAV: quota-available-bytes": properties.quotaAvailable = UInt64(value)
-        case "DAV: quota-used-bytes": properties.quotaUsed = UInt64(value)
-        case "DAV: owner" where properties.lockOwner == nil: properties.lockOwner = value
-        case "DAV: sync-token": properties.hasSyncToken = true
-        case "\(MultiStatusParser.ownSpace) state": properties.keptState = value
+        case .entityTag: properties.entityTag = value
+        case .contentLength: properties.contentLength = UInt64(value)
+        case .lastModified: properties.lastModified = value
+        case .quotaAvailable: properties.quotaAvailable = UInt64(value)
+        case .quotaUsed: properties.quotaUsed = UInt64(value)
+        case .owner where properties.lockOwner == nil: properties.lockOwner = value
+        case .syncToken: properties.hasSyncToken = true
+        case .keptState: properties.keptState = value
         default: break
         }
     }

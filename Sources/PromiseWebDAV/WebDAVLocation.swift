@@ -89,15 +89,20 @@ package struct WebDAVLocation: Hashable, Sendable {
             guard let slash = text[authority.upperBound...].firstIndex(of: "/") else { return .elsewhere }
             text = text[slash...]
         }
-        // Servers differ in what they encode, so names are compared decoded.
+        // Servers differ in what they encode, so names are compared decoded, unless they are the same as they are.
+        if text.hasPrefix(basePath) { return WebDAVLocation.names(text.dropFirst(basePath.count).split(separator: "/")) }
         let parts = text.split(separator: "/", omittingEmptySubsequences: true)
         let base = basePath.split(separator: "/")
         guard text.hasPrefix("/"), parts.count >= base.count else { return .elsewhere }
         for (part, name) in zip(parts, base) where PercentEncoding.decoded(part) != PercentEncoding.decoded(name) {
             return .elsewhere
         }
+        return WebDAVLocation.names(parts.dropFirst(base.count))
+    }
+
+    private static func names(_ parts: some Collection<Substring>) -> ReferencedPlace {
         var names: [FileName] = []
-        for part in parts.dropFirst(base.count) {
+        for part in parts {
             guard let bytes = PercentEncoding.decoded(part), let name = WireName.decoded(bytes) else {
                 return .unspeakable(String(part))
             }

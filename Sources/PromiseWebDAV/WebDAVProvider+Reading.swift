@@ -66,6 +66,17 @@ extension WebDAVProvider {
         return try own(path, in: found)
     }
 
+    /// Of what was just put or moved there, without what is kept with it: HEAD costs a server a third of what PROPFIND does.
+    func file(at path: [FileName]) async throws(ProviderError) -> ResourceStatus {
+        let reply = try await client.exchange(.HEAD, location.url(path))
+        var result = ResourceStatus()
+        result.entityTag = reply.header("ETag")
+        result.lastModified = reply.header("Last-Modified")
+        result.contentLength = reply.header("Content-Length").flatMap { UInt64($0) }
+        let isTold = reply.status == 200 && result.entityTag != nil && result.contentLength != nil
+        return isTold ? result : try await resource(at: path)
+    }
+
     /// What a reply says of the place it was asked about. Only a server that says so has nothing there: `.notFound` is
     /// believed as a deletion.
     private func own(

@@ -45,7 +45,7 @@ extension WebDAVProvider {
             let sent = written
             return try await turns.take(location.urlPath(path)) { () async throws(ProviderError) in
                 try await move(aside, to: path)
-                let found = try await resource(at: path)
+                let found = try await file(at: path)
                 let isOurs =
                     traits.moveKeepsTag
                     ? WebDAVProvider.version(of: found) == WebDAVProvider.version(of: sent)
@@ -53,7 +53,7 @@ extension WebDAVProvider {
                 guard isOurs else {
                     throw ProviderError(.conflict, "\(shown(path)) was made by another program at the same moment")
                 }
-                return traits.moveKeepsTag ? found : try await keep(metadata, target, with: found, at: path, token: nil)
+                return traits.moveKeepsTag ? sent : try await keep(metadata, target, with: found, at: path, token: nil)
             }
         }
     }
@@ -174,7 +174,7 @@ extension WebDAVProvider {
         guard reply.isSuccess, reply.status != 207 else {
             throw ProviderError(status: reply.status == 207 ? 423 : reply.status, retryAfter: reply.header("Retry-After"), what)
         }
-        let written = try await resource(at: path)
+        let written = try await file(at: path)
         guard written.contentLength == nil || written.contentLength == payload.size else {
             throw ProviderError(.retry, "\(what): the server has \(written.contentLength ?? 0) bytes of \(payload.size)")
         }

@@ -217,16 +217,33 @@ import Testing
         #expect(journal.record("k") == nil)
     }
 
+    // MARK: Folders that were seen
+
+    @Test func onlyAWholeListingOfLatelyTellsThatAFolderIsMissing() {
+        let seen = SeenFolders()
+        let (top, a, b) = (Array("t/".utf8), Array("t/a/".utf8), Array("t/b/".utf8))
+        #expect(!seen.isMissing(a, in: top, at: .seconds(1)), "nobody has looked")
+        seen.listed([a], in: top, isFirst: true, isLast: false, at: .seconds(1))
+        #expect(!seen.isMissing(b, in: top, at: .seconds(1)), "it may be on the next page")
+        seen.listed([], in: top, isFirst: false, isLast: true, at: .seconds(2))
+        #expect(seen.isMissing(b, in: top, at: .seconds(3)) && !seen.isMissing(a, in: top, at: .seconds(3)))
+        #expect(!seen.isMissing(b, in: top, at: .seconds(1) + SeenFolders.lifetime), "the listing began too long ago")
+        seen.made(b, in: top, at: .seconds(3))
+        #expect(!seen.isMissing(b, in: top, at: .seconds(3)), "we made it")
+        #expect(seen.isMissing(Array("t/b/c/".utf8), in: b, at: .seconds(3)), "what we made is empty")
+    }
+
     // MARK: Parts
 
     @Test func partsCoverAContentOnceAndAreNeverTooMany() {
         for size in [1, 8 << 20, (8 << 20) + 1, 40 << 20, 5 << 30, 5 << 40] as [UInt64] {
             let plan = PartPlan(size: size)
-            #expect(plan.count <= 10_000 && plan.partByteCount >= 5 << 20 && plan.width >= 1)
+            #expect(plan.count <= 10_000 && plan.partByteCount >= 5 << 20)
             #expect(plan.range(1).lower == 0 && plan.range(plan.count).upper == size)
             if plan.count > 1 { #expect(plan.range(1).upper == plan.range(2).lower) }
         }
-        #expect(PartPlan(size: 40 << 20).width == 1)
+        #expect(PartPlan(size: 40 << 20).partByteCount == 8 << 20 && PartPlan(size: 1 << 30).partByteCount == 16 << 20)
+        #expect(PartPlan(size: 1 << 40).readsAhead == false, "memory holds no two of 105 MiB")
     }
 
     @Test func tagsOfPartsMakeTheTagOfTheWhole() {

@@ -18,15 +18,15 @@ import Testing
         "PromiseFolder": ["PromiseCore", "PromiseSystem", "PromiseProvider", "Logging"],
         "PromiseHTTP": [
             "PromiseCore", "PromiseSystem", "PromiseProvider", "Logging", "AsyncHTTPClient", "NIOCore", "NIOHTTP1", "Foundation",
-            "FoundationEssentials",
+            "FoundationEssentials", "CExpat",
         ],
         "PromiseS3": [
             "PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseHTTP", "Logging", "AsyncHTTPClient", "NIOCore",
-            "NIOHTTP1", "Crypto", "Foundation", "FoundationEssentials", "FoundationXML",
+            "NIOHTTP1", "Crypto", "Foundation", "FoundationEssentials",
         ],
         "PromiseWebDAV": [
             "PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseHTTP", "Logging", "AsyncHTTPClient", "NIOCore",
-            "NIOHTTP1", "Foundation", "FoundationEssentials", "FoundationXML",
+            "NIOHTTP1", "Foundation", "FoundationEssentials",
         ],
         "PromiseExtension": [
             "PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseHTTP", "PromiseWire", "Logging", "AsyncHTTPClient",

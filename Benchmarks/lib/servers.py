@@ -1,0 +1,47 @@
+"""Servers that clients are compared on: those of scripts/servers, each in a folder of its own, on loopback."""
+import os
+
+from . import system
+from .command_line import REPOSITORY, Refused
+
+SCRIPTS = REPOSITORY / "scripts/servers"
+
+
+class Server:
+    """`settings` is what the script says of it; `root` is the folder it serves, where there is one."""
+
+    def __init__(self, scratch, script, **environment):
+        self.script, self.folder = str(SCRIPTS / script), scratch.folder("server-" + script)
+        self.environment = dict(os.environ, **environment)
+        scratch.callback(self.stop)
+        try:
+            said = system.run([self.script, "start", self.folder], env=self.environment).decode()
+        except system.CommandFailed as failure:
+            raise Refused(str(failure)) from None
+        self.settings = dict(line.split("=", 1) for line in said.splitlines() if "=" in line)
+
+    @property
+    def root(self):
+        return self.settings.get("WEBDAV_ROOT")
+
+    def stop(self):
+        system.run([self.script, "stop", self.folder], env=self.environment)
+
+    @property
+    def is_s3(self):
+        return "S3_BUCKET" in self.settings
+
+    @property
+    def provider(self):
+        """As `promisefs mount` calls it."""
+        said = self.settings
+        if self.is_s3:
+            return f"s3://{said['S3_BUCKET']}?endpoint={said['S3_ENDPOINT']}&region={said['S3_REGION']}"
+        return "webdav+" + said["WEBDAV_URL"]
+
+    @property
+    def credentials(self):
+        said = self.settings
+        if self.is_s3:
+            return {"AWS_ACCESS_KEY_ID": said["S3_ACCESS_KEY"], "AWS_SECRET_ACCESS_KEY": said["S3_SECRET_KEY"]}
+        return {"PROMISEFS_USER": said["WEBDAV_USER"], "PROMISEFS_PASSWORD": said["WEBDAV_PASSWORD"]}

@@ -1,0 +1,107 @@
+import CExpat
+package import FoundationEssentials
+import Glibc
+
+/// The bytes of a name or of a text; they last as long as the call that gets them.
+package typealias XMLBytes = UnsafeBufferPointer<UInt8>
+
+/// Is told of the elements of a document, in order.
+package protocol XMLVisitor: AnyObject {
+    /// A name is its name space and, after a space, the local name.
+    func began(_ name: XMLBytes)
+    /// `text` is what was between the tag before and this one.
+    func ended(_ name: XMLBytes, text: XMLBytes)
+}
+
+/// Reads a document with expat (expat.h), which makes no objects of it: a listing has a million elements.
+package enum XMLReader {
+    /// False when the document is cut off or no XML. Blocking.
+    package static func read(_ document: Data, for visitor: any XMLVisitor) -> Bool {
+        guard let parser = XML_ParserCreateNS(nil, XML_Char(UInt8(ascii: " "))) else { return false }
+        defer { XML_ParserFree(parser) }
+        let telling = Telling(visitor)
+        XML_SetUserData(parser, Unmanaged.passUnretained(telling).toOpaque())
+        XML_SetElementHandler(parser, began, ended)
+        XML_SetCharacterDataHandler(parser, characters)
+        return withExtendedLifetime(telling) {
+            document.withUnsafeBytes { bytes in
+                let start = bytes.baseAddress?.assumingMemoryBound(to: CChar.self)
+                return XML_Parse(parser, start, Int32(bytes.count), 1) == XML_STATUS_OK
+            }
+        }
+    }
+}
+
+/// Gathers the text, which comes in pieces.
+private final class Telling {
+    let visitor: any XMLVisitor
+    var text: [UInt8] = []
+
+    init(_ visitor: any XMLVisitor) { self.visitor = visitor }
+
+    static func of(_ context: UnsafeMutableRawPointer?) -> Telling? {
+        context.map { Unmanaged<Telling>.fromOpaque($0).takeUnretainedValue() }
+    }
+}
+
+private func bytes(_ name: UnsafePointer<XML_Char>) -> XMLBytes {
+    let start = UnsafeRawPointer(name).assumingMemoryBound(to: UInt8.self)
+    var count = 0
+    while start[count] != 0 { count += 1 }
+    return XMLBytes(start: start, count: count)
+}
+
+private func began(
+    _ context: UnsafeMutableRawPointer?, _ name: UnsafePointer<XML_Char>?,
+    _ attributes: UnsafeMutablePointer<UnsafePointer<XML_Char>?>?
+) {
+    guard let telling = Telling.of(context), let name else { return }
+    telling.text.removeAll(keepingCapacity: true)
+    telling.visitor.began(bytes(name))
+}
+
+private func ended(_ context: UnsafeMutableRawPointer?, _ name: UnsafePointer<XML_Char>?) {
+    guard let telling = Telling.of(context), let name else { return }
+    telling.text.withUnsafeBufferPointer { telling.visitor.ended(bytes(name), text: $0) }
+    telling.text.removeAll(keepingCapacity: true)
+}
+
+private func characters(_ context: UnsafeMutableRawPointer?, _ text: UnsafePointer<XML_Char>?, _ count: Int32) {
+    guard let telling = Telling.of(context), let text else { return }
+    let start = UnsafeRawPointer(text).assumingMemoryBound(to: UInt8.self)
+    telling.text.append(contentsOf: XMLBytes(start: start, count: Int(count)))
+}
+
+/// Tells the names that somebody knows without making a string of each that comes.
+package struct XMLNames<Name: RawRepresentable<String> & CaseIterable & Sendable>: Sendable {
+    private let names = Array(Name.allCases)
+    private let table = NameTable(names: Name.allCases.map { Array($0.rawValue.utf8) })
+
+    package init() {}
+
+    /// Nil for all others.
+    package func name(_ bytes: XMLBytes) -> Name? { table.index(of: bytes).map { names[$0] } }
+}
+
+/// Not generic, so that it is as fast for other modules.
+private struct NameTable: Sendable {
+    let names: [[UInt8]]
+
+    /// No name is empty.
+    func index(of bytes: XMLBytes) -> Int? {
+        names.firstIndex { name in
+            guard name.count == bytes.count else { return false }
+            return name.withUnsafeBufferPointer { memcmp($0.baseAddress!, bytes.baseAddress!, name.count) == 0 }
+        }
+    }
+}
+
+extension XMLBytes {
+    /// Without white space at both ends.
+    package var trimmedText: String {
+        var (start, end) = (startIndex, endIndex)
+        while start < end, self[start] <= UInt8(ascii: " ") { start += 1 }
+        while start < end, self[end - 1] <= UInt8(ascii: " ") { end -= 1 }
+        return String(decoding: self[start..<end], as: UTF8.self)
+    }
+}
