@@ -69,6 +69,7 @@ extension ClaimTable {
     /// A claim has nothing in its way: asks presenters, or grants it when there is nobody to ask.
     mutating func prepare(_ id: ClaimID, now: Duration) {
         guard let claim = claims[id] else { return }
+        if presenters.isEmpty { return grant(id) }
         var asked: [PresenterID: (node: NodeID, questions: [Question])] = [:]
         var order: [PresenterID] = []
         for intent in claim.intents {
