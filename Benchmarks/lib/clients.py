@@ -1,6 +1,6 @@
 """Programs that bring files to a server and back. Names are relative to what the server serves; a client that cannot do
 something has no such function."""
-import os, subprocess
+import os, re, subprocess
 
 from . import system
 
@@ -60,7 +60,7 @@ class Curl:
         self.run([("url", f"{self.base}{name}/"), ("request", "PROPFIND"), ("header", "Depth: 1"),
                   ("header", "Content-Type: application/xml"), ("data", PROPERTIES.replace('"', '\\"')), ("output", target)])
         with open(target, "rb") as file:
-            return file.read().count(b"response>") // 2 - 1
+            return len(re.findall(rb"</(\w+:)?response>", file.read())) - 1
 
 
 class Rclone:

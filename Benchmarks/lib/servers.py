@@ -1,5 +1,5 @@
 """Servers that clients are compared on: those of scripts/servers, each in a folder of its own, on loopback."""
-import os
+import glob, os
 
 from . import system
 from .command_line import REPOSITORY, Refused
@@ -23,6 +23,14 @@ class Server:
     @property
     def root(self):
         return self.settings.get("WEBDAV_ROOT")
+
+    @property
+    def processes(self):
+        found = []
+        for path in glob.glob(self.folder + "/*.pid"):
+            words = system.read_text(path).split()
+            found += [int(words[0])] if words and words[0].isdigit() else []
+        return found
 
     def stop(self):
         system.run([self.script, "stop", self.folder], env=self.environment)

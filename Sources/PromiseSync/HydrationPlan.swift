@@ -12,7 +12,7 @@ package struct HydrationPlan: Sendable {
     static let readAheadMin: UInt64 = 1 << 20
     static let readAheadMax: UInt64 = 64 << 20
     /// So many fetches run at a time, so that a provider far away is kept busy by a reader that goes on and on.
-    package static let fetchesMax = 16
+    package static let fetchesMax = 8
     /// Of a provider that is near, where fetches side by side only take each other's disk.
     package static let nearFetchesMax = 2
 

@@ -1,7 +1,7 @@
 """The same objects to a server and back by several programs, and listed."""
 import os
 
-from .. import system
+from .. import processor, system
 from ..clients import client
 from ..plan import Row, Stage, Step
 from .common import Wrong, now
@@ -19,22 +19,24 @@ ROWS = {row.name: row for row in (
 )}
 
 
-def timed(function, *arguments):
-    start = now()
+def timed(configuration, function, *arguments):
+    """Seconds on the clock, or of the processors: of the client, the server and the daemon together."""
+    clock = (lambda: processor.seconds(configuration["processes"])) if configuration["isProcessorTime"] else now
+    start = clock()
     result = function(*arguments)
-    return now() - start, result
+    return clock() - start, result
 
 
 def up_large(folder, configuration):
     tool, name = client(configuration), f"up-{configuration['client']}-{configuration['round']}"
-    elapsed, _ = timed(tool.up, configuration["large"], name)
+    elapsed, _ = timed(configuration, tool.up, configuration["large"], name)
     tool.remove(name)
     return elapsed
 
 
 def down_large(folder, configuration):
     tool, target = client(configuration), folder + "/large"
-    elapsed, _ = timed(tool.down, "down/large", target)
+    elapsed, _ = timed(configuration, tool.down, "down/large", target)
     # What PromiseFS fetched is in its own store.
     if configuration["client"] != "promisefs":
         if os.path.getsize(target) != os.path.getsize(configuration["large"]):
@@ -45,13 +47,13 @@ def down_large(folder, configuration):
 
 def up_small(folder, configuration):
     tool, name = client(configuration), f"small-{configuration['client']}-{configuration['round']}"
-    return timed(tool.up_folder, configuration["small"], name)[0]
+    return timed(configuration, tool.up_folder, configuration["small"], name)[0]
 
 
 def down_small(folder, configuration):
     tool, target = client(configuration), folder + "/small"
     names = os.listdir(configuration["small"])
-    elapsed, _ = timed(tool.down_folder, "down/small", target, names)
+    elapsed, _ = timed(configuration, tool.down_folder, "down/small", target, names)
     if configuration["client"] != "promisefs":
         if len(os.listdir(target)) != len(names):
             raise Wrong("files are missing")
@@ -63,7 +65,7 @@ def listing(folder, configuration):
     tool = client(configuration)
     if not hasattr(tool, "listing") or (configuration["client"] == "curl" and tool.is_s3):
         return None
-    elapsed, count = timed(tool.listing, "list", folder + "/listing")
+    elapsed, count = timed(configuration, tool.listing, "list", folder + "/listing")
     if count != configuration["listed"]:
         raise Wrong(f"{count} entries were listed")
     return elapsed
