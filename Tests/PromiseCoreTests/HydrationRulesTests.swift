@@ -21,6 +21,15 @@ import Testing
         #expect(rules.allows(CallerFacts(program: "/bin/x", cgroup: "/user.slice/app.slice/x.service")))
     }
 
+    @Test func fileManagersMayCopyAndMayNotLookAtEverything() throws {
+        let looking = CallerFacts(program: "/usr/bin/thunar", sparesAccessTime: true)
+        #expect(!HydrationRules().allows(looking))
+        #expect(HydrationRules().allows(CallerFacts(program: "/usr/bin/thunar")))
+        #expect(HydrationRules().allows(CallerFacts(program: "/usr/bin/restic", sparesAccessTime: true)))
+        #expect(try own("allow:program=thunar").allows(looking))
+        #expect(try !own("refuse:open=noatime").allows(CallerFacts(program: "/usr/bin/gedit", sparesAccessTime: true)))
+    }
+
     /// > the rules of `mount --hydration-rule`, in their order, see [OPERATIONS](OPERATIONS.md#who-may-fetch);
     @Test func ownRulesGoFirstAndTheFirstThatMatchesDecides() throws {
         let rules = try own("allow:program=/opt/*/indexer", "refuse:program=indexer", "allow:io=idle,program=backup")
@@ -37,7 +46,7 @@ import Testing
         #expect(!rules.allows(CallerFacts(program: "/b", wish: false)))
     }
 
-    @Test(arguments: ["", "refuse", "deny:program=a", "refuse:colour=a", "refuse:program", "refuse:io=busy"])
+    @Test(arguments: ["", "refuse", "deny:program=a", "refuse:colour=a", "refuse:program", "refuse:io=busy", "refuse:open=sync"])
     func whatIsNoRuleSaysSo(text: String) {
         #expect(throws: HydrationRules.Rule.Problem.self) { try HydrationRules.Rule(parsing: text) }
     }
