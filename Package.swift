@@ -94,6 +94,7 @@ let package = Package(
         .systemLibrary(
             name: "CArchive", path: "Sources/CArchive", pkgConfig: "libarchive", providers: [.apt(["libarchive-dev"])]),
         .systemLibrary(name: "CExpat", path: "Sources/CExpat", pkgConfig: "expat", providers: [.apt(["libexpat1-dev"])]),
+        .systemLibrary(name: "CAttributes", path: "Sources/CAttributes"),
         .systemLibrary(name: "CZlib", path: "Sources/CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         // Everything that speaks FUSE.
         .systemLibrary(name: "CFuse", path: "Mount/CFuse", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),
@@ -128,9 +129,10 @@ let package = Package(
         module(
             "PromiseKit",
             [
-                "PromiseCore", "PromiseWire", "CZlib", .product(name: "Crypto", package: "swift-crypto"),
+                "PromiseCore", "PromiseWire", "CAttributes", "CZlib", .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
             ]),
         .executableTarget(
             name: "promisefs",
@@ -208,7 +210,7 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
         tests("StyleTests", ["PromiseSystem"]),
-        tests("MountTests", ["PromiseSystem", "PromiseTestSupport"]),
+        tests("MountTests", ["PromiseSystem", "PromiseKit", "PromiseWire", "PromiseTestSupport"]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -60,7 +60,9 @@ class Shelf:
     def __init__(self, folder):
         self.contents = os.path.join(folder, "contents")
         self.incoming = os.path.join(folder, "incoming")
-        os.makedirs(self.contents, exist_ok=True)
+        self.pictures = os.path.join(folder, "pictures")
+        for each in (self.contents, self.pictures):
+            os.makedirs(each, exist_ok=True)
         # What a run before did not finish.
         shutil.rmtree(self.incoming, ignore_errors=True)
         os.makedirs(self.incoming)
@@ -121,7 +123,24 @@ class Shelf:
     def content_path(self, number, version):
         return os.path.join(self.contents, f"{number}-{version}")
 
+    def open_thumbnail(self, identifier, version):
+        """PNG of a version, in the one size that was saved."""
+        with self.changed:
+            row = self.row(identifier)
+            if str(row["version"]) != version or not os.path.exists(self.picture_path(row["id"], version)):
+                raise Problem(404, "there is no picture of this version")
+            return open(self.picture_path(row["id"], version), "rb")
+
+    def picture_path(self, number, version):
+        return os.path.join(self.pictures, f"{number}-{version}.png")
+
     # Changing
+
+    def save_thumbnail(self, identifier, version, picture):
+        with self.changed:
+            row = self.row(identifier)
+            self.expect(row, version)
+            os.rename(picture, self.picture_path(row["id"], row["version"]))
 
     def change(self, body):
         """Runs body in a transaction; it returns the item's number, and what is to be removed from the disk afterwards."""
@@ -138,8 +157,9 @@ class Shelf:
                     raise Problem(409, "the name is taken") from None
                 raise
             self.changed.notify_all()
-            if garbage:
-                os.unlink(garbage)
+            for path in (garbage, garbage and self.picture_path(*os.path.basename(garbage).split("-"))):
+                if path and os.path.exists(path):
+                    os.unlink(path)
             return self.described(self.row(str(number))) if number else None
 
     def note(self, number):
@@ -264,7 +284,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 case ["GET", "capabilities"]:
                     self.answer(200, {"capabilities": [
                         "stable-identifiers", "atomic-rename", "conditional-write", "change-feed", "change-push", "ranges",
-                        "metadata", "quota", "links"]})
+                        "metadata", "quota", "links", "thumbnails"]})
                 case ["GET", "root"]:
                     self.answer(200, shelf.item("1"))
                 case ["GET", "items", identifier]:
@@ -273,6 +293,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     self.answer(200, shelf.children(identifier, query.get("page")))
                 case ["GET", "items", identifier, "content"]:
                     self.send_content(shelf.open_content(identifier, query.get("version")))
+                case ["GET", "items", identifier, "thumbnail"]:
+                    self.send_content(shelf.open_thumbnail(identifier, query.get("version")))
+                case ["PUT", "items", identifier, "thumbnail"]:
+                    shelf.save_thumbnail(identifier, query.get("version"), content)
+                    self.answer(204, None)
                 case ["POST", "items", identifier, "children"]:
                     self.answer(201, shelf.create(identifier, query, content))
                 case ["PUT", "items", identifier, "content"]:

@@ -5,6 +5,8 @@ import PromiseSystem
 /// Pictures of documents, beside the content: `FOLDER/12ab.png` is of node 0x12ab, and its modification time is the one that
 /// the document had: a document that has changed has no picture. Evicting content leaves it.
 ///
+/// One that was not told to the provider yet has `12ab.unsent` beside it.
+///
 /// Pictures can be made again, so nothing here is synced. Thread-safe; replaced by renaming.
 package struct ThumbnailStore: Sendable {
     package static let byteCountMax = 8 << 20
@@ -25,11 +27,17 @@ package struct ThumbnailStore: Sendable {
         (try? FileStatus.of(path(node), label: "thumbnail.has"))?.modificationTime == time
     }
 
-    /// Replaces the one there was.
-    package func keep(_ picture: [UInt8], of node: NodeID, modifiedAt time: Timestamp) throws(Failure) {
+    /// Replaces the one there was. `isUnsent`: the provider is to be told of it.
+    package func keep(
+        _ picture: [UInt8], of node: NodeID, modifiedAt time: Timestamp, isUnsent: Bool
+    ) throws(Failure) {
         let draft = path(node) + Array(".new".utf8)
         do throws(SystemError) {
             try makeFolders(folder, label: "thumbnail.folder")
+            if isUnsent {
+                _ = try Descriptor.open(
+                    mark(node), flags: O_WRONLY | O_CREAT, mode: 0o600, label: "thumbnail.mark")
+            }
             let file = try Descriptor.open(
                 draft, flags: O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600, label: "thumbnail.create")
             let outcome: Result<Void, SystemError> = picture.withUnsafeBytes { bytes in
@@ -49,17 +57,39 @@ package struct ThumbnailStore: Sendable {
 
     /// Removes the pictures of nodes that have gone. Returns how many.
     package func sweep(isThere: (NodeID) -> Bool) -> Int {
-        guard let open = try? Descriptor.open(folder, flags: O_RDONLY | O_DIRECTORY, label: "thumbnail.sweep.open"),
-            let names = try? listFolder(open, label: "thumbnail.sweep.list")
-        else { return 0 }
         var count = 0
-        for (name, _) in names {
-            let text = String(decoding: name, as: UTF8.self)
-            if text.hasSuffix(".png"), let number = UInt64(text.dropLast(4), radix: 16), isThere(NodeID(number)) { continue }
+        for name in names() {
+            if let (node, suffix) = parts(of: name), suffix == "png" || suffix == "unsent", isThere(node) { continue }
             if (try? unlink(folder + [0x2F] + name, label: "thumbnail.sweep.remove")) != nil { count += 1 }
         }
         return count
     }
 
-    private func path(_ node: NodeID) -> [UInt8] { folder + Array("/\(String(node.rawValue, radix: 16)).png".utf8) }
+    /// Nodes whose pictures the provider was not told of.
+    package func unsent() -> Set<NodeID> {
+        Set(names().compactMap { name in parts(of: name).flatMap { $0.suffix == "unsent" ? $0.node : nil } })
+    }
+
+    /// The provider has it, or is not to have it any more.
+    package func markSent(_ node: NodeID) { try? unlink(mark(node), label: "thumbnail.sent") }
+
+    private func names() -> [[UInt8]] {
+        guard let open = try? Descriptor.open(folder, flags: O_RDONLY | O_DIRECTORY, label: "thumbnail.sweep.open"),
+            let names = try? listFolder(open, label: "thumbnail.sweep.list")
+        else { return [] }
+        return names.map(\.name)
+    }
+
+    private func parts(of name: [UInt8]) -> (node: NodeID, suffix: Substring)? {
+        let parts = String(decoding: name, as: UTF8.self).split(separator: ".")
+        guard parts.count == 2, let number = UInt64(parts[0], radix: 16) else { return nil }
+        return (NodeID(number), parts[1])
+    }
+
+    private func path(_ node: NodeID) -> [UInt8] { place(node, "png") }
+    private func mark(_ node: NodeID) -> [UInt8] { place(node, "unsent") }
+
+    private func place(_ node: NodeID, _ suffix: String) -> [UInt8] {
+        folder + Array("/\(String(node.rawValue, radix: 16)).\(suffix)".utf8)
+    }
 }

@@ -14,6 +14,9 @@ package protocol ControlService: Sendable {
     func information(of node: NodeID) throws(Failure) -> ItemInformation
     func values(of nodes: [NodeID], _ keys: [AttributeKey]) throws(Failure) -> [PromisedValues]
     func versions(of node: NodeID) throws(Failure) -> [ItemVersion]
+    func resolve(
+        _ node: NodeID, _ action: VersionAction, version: NodeID?, purpose: Purpose?
+    ) async throws(Failure) -> [ItemVersion]
     var earlierVersionsNote: String { get }
     func thumbnail(of node: NodeID, size: Int) async throws(Failure) -> [UInt8]
     func saveThumbnail(_ picture: [UInt8], of node: NodeID) throws(Failure)
@@ -42,6 +45,8 @@ package protocol ControlService: Sendable {
     func removePresenter(_ id: PresenterID)
     func answered(_ number: UInt64, by presenter: PresenterID) -> Bool
     func currentPath(of node: NodeID) throws(Failure) -> [FileName]?
+    func entry(of node: NodeID) throws(Failure) -> EntryID?
+    func currentNode(of entry: EntryID) throws(Failure) -> NodeID?
 }
 
 extension Domain: ControlService {

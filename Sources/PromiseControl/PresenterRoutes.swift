@@ -39,11 +39,15 @@ extension ControlRoutes {
             defer { keepAlive.forget(beat) }
             let end = context.connection.whenClosed { continuation.finish() }
             defer { context.connection.forget(end) }
+            // A document that is saved as a new file has another node.
+            let entry = try service.entry(of: presenter.node)
             let first = PresenterEventDocument(presenter.id, nil, presenter.node, service)
             try await send(ServerEvent(name: "presenting", data: WireCoding.text(first)))
             for await event in events {
-                var document = PresenterEventDocument(presenter.id, event.what, event.node ?? presenter.node, service)
+                let node = event.node ?? entry.flatMap { try? service.currentNode(of: $0) } ?? presenter.node
+                var document = PresenterEventDocument(presenter.id, event.what, node, service)
                 document.question = event.question
+                document.version = event.version.map { PercentCoding.encode($0.bytes) }
                 try await send(event.name.map { ServerEvent(name: $0, data: WireCoding.text(document)) })
             }
         }
@@ -66,9 +70,16 @@ extension Coordinator.PresenterEvent {
     fileprivate var node: NodeID? {
         switch self {
         case .ask(_, _, let node), .tell(.subitemDidAppear(let node)), .tell(.subitemDidChange(let node)),
-            .tell(.subitemDidMove(let node)), .tell(.subitemDidDelete(let node)):
+            .tell(.subitemDidMove(let node)), .tell(.subitemDidDelete(let node)), .tell(.subitemVersion(_, _, let node)):
             node
         case .tell, .alive, .ended: nil
+        }
+    }
+
+    fileprivate var version: FileName? {
+        switch self {
+        case .tell(.version(_, let name)), .tell(.subitemVersion(_, let name, _)): name
+        case .ask, .tell, .alive, .ended: nil
         }
     }
 
@@ -85,8 +96,20 @@ extension Coordinator.PresenterEvent {
             case .subitemDidChange: "subitemDidChange"
             case .subitemDidMove: "subitemDidMove"
             case .subitemDidDelete: "subitemDidDelete"
+            case .version(let change, _): "did\(change.verb)Version"
+            case .subitemVersion(let change, _, _): "subitemDid\(change.verb)Version"
             }
         case .alive, .ended: nil
+        }
+    }
+}
+
+extension VersionChange {
+    fileprivate var verb: String {
+        switch self {
+        case .gained: "Gain"
+        case .lost: "Lose"
+        case .resolved: "Resolve"
         }
     }
 }

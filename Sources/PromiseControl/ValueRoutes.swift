@@ -1,6 +1,7 @@
 import HTTPTypes
 import Hummingbird
 import NIOCore
+import PromiseCoordination
 import PromiseCore
 import PromiseDomain
 import PromiseQuery
@@ -13,6 +14,7 @@ extension ControlRoutes {
     func addValueRoutes(to router: Router<ControlRequestContext>) {
         router.post("v1/items/values") { request, _ in try await values(request) }
         router.get("v1/items/versions") { request, _ in try await versions(request) }
+        router.post("v1/items/versions") { request, _ in try await resolve(request) }
         router.get("v1/items/thumbnail") { request, _ in try await thumbnail(request) }
         router.put("v1/items/thumbnail") { request, _ in try await saveThumbnail(request) }
     }
@@ -46,7 +48,27 @@ extension ControlRoutes {
 
     private func versions(_ request: Request) async throws -> Response {
         let node = try await item(of: request)
-        let versions = try await blocking.run { [service] () throws(Failure) in try service.versions(of: node) }
+        return reply(try await blocking.run { [service] () throws(Failure) in try service.versions(of: node) })
+    }
+
+    private func resolve(_ request: Request) async throws -> Response {
+        let document = try await decode(VersionsRequest.self, from: request)
+        guard let action = VersionAction(rawValue: document.action) else {
+            throw ProblemDocument.request("'action' is 'replace', 'remove' or 'markResolved', not '\(document.action)'")
+        }
+        var version: NodeID?
+        if let identifier = document.version {
+            guard let number = UInt64(identifier) else {
+                throw ProblemDocument.request("'\(identifier)' is not the identifier of an unresolved version")
+            }
+            version = NodeID(number)
+        }
+        let node = try await service.node(at: try names(ofWirePath: document.path[...]))
+        let purpose = document.purpose.map { Purpose(rawValue: $0) }
+        return reply(try await service.resolve(node, action, version: version, purpose: purpose))
+    }
+
+    private func reply(_ versions: [ItemVersion]) -> Response {
         let documents = versions.map { version in
             let path = PathText(version.path)
             return VersionDocument(

@@ -124,4 +124,15 @@ package enum Notice: Hashable, Sendable {
     case subitemDidChange(NodeID)
     case subitemDidMove(NodeID)
     case subitemDidDelete(NodeID)
+    /// An unresolved version of the item, by its name, which is a file beside the item.
+    case version(VersionChange, FileName)
+    /// As before, of a document in the presented folder.
+    case subitemVersion(VersionChange, FileName, NodeID)
+}
+
+/// What becomes of the other side of a conflict.
+package enum VersionChange: Hashable, Sendable {
+    case gained, lost
+    /// Somebody has dealt with it; what is left is a document of its own.
+    case resolved
 }

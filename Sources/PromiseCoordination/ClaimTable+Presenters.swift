@@ -170,9 +170,12 @@ extension ClaimTable {
 
     package enum Event: Hashable, Sendable {
         case appeared, changed, moved, deleted
+        /// Of a document: an unresolved version of this name.
+        case version(VersionChange, FileName)
 
         var notice: Notice? {
             switch self {
+            case .version(let change, let name): .version(change, name)
             case .appeared: nil
             case .changed: .didChange
             case .moved: .didMove
@@ -182,6 +185,7 @@ extension ClaimTable {
 
         func subitemNotice(_ node: NodeID) -> Notice {
             switch self {
+            case .version(let change, let name): .subitemVersion(change, name, node)
             case .appeared: .subitemDidAppear(node)
             case .changed: .subitemDidChange(node)
             case .moved: .subitemDidMove(node)

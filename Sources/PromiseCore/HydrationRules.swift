@@ -6,15 +6,20 @@ package struct CallerFacts: Sendable, Hashable {
     package var cgroup: [UInt8] = []
     /// Its I/O is only done when nobody else's is (ioprio_set(2), IOPRIO_CLASS_IDLE).
     package var isIdle = false
+    /// It opens the file with O_NOATIME, so as not to be taken for somebody who reads it.
+    package var sparesAccessTime = false
     /// `PROMISEFS_HYDRATE` in its environment: yes or no.
     package var wish: Bool?
 
     package init() {}
 
-    package init(program: String, cgroup: String = "", isIdle: Bool = false, wish: Bool? = nil) {
+    package init(
+        program: String, cgroup: String = "", isIdle: Bool = false, sparesAccessTime: Bool = false, wish: Bool? = nil
+    ) {
         self.program = Array(program.utf8)
         self.cgroup = Array(cgroup.utf8)
         self.isIdle = isIdle
+        self.sparesAccessTime = sparesAccessTime
         self.wish = wish
     }
 
@@ -25,10 +30,11 @@ package struct CallerFacts: Sendable, Hashable {
 /// Who may cause content to be fetched. Pure: facts in, a decision out.
 ///
 /// A rule is `ACTION:FIELD=PATTERN[,FIELD=PATTERN…]`. ACTION is `refuse`, `allow` or `budget`; FIELD is `program` (the
-/// executable: its path where the pattern has a slash, else the last component), `cgroup` (its path), or `io` with the one
-/// pattern `idle`. `*` and `?` are wildcards. `budget` also has `bytes=SIZE` and may have `per=DURATION` (a day): each program
-/// that it matches may fetch so much in such a time. The first rule whose fields all match decides; where none does, fetching is
-/// allowed. What the caller's environment says goes before every rule.
+/// executable: its path where the pattern has a slash, else the last component), `cgroup` (its path), `io` with the one
+/// pattern `idle`, or `open` with the one pattern `noatime` (O_NOATIME of open(2)). `*` and `?` are wildcards. `budget` also has
+/// `bytes=SIZE` and may have `per=DURATION` (a day): each program that it matches may fetch so much in such a time. The first
+/// rule whose fields all match decides; where none does, fetching is allowed. What the caller's environment says goes before
+/// every rule.
 package struct HydrationRules: Sendable, Hashable {
     package enum Action: Sendable, Hashable { case allow, refuse, budget(HydrationBudget) }
 
@@ -37,16 +43,20 @@ package struct HydrationRules: Sendable, Hashable {
         package var program: [UInt8]?
         package var cgroup: [UInt8]?
         package var isIdle = false
+        package var sparesAccessTime = false
 
-        package init(_ action: Action, program: String? = nil, cgroup: String? = nil, isIdle: Bool = false) {
+        package init(
+            _ action: Action, program: String? = nil, cgroup: String? = nil, isIdle: Bool = false, sparesAccessTime: Bool = false
+        ) {
             self.action = action
             self.program = program.map { Array($0.utf8) }
             self.cgroup = cgroup.map { Array($0.utf8) }
             self.isIdle = isIdle
+            self.sparesAccessTime = sparesAccessTime
         }
 
         func matches(_ facts: CallerFacts) -> Bool {
-            if isIdle && !facts.isIdle { return false }
+            if isIdle && !facts.isIdle || sparesAccessTime && !facts.sparesAccessTime { return false }
             if let cgroup, !wildcardMatch(pattern: cgroup[...], name: facts.cgroup[...]) { return false }
             if let program {
                 let name = program.contains(0x2F) ? facts.program : facts.programName
@@ -75,6 +85,11 @@ package struct HydrationRules: Sendable, Hashable {
             // Thumbnailers.
             "tumblerd", "*-thumbnailer", "ffmpegthumbnailer", "glycin-thumbnailer*",
         ].map { Rule(.refuse, program: $0) } + [
+            // File managers that look at the first bytes of what has no telling name, to choose an icon: GLib opens files with
+            // O_NOATIME for that, and without when it copies or shows them. Not for every program: backups do it, too.
+            "nautilus", "nautilus-desktop", "thunar", "xfdesktop", "nemo", "nemo-desktop", "caja", "pcmanfm", "pcmanfm-qt",
+            "io.elementary.files", "xdg-desktop-portal-*",
+        ].map { Rule(.refuse, program: $0, sparesAccessTime: true) } + [
             // Where systemd puts what nobody waits for (systemd.special(7)).
             Rule(.refuse, cgroup: "*/background.slice/*"),
             Rule(.refuse, isIdle: true),
@@ -109,10 +124,12 @@ extension HydrationRules.Rule {
             case ("program", let pattern): program = Array(pattern.utf8)
             case ("cgroup", let pattern): cgroup = Array(pattern.utf8)
             case ("io", "idle"): isIdle = true
+            case ("open", "noatime"): sparesAccessTime = true
+            case ("open", _): throw Problem(message: "the rule '\(text)' knows no open but 'noatime'")
             case ("io", _): throw Problem(message: "the rule '\(text)' knows no io but 'idle'")
             case ("bytes", let size): budget.bytes = try Self.value(Quantity.bytes(String(size)), field, of: text)
             case ("per", let time): budget.period = try Self.value(Quantity.duration(String(time)), field, of: text)
-            default: throw Problem(message: "the rule '\(text)' has a field that is not program, cgroup, io, bytes or per")
+            default: throw Problem(message: "the rule '\(text)' has a field that is not program, cgroup, io, open, bytes or per")
             }
         }
         guard case .budget = action else {

@@ -122,6 +122,16 @@ extension Domain {
         try index.read { transaction throws(Failure) in try transaction.path(of: node) }
     }
 
+    /// What a presenter presents stays the same name of a document, whatever node that has: nil for the root.
+    package func entry(of node: NodeID) throws(Failure) -> EntryID? {
+        try index.read { transaction throws(Failure) in try transaction.entries(of: node).first?.id }
+    }
+
+    /// Nil when the name has gone.
+    package func currentNode(of entry: EntryID) throws(Failure) -> NodeID? {
+        try index.read { transaction throws(Failure) in try transaction.entry(entry)?.node }
+    }
+
     // MARK: - Below
 
     private func lastChange() throws(Failure) -> Int64 {
@@ -183,6 +193,8 @@ extension Domain {
 /// Tells presenters of what happened to their items, whoever did it: programs on the mount, coordinated or not, and the
 /// provider.
 final class PresenterNews: ChangeListener {
+    private static let followingTime = Duration.milliseconds(200)
+
     private let index: Index
     private let coordinator: Coordinator
 
@@ -202,6 +214,9 @@ final class PresenterNews: ChangeListener {
             case .deleted: event = .deleted
             // Where the content is does not concern who shows it.
             case .content, .upload: continue
+            case .versionGained, .versionLost, .versionResolved:
+                tellVersion(change)
+                continue
             }
             for number in change.node.rawValue..<change.node.rawValue + UInt64(change.count) {
                 tell(event, change, NodeID(number))
@@ -209,12 +224,30 @@ final class PresenterNews: ChangeListener {
         }
     }
 
+    /// A moment later: whoever gave the document another node tells the coordinator of that right after the commit that is heard
+    /// of here, and its presenters are with that node then.
+    private func tellVersion(_ change: Change) {
+        guard let name = change.name else { return }
+        let what: VersionChange =
+            switch change.kind {
+            case .versionGained: .gained
+            case .versionLost: .lost
+            default: .resolved
+            }
+        Task { [self] in
+            try? await Task.sleep(for: PresenterNews.followingTime)
+            tell(.version(what, name), change, change.node)
+        }
+    }
+
     private func tell(_ event: ClaimTable.Event, _ change: Change, _ node: NodeID) {
         let places = try? index.read { transaction throws(Failure) in
             let then = [change.parent] + (try transaction.foldersAbove(change.parent) ?? [])
-            return (now: event == .deleted ? nil : try transaction.foldersAbove(node), then: then)
+            return (now: try transaction.foldersAbove(node), then: then)
         }
         guard let (now, then) = places else { return }
+        // One of its names has gone: that of a draft that has taken its document's name, or one of several.
+        if event == .deleted, let now { return coordinator.left(then.filter { !now.contains($0) }, node) }
         // A move between folders is two changes: the first one says where from.
         if event == .moved, let now, now.first != change.parent {
             return coordinator.left(then.filter { !now.contains($0) }, node)

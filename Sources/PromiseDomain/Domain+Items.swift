@@ -111,7 +111,7 @@ extension Domain {
         return state
     }
 
-    private func hydrate(_ id: NodeID) async -> Failure? {
+    func hydrate(_ id: NodeID) async -> Failure? {
         if let failure = engine.connectionFailure { return failure }
         let wait = HydrationWait(hydrator: engine.hydrator, node: id)
         let result = await withTaskCancellationHandler {

@@ -7,7 +7,7 @@ package import PromiseQuery
 /// A step of the change feed, as the control API shows it.
 package struct ChangeRecord: Sendable {
     package var sequence: Int64
-    /// `created`, `modified`, `moved`, `deleted`, `content` or `upload`.
+    /// `created`, `modified`, `moved`, `deleted`, `content`, `upload`, `versionGained`, `versionLost` or `versionResolved`.
     package var kind: String
     package var node: NodeID
     /// How many nodes, one after the other from `node` on.
@@ -124,6 +124,9 @@ extension Change.Kind {
         case .deleted: "deleted"
         case .content: "content"
         case .upload: "upload"
+        case .versionGained: "versionGained"
+        case .versionLost: "versionLost"
+        case .versionResolved: "versionResolved"
         }
     }
 }

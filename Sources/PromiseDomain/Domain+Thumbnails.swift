@@ -1,5 +1,6 @@
 package import PromiseCore
 import PromiseContent
+import PromiseFilesystem
 import PromiseIndex
 import PromiseProvider
 import PromiseSync
@@ -11,7 +12,15 @@ final class ThumbnailMaker: Sendable {
     /// Pixels a side of what is kept; smaller ones are made from it.
     static let sizeMax = 1024
 
+    struct Unsent {
+        var nodes: Set<NodeID> = []
+        /// A task looks after them.
+        var isSending = false
+    }
+
     let store: ThumbnailStore
+    /// Pictures that the provider is to be told of.
+    let unsent = Mutex(Unsent())
     let pool = BlockingPool(name: "thumbnails", threads: 1)
     private let known = Mutex<Thumbnailers?>(nil)
 
@@ -36,8 +45,9 @@ extension Domain {
         var picture = thumbnails.store.picture(of: id, modifiedAt: node.modificationTime)
         if picture == nil {
             picture = try await makeThumbnail(node, entry.name)
-            if picture == nil { picture = try await fetchThumbnail(entry) }
-            if let picture { try keep(picture, node) }
+            let isOwn = picture != nil
+            if picture == nil { picture = try await fetchThumbnail(node, entry) }
+            if let picture { try keep(picture, node, isOwn: isOwn) }
         }
         guard let picture, let dimensions = PictureHeader(picture) else {
             throw Failure(.notFound, "there is no picture of it: none was saved, its content is not here, the provider has none")
@@ -49,7 +59,7 @@ extension Domain {
     /// Keeps a picture of the document as it is now.
     package func saveThumbnail(_ picture: [UInt8], of id: NodeID) throws(Failure) {
         let (node, _) = try document(id)
-        try keep(picture, node)
+        try keep(picture, node, isOwn: true)
     }
 
     package func hasThumbnail(_ id: NodeID) -> Bool {
@@ -68,21 +78,26 @@ extension Domain {
 
     // MARK: - Below
 
-    private func document(_ id: NodeID) throws(Failure) -> (Node, Entry) {
-        let (node, entry) = try index.read { transaction throws(Failure) in
+    /// With the modification time that programs see: the index hears of a close a moment after it.
+    func document(_ id: NodeID) throws(Failure) -> (Node, Entry) {
+        let found = try index.read { transaction throws(Failure) in
             (try transaction.node(id), try transaction.entries(of: id).first)
         }
-        guard let node, let entry else { throw Failure(.stale, "the item is gone") }
+        guard var node = found.0, let entry = found.1 else { throw Failure(.stale, "the item is gone") }
         guard node.kind == .file else { throw Failure(.invalid, "only files have pictures") }
+        node.modificationTime = try filesystem.attributes(of: id, handle: nil).attributes.modificationTime
         return (node, entry)
     }
 
-    private func keep(_ picture: [UInt8], _ node: Node) throws(Failure) {
+    /// `isOwn`: it does not come from the provider, which is told of it.
+    private func keep(_ picture: [UInt8], _ node: Node, isOwn: Bool) throws(Failure) {
         guard let dimensions = PictureHeader(picture) else { throw Failure(.invalid, "a thumbnail is a PNG") }
         guard dimensions.side <= ThumbnailMaker.sizeMax, picture.count <= ThumbnailStore.byteCountMax else {
             throw Failure(.invalid, "a thumbnail has at most \(ThumbnailMaker.sizeMax) pixels a side and 8 MiB")
         }
-        try thumbnails.store.keep(picture, of: node.id, modifiedAt: node.modificationTime)
+        let isUnsent = isOwn && !configuration.isReadOnly
+        try thumbnails.store.keep(picture, of: node.id, modifiedAt: node.modificationTime, isUnsent: isUnsent)
+        if isUnsent { sendThumbnail(of: node.id) }
     }
 
     private func makeThumbnail(_ node: Node, _ name: FileName) async throws(Failure) -> [UInt8]? {
@@ -99,15 +114,13 @@ extension Domain {
         }
     }
 
-    private func fetchThumbnail(_ entry: Entry) async throws(Failure) -> [UInt8]? {
-        guard engine.connectionFailure == nil, let identifier = entry.identifier else { return nil }
-        let reference = try index.read { transaction throws(Failure) in try engine.reference(to: identifier, transaction) }
-        guard let reference else { return nil }
+    private func fetchThumbnail(_ node: Node, _ entry: Entry) async throws(Failure) -> [UInt8]? {
+        guard engine.connectionFailure == nil, let (reference, version) = try provided(node.id, entry) else { return nil }
         let picture: [UInt8]?
         do throws(ProviderError) {
             picture = try await withDeadline(configuration.requestDeadline, "the provider did not answer") {
                 [provider] () throws(ProviderError) in
-                try await provider.fetchThumbnail(of: reference, size: ThumbnailMaker.sizeMax)
+                try await provider.fetchThumbnail(of: reference, version: version, size: ThumbnailMaker.sizeMax)
             }
         } catch {
             // A picture that does not come is no picture.
@@ -115,6 +128,19 @@ extension Domain {
         }
         guard let picture, PictureHeader(picture) == nil else { return picture }
         return await converted(picture, from: "image/jpeg", size: ThumbnailMaker.sizeMax)
+    }
+
+    /// What to call a document at the provider; nil while the provider does not have it as it is here.
+    func provided(_ id: NodeID, _ entry: Entry) throws(Failure) -> (ItemReference, ContentVersion)? {
+        guard let identifier = entry.identifier else { return nil }
+        return try index.read { transaction throws(Failure) in
+            guard let node = try transaction.node(id), let version = node.version,
+                let synced = try transaction.synced(identifier), synced.edits == node.edits,
+                try transaction.pending(.entry(entry.id)) == nil,
+                let reference = try engine.reference(to: identifier, transaction)
+            else { return nil }
+            return (reference, version)
+        }
     }
 
     private func reduced(_ picture: [UInt8], to size: Int) async throws(Failure) -> [UInt8] {

@@ -1,8 +1,11 @@
+package import PromiseCoordination
 package import PromiseCore
+import PromiseFilesystem
 import PromiseIndex
 import PromiseProvider
 
-// The versions of a document that are known: its own, the provider's, and those of unresolved conflicts.
+// The versions of a document that are known: its own, the provider's, and those of unresolved conflicts; and what is done with
+// the latter.
 
 /// One version of a document.
 package struct ItemVersion: Sendable, Hashable {
@@ -40,7 +43,53 @@ package struct ItemVersion: Sendable, Hashable {
     }
 }
 
+/// What to do with versions that a conflict has left.
+package enum VersionAction: String, Sendable, CaseIterable {
+    /// One of them becomes the document's content; it and what the document was go.
+    case replace
+    /// They go; the document stays as it is.
+    case remove
+    /// They stay as documents of their own.
+    case markResolved
+}
+
 extension Domain {
+    /// Does something with one unresolved version of a document, or with all of them. `version`: its node; nil: all. Waits for
+    /// claims and asks presenters, but those of `purpose`. Fetches the version that replaces. Returns what versions are left.
+    /// Throws `.notFound` when there is none, `.timedOut` when somebody does not let go.
+    package func resolve(
+        _ id: NodeID, _ action: VersionAction, version: NodeID?, purpose: Purpose?
+    ) async throws(Failure) -> [ItemVersion] {
+        let known = try versions(of: id)
+        guard let document = known.first else { throw Failure(.stale, "the item is gone") }
+        let affected = known.filter { $0.kind == .conflict && (version == nil || $0.node == version) }
+        guard !affected.isEmpty else {
+            throw Failure(.notFound, version == nil ? "it has no unresolved version" : "this is no unresolved version of it")
+        }
+        if action == .replace {
+            guard version != nil, let node = affected[0].node else {
+                throw Failure(.invalid, "only one version can replace the document: say which")
+            }
+            if !affected[0].isLocal, let failure = await hydrate(node) { throw failure }
+        }
+        var claim: GrantedClaim?
+        if filesystem.coordinator.isActive {
+            let access: Access = action == .markResolved ? .write(.contentIndependentMetadataOnly) : .write(.forDeleting)
+            let items = [(path: document.path, access: Access.write([]))] + affected.map { (path: $0.path, access: access) }
+            claim = try await self.claim(
+                ClaimRequest(items: items, purpose: purpose, process: 0, timeout: Domain.evictionPatience))
+        }
+        defer { if let claim { release(claim.id) } }
+        for node in affected.compactMap(\.node) {
+            switch action {
+            case .replace: try filesystem.replaceDocument(with: node)
+            case .remove: try filesystem.removeVersion(node)
+            case .markResolved: try filesystem.markResolved(node)
+            }
+        }
+        return try versions(of: try await node(at: document.path))
+    }
+
     /// Of a document, or of the one that an unresolved version belongs to. The first one is the current version.
     package func versions(of id: NodeID) throws(Failure) -> [ItemVersion] {
         try index.read { transaction throws(Failure) in

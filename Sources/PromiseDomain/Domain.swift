@@ -226,6 +226,7 @@ package final class Domain: Sendable {
             name: "rubbish",
             { [self] in
                 sweepThumbnails()
+                resumeSendingThumbnails()
                 do throws(Failure) {
                     let removed = try filesystem.removeRubbish()
                     if removed > 0 { logger.info("removed content files that nothing names", metadata: ["count": "\(removed)"]) }
@@ -265,6 +266,9 @@ package final class Domain: Sendable {
     }
 
     // MARK: End
+
+    /// The mount has ended: what remains is for the next one.
+    var isOver: Bool { life.withLock { $0.isOver } }
 
     /// Waits until the mount has ended (by request, by umount(8), or because the kernel gave up), then closes everything.
     package func waitUntilUnmounted() async {

@@ -97,15 +97,19 @@ final class ExtensionClient: Sendable {
         return try await collect(response, upTo: ExtensionClient.documentByteCountMax)
     }
 
-    /// Sends a request that is answered by nothing but success.
-    func send(_ method: HTTPMethod, _ path: String) async throws(ProviderError) {
-        let response = try await open(method, path)
+    /// Asks for bytes that fit in memory.
+    func bytes(_ path: String) async throws(ProviderError) -> [UInt8] { try await answer(.GET, path, nil, nil) }
+
+    /// Sends a request that is answered by nothing but success. `bytes`: a picture that it carries.
+    func send(_ method: HTTPMethod, _ path: String, bytes: [UInt8]? = nil) async throws(ProviderError) {
+        let response = try await open(method, path, bytes: bytes)
         _ = try await collect(response, upTo: ExtensionClient.problemByteCountMax)
     }
 
     /// Sends a request and returns with the head of a reply that is a success; the body is read by the caller.
     func open(
-        _ method: HTTPMethod, _ path: String, _ headers: HTTPHeaders = [:], body: FileBody? = nil, deadline: Duration? = nil
+        _ method: HTTPMethod, _ path: String, _ headers: HTTPHeaders = [:], body: FileBody? = nil, bytes: [UInt8]? = nil,
+        deadline: Duration? = nil
     ) async throws(ProviderError) -> HTTPClientResponse {
         if Task.isCancelled { throw ProviderError(.cancelled, "the call was cancelled") }
         try await process?.ready()
@@ -124,6 +128,10 @@ final class ExtensionClient: Sendable {
         case nil: break
         }
         if let body { request.body = try await body.forClient() }
+        if let bytes {
+            request.headers.add(name: "content-type", value: "image/png")
+            request.body = .bytes(ByteBuffer(bytes: bytes))
+        }
         // A content takes as long as it does; silence ends it.
         let limit = deadline ?? (body == nil ? timeouts.call : .seconds(86_400))
         let response = try await execute(request, TimeAmount.nanoseconds(limit.nanoseconds), body)

@@ -29,6 +29,7 @@ package final class ExtensionProvider: Provider, Sendable {
     /// What an extension may declare; the rest is for providers that are part of this program.
     private static let allowed: Capabilities = [
         .stableIdentifiers, .atomicRename, .conditionalWrite, .changeFeed, .changePush, .ranges, .metadata, .quota, .links,
+        .thumbnails,
     ]
 
     package let name: String
@@ -144,6 +145,29 @@ package final class ExtensionProvider: Provider, Sendable {
         guard capabilities.contains(.quota) else { return nil }
         let document = try await client.exchange(.GET, "quota", as: ExtensionQuotaDocument.self)
         return Quota(total: document.total, available: min(document.available, document.total))
+    }
+
+    // MARK: Thumbnails
+
+    package func fetchThumbnail(
+        of reference: ItemReference, version: ContentVersion, size: Int
+    ) async throws(ProviderError) -> [UInt8]? {
+        guard capabilities.contains(.thumbnails) else { return nil }
+        do throws(ProviderError) {
+            return try await client.bytes("\(thumbnailPath(reference, version))&size=\(size)")
+        } catch where error.code == .notFound || error.code == .stale {
+            return nil
+        }
+    }
+
+    package func saveThumbnail(
+        _ picture: [UInt8], of reference: ItemReference, version: ContentVersion
+    ) async throws(ProviderError) {
+        try await client.send(.PUT, thumbnailPath(reference, version), bytes: picture)
+    }
+
+    private func thumbnailPath(_ reference: ItemReference, _ version: ContentVersion) -> String {
+        "\(path(reference))/thumbnail?version=\(PercentText.encoded(version.rawValue))"
     }
 
     // MARK: Changes

@@ -7,8 +7,10 @@ import PromiseSystem
 
 extension FileSystem {
     /// The caller's program, for the ledger. Throws `.hydrationRefused` when the rules are against it.
-    func admit(_ caller: Caller) throws(Failure) -> String {
-        let facts = CallerFacts.of(process: caller.process)
+    /// `opening`: how the file is being opened, where it is.
+    func admit(_ caller: Caller, opening: OpenRequest? = nil) throws(Failure) -> String {
+        var facts = CallerFacts.of(process: caller.process)
+        facts.sparesAccessTime = opening?.sparesAccessTime ?? false
         let program = facts.program.isEmpty ? HydrationLedger.unknown : escapedForDisplay(facts.programName)
         switch configuration.hydrationRules.decision(on: facts) {
         case .allow: return program

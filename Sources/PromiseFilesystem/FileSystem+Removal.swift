@@ -89,6 +89,7 @@ extension FileSystem {
             try markPending(.deletion(identifier), transaction)
         }
         try transaction.record(.deleted, node: node.id, parent: entry.parent, name: entry.name)
+        try transaction.recordVersion(.versionLost, entry)
         return try release(node, transaction)
     }
 

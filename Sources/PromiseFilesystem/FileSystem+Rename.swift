@@ -117,7 +117,7 @@ extension FileSystem {
             throw Failure(.notFolder, "the new name is not a folder")
         }
         if try isSafeSave(renaming, target, targetNode, transaction) {
-            return try putUnder(target, targetNode, renaming, transaction)
+            return try putUnder(target, targetNode, renaming.source, renaming.sourceNode, transaction)
         }
         let removed = try remove(target, targetNode, transaction)
         try move(renaming, transaction)
@@ -135,14 +135,20 @@ extension FileSystem {
     }
 
     /// The document keeps its entry, with its identifier; what is under it is the new file's node.
-    private func putUnder(
-        _ target: Entry, _ targetNode: Node, _ renaming: Renaming, _ transaction: borrowing Transaction
+    func putUnder(
+        _ target: Entry, _ targetNode: Node, _ source: Entry, _ sourceNode: Node, _ transaction: borrowing Transaction
     ) throws(Failure) -> Removed? {
-        try transaction.delete(renaming.source.id)
+        try transaction.delete(source.id)
+        // The second version of a conflict may be an item of its own by now, which goes.
+        if let identifier = source.identifier, try transaction.synced(identifier) != nil {
+            try markPending(.deletion(identifier), transaction)
+        }
         var document = target
-        document.node = renaming.sourceNode.id
+        document.node = sourceNode.id
         try transaction.update(document)
-        var node = renaming.sourceNode
+        // Told of the node that its presenters follow to.
+        try transaction.recordVersion(.versionLost, source)
+        var node = sourceNode
         node.changeTime = clock.now()
         node.pin = targetNode.pin
         let agreed = try target.identifier.flatMap { identifier throws(Failure) in try transaction.synced(identifier) }
@@ -150,7 +156,7 @@ extension FileSystem {
         node.edits = max(node.edits, agreed?.edits ?? 0) + 1
         try transaction.update(node)
         try markPending(namesOf: node.id, transaction)
-        try transaction.record(.deleted, node: node.id, parent: renaming.source.parent, name: renaming.source.name)
+        try transaction.record(.deleted, node: node.id, parent: source.parent, name: source.name)
         try transaction.record(.modified, node: node.id, parent: document.parent, name: document.name)
         return try release(targetNode, transaction)
     }
@@ -163,6 +169,7 @@ extension FileSystem {
         entry.parent = renaming.newParent.id
         entry.name = renaming.newName
         // Whoever renames the second version of a conflict has dealt with it.
+        try transaction.recordVersion(.versionResolved, renaming.source)
         entry.conflictsWith = nil
         node.changeTime = clock.now()
         try classify(&entry, &node, was: renaming.source, transaction)
@@ -234,6 +241,7 @@ extension FileSystem {
         try transaction.exchange(first.id, second.id)
         for before in [first, second] {
             guard var entry = try transaction.entry(before.id), var node = try transaction.node(entry.node) else { continue }
+            try transaction.recordVersion(.versionResolved, before)
             entry.conflictsWith = nil
             node.changeTime = clock.now()
             try classify(&entry, &node, was: before, transaction)

@@ -146,6 +146,8 @@ package struct OpenRequest: Sendable, Hashable {
     package var appends: Bool { flags & 0o2000 != 0 }
     /// O_NONBLOCK.
     package var isNonblocking: Bool { flags & 0o4000 != 0 }
+    /// O_NOATIME.
+    package var sparesAccessTime: Bool { flags & 0o1_000_000 != 0 }
 }
 
 /// An open file. With `backing` the kernel reads and writes the registered file itself and `read` and `write` are not

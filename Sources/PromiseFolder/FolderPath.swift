@@ -8,9 +8,10 @@ import PromiseSystem
 
 /// Names that belong to this provider and are no items.
 enum ReservedName {
-    /// In the root only: temporary files and the lock.
+    /// In the root only: temporary files, pictures of items and the lock.
     static let folder = Array(".promisefs".utf8)
     static let uploads = Array("uploads".utf8)
+    static let thumbnails = Array("thumbnails".utf8)
     static let lock = Array("lock".utf8)
     /// Temporary files beside their target, where `folder` is on another file system.
     static let uploadPrefix = Array(".promisefs-upload-".utf8)

@@ -166,6 +166,7 @@ extension FolderProvider {
             try removeFile(located)
         }
         shared.withLock { $0.places.forget(located.entry.identifier) }
+        removeThumbnail(of: located.entry.identifier)
     }
 
     private func removeFile(_ located: LocatedItem) throws(ProviderError) {

@@ -82,7 +82,7 @@ package final class FolderProvider: Provider, Sendable {
 
     /// Asked for with each listed item, so it is not made anew.
     private static let certainCapabilities: Capabilities = [
-        .atomicRename, .changeFeed, .changePush, .ranges, .metadata, .quota, .links,
+        .atomicRename, .changeFeed, .changePush, .ranges, .metadata, .quota, .links, .thumbnails,
     ]
 
     package var capabilities: Capabilities {

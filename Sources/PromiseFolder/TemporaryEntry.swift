@@ -25,13 +25,17 @@ extension FolderProvider {
     }
 
     /// The hidden folder for temporary files; made, with the root's permissions, when it is first needed.
-    func openUploads() throws(ProviderError) -> OpenFolder {
+    func openUploads() throws(ProviderError) -> OpenFolder { try openHidden(ReservedName.uploads) }
+
+    /// A folder in `.promisefs`.
+    func openHidden(_ name: [UInt8]) throws(ProviderError) -> OpenFolder {
         let root = try openRoot()
-        return try mapped("'\(displayPath)/.promisefs/uploads' cannot be used: check its permissions") { () throws(SystemError) in
+        let shown = "\(displayPath)/.promisefs/\(escapedForDisplay(name))"
+        return try mapped("'\(shown)' cannot be used: check its permissions") { () throws(SystemError) in
             let store = try openOrMake(ReservedName.folder, in: root)
-            let uploads = try openOrMake(ReservedName.uploads, in: store)
+            let folder = try openOrMake(name, in: store)
             shared.withLock { $0.hasStore = true }
-            return uploads
+            return folder
         }
     }
 

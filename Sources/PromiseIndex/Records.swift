@@ -151,6 +151,10 @@ package struct Change: Hashable, Sendable {
         case content = 4
         /// What the provider knows of it changed: it has it now, or refused it.
         case upload = 5
+        /// The document has another unresolved version, whose name this is; has one less; has one that is a document of its own.
+        case versionGained = 6
+        case versionLost = 7
+        case versionResolved = 8
     }
 
     /// Increases by one or more from change to change, across restarts.

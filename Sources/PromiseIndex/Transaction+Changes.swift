@@ -14,6 +14,13 @@ extension Transaction {
         try record(.moved, node: new.node, parent: new.parent, name: new.name)
     }
 
+    /// What becomes of an unresolved version: told of the document that it belongs to, under the version's name. To be called
+    /// while the entry says so; nothing for an entry that is no version, or whose document has gone.
+    package func recordVersion(_ kind: Change.Kind, _ version: Entry) throws(Failure) {
+        guard let identifier = version.conflictsWith, let document = try entry(for: identifier) else { return }
+        try record(kind, node: document.node, parent: version.parent, name: version.name)
+    }
+
     /// Of `count` nodes of one folder, numbered one after the other from `node` on.
     func record(_ kind: Change.Kind, node: NodeID, count: Int, parent: NodeID, name: FileName?) throws(Failure) {
         try store.change(

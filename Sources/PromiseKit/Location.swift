@@ -31,6 +31,13 @@ public struct Location: Sendable, Equatable {
             .notPromiseFS, "\(shown) is not on a PromiseFS mount; 'promisefs status' lists the mounts", exitStatus: 3)
     }
 
+    /// Where this mount shows another item of the domain, given its path from the domain's root; nil where it does not.
+    public func absolutePath(of path: [UInt8]) -> [UInt8]? {
+        guard let rest = remainder(of: [0x2F] + path, below: mount.root) else { return nil }
+        let folder = mount.mountPoint == [0x2F] ? [] : mount.mountPoint
+        return rest.isEmpty ? mount.mountPoint : folder + [0x2F] + rest
+    }
+
     private static func location(ofResolved path: [UInt8], in table: MountTable) -> Location? {
         guard let entry = table.entry(holding: path), entry.isPromiseFS else { return nil }
         guard let rest = remainder(of: path, below: entry.mountPoint) else { return nil }

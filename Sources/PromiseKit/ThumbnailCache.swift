@@ -27,9 +27,9 @@ public struct ThumbnailCache: Sendable {
     }
 
     /// Puts a PNG where a file manager looks for the picture of a document. `path` is absolute, as the file manager shows it;
-    /// `modifiedAt` in seconds, as stat(2) shows it. Replaces the one there was, at once. Blocks.
+    /// `modifiedAt`: seconds and nanoseconds, as stat(2) shows it. Replaces the one there was, at once. Blocks.
     public func place(
-        _ picture: [UInt8], in size: String, of path: [UInt8], modifiedAt seconds: Int
+        _ picture: [UInt8], in size: String, of path: [UInt8], modifiedAt time: (seconds: Int, nanoseconds: Int)
     ) throws(PromiseError) {
         let uri = ThumbnailCache.uri(of: path)
         let place = folder + Array("/\(size)".utf8)
@@ -37,8 +37,7 @@ public struct ThumbnailCache: Sendable {
         let name = Insecure.MD5.hash(data: Array(uri.utf8)).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
         let file = place + Array("/\(name).png".utf8)
         let draft = place + Array("/\(name).\(getpid()).new".utf8)
-        let text = [("Thumb::URI", uri), ("Thumb::MTime", "\(seconds)"), ("Software", "PromiseFS")]
-        guard let bytes = ThumbnailCache.adding(text, to: picture) else {
+        guard let bytes = ThumbnailCache.adding(ThumbnailCache.marks(uri, time), to: picture) else {
             throw PromiseError(.local, "what should be a picture is no PNG", exitStatus: 1)
         }
         guard write(bytes, to: draft), draft.withCString({ draft in file.withCString { rename(draft, $0) } }) == 0 else {
@@ -59,7 +58,7 @@ public struct ThumbnailCache: Sendable {
         }
         for (folder, pixels) in ThumbnailCache.sizes {
             let picture = try await client.thumbnail(of: path, size: pixels)
-            try place(picture, in: folder, of: absolute, modifiedAt: status.st_mtim.tv_sec)
+            try place(picture, in: folder, of: absolute, modifiedAt: (status.st_mtim.tv_sec, status.st_mtim.tv_nsec))
         }
     }
 
@@ -78,18 +77,29 @@ public struct ThumbnailCache: Sendable {
         return String(decoding: result, as: UTF8.self)
     }
 
-    /// The PNG with text chunks after its header (RFC 2083, 4.2.3); nil when it is none.
-    static func adding(_ text: [(key: String, value: String)], to picture: [UInt8]) -> [UInt8]? {
+    /// Chunks that say which document, and which state of it, a picture is of. The standard has the time in whole seconds, and
+    /// GLib takes a `tEXt` chunk with anything else for a wrong one. tumbler (4.16 and newer) wants microseconds, and takes the
+    /// last time that it finds, in a chunk of any kind, before it knows the URI as well: so those come first, as `iTXt`.
+    static func marks(_ uri: String, _ time: (seconds: Int, nanoseconds: Int)) -> [UInt8] {
+        let fraction = String(String(1_000_000 + time.nanoseconds / 1000).dropFirst())
+        // Not compressed, in no language, not translated (PNG 1.2, 4.2.3.3).
+        return chunk("iTXt", Array("Thumb::MTime\0\0\0\0\0\(time.seconds).\(fraction)".utf8))
+            + chunk("tEXt", Array("Thumb::URI\0\(uri)".utf8)) + chunk("tEXt", Array("Thumb::MTime\0\(time.seconds)".utf8))
+            + chunk("tEXt", Array("Software\0PromiseFS".utf8))
+    }
+
+    /// The PNG with chunks after its header (RFC 2083, 3.2); nil when it is none.
+    static func adding(_ chunks: [UInt8], to picture: [UInt8]) -> [UInt8]? {
         let headerEnd = 33
         let signature: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]
         guard picture.count > headerEnd, picture.starts(with: signature) else { return nil }
-        var chunks: [UInt8] = []
-        for (key, value) in text {
-            let body = Array("tEXt\(key)\0\(value)".utf8)
-            let sum = body.withUnsafeBufferPointer { UInt32(truncatingIfNeeded: crc32(0, $0.baseAddress, UInt32($0.count))) }
-            chunks += bigEndian(UInt32(body.count - 4)) + body + bigEndian(sum)
-        }
         return picture[..<headerEnd] + chunks + picture[headerEnd...]
+    }
+
+    private static func chunk(_ kind: String, _ data: [UInt8]) -> [UInt8] {
+        let body = Array(kind.utf8) + data
+        let sum = body.withUnsafeBufferPointer { UInt32(truncatingIfNeeded: crc32(0, $0.baseAddress, UInt32($0.count))) }
+        return bigEndian(UInt32(data.count)) + body + bigEndian(sum)
     }
 
     private static func bigEndian(_ number: UInt32) -> [UInt8] {

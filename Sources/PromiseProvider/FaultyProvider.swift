@@ -145,9 +145,18 @@ package final class FaultyProvider: Provider {
         try await wrapped.delete(reference, baseVersion: baseVersion)
     }
 
-    package func fetchThumbnail(of reference: ItemReference, size: Int) async throws(ProviderError) -> [UInt8]? {
+    package func fetchThumbnail(
+        of reference: ItemReference, version: ContentVersion, size: Int
+    ) async throws(ProviderError) -> [UInt8]? {
         try await gate("fetchThumbnail")
-        return try await wrapped.fetchThumbnail(of: reference, size: size)
+        return try await wrapped.fetchThumbnail(of: reference, version: version, size: size)
+    }
+
+    package func saveThumbnail(
+        _ picture: [UInt8], of reference: ItemReference, version: ContentVersion
+    ) async throws(ProviderError) {
+        try await gate("saveThumbnail")
+        try await wrapped.saveThumbnail(picture, of: reference, version: version)
     }
 
     package func quota() async throws(ProviderError) -> Quota? {

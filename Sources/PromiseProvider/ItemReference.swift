@@ -129,12 +129,15 @@ package struct Capabilities: OptionSet, Sendable {
     /// Identifiers say where an item is: a move changes them. The engine gives items identifiers of its own then.
     package static let placeIdentifiers = Capabilities(rawValue: 1 << 12)
 
+    /// Pictures of items are kept, for other machines.
+    package static let thumbnails = Capabilities(rawValue: 1 << 13)
+
     package static let names: [(Capabilities, String)] = [
         (.stableIdentifiers, "stable-identifiers"), (.atomicRename, "atomic-rename"),
         (.conditionalWrite, "conditional-write"), (.changeFeed, "change-feed"), (.changePush, "change-push"),
         (.ranges, "ranges"), (.resumableUpload, "resumable-upload"), (.metadata, "metadata"), (.versions, "versions"),
         (.quota, "quota"), (.serverSideCopy, "server-side-copy"), (.links, "links"),
-        (.placeIdentifiers, "place-identifiers"),
+        (.placeIdentifiers, "place-identifiers"), (.thumbnails, "thumbnails"),
     ]
 
     /// For people and for reports, in a fixed order.

@@ -57,15 +57,31 @@ package protocol Provider: Sendable {
     /// Removing what is gone already is done.
     func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError)
 
-    /// A picture of at most `size` pixels a side as PNG or JPEG, or nil when there is none.
-    func fetchThumbnail(of reference: ItemReference, size: Int) async throws(ProviderError) -> [UInt8]?
+    /// A picture of an item's version, PNG or JPEG, of at most `size` pixels a side where there is a choice; nil when there is
+    /// none of that version.
+    func fetchThumbnail(
+        of reference: ItemReference, version: ContentVersion, size: Int
+    ) async throws(ProviderError) -> [UInt8]?
+
+    /// Keeps a PNG as the picture of an item's version, in the place of any other picture of that item. `.conflict` when it has
+    /// another version now. Only with the capability `thumbnails`. Need not last over a power cut: pictures can be made again.
+    func saveThumbnail(
+        _ picture: [UInt8], of reference: ItemReference, version: ContentVersion
+    ) async throws(ProviderError)
 
     func quota() async throws(ProviderError) -> Quota?
 }
 
 extension Provider {
     package var limitations: [String] { [] }
-    package func fetchThumbnail(of reference: ItemReference, size: Int) async throws(ProviderError) -> [UInt8]? { nil }
+    package func fetchThumbnail(
+        of reference: ItemReference, version: ContentVersion, size: Int
+    ) async throws(ProviderError) -> [UInt8]? { nil }
+    package func saveThumbnail(
+        _ picture: [UInt8], of reference: ItemReference, version: ContentVersion
+    ) async throws(ProviderError) {
+        throw ProviderError(.refused, "the storage keeps no thumbnails")
+    }
     package func quota() async throws(ProviderError) -> Quota? { nil }
 }
 

@@ -112,6 +112,7 @@ extension SyncEngine {
             try transaction.setRemote(identifier, nil)
         }
         try transaction.record(.deleted, node: node.id, parent: entry.parent, name: entry.name)
+        try transaction.recordVersion(.versionLost, entry)
         notices.entries.append((entry.parent, entry.name))
         return true
     }
@@ -161,6 +162,9 @@ extension SyncEngine {
         try remind(.entry(ours.id), transaction)
         try transaction.record(.created, node: entry.node, parent: entry.parent, name: name)
         try transaction.record(.modified, node: fresh.id, parent: entry.parent, name: entry.name)
+        try transaction.recordVersion(.versionGained, ours)
+        // Claims and presenters are of the document, which has kept its name.
+        notices.replaced[entry.node] = fresh.id
         notices.entries.append((entry.parent, entry.name))
         notices.entries.append((entry.parent, name))
         logger.notice("kept both versions of a file edited on both sides", metadata: ["item": "\(item.identifier)"])

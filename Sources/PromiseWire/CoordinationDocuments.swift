@@ -80,7 +80,8 @@ public struct PresenterEventDocument: Codable, Sendable, Equatable {
     public var presenter: UInt64
     /// Of `ask`: `relinquishToReader`, `relinquishToWriter`, `saveChanges`, `accommodateDeletion`,
     /// `accommodateSubitemDeletion`, `accommodateEviction`; of `tell`: `reacquire`, `didChange`, `didMove`, `didDelete`,
-    /// `subitemDidAppear`, `subitemDidChange`, `subitemDidMove`, `subitemDidDelete`.
+    /// `subitemDidAppear`, `subitemDidChange`, `subitemDidMove`, `subitemDidDelete`; `didGainVersion`, `didLoseVersion`,
+    /// `didResolveVersion` and the same of what is in a folder, `subitemDidGainVersion`, ….
     public var what: String?
     /// Of `ask`: to be given with the answer, `POST /v1/presenters/ID/answers`.
     public var question: UInt64?
@@ -88,6 +89,8 @@ public struct PresenterEventDocument: Codable, Sendable, Equatable {
     public var node: UInt64?
     public var path: String?
     public var pathBytes: String?
+    /// Of an unresolved version that came, went or was dealt with: its name, beside the document. Percent-encoded bytes.
+    public var version: String?
 
     public init(
         presenter: UInt64, what: String? = nil, question: UInt64? = nil, node: UInt64? = nil, path: String? = nil,

@@ -234,6 +234,8 @@ public struct VersionsDocument: Codable, Sendable, Equatable {
 
 /// One version of a document.
 public struct VersionDocument: Codable, Sendable, Equatable {
+    /// The same as long as the version is there: `current`, `provider`, or of an unresolved one the number of its node.
+    public var identifier: String
     /// `current`, `provider` (what the provider has, where that is another one) or `conflict` (unresolved, a file of its own).
     public var kind: String
     /// Missing for the provider's, which has no name of its own here.
@@ -251,6 +253,7 @@ public struct VersionDocument: Codable, Sendable, Equatable {
         kind: String, node: UInt64?, path: String, pathBytes: String, version: String?, size: UInt64, modificationTime: String,
         isLocal: Bool
     ) {
+        identifier = kind == "conflict" ? "\(node ?? 0)" : kind
         self.kind = kind
         self.node = node
         self.path = path

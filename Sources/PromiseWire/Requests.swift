@@ -21,6 +21,26 @@ public struct ItemsRequest: Codable, Sendable, Equatable {
     }
 }
 
+/// `POST /v1/items/versions`: something is to be done with versions that a conflict has left.
+public struct VersionsRequest: Codable, Sendable, Equatable {
+    /// Of the document; percent-encoded bytes from the root of the mount.
+    public var path: String
+    /// `replace`: the version becomes the document's content, and what the document was goes. `remove`: it goes.
+    /// `markResolved`: it stays as a document of its own.
+    public var action: String
+    /// The version's `identifier`; missing: all unresolved ones, which cannot all replace the document.
+    public var version: String?
+    /// Claims and presenters of this purpose are not asked and not waited for.
+    public var purpose: String?
+
+    public init(path: String, action: String, version: String? = nil, purpose: String? = nil) {
+        self.path = path
+        self.action = action
+        self.version = version
+        self.purpose = purpose
+    }
+}
+
 /// `POST /v1/sync`.
 public struct SyncRequest: Codable, Sendable, Equatable {
     /// Percent-encoded bytes; missing: the whole domain.

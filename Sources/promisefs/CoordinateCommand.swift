@@ -137,7 +137,9 @@ struct WatchCommand: AsyncParsableCommand {
             case .asked(let question):
                 show("ask", question.kind, question.path, location.mount)
                 if !silent { try await question.answer() }
-            case .told(let what, let about): show("tell", what, about.path, location.mount)
+            case .told(let what, let about):
+                let version = about.version.flatMap { PercentCoding.decode($0[...]) }.map { " " + escapedForDisplay($0) } ?? ""
+                show("tell", what + version, about.path, location.mount)
             }
         }
     }

@@ -29,7 +29,8 @@ struct PromiseFS: AsyncParsableCommand {
             MountCommand.self, UnmountCommand.self, StatusCommand.self, InfoCommand.self, FetchCommand.self, EvictCommand.self,
             PinCommand.self, UnpinCommand.self, PendingCommand.self, SyncCommand.self, VerifyCommand.self, DoctorCommand.self,
             ProviderCommand.self, RestartCommand.self, RunCommand.self, FindCommand.self, ChangesCommand.self,
-            CoordinateCommand.self, WatchCommand.self, VersionsCommand.self, ThumbnailCommand.self,
+            CoordinateCommand.self, WatchCommand.self, VersionsCommand.self, ConflictsCommand.self,
+            ResolveCommand.self, ThumbnailCommand.self,
             TraceCommand.self,
         ])
 

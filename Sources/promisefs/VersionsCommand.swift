@@ -29,13 +29,126 @@ struct VersionsCommand: AsyncParsableCommand {
             throw CommandFailure(error)
         }
         if output.json { return Output.json(document) }
+        Output.text(VersionsCommand.text(document, on: mount))
+        Output.line("(\(document.note))")
+    }
+
+    static func text(_ document: VersionsDocument, on mount: MountEntry) -> String {
         let rows = document.versions.map { version in
             [
                 version.kind, version.modificationTime, ByteSize.text(version.size), version.isLocal ? "local" : "not local",
                 version.version ?? "not uploaded", shownPath(version.path, on: mount),
             ]
         }
-        Output.text(table(rows))
-        Output.line("(\(document.note))")
+        return table(rows)
+    }
+}
+
+struct ConflictsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "conflicts",
+        abstract: "List the documents that have unresolved versions, with all of their versions.",
+        discussion: """
+            Nothing is fetched. 'promisefs resolve' deals with them. With --json it is one object.
+
+            Example:
+              promisefs conflicts /mnt
+            """)
+
+    @Argument(help: "A document or a folder on a mount; of a folder everything below it is looked at.")
+    var path: PathArgument
+    @OptionGroup var output: OutputOptions
+
+    /// What `--json` shows.
+    private struct Document: Encodable {
+        var documents: [VersionsDocument]
+    }
+
+    func run() async throws {
+        do throws(PromiseError) {
+            let location = try await Targets.location(of: path)
+            let client = try PromiseClient(mount: location.mount)
+            let documents = try await ConflictsCommand.documents(in: location.path, client)
+            if output.json { return Output.json(Document(documents: documents)) }
+            Output.text(documents.map { VersionsCommand.text($0, on: location.mount) }.joined(separator: "\n"))
+        } catch {
+            throw CommandFailure(error)
+        }
+    }
+
+    private static func documents(in path: [UInt8], _ client: PromiseClient) async throws(PromiseError) -> [VersionsDocument] {
+        var paths = [path]
+        if try await client.information(path: path).kind == "folder" {
+            let query = MetadataQuery("NSMetadataUbiquitousItemHasUnresolvedConflictsKey == YES").scope(path)
+            paths = try await query.results(of: client).compactMap { PercentCoding.decode($0.pathBytes[...]) }
+                .map { Array($0.drop { $0 == 0x2F }) }
+        }
+        var result: [VersionsDocument] = []
+        var seen: Set<String> = []
+        for path in paths {
+            let document = try await client.versions(of: path)
+            guard let first = document.versions.first, document.versions.contains(where: { $0.kind == "conflict" }) else {
+                continue
+            }
+            if seen.insert(first.pathBytes).inserted { result.append(document) }
+        }
+        return result
+    }
+}
+
+struct ResolveCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "resolve",
+        abstract: "Say which version of a document is to stay after a conflict.",
+        discussion: """
+            --keep current removes the unresolved versions. --keep NAME makes that version the document's content and removes \
+            the others, and what the document was. --keep both leaves all of them as documents of their own. With --json it is \
+            one object: the versions that are left.
+
+            Example:
+              promisefs versions /mnt/report.pdf
+              promisefs resolve /mnt/report.pdf --keep current
+            """)
+
+    @Argument(help: "A document on a mount, or one of its unresolved versions.")
+    var path: PathArgument
+    @Option(
+        name: .long,
+        help: ArgumentHelp("'current', 'both', or the name of an unresolved version, or its identifier.", valueName: "version"))
+    var keep: PathArgument
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+        do throws(PromiseError) {
+            let location = try await Targets.location(of: path)
+            let client = try PromiseClient(mount: location.mount)
+            let versions = FileVersions(client)
+            let all = try await versions.all(of: location.path)
+            // What was named may be one of the unresolved ones.
+            let document = all.first?.path ?? location.path
+            switch String(decoding: keep.bytes, as: UTF8.self) {
+            case "current": try await versions.remove(of: document)
+            case "both": try await versions.markResolved(of: document)
+            case let text:
+                let wanted = name(of: keep.bytes)
+                let version = all.first { $0.isConflict && ($0.id == text || name(of: $0.path) == wanted) }
+                guard let version else {
+                    let shown = escapedForDisplay(keep.bytes)
+                    throw PromiseError(
+                        .local, "there is no unresolved version '\(shown)'; 'promisefs versions' lists them", exitStatus: 1)
+                }
+                try await versions.replaceItem(at: document, with: version)
+                if all.count(where: \.isConflict) > 1 { try await versions.remove(of: document) }
+            }
+            let left = try await client.versions(of: document)
+            if output.json { return Output.json(left) }
+            Output.text(VersionsCommand.text(left, on: location.mount))
+        } catch {
+            throw CommandFailure(error)
+        }
+    }
+
+    private func name(of path: [UInt8]) -> ArraySlice<UInt8> {
+        path.lastIndex(of: 0x2F).map { path[($0 + 1)...] } ?? path[...]
     }
 }

@@ -46,7 +46,7 @@ import Testing
             for subcommand in command.configuration.subcommands { check(subcommand) }
         }
         check(PromiseFS.self)
-        #expect(PromiseFS.configuration.subcommands.count == 22)
+        #expect(PromiseFS.configuration.subcommands.count == 24)
     }
 
     @Test func everyWorkingCommandTakesJSON() throws {
@@ -55,7 +55,7 @@ import Testing
             ["unpin", "/m"],
             ["pending"], ["sync"], ["verify"], ["doctor"], ["provider", "list"], ["provider", "check", "folder:/x"],
             ["restart", "/m"], ["find", "TRUEPREDICATE"], ["changes", "--since", "0"], ["watch", "/m"],
-            ["versions", "/m"], ["thumbnail", "/m"], ["trace", "/m"],
+            ["versions", "/m"], ["conflicts", "/m"], ["resolve", "/m", "--keep", "both"], ["thumbnail", "/m"], ["trace", "/m"],
         ]
         for command in commands { _ = try PromiseFS.parseAsRoot(command + ["--json"]) }
         _ = try PromiseFS.parseAsRoot(["run", "--json", "--", "true"])

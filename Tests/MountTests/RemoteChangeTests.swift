@@ -103,7 +103,7 @@ extension MountSuites {
             }
         }
 
-        /// > The conflict version is uploaded like any file, and is `conflicted` here until it is deleted;
+        /// > The conflict version is uploaded like any file, and is `conflicted` here until it is deleted
         @Test(.timeLimit(.minutes(2))) func aRemoteAndALocalEditKeepBothContents() async throws {
             try await MountedDomain.with(options) { domain in
                 try await domain.shell("cat \"$M/folder/a\" > /dev/null")

@@ -38,11 +38,22 @@ extension FakeService {
         ]
     }
 
+    func resolve(
+        _ node: NodeID, _ action: VersionAction, version: NodeID?, purpose: Purpose?
+    ) async throws(Failure) -> [ItemVersion] {
+        let which = version.map { "\($0)" } ?? "all"
+        state.withLock { $0.calls.append("\(action) \(which) of \(node) for \(purpose?.rawValue ?? "")") }
+        return try versions(of: node)
+    }
+
     func thumbnail(of node: NodeID, size: Int) async throws(Failure) -> [UInt8] { Array(repeating: 7, count: size) }
     func saveThumbnail(_ picture: [UInt8], of node: NodeID) throws(Failure) {
         remember("thumbnail \(node) \(picture.count)")
     }
     func hasThumbnail(_ node: NodeID) -> Bool { true }
+
+    func entry(of node: NodeID) throws(Failure) -> EntryID? { nil }
+    func currentNode(of entry: EntryID) throws(Failure) -> NodeID? { nil }
 
     var earlierVersionsNote: String { "none" }
 

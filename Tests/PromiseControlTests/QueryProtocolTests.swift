@@ -69,6 +69,21 @@ import Testing
         }
     }
 
+    @Test func versionsAreNamedByTheirIdentifiers() async throws {
+        try await withServer { service, client in
+            service.add([Array("a".utf8)], node: 3)
+            let path = Array("a".utf8)
+            let versions = FileVersions(client, purpose: "p")
+            let known = try await versions.all(of: path)
+            #expect(known.map(\.id) == ["current"] && known.map(\.path) == [Array("now".utf8)])
+            try await versions.markResolved(of: path)
+            try await waitFor("markResolved all of 3 for p", service)
+            // The current version is no unresolved one.
+            let refusal = await #expect(throws: PromiseError.self) { try await versions.remove(known[0], of: path) }
+            #expect(refusal?.exitStatus == 2)
+        }
+    }
+
     @Test func aClaimEndsWithItsClosureItsTaskAndItsTimeout() async throws {
         try await withServer { service, client in
             service.add([Array("free".utf8)], node: 3)

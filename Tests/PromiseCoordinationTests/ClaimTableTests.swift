@@ -291,6 +291,12 @@ private let write = Access.write([])
         let file = table.addPresenter(of: NodeID(4), in: [NodeID(2), .root])
         table.happened(.changed, to: NodeID(4), in: [NodeID(2), .root])
         #expect(table.takeActions() == [.tell(file, .didChange), .tell(folder, .subitemDidChange(NodeID(4)))])
+        let name = FileName("a (conflict)")!
+        table.happened(.version(.gained, name), to: NodeID(4), in: [NodeID(2), .root])
+        let told: [ClaimTable.Action] = [
+            .tell(file, .version(.gained, name)), .tell(folder, .subitemVersion(.gained, name, NodeID(4))),
+        ]
+        #expect(table.takeActions() == told)
         table.removePresenter(file)
         table.removePresenter(folder)
         #expect(table.presenterCount == 0)

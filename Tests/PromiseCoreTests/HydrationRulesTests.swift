@@ -21,6 +21,16 @@ import Testing
         #expect(rules.decision(on: CallerFacts(program: "/bin/x", cgroup: "/user.slice/app.slice/x.service")) == .allow)
     }
 
+    @Test func fileManagersMayCopyAndMayNotLookAtEverything() throws {
+        let looking = CallerFacts(program: "/usr/bin/thunar", sparesAccessTime: true)
+        #expect(HydrationRules().decision(on: looking) == .refuse)
+        #expect(HydrationRules().decision(on: CallerFacts(program: "/usr/bin/thunar")) == .allow)
+        let backup = CallerFacts(program: "/usr/bin/restic", sparesAccessTime: true)
+        #expect(HydrationRules().decision(on: backup) == .allow)
+        #expect(try own("allow:program=thunar").decision(on: looking) == .allow)
+        #expect(try own("refuse:open=noatime").decision(on: backup) == .refuse)
+    }
+
     /// > the rules of `mount --hydration-rule`, in their order, see [OPERATIONS](OPERATIONS.md#who-may-fetch);
     @Test func ownRulesGoFirstAndTheFirstThatMatchesDecides() throws {
         let rules = try own("allow:program=/opt/*/indexer", "refuse:program=indexer", "allow:io=idle,program=backup")
@@ -73,7 +83,7 @@ import Testing
 
     @Test(arguments: [
         "", "refuse", "deny:program=a", "refuse:colour=a", "refuse:program", "refuse:io=busy", "budget:program=a",
-        "budget:bytes=many", "allow:bytes=1", "budget:bytes=1,per=x",
+        "budget:bytes=many", "allow:bytes=1", "budget:bytes=1,per=x", "refuse:open=sync",
     ])
     func whatIsNoRuleSaysSo(text: String) {
         #expect(throws: HydrationRules.Rule.Problem.self) { try HydrationRules.Rule(parsing: text) }

@@ -51,7 +51,7 @@ import Testing
             "HTTPTypes", "NIOCore", "NIOHTTP1", "NIOPosix", "ServiceLifecycle", "Foundation", "FoundationEssentials",
         ],
         "PromiseKit": [
-            "PromiseWire", "PromiseCore", "CZlib", "Crypto",
+            "PromiseWire", "PromiseCore", "CAttributes", "CZlib", "Crypto",
             "AsyncHTTPClient", "NIOCore", "NIOPosix", "NIOHTTP1", "NIOFoundationCompat",
             "Foundation",
             "FoundationEssentials",

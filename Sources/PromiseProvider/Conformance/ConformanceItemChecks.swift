@@ -40,6 +40,28 @@ extension ConformanceSuite {
                 try context.require(seen == item, "'\(item.name.display)' is listed differently from how it is looked at")
             }
         },
+        ConformanceCheck("a picture is kept of one version of an item", needs: .thumbnails) { context in
+            let made = try await context.makeFile("file", [1, 2, 3])
+            let reference = context.reference(made)
+            func picture(of version: ContentVersion) async throws -> [UInt8]? {
+                try await context.provider.fetchThumbnail(of: reference, version: version, size: 1024)
+            }
+            try context.require(try await picture(of: made.version) == nil, "there is a picture before one was kept")
+            for bytes: [UInt8] in [[7, 7], Array(repeating: 9, count: 300_000)] {
+                try await context.provider.saveThumbnail(bytes, of: reference, version: made.version)
+                let seen = try await picture(of: made.version)
+                try context.require(seen == bytes, "the picture is not the one that was kept last")
+            }
+            let contents = try context.source([4, 5, 6, 7])
+            let changed = try await context.provider.modify(
+                reference, changes: ItemChanges(), contents: contents, baseVersion: made.version)
+            try context.require(try await picture(of: changed.version) == nil, "a new version has the picture of the old one")
+            try await context.expect(.conflict, "keeping a picture of an old version") {
+                try await context.provider.saveThumbnail([1], of: reference, version: made.version)
+            }
+            let names = try await context.list().map(\.name)
+            try context.require(names == [made.name], "a picture is listed")
+        },
         ConformanceCheck("a file is deleted") { context in
             let made = try await context.makeFile("file", [1])
             try await context.provider.delete(context.reference(made), baseVersion: made.version)

@@ -67,6 +67,12 @@ class Domain:
         """The versions of a document that are known, the current one first."""
         return self._call("GET", "items/versions?path=" + _wire(path))["versions"]
 
+    def resolve(self, path, action, version=None):
+        """Does something with an unresolved version, by its `identifier`, or with all: `replace` the document with it, `remove`
+        it, or `markResolved`, so that it is a document of its own. Gives the versions that are left."""
+        body = {"path": _wire(path), "action": action} | ({} if version is None else {"version": version})
+        return self._call("POST", "items/versions", body)["versions"]
+
     def thumbnail(self, path, size=1024):
         """A PNG of at most `size` pixels a side."""
         connection, response = self._open("GET", f"items/thumbnail?size={size}&path=" + _wire(path), None, self.timeout)

@@ -48,10 +48,13 @@ def cached(cache, mount, count):
             if not file.exists():
                 break
             data = file.read_bytes()
-            texts = dict(body.split(b"\0") for kind, body in chunks(data) if kind == b"tEXt" and body.startswith(b"Thumb::"))
-            assert file.stat().st_mode & 0o777 == 0o600, file
-            assert texts[b"Thumb::URI"] == uri.encode() and side(data) <= most, texts
-            assert texts[b"Thumb::MTime"] == str(int(path.stat().st_mtime)).encode(), texts
+            texts = [(kind, body.split(b"\0")) for kind, body in chunks(data) if b"Thumb::" in body]
+            assert file.stat().st_mode & 0o777 == 0o600 and file.parent.stat().st_mode & 0o777 == 0o700, file
+            seconds, nanoseconds = divmod(path.stat().st_mtime_ns, 10**9)
+            # GLib reads the whole seconds, tumbler the microseconds, which therefore come before the URI.
+            assert texts[0] == (b"iTXt", [b"Thumb::MTime", b"", b"", b"", b"", b"%d.%06d" % (seconds, nanoseconds // 1000)]), texts
+            assert texts[1:] == [(b"tEXt", [b"Thumb::URI", uri.encode()]), (b"tEXt", [b"Thumb::MTime", b"%d" % seconds])], texts
+            assert side(data) <= most, file
         else:
             found += 1
     assert found == count, f"{found} documents have all their pictures, not {count}"

@@ -1,0 +1,108 @@
+import Glibc
+package import PromiseCore
+package import PromiseProvider
+import PromiseSystem
+import Synchronization
+
+// Pictures of items, for whoever else mounts the folder: `.promisefs/thumbnails/HASH.png`, named by the item's identifier, so
+// that it follows the item. Its modification time is the one of the content that it shows: a file that has changed has none.
+
+extension FolderProvider {
+    private static let thumbnailByteCountMax: UInt64 = 8 << 20
+
+    package func fetchThumbnail(
+        of reference: ItemReference, version: ContentVersion, size: Int
+    ) async throws(ProviderError) -> [UInt8]? {
+        try await onPool { () throws(ProviderError) -> [UInt8]? in
+            // Looking makes no hidden folder, which the user may not write to.
+            guard let folder = try self.knownThumbnails() else { return nil }
+            let located = try self.locate(reference)
+            guard located.entry.version == version else { return nil }
+            let name = FolderProvider.thumbnailName(of: located.entry.identifier)
+            return try mapped("the picture of '\(self.display(located.path))' cannot be read") { () throws(SystemError) in
+                try FolderProvider.picture(name, in: folder, of: located.entry.status.modificationTime)
+            }
+        }
+    }
+
+    package func saveThumbnail(
+        _ picture: [UInt8], of reference: ItemReference, version: ContentVersion
+    ) async throws(ProviderError) {
+        try await onPool { () throws(ProviderError) in
+            let located = try self.locate(reference)
+            guard located.entry.version == version else { throw self.changed(located) }
+            // What a killed daemon leaves there is removed with the uploads.
+            let (uploads, folder) = (try self.openUploads(), try self.openHidden(ReservedName.thumbnails))
+            let draft = self.temporaryName(.store)
+            do throws(SystemError) {
+                try FolderProvider.write(picture, to: draft, in: uploads, modifiedAt: located.entry.status.modificationTime)
+                let name = FolderProvider.thumbnailName(of: located.entry.identifier)
+                try rename(draft, in: uploads.number, to: name, in: folder.number, label: "folder.thumbnail.rename")
+            } catch {
+                self.remove(draft, in: uploads)
+                throw ProviderError(error, "the picture of '\(self.display(located.path))' cannot be kept")
+            }
+        }
+    }
+
+    func removeThumbnail(of identifier: ItemIdentifier) {
+        guard let folder = try? knownThumbnails() else { return }
+        // Nearly always there is none; one that stays is of no item, and costs a few kilobytes.
+        try? unlink(FolderProvider.thumbnailName(of: identifier), in: folder.number, label: "folder.thumbnail.remove")
+    }
+
+    /// Nil when nobody has kept a picture yet.
+    private func knownThumbnails() throws(ProviderError) -> OpenFolder? {
+        let root = try openRoot()
+        do throws(SystemError) {
+            return try root.open(ReservedName.folder).open(ReservedName.thumbnails)
+        } catch {
+            if error.errno == ENOENT { return nil }
+            throw ProviderError(error, "'\(displayPath)/.promisefs/thumbnails' cannot be used: check its permissions")
+        }
+    }
+
+    private static func thumbnailName(of identifier: ItemIdentifier) -> [UInt8] {
+        var hash = FowlerNollVoHash()
+        hash.add(identifier.rawValue.utf8)
+        return Array("\(hash.text).png".utf8)
+    }
+
+    private static func picture(
+        _ name: [UInt8], in folder: OpenFolder, of time: Timestamp
+    ) throws(SystemError) -> [UInt8]? {
+        let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK
+        // Nearly always there is none; one that cannot be opened is as good as none.
+        guard let file = try? Descriptor.open(name, in: folder.number, flags: flags, label: "folder.thumbnail.open") else {
+            return nil
+        }
+        let status = try FileStatus.of(descriptor: file.number, label: "folder.thumbnail.status")
+        guard status.kind == .file, status.modificationTime == time, status.size <= thumbnailByteCountMax else { return nil }
+        var bytes = [UInt8](repeating: 0, count: Int(status.size))
+        let outcome: Result<Int, SystemError> = bytes.withUnsafeMutableBytes { buffer in
+            do throws(SystemError) {
+                return .success(try readFully(file.number, into: buffer, at: 0, label: "folder.thumbnail.read"))
+            } catch {
+                return .failure(error)
+            }
+        }
+        return try outcome.get() == bytes.count ? bytes : nil
+    }
+
+    private static func write(
+        _ picture: [UInt8], to name: [UInt8], in folder: OpenFolder, modifiedAt time: Timestamp
+    ) throws(SystemError) {
+        // As readable as the folder is: those who share it share the pictures.
+        let file = try Descriptor.open(
+            name, in: folder.number, flags: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o644, label: "folder.thumbnail.make")
+        let outcome: Result<Void, SystemError> = picture.withUnsafeBytes { bytes in
+            do throws(SystemError) {
+                return .success(try writeFully(file.number, bytes, at: 0, label: "folder.thumbnail.write"))
+            } catch {
+                return .failure(error)
+            }
+        }
+        try outcome.get()
+        try setTimes(file.number, access: nil, modification: time, label: "folder.thumbnail.time")
+    }
+}

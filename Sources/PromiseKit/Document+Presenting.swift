@@ -1,0 +1,86 @@
+import PromiseWire
+
+// What a document does when others want to get at its file, and when they have.
+
+extension Document {
+    /// Between attempts to be a presenter again, after the daemon was replaced.
+    private static var pause: Duration { .seconds(1) }
+
+    /// Returns when the daemon knows of it: whatever happens from then on is told.
+    func beginPresenting() async throws {
+        endPresenting()
+        let presenter = FilePresenter(client, purpose: purpose)
+        let (beginnings, beginning) = AsyncThrowingStream.makeStream(of: Void.self)
+        presenting = Task { [weak self] in
+            while !Task.isCancelled, let path = await self?.location.path {
+                do throws(PromiseError) {
+                    let events = try await presenter.events(of: path)
+                    beginning.finish()
+                    await self?.follow()
+                    await Document.listen(to: events, for: { [weak self] in self })
+                } catch {
+                    beginning.finish(throwing: error)
+                }
+                try? await Task.sleep(for: Document.pause)
+            }
+        }
+        for try await _ in beginnings {}
+    }
+
+    func endPresenting() {
+        presenting?.cancel()
+        presenting = nil
+    }
+
+    /// Until the stream ends. The document is held only while it does something.
+    private static func listen(to events: FilePresenter.Events, for document: @escaping @Sendable () -> Document?) async {
+        var iterator = events.makeAsyncIterator()
+        while let event = try? await iterator.next() {
+            guard let document = document() else { return }
+            switch event {
+            case .asked(let question):
+                await document.prepare(for: question.kind)
+                try? await question.answer()
+            case .told(let what, let about): await document.noted(what, about)
+            }
+        }
+    }
+
+    /// Done before the question is answered; who asks waits for that, for five seconds.
+    private func prepare(for question: String) async {
+        switch question {
+        case "relinquishToReader": await waitForSave()
+        case "relinquishToWriter":
+            state.insert(.editingDisabled)
+            await waitForSave()
+        case "saveChanges":
+            // A failure is in the state, and must not hold up others.
+            if hasUnsavedChanges { try? await save() }
+        // Somebody means it to go, or to be another file: saving would make it again. Which of the two it was is told afterwards.
+        case "accommodateDeletion", "accommodateSubitemDeletion":
+            state.insert(.editingDisabled)
+            await waitForSave()
+        default: break
+        }
+    }
+
+    private func noted(_ what: String, _ about: PresenterEventDocument) async {
+        switch what {
+        case "reacquire":
+            state.remove(.editingDisabled)
+            await follow()
+        case "didChange": await follow()
+        case "didMove":
+            guard let text = about.pathBytes, let path = PercentCoding.decode(text[...]) else { return }
+            let place = Array(path.drop { $0 == 0x2F })
+            guard let absolute = location.absolutePath(of: place) else { return abandon() }
+            (location.path, location.absolutePath) = (place, absolute)
+        case "didDelete": abandon()
+        case "didGainVersion", "didLoseVersion", "didResolveVersion":
+            // What the document's name shows may be another version now.
+            await follow()
+            try? await refreshConflicts()
+        default: break
+        }
+    }
+}

@@ -1,0 +1,271 @@
+import PromiseCore
+import PromiseWire
+
+/// What a document is in memory: made of a file's bytes, and made into them.
+public protocol DocumentContents: Sendable {
+    /// Throws when the bytes are no such document; the document is not opened then.
+    init(bytes: [UInt8]) throws
+    /// Called for every save, on the document's actor.
+    func bytes() throws -> [UInt8]
+}
+
+/// A document of an application, as UIDocument: read and written with coordination, saved by itself some time after an edit, and
+/// a presenter that saves before others read, lets go before they write, and follows what becomes of its file.
+///
+///     let note = Document(location, client: client, contents: Note())
+///     try await note.open()
+///     try await note.edit { $0.lines.append("buy milk") }
+///     try await note.close()
+///
+/// An actor: it may be used from any task, and its contents are only changed by `edit`. Files are read and written on threads of
+/// their own. A save replaces the file by a complete one that is on the disk; identifier, tags and bookmarks stay. What throws an
+/// error that is not the contents' own throws `PromiseError`.
+public actor Document<Contents: DocumentContents> {
+    /// As UIDocument.State. Empty: open, and everything is normal.
+    public struct State: OptionSet, Hashable, Sendable {
+        public let rawValue: Int
+        public init(rawValue: Int) { self.rawValue = rawValue }
+        /// Not opened yet, closed, or the file has gone.
+        public static var closed: State { State(rawValue: 1) }
+        /// There are unresolved versions: see `FileVersions`.
+        public static var inConflict: State { State(rawValue: 2) }
+        /// The last save failed, or somebody else changed the file while there were edits: `lastError` says why. What was edited
+        /// is still here.
+        public static var savingError: State { State(rawValue: 4) }
+        /// Somebody else writes just now: `edit` throws.
+        public static var editingDisabled: State { State(rawValue: 8) }
+    }
+
+    public enum SaveOperation: Sendable {
+        /// There must be no file yet. Opens the document.
+        case creating
+        /// The file must be as it was when it was read or saved last.
+        case overwriting
+        /// Whatever others have written goes.
+        case overwritingChangesOfOthers
+    }
+
+    /// As UIDocument.ChangeKind.
+    public enum ChangeKind: Sendable { case done, undone, redone, cleared }
+
+    public nonisolated let client: PromiseClient
+    /// What claims and the presenter of this document have in common. Claims of the same purpose do not wait for it.
+    public nonisolated let purpose: String
+    /// Every state after the present one; of one reader.
+    public nonisolated let stateChanges: AsyncStream<State>
+
+    public internal(set) var location: Location
+    public internal(set) var contents: Contents
+    public internal(set) var state: State = .closed {
+        didSet { if state != oldValue { stateContinuation.yield(state) } }
+    }
+    /// Of the last save, autosave or reading again that failed.
+    public internal(set) var lastError: (any Error)?
+    public var hasUnsavedChanges: Bool { changeCount != 0 }
+
+    private let stateContinuation: AsyncStream<State>.Continuation
+    private let autosaveDelay: Duration
+    private var changeCount = 0
+    /// Grows with every edit, so that a save knows whether there was one meanwhile.
+    private var editCount = 0
+    private var autosave: Task<Void, Never>?
+    var presenting: Task<Void, Never>?
+    /// The file as it was read or written last.
+    private var stamp: FileStamp?
+    private var isBusy = false
+    private var waiting: [CheckedContinuation<Void, Never>] = []
+
+    /// Nothing is read yet. `contents` is what a new document has. `autosaveDelay`: from the first edit that is not saved.
+    public init(
+        _ location: Location, client: PromiseClient, contents: Contents, autosaveDelay: Duration = .seconds(5),
+        purpose: String? = nil
+    ) {
+        self.location = location
+        self.client = client
+        self.contents = contents
+        self.autosaveDelay = autosaveDelay
+        self.purpose = purpose ?? "document \(UInt64.random(in: 0 ... .max))"
+        (stateChanges, stateContinuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(64))
+    }
+
+    deinit {
+        autosave?.cancel()
+        presenting?.cancel()
+        stateContinuation.finish()
+    }
+
+    // MARK: - Opening and closing
+
+    /// Reads the file, whose content is fetched where it is not here. From now on the document is a presenter.
+    public func open() async throws {
+        guard state.contains(.closed) else { return }
+        try await beginPresenting()
+        do {
+            try await load()
+            state.remove(.closed)
+            try await refreshConflicts()
+        } catch {
+            endPresenting()
+            state.insert(.closed)
+            throw error
+        }
+    }
+
+    /// Saves what is not saved. When that fails the document stays open.
+    public func close() async throws {
+        guard !state.contains(.closed) else { return }
+        if hasUnsavedChanges { try await save() }
+        abandon()
+    }
+
+    /// Closes without saving; what was edited stays in `contents`.
+    public func abandon() {
+        autosave?.cancel()
+        autosave = nil
+        endPresenting()
+        state.insert(.closed)
+        state.remove(.editingDisabled)
+    }
+
+    // MARK: - Editing
+
+    /// Changes the contents, which counts as one change. Throws while the document is closed or somebody else writes.
+    public func edit<Value: Sendable>(_ body: @Sendable (inout Contents) throws -> Value) throws -> Value {
+        guard state.isDisjoint(with: [.closed, .editingDisabled]) else {
+            let why = state.contains(.closed) ? "it is closed" : "somebody else writes it just now"
+            throw PromiseError(.local, "\(escapedForDisplay(location.path)) cannot be edited: \(why)", exitStatus: 1)
+        }
+        let value = try body(&contents)
+        updateChangeCount(.done)
+        return value
+    }
+
+    /// For an application that undoes and redoes edits: what was undone back to the last save needs no save.
+    public func updateChangeCount(_ kind: ChangeKind) {
+        editCount += 1
+        switch kind {
+        case .done, .redone: changeCount += 1
+        case .undone: changeCount -= 1
+        case .cleared: changeCount = 0
+        }
+        guard hasUnsavedChanges, autosave == nil else { return }
+        autosave = Task { [weak self, autosaveDelay] in
+            try? await Task.sleep(for: autosaveDelay)
+            if !Task.isCancelled { await self?.saveByItself() }
+        }
+    }
+
+    private func saveByItself() async {
+        autosave = nil
+        // A failure is in the state; the next edit tries again.
+        if hasUnsavedChanges, state.isDisjoint(with: [.closed, .savingError]) { try? await save() }
+    }
+
+    // MARK: - Saving and reverting
+
+    /// Writes the contents as they are now, when nobody else reads or writes the file. Throws `PromiseError` of status 6 when
+    /// somebody else has changed it since it was read: then `revert`, or save with `overwritingChangesOfOthers`.
+    public func save(_ operation: SaveOperation = .overwriting) async throws {
+        try await alone { () async throws in
+            let saved = (edits: editCount, count: changeCount)
+            do {
+                stamp = try await write(try contents.bytes(), operation)
+            } catch {
+                lastError = error
+                state.insert(.savingError)
+                throw error
+            }
+            // What was edited meanwhile is not saved.
+            changeCount = saved.edits == editCount ? 0 : max(changeCount - saved.count, 1)
+            state.remove(.savingError)
+        }
+        if operation == .creating, state.contains(.closed) {
+            try await beginPresenting()
+            state.remove(.closed)
+        }
+    }
+
+    /// Forgets what was edited and reads the file again.
+    public func revert() async throws {
+        try await load()
+        state.remove(.savingError)
+        try await refreshConflicts()
+    }
+
+    private func write(_ bytes: [UInt8], _ operation: SaveOperation) async throws -> FileStamp {
+        let file = DocumentFile(path: location.absolutePath)
+        if operation == .creating {
+            // Nobody can have a claim on what is not there.
+            return try await DocumentFile.onThread { () throws(PromiseError) in try file.write(bytes, isNew: true) }
+        }
+        let (known, location) = (operation == .overwriting ? stamp : nil, location)
+        let coordinator = FileCoordinator(client, purpose: purpose)
+        return try await coordinator.coordinate([.writing(location.path)]) { access in
+            let file = Document.file(granted: access, location)
+            return try await DocumentFile.onThread { () throws(PromiseError) in
+                if let known, let now = file.stamp(), now != known {
+                    throw PromiseError(
+                        .local, "\(escapedForDisplay(file.path)) was changed by somebody else since it was read", exitStatus: 6)
+                }
+                return try file.write(bytes, isNew: false)
+            }
+        }
+    }
+
+    private func load() async throws {
+        try await alone { () async throws in
+            let (coordinator, location) = (FileCoordinator(client, purpose: purpose), location)
+            let (bytes, read) = try await coordinator.coordinate([.reading(location.path)]) { access in
+                let file = Document.file(granted: access, location)
+                return try await DocumentFile.onThread { () throws(PromiseError) in try file.read() }
+            }
+            contents = try Contents(bytes: bytes)
+            stamp = read
+            changeCount = 0
+            editCount += 1
+        }
+    }
+
+    /// Where the item is when a claim is granted, whatever was moved meanwhile.
+    private static func file(granted access: GrantedClaimDocument, _ location: Location) -> DocumentFile {
+        let path = access.items.first.flatMap { PercentCoding.decode($0.pathBytes[...]) }
+        let absolute = path.flatMap { location.absolutePath(of: Array($0.drop { $0 == 0x2F })) }
+        return DocumentFile(path: absolute ?? location.absolutePath)
+    }
+
+    /// Reads the file again when somebody else has changed it. Edits are not given up for that.
+    func follow() async {
+        await waitForSave()
+        let file = DocumentFile(path: location.absolutePath)
+        let now = try? await DocumentFile.onThread { () throws(PromiseError) in file.stamp() }
+        guard let now = now ?? nil, now != stamp, !isBusy, !state.contains(.closed) else { return }
+        if hasUnsavedChanges {
+            lastError = PromiseError(
+                .local, "\(escapedForDisplay(file.path)) was changed by somebody else while it was edited here", exitStatus: 6)
+            state.insert(.savingError)
+            return
+        }
+        do { try await load() } catch { lastError = error }
+    }
+
+    func refreshConflicts() async throws {
+        let versions = try await FileVersions(client).unresolved(of: location.path)
+        if versions.isEmpty { state.remove(.inConflict) } else { state.insert(.inConflict) }
+    }
+
+    /// One reads or writes the file at a time: an actor's methods take turns at every `await`.
+    private func alone<Value>(_ body: () async throws -> Value) async throws -> Value {
+        while isBusy { await withCheckedContinuation { waiting.append($0) } }
+        isBusy = true
+        defer {
+            isBusy = false
+            let next = waiting
+            waiting = []
+            for continuation in next { continuation.resume() }
+        }
+        return try await body()
+    }
+
+    /// Returns when no save is under way.
+    func waitForSave() async { while isBusy { await withCheckedContinuation { waiting.append($0) } } }
+}

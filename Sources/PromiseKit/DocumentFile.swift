@@ -1,0 +1,126 @@
+import CAttributes
+import Glibc
+import NIOPosix
+import PromiseCore
+
+// How documents are read and written: whole, off the caller's thread, and so that there is never half of one.
+
+/// Tells one state of a file from another.
+struct FileStamp: Equatable, Sendable {
+    private var node: UInt64
+    private var size: Int
+    private var seconds: Int
+    private var nanoseconds: Int
+
+    init(_ status: stat) {
+        node = UInt64(status.st_ino)
+        size = Int(status.st_size)
+        (seconds, nanoseconds) = (status.st_mtim.tv_sec, status.st_mtim.tv_nsec)
+    }
+}
+
+/// A document's file by its absolute path. Blocks: to be used within `onThread`.
+struct DocumentFile: Sendable {
+    let path: [UInt8]
+
+    /// The concurrent pool must not wait for a disk, or for content that is on its way here.
+    static func onThread<Value: Sendable>(
+        _ body: @escaping @Sendable () throws(PromiseError) -> Value
+    ) async throws -> Value {
+        try await NIOThreadPool.singleton.runIfActive { try body() }
+    }
+
+    /// Nil when there is none.
+    func stamp() -> FileStamp? {
+        var status = stat()
+        return path.withCString { stat($0, &status) } == 0 ? FileStamp(status) : nil
+    }
+
+    func read() throws(PromiseError) -> (bytes: [UInt8], stamp: FileStamp) {
+        let file = path.withCString { open($0, O_RDONLY | O_CLOEXEC) }
+        guard file >= 0 else { throw problem("cannot be opened") }
+        defer { close(file) }
+        var status = stat()
+        guard fstat(file, &status) == 0 else { throw problem("cannot be looked at") }
+        var bytes = [UInt8](repeating: 0, count: Int(status.st_size))
+        var count = 0
+        while count < bytes.count {
+            let done = bytes.withUnsafeMutableBytes { Glibc.read(file, $0.baseAddress! + count, $0.count - count) }
+            if done < 0 && errno == EINTR { continue }
+            guard done >= 0 else { throw problem("cannot be read") }
+            if done == 0 { break }
+            count += done
+        }
+        return (Array(bytes[..<count]), FileStamp(status))
+    }
+
+    /// Writes a new file beside it, and puts that in its place when it is on the disk. It keeps permissions and extended
+    /// attributes. `isNew`: throws when there is a file already.
+    func write(_ bytes: [UInt8], isNew: Bool) throws(PromiseError) -> FileStamp {
+        let draft = self.draft
+        _ = draft.withCString { unlink($0) }
+        let file = draft.withCString { open($0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666) }
+        guard file >= 0 else { throw problem("cannot be saved beside itself") }
+        defer { close(file) }
+        do throws(PromiseError) {
+            var done = 0
+            while done < bytes.count {
+                let count = bytes.withUnsafeBytes { Glibc.write(file, $0.baseAddress! + done, $0.count - done) }
+                guard count >= 0 || errno == EINTR else { throw problem("cannot be written") }
+                done += max(count, 0)
+            }
+            if !isNew { takeAttributes(to: file) }
+            guard fsync(file) == 0 else { throw problem("cannot be written to the disk") }
+            try takePlace(draft, isNew: isNew)
+        } catch {
+            _ = draft.withCString { unlink($0) }
+            throw error
+        }
+        var status = stat()
+        guard fstat(file, &status) == 0 else { throw problem("cannot be looked at") }
+        return FileStamp(status)
+    }
+
+    /// A name that stays on this machine (`*~`), and that no other process takes.
+    private var draft: [UInt8] {
+        let slash = path.lastIndex(of: 0x2F) ?? 0
+        return path[...slash] + Array(".".utf8) + path[(slash + 1)...].prefix(200) + Array("-\(getpid())~".utf8)
+    }
+
+    private func takePlace(_ draft: [UInt8], isNew: Bool) throws(PromiseError) {
+        let result = draft.withCString { draft in
+            path.withCString { path in
+                // link(2) replaces nothing.
+                isNew ? link(draft, path) : rename(draft, path)
+            }
+        }
+        guard result == 0 else { throw problem(isNew ? "cannot be made" : "cannot be replaced") }
+        if isNew { _ = draft.withCString { unlink($0) } }
+    }
+
+    /// What the file that is replaced had; as far as it goes.
+    private func takeAttributes(to file: CInt) {
+        var status = stat()
+        guard path.withCString({ stat($0, &status) }) == 0 else { return }
+        _ = fchown(file, status.st_uid, status.st_gid)
+        _ = fchmod(file, status.st_mode & 0o7777)
+        var names = [CChar](repeating: 0, count: 65_536)
+        let count = path.withCString { listxattr($0, &names, names.count) }
+        guard count > 0 else { return }
+        for name in names[..<count].split(separator: 0) {
+            let name = Array(name) + [0]
+            var value = [UInt8](repeating: 0, count: 65_536)
+            let size = path.withCString { getxattr($0, name, &value, value.count) }
+            if size >= 0 { _ = fsetxattr(file, name, value, size, 0) }
+        }
+    }
+
+    private func problem(_ what: String) -> PromiseError {
+        let code = errno
+        let isRefused = [EACCES, EPERM, EROFS].contains(code)
+        let isAway = [ENETDOWN, ETIMEDOUT].contains(code)
+        return PromiseError(
+            .local, "\(escapedForDisplay(path)) \(what): \(String(cString: strerror(code)))",
+            exitStatus: isRefused ? 5 : isAway ? 4 : 1)
+    }
+}

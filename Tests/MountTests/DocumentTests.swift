@@ -1,0 +1,129 @@
+import Foundation
+import PromiseKit
+import Testing
+
+extension MountSuites {
+    /// PromiseKit's `Document` in a real mount, with other programs beside it.
+    @Suite struct DocumentTests {
+        private struct Text: DocumentContents {
+            var text = ""
+
+            init() {}
+            init(bytes: [UInt8]) throws { text = String(decoding: bytes, as: UTF8.self) }
+            func bytes() throws -> [UInt8] { Array(text.utf8) }
+        }
+
+        private func client(_ domain: MountedDomain) -> PromiseClient {
+            PromiseClient(socketPath: domain.root + "/run/promisefs/\(domain.domainName).sock", domain: domain.domainName)
+        }
+
+        private func document(
+            _ domain: MountedDomain, _ name: String, autosaveDelay: Duration = .seconds(3600)
+        ) throws -> Document<Text> {
+            let location = try Location.of(Array((domain.mount + "/" + name).utf8), in: MountTable.current())
+            return Document(location, client: client(domain), contents: Text(), autosaveDelay: autosaveDelay)
+        }
+
+        private func eventually(_ what: String, _ condition: () async throws -> Bool) async throws {
+            for _ in 0..<1500 {
+                if try await condition() { return }
+                try await Task.sleep(for: .milliseconds(20))
+            }
+            Issue.record("not in time: \(what)")
+        }
+
+        private func isNormal(_ note: Document<Text>, with text: String) async -> Bool {
+            let (shown, state) = (await note.contents.text, await note.state)
+            return shown == text && state == []
+        }
+
+        @Test(.timeLimit(.minutes(2))) func aDocumentSavesItselfAndStaysTheSameItem() async throws {
+            try await MountedDomain.with { domain in
+                let note = try document(domain, "note.txt", autosaveDelay: .milliseconds(50))
+                await #expect(throws: PromiseError.self) { try await note.edit { $0.text = "x" } }
+                try await note.save(.creating)
+                #expect(await note.state == [])
+                await #expect(throws: PromiseError.self) { try await document(domain, "note.txt").save(.creating) }
+                try await domain.synchronize()
+                let identifier = "getfattr --only-values -n user.promisefs.identifier \"$M/note.txt\""
+                let before = try await domain.shell("setfattr -n user.tag -v red \"$M/note.txt\"; \(identifier)").text
+                try await note.edit { $0.text = "one\n" }
+                #expect(await note.hasUnsavedChanges)
+                try await eventually("saved by itself") { await !note.hasUnsavedChanges }
+                try await domain.shell(
+                    "[ \"$(cat \"$M/note.txt\")\" = one ]; [ \"$(getfattr --only-values -n user.tag \"$M/note.txt\")\" = red ]")
+                try await domain.synchronize()
+                #expect(try await domain.shell(identifier).text == before)
+                try await domain.shell(
+                    "[ \"$(ls -A \"$C\" | grep -v promisefs)\" = note.txt ]; [ \"$(cat \"$C/note.txt\")\" = one ]")
+                try await note.edit { $0.text = "two\n" }
+                try await note.close()
+                try await domain.shell("[ \"$(cat \"$M/note.txt\")\" = two ]")
+                #expect(await note.state == .closed)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func aDocumentSavesBeforeReadersLetsWritersInAndFollowsItsFile() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = "echo old > \"$C/note\""
+            try await MountedDomain.with(options) { domain in
+                let note = try document(domain, "note")
+                try await note.open()
+                try await note.edit { $0.text = "mine\n" }
+                try await domain.shell("[ \"$(\"$P\" coordinate read \"$M/note\" -- cat \"$M/note\")\" = mine ]")
+                #expect(await !note.hasUnsavedChanges)
+                try await domain.shell("\"$P\" coordinate write \"$M/note\" -- sh -c 'echo theirs > \"$1\"' sh \"$M/note\"")
+                try await eventually("read again") { await isNormal(note, with: "theirs\n") }
+                try await domain.shell("mkdir \"$M/folder\"; mv \"$M/note\" \"$M/folder/moved\"")
+                try await eventually("followed") { await note.location.path == Array("folder/moved".utf8) }
+                try await note.edit { $0.text += "more\n" }
+                try await note.save()
+                try await domain.shell("[ \"$(cat \"$M/folder/moved\" | paste -sd' ')\" = 'theirs more' ]")
+
+                // A program that knows nothing of it writes while there are edits: neither side is lost without being asked.
+                try await note.edit { $0.text = "unsaved\n" }
+                try await domain.shell("echo unaware > \"$M/folder/moved\"")
+                try await eventually("the edits are kept") { await note.state.contains(.savingError) }
+                let refusal = await #expect(throws: PromiseError.self) { try await note.save() }
+                #expect(refusal?.exitStatus == 6)
+                #expect(await note.contents.text == "unsaved\n")
+                try await note.revert()
+                #expect(await note.contents.text == "unaware\n")
+                #expect(await note.state == [])
+                try await domain.shell(
+                    "F=\"$M/folder/moved\"; \"$P\" coordinate write --option forDeleting \"$F\" -- rm \"$F\"")
+                try await eventually("closed") { await note.state.contains(.closed) }
+                var seen: [Document<Text>.State] = []
+                for await state in note.stateChanges {
+                    seen.append(state)
+                    if state.contains(.closed) { break }
+                }
+                #expect(seen.contains(.editingDisabled), "\(seen)")
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func aDocumentIsInConflictUntilAVersionIsChosen() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = "echo old > \"$C/note\""
+            try await MountedDomain.with(options) { domain in
+                let note = try document(domain, "note")
+                try await note.open()
+                try domain.setFaults(["offline=true"])
+                try await note.edit { $0.text = "mine\n" }
+                try await note.save()
+                try await domain.shell("echo theirs > \"$C/note\"")
+                try domain.setFaults([])
+                try await eventually("in conflict") { await note.state.contains(.inConflict) }
+                try await eventually("shows theirs") { await note.contents.text == "theirs\n" }
+                let versions = FileVersions(client(domain))
+                let found = try await versions.unresolved(of: Array("note".utf8))
+                try #require(found.count == 1)
+                try await versions.replaceItem(at: Array("note".utf8), with: found[0])
+                try await eventually("normal again") { await isNormal(note, with: "mine\n") }
+                try await note.close()
+                try await domain.synchronize()
+                try await domain.shell("[ \"$(cat \"$C/note\")\" = mine ]; [ \"$(ls -A \"$M\")\" = note ]")
+            }
+        }
+    }
+}
