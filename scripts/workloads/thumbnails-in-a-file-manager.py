@@ -151,7 +151,7 @@ def make_pictures(cloud, count):
                                    ("nameless", FEW, "")):
         os.makedirs(os.path.join(cloud, folder))
         for each in range(number):
-            data = pictures.picture(320 + each % 7, 240, each)
+            data = pictures.picture(320 + each % 7, 240, each % 256)
             pathlib.Path(cloud, folder, f"{folder} {each:03}{suffix}").write_bytes(data)
 
 
