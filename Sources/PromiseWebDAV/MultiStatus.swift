@@ -18,7 +18,7 @@ package struct ResourceStatus: Equatable, Sendable {
     /// Of a lock that holds it.
     package var lockToken: String?
     package var lockOwner: String?
-    package var hasSyncToken = false
+    package var syncToken: String?
     /// Of properties that are not there, or that the server refuses to tell or to change.
     package var refusals: Set<Int> = []
 }
@@ -108,7 +108,7 @@ package final class MultiStatusParser: NSObject, XMLParserDelegate {
         case "DAV: quota-available-bytes": properties.quotaAvailable = UInt64(value)
         case "DAV: quota-used-bytes": properties.quotaUsed = UInt64(value)
         case "DAV: owner" where properties.lockOwner == nil: properties.lockOwner = value
-        case "DAV: sync-token": properties.hasSyncToken = true
+        case "DAV: sync-token": properties.syncToken = value
         case "\(MultiStatusParser.ownSpace) state": properties.keptState = value
         default: break
         }
@@ -133,7 +133,7 @@ package final class MultiStatusParser: NSObject, XMLParserDelegate {
         new.keptState = new.keptState ?? old.keptState
         new.lockToken = new.lockToken ?? old.lockToken
         new.lockOwner = new.lockOwner ?? old.lockOwner
-        new.hasSyncToken = new.hasSyncToken || old.hasSyncToken
+        new.syncToken = new.syncToken ?? old.syncToken
         current = new
     }
 }

@@ -9,15 +9,16 @@ class Failed(Exception):
 class Mount:
     """One domain on a folder, mounted with `arguments`, and what a test does to its processes.
 
-    Everything is below `folder`; `cloud` and `state` may be elsewhere. `environment` is added to that of every command. The
+    Everything is below `folder`; `cloud` and `state` may be elsewhere, and `provider` another than that of the folder `cloud`. `environment` is added to that of every command. The
     file `provider_faults` is obeyed by the provider, see docs/PROVIDERS.md.
     """
 
     def __init__(self, executable, folder, arguments=(), *, name="kill", upload_delay="200ms", cloud=None, state=None,
-                 environment=None):
+                 environment=None, provider=None):
         self.executable, self.folder, self.name = os.path.abspath(executable), folder, name
         self.arguments, self.upload_delay = list(arguments), upload_delay
         self.cloud, self.state = cloud or os.path.join(folder, "cloud"), state or os.path.join(folder, "state")
+        self.provider = provider or "folder:" + self.cloud
         self.top, self.provider_faults = os.path.join(folder, "mnt"), os.path.join(folder, "provider-faults")
         for path in (self.cloud, self.state, self.top):
             os.makedirs(path, exist_ok=True)
@@ -31,7 +32,7 @@ class Mount:
 
     def command(self):
         return [self.executable, "mount", "--state-dir", self.state, "--domain", self.name, "--upload-delay", self.upload_delay,
-                *self.arguments, "folder:" + self.cloud, self.top]
+                *self.arguments, self.provider, self.top]
 
     def mount(self, check=True):
         try:
