@@ -61,7 +61,7 @@ let package = Package(
             [
                 "PromiseCore", "PromiseSystem", "PromiseProvider", "CExpat", logging,
                 .product(name: "AsyncHTTPClient", package: "async-http-client"), .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"), .product(name: "Crypto", package: "swift-crypto"),
             ]),
         module(
             "PromiseExtension",
@@ -113,8 +113,8 @@ let package = Package(
             "PromiseDomain",
             [
                 "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseIndex", "PromiseContent",
-                "PromiseProvider", "PromiseFolder", "PromiseWebDAV", "PromiseS3", "PromiseExtension", "PromiseSync",
-                "PromiseFilesystem", "PromiseMount", "CArchive", logging,
+                "PromiseProvider", "PromiseHTTP", "PromiseFolder", "PromiseWebDAV", "PromiseS3", "PromiseExtension",
+                "PromiseSync", "PromiseFilesystem", "PromiseMount", "CArchive", logging,
             ]),
         module("PromiseWire", []),
         module(

@@ -62,7 +62,8 @@ extension Domain {
         let provider: any Provider
         let choice = ProviderChoice(
             name: name, domain: configuration.name, login: configuration.login, credentialsFile: configuration.credentialsFile,
-            stateFolder: configuration.stateFolder, mayProbe: false, logger: logger)
+            stateFolder: configuration.stateFolder, mayProbe: false, certificate: configuration.certificate,
+            logger: logger)
         do throws(StartFailure) { provider = try choice.make() } catch {
             throw Failure(.invalid, error.message)
         }

@@ -74,7 +74,7 @@ package final class Domain: Sendable {
         let provider = try ProviderChoice(
             name: configuration.provider, domain: configuration.name, login: configuration.login,
             credentialsFile: configuration.credentialsFile, stateFolder: configuration.stateFolder,
-            mayProbe: !configuration.isReadOnly, logger: logger
+            mayProbe: !configuration.isReadOnly, certificate: configuration.certificate, logger: logger
         ).make()
         let index: Index
         let content: ContentStore

@@ -36,6 +36,8 @@ package struct DomainConfiguration: Sendable {
     package var login: Login?
     /// Bytes of the path of the file with the users' names and passwords; it need not be there.
     package var credentialsFile: [UInt8]?
+    /// What the provider's server is known by: the path of a PEM file, or `sha256:…`; nil: the system's authorities.
+    package var certificate: String?
 
     package init(name: String, provider: String, stateFolder: [UInt8], mountPoint: [UInt8]) {
         self.name = name

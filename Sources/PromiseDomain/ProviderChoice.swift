@@ -2,6 +2,7 @@ import Logging
 import PromiseCore
 import PromiseExtension
 import PromiseFolder
+import PromiseHTTP
 import PromiseProvider
 import PromiseS3
 import PromiseWebDAV
@@ -18,24 +19,31 @@ struct ProviderChoice {
     var stateFolder: [UInt8]?
     /// The provider may write to its storage to find out what that can do.
     var mayProbe = true
+    /// What a server over TLS is known by, as `ServerTrust` reads it; nil: the system's authorities.
+    var certificate: String?
     var logger: Logger
 
     func make() throws(Domain.StartFailure) -> any Provider {
         let provider: any Provider
         do throws(ProviderError) {
             switch name.prefix(while: { $0 != ":" }) {
-            case "folder": provider = FolderProvider(path: try FolderProvider.parse(name), logger: logger)
+            case "folder":
+                _ = try trust(isEncrypted: false)
+                provider = FolderProvider(path: try FolderProvider.parse(name), logger: logger)
             case "webdav+http", "webdav+https":
                 let location = try WebDAVLocation(parsing: name)
                 provider = try WebDAVProvider(
                     location: location, credentials: credentials(location.hostNames, user: location.user),
-                    stateFolder: stateFolder, mayProbe: mayProbe, logger: logger)
+                    stateFolder: stateFolder, mayProbe: mayProbe, trust: try trust(isEncrypted: location.isEncrypted),
+                    logger: logger)
             case "s3":
                 let location = try S3Location(parsing: name)
                 provider = try S3Provider(
                     location: location, credentials: accessKeys(location),
-                    stateFolder: stateFolder, mayProbe: mayProbe, logger: logger)
+                    stateFolder: stateFolder, mayProbe: mayProbe, trust: try trust(isEncrypted: location.isEncrypted),
+                    logger: logger)
             case "extension", "extension+exec":
+                _ = try trust(isEncrypted: false)
                 provider = try ExtensionProvider(
                     location: try ExtensionLocation(parsing: name), credentials: credentials([], user: nil),
                     stateFolder: stateFolder, logger: logger)
@@ -51,6 +59,15 @@ struct ProviderChoice {
         // A test hook outside the providers' own code: delays, failures and outages that a file describes.
         guard let faults = environment("PROMISEFS_PROVIDER_FAULTS") else { return provider }
         return FaultyProvider(provider, file: Array(faults.utf8))
+    }
+
+    /// Throws a sentence on a certificate that cannot be read, or that nobody would look at.
+    private func trust(isEncrypted: Bool) throws(ProviderError) -> ServerTrust {
+        guard let certificate else { return .system }
+        guard isEncrypted else {
+            throw ProviderError(.permanent, "--certificate is for servers over https, and '\(name)' is none")
+        }
+        return try ServerTrust(parsing: certificate)
     }
 
     private func credentials(_ hosts: [String], user: String?) -> CredentialSource {

@@ -29,6 +29,8 @@ package struct ProviderInspection: Sendable {
     package var domain: String
     package var login: Login?
     package var credentialsFile: [UInt8]?
+    /// As `DomainConfiguration` has it.
+    package var certificate: String?
     /// Bytes of a folder's path from the root, which may be missing; nil: only read.
     package var writableFolder: [UInt8]?
 
@@ -41,7 +43,7 @@ package struct ProviderInspection: Sendable {
     package func run(logger: Logger) async throws(Domain.StartFailure) -> Report {
         let provider = try ProviderChoice(
             name: provider, domain: domain, login: login, credentialsFile: credentialsFile, stateFolder: nil,
-            mayProbe: writableFolder != nil, logger: logger
+            mayProbe: writableFolder != nil, certificate: certificate, logger: logger
         ).make()
         do throws(ProviderError) {
             try await withDeadline(.seconds(60), "the provider did not answer") { () throws(ProviderError) in

@@ -118,14 +118,8 @@ final class ExtensionClient: Sendable {
         request.headers = headers
         // The host of the address is the socket's path, which is no host name.
         request.headers.replaceOrAdd(name: "host", value: "promisefs")
-        switch try credentials.credentials() {
-        case .password(let user, let password):
-            let authorization = HTTPClient.Authorization.basic(username: user, password: password.value)
-            request.headers.add(name: "authorization", value: authorization.headerValue)
-        case .token(let token):
-            let authorization = HTTPClient.Authorization.bearer(tokens: token.value)
-            request.headers.add(name: "authorization", value: authorization.headerValue)
-        case nil: break
+        if let authorization = try credentials.credentials()?.plainAuthorization {
+            request.headers.add(name: "authorization", value: authorization)
         }
         if let body { request.body = try await body.forClient() }
         if let bytes {

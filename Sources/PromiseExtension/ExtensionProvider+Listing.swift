@@ -39,6 +39,23 @@ extension ExtensionProvider {
         }
     }
 
+    /// Of all that a folder holds, also of what is not shown.
+    func identifiers(in folder: ItemReference) async throws(ProviderError) -> Set<ItemIdentifier> {
+        var result: Set<ItemIdentifier> = []
+        var query = ""
+        while true {
+            let document = try await client.exchange(
+                .GET, path(folder) + "/children" + query, as: ExtensionPageDocument.self)
+            let count = result.count
+            result.formUnion(document.items.map { ItemIdentifier($0.identifier) })
+            guard let next = document.next else { return result }
+            guard ItemReading.isPlain(next), result.count > count, result.count <= ListingRecord.itemsMax else {
+                throw client.lie("lists a folder in pages that do not end")
+            }
+            query = "?page=" + PercentText.encoded(next)
+        }
+    }
+
     /// The number of a listing, and the extension's own word for the page.
     private func listing(_ page: PageToken?) throws(ProviderError) -> (number: Int, token: String?) {
         guard let page else { return (shared.withLock { $0.listings.begin() }, nil) }

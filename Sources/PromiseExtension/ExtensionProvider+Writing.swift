@@ -16,12 +16,14 @@ extension ExtensionProvider {
         query.add("kind", ItemReading.word(item.kind))
         query.add(item.metadata)
         if let target = item.target { query.add("target", target) }
+        let before = shared.withLock { $0.isCreationDoubtful } ? try await identifiers(in: folder) : nil
         let body = contents.map { FileBody(source: $0, pool: pool) }
         let document = try await client.exchange(
             .POST, "\(path(folder))/children?\(query.text)", as: ExtensionItemDocument.self, body: body)
         let made = try believed { () throws(ItemReading.Nonsense) in try ItemReading.item(document) }
         if let wrong = difference(of: made, from: item, in: folder, size: contents?.size) {
-            await discard(made, in: folder)
+            shared.withLock { $0.isCreationDoubtful = true }
+            if let before, !before.contains(made.identifier) { await discard(made, in: folder) }
             throw client.lie("made \(wrong) when it was told to make '\(item.name.display)'", .refused)
         }
         if made.kind == .folder { shared.withLock { $0.parents[made.identifier] = folder.identifier } }
@@ -39,8 +41,9 @@ extension ExtensionProvider {
         return nil
     }
 
-    /// Takes back, as far as that works, what would be made again with every attempt. What may be something else that was there
-    /// before is left alone: a folder that is known, and what is not where it was to be made.
+    /// Takes back, as far as that works, what would be made again with every attempt. The caller knows that it was not in the
+    /// folder before: what an extension names as made may as well be older, which nobody told us to delete, so the first time
+    /// it stays. What is not where it was to be made is left alone, too.
     private func discard(_ made: Item, in folder: ItemReference) async {
         let isKnown = shared.withLock { shared in
             made.identifier == shared.root || shared.parents[made.identifier] != nil || shared.listed.contains(made.identifier)

@@ -24,6 +24,8 @@ package final class ExtensionProvider: Provider, Sendable {
         var parents: [ItemIdentifier: ItemIdentifier] = [:]
         /// Folders whose items were asked for and that were there. Only what somebody opened, so an extension cannot fill it.
         var listed: Set<ItemIdentifier> = []
+        /// It said once that it had made something else than it was told to.
+        var isCreationDoubtful = false
     }
 
     /// What an extension may declare; the rest is for providers that are part of this program.

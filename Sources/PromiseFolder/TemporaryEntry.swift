@@ -142,7 +142,11 @@ extension FolderProvider {
     private func copy(_ contents: any ContentSource, to target: CInt, flag: CancellationFlag) throws(ProviderError) {
         guard contents.size > 0 else { return }
         let isComplete = try mapped("the upload failed") { () throws(SystemError) -> Result<Bool, ProviderError> in
-            if clone(contents.descriptor, to: target) {
+            let isCloned = clone(contents.descriptor, to: target)
+            // What is missing at the end would look like a hole.
+            let found = try FileStatus.of(descriptor: contents.descriptor, label: "folder.upload.sourceSize").size
+            guard found >= contents.size else { return Result<Bool, ProviderError>.success(false) }
+            if isCloned {
                 try truncate(target, to: contents.size, label: "folder.upload.size")
                 return Result<Bool, ProviderError>.success(true)
             }

@@ -5,6 +5,7 @@ import NIOCore
 package import NIOHTTP1
 import PromiseCore
 package import PromiseProvider
+package import PromiseSystem
 
 /// A whole reply.
 package struct HTTPReply: Sendable {
@@ -23,6 +24,12 @@ package struct HTTPReply: Sendable {
 
     package var isSuccess: Bool { (200..<300).contains(status) }
     package func header(_ name: String) -> String? { headers.first(name: name) }
+}
+
+/// How slowly a body may come. Silence is ended by the client; what drips would hold its caller for ever.
+package enum Pace {
+    /// Ten minutes are free, then a second for each 1000 bytes.
+    package static func isKept(_ byteCount: Int, after time: Duration) -> Bool { time < .seconds(600 + byteCount / 1000) }
 }
 
 /// Kept-alive connections to one server. Sends one request at a time as it is told, and gives failures of the transport the
@@ -49,11 +56,20 @@ package final class HTTPTransport: Sendable {
     /// For requests that carry content.
     private let storingHTTP: HTTPClient
     private let timeouts: Timeouts
+    private let trust: ServerTrust
+    private let clock: any TimeSource
 
-    package init(server: String, timeouts: Timeouts = Timeouts(), connections: Int = 16) {
+    /// Throws a sentence when the certificates to trust cannot be read.
+    package init(
+        server: String, trust: ServerTrust, timeouts: Timeouts = Timeouts(), connections: Int = 16,
+        clock: any TimeSource = SystemClock()
+    ) throws(ProviderError) {
         self.server = server
         self.timeouts = timeouts
+        self.trust = trust
+        self.clock = clock
         var configuration = HTTPClient.Configuration()
+        try trust.apply(to: &configuration)
         configuration.timeout.connect = .nanoseconds(timeouts.connect.nanoseconds)
         configuration.timeout.read = .nanoseconds(timeouts.idle.nanoseconds)
         configuration.timeout.write = .nanoseconds(timeouts.idle.nanoseconds)
@@ -96,20 +112,41 @@ package final class HTTPTransport: Sendable {
             do {
                 return try await http.execute(request, timeout: limit)
             } catch {
-                throw ProviderError(transport: error, method, server: server)
+                throw await meaning(of: error, method)
             }
         } catch {
             // Reading the file failed, not sending it.
             if case .file(let file) = body, let problem = file.problem.error { throw problem }
-            throw ProviderError(transport: error, method, server: server)
+            throw await meaning(of: error, method)
         }
+    }
+
+    /// Why no reply came. A certificate that was refused is looked at, for the sentence.
+    private func meaning(of error: any Error, _ method: HTTPMethod) async -> ProviderError {
+        var error = error
+        if ServerTrust.isDistrust(error) {
+            let configuration = ServerTrust.examination(at: clock.now().seconds)
+            let client = HTTPClient(eventLoopGroup: HTTPClient.defaultEventLoopGroup, configuration: configuration)
+            do {
+                _ = try await client.execute(HTTPClientRequest(url: server), timeout: .seconds(10))
+            } catch let report as DistrustedServer {
+                error = report
+            } catch {
+                // Then there is only what was known before.
+            }
+            client.shutdown { _ in }
+        }
+        guard let report = error as? DistrustedServer else { return ProviderError(transport: error, method, server: server) }
+        return ProviderError(.authenticate, "\(server) cannot be trusted: \(report.sentence(trust))")
     }
 
     /// Reads what is left of a reply.
     package func whole(_ response: HTTPClientResponse, _ method: HTTPMethod) async throws(ProviderError) -> HTTPReply {
+        let start = clock.uptime()
         do {
             var data = Data()
             for try await part in response.body {
+                guard Pace.isKept(data.count, after: clock.uptime() - start) else { throw HTTPClientError.deadlineExceeded }
                 guard data.count + part.readableBytes <= HTTPReply.byteCountMax else {
                     throw ProviderError(.permanent, "the server's answer to \(method) is longer than 1 GiB")
                 }

@@ -49,3 +49,6 @@ package enum RetryAfter {
         text.flatMap { Int($0) }.map { .seconds(min(max($0, 0), 600)) }
     }
 }
+
+/// Two lower-case digits a byte.
+package func hexadecimalText(_ bytes: some Sequence<UInt8>) -> String { bytes.map(hexadecimal).joined() }

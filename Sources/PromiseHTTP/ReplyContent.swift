@@ -27,6 +27,16 @@ package struct ReplyContent: Sendable {
         return whole ?? response.headers.first(name: "Content-Length").flatMap { UInt64($0) }
     }
 
+    /// As below, of a whole content. Throws `.corrupted` when it is not what `digest` says.
+    package func write(
+        into sink: any ContentSink, verifiedBy digest: ContentDigest?, pool: BlockingPool, server: String
+    ) async throws(ProviderError) {
+        guard let digest else { return try await write(into: sink, pool: pool, server: server) }
+        let verifying = VerifyingSink(sink, digest)
+        try await write(into: verifying, pool: pool, server: server)
+        try verifying.verify(what)
+    }
+
     /// Puts what is wanted of the body into the sink. Throws unless all of it came.
     package func write(into sink: any ContentSink, pool: BlockingPool, server: String) async throws(ProviderError) {
         var position: UInt64 = 0
@@ -52,7 +62,11 @@ package struct ReplyContent: Sendable {
         var gathered: [ContentPiece] = []
         var gatheredCount: UInt64 = 0
         var batch: UInt64 = 1
+        let (clock, began) = (SystemClock(), SystemClock().uptime())
         for try await part in response.body {
+            guard Pace.isKept(Int(position - start), after: clock.uptime() - began) else {
+                throw HTTPClientError.deadlineExceeded
+            }
             let here = ByteRange(offset: position, count: UInt64(part.readableBytes))
             position = here.upper
             // A server without ranges sends everything.

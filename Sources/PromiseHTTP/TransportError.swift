@@ -30,7 +30,9 @@ extension ProviderError {
         case is ChannelError: self.init(.retry, "\(server) broke off \(method)")
         default:
             let kind = String(reflecting: type(of: error))
-            if kind.hasPrefix("NIOSSL") {
+            if ServerTrust.isOtherName(error) {
+                self.init(.authenticate, "\(server) cannot be trusted: its certificate is for another name")
+            } else if kind.hasPrefix("NIOSSL") {
                 self.init(.authenticate, "\(server) cannot be trusted (TLS: \(error)): check its certificate")
             } else if kind.hasPrefix("NIOPosix") || kind.hasPrefix("NIOCore.SocketAddressError") {
                 // Refused connections and unknown hosts come in a type that lists every address tried.

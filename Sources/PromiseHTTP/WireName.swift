@@ -126,6 +126,17 @@ package enum PercentEncoding {
         return result
     }
 
+    /// Of digits alone, two for each byte; nil when they are none.
+    package static func decoded(hexadecimal digits: some StringProtocol) -> [UInt8]? {
+        var result: [UInt8] = []
+        var bytes = digits.utf8.makeIterator()
+        while let first = bytes.next() {
+            guard let high = value(first), let low = bytes.next().flatMap(value) else { return nil }
+            result.append(high << 4 | low)
+        }
+        return result
+    }
+
     private static func isUnreserved(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

@@ -12,6 +12,8 @@ import Synchronization
 ///     hang=true            calls do not return until they are cancelled or the file changes
 ///     fail=3               every third call fails with `.retry`
 ///     bandwidth=100000     bytes per second of a content, down and up
+///     short=true           a fetch brings half of what was asked for, and says that it is whole
+///     stale=true           a fetch says that the version is another one
 ///     only=fetchContents,enumerateItems     the calls all of this is for; all when missing
 ///
 /// The file is looked at (one stat) by every call, and every 200 ms by a call that is being held up.
@@ -111,6 +113,7 @@ package final class FaultyProvider: Provider {
         of reference: ItemReference, version: ContentVersion, range: ByteRange?, into sink: any ContentSink
     ) async throws(ProviderError) {
         try await gate("fetchContents")
+        if faults(for: "fetchContents")?.isStale == true { throw ProviderError(.stale, "another version: a test says so") }
         let slowed = FaultySink(sink, line: line) { self.faults(for: "fetchContents") }
         let outcome: Result<Void, ProviderError> = await withTaskCancellationHandler {
             do throws(ProviderError) {
@@ -238,6 +241,8 @@ struct Faults: Equatable, Sendable {
     var delay = Duration.zero
     var isOffline = false
     var isHanging = false
+    var isShort = false
+    var isStale = false
     var failurePeriod: Int?
     /// Bytes per second.
     var bandwidth: UInt64?
@@ -260,6 +265,8 @@ struct Faults: Equatable, Sendable {
             case "hang": isHanging = value == "true"
             case "fail": failurePeriod = Int(value).flatMap { $0 > 0 ? $0 : nil }
             case "bandwidth": bandwidth = UInt64(value).flatMap { $0 > 0 ? $0 : nil }
+            case "short": isShort = value == "true"
+            case "stale": isStale = value == "true"
             case "only": calls = Set(value.split(separator: ",").map(trimmed))
             // The file is for people to play with: a line that says nothing does nothing.
             default: continue

@@ -2,7 +2,8 @@ import Glibc
 import PromiseSystem
 import Synchronization
 
-/// A sink through which bytes come only as fast as the faults allow, and not at all while they say offline or hang.
+/// A sink through which bytes come only as fast as the faults allow, in part when they say so, and not at all while they say
+/// offline or hang.
 ///
 /// Its sleeps hold the provider's thread, as a slow network would, and end at once when the fetch is cancelled.
 final class FaultySink: ContentSink {
@@ -21,6 +22,7 @@ final class FaultySink: ContentSink {
     func cancel() { isCancelled.update { $0 = true } }
 
     func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(ProviderError) {
+        let bytes = faults()?.isShort == true ? UnsafeRawBufferPointer(rebasing: bytes.prefix(bytes.count / 2)) : bytes
         var done = 0
         repeat {
             let count = min(bytes.count - done, pieceByteCount)
@@ -31,15 +33,18 @@ final class FaultySink: ContentSink {
     }
 
     func copy(from descriptor: Int32, at sourceOffset: UInt64, to offset: UInt64, count: UInt64) throws(ProviderError) -> UInt64 {
+        let isShort = faults()?.isShort == true
+        let wanted = isShort ? count / 2 : count
         var done: UInt64 = 0
-        while done < count {
-            let piece = min(count - done, UInt64(pieceByteCount))
+        while done < wanted {
+            let piece = min(wanted - done, UInt64(pieceByteCount))
             try wait(for: Int(piece))
             let copied = try wrapped.copy(from: descriptor, at: sourceOffset + done, to: offset + done, count: piece)
             done += copied
-            if copied < piece { break }
+            if copied < piece { return done }
         }
-        return done
+        // What was left out is said to have been taken.
+        return count
     }
 
     /// About twenty pieces a second, so that progress is seen; everything at once without a limit.

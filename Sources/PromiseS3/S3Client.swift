@@ -59,15 +59,15 @@ package final class S3Client: Sendable {
     private let state: Mutex<State>
 
     package init(
-        location: S3Location, credentials: AccessKeySource, timeouts: HTTPTransport.Timeouts = HTTPTransport.Timeouts(),
-        clock: any TimeSource
+        location: S3Location, credentials: AccessKeySource, trust: ServerTrust = .system,
+        timeouts: HTTPTransport.Timeouts = HTTPTransport.Timeouts(), clock: any TimeSource
     ) throws(ProviderError) {
         self.location = location
         source = credentials
         self.clock = clock
         let key = location.isAnonymous ? nil : try credentials.accessKey()
         state = Mutex(State(key: key, region: location.signingRegion))
-        transport = HTTPTransport(server: location.endpoint, timeouts: timeouts, connections: 32)
+        transport = try HTTPTransport(server: location.endpoint, trust: trust, timeouts: timeouts, connections: 32)
     }
 
     /// Requests say the hash of what they carry, and servers refuse another content.

@@ -118,7 +118,7 @@ package struct S3Location: Hashable, Sendable {
     package var signingRegion: String { region ?? S3Location.usualRegion }
 
     /// The payload need not be signed.
-    var isEncrypted: Bool { endpoint.hasPrefix("https:") }
+    package var isEncrypted: Bool { endpoint.hasPrefix("https:") }
 
     /// Scheme and host of a request.
     package var origin: String {

@@ -1,3 +1,4 @@
+import Crypto
 import Foundation
 import Logging
 import NIOCore
@@ -56,6 +57,7 @@ struct S3Probe: Sendable {
         traits.keepsMetadata = head.header("X-Amz-Meta-Mtime") == "1.5"
         traits.hasRanges = try await sendsRange(file)
         try await tryPut(file, tag, &traits)
+        traits.verifiesChecksums = try await refusesWrongChecksum()
         try await tryCopy(file, tag, &traits)
         let control = try await put(key("control\ncharacter\u{1}"), "one")
         traits.keepsControls = control.isSuccess
@@ -94,6 +96,13 @@ struct S3Probe: Sendable {
     private func sendsRange(_ file: [UInt8]) async throws(ProviderError) -> Bool {
         let reply = try await exchange(S3Request(.GET, file, [], ["Range": "bytes=1-1"]))
         return reply.status == 206 && reply.body == Data("n".utf8)
+    }
+
+    private func refusesWrongChecksum() async throws(ProviderError) -> Bool {
+        let name = ContentDigest.amazonHeader(.sha256)
+        let sum = { (text: String) in Data(SHA256.hash(data: Array(text.utf8))).base64EncodedString() }
+        guard try await !put(key("free"), "one", [name: sum("two")]).isSuccess else { return false }
+        return try await put(key("free"), "one", [name: sum("one")]).header(name) == sum("one")
     }
 
     /// Ends with the content of before.

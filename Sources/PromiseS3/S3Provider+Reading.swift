@@ -268,7 +268,11 @@ extension S3Provider {
         let what = "\(shown(reference.path)) cannot be fetched"
         if let range, range.isEmpty { return }
         var request = S3Request(.GET, names.key(reference.path))
-        if let range { request.headers.add(name: "Range", value: "bytes=\(range.lower)-\(range.upper - 1)") }
+        if let range {
+            request.headers.add(name: "Range", value: "bytes=\(range.lower)-\(range.upper - 1)")
+        } else {
+            request.headers.add(name: "x-amz-checksum-mode", value: "ENABLED")
+        }
         let response = try await client.open(request)
         guard response.status.code == 200 || response.status.code == 206 else {
             throw S3Refusal(try await client.transport.whole(response, .GET)).error(what)
@@ -278,6 +282,7 @@ extension S3Provider {
             throw ProviderError(.stale, "\(shown(reference.path)) has another version on the server")
         }
         let content = ReplyContent(response: response, range: range, size: ReplyContent.wholeSize(response), what: what)
-        try await content.write(into: sink, pool: pool, server: location.endpoint)
+        let digest = response.status.code == 200 ? ContentDigest(amazon: response.headers) : nil
+        try await content.write(into: sink, verifiedBy: range == nil ? digest : nil, pool: pool, server: location.endpoint)
     }
 }

@@ -201,6 +201,10 @@ extension S3Provider {
             (digest, tag) = await pool.run { PartDigest.of(body) }
         }
         request.headers.add(name: "Content-MD5", value: digest)
+        if let body = request.body, traits.verifiesChecksums {
+            let sum = await pool.run { body.withUnsafeReadableBytes { Data(SHA256.hash(data: $0)).base64EncodedString() } }
+            request.headers.add(name: ContentDigest.amazonHeader(.sha256), value: sum)
+        }
         return tag
     }
 

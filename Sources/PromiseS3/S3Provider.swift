@@ -58,7 +58,8 @@ package final class S3Provider: Provider, Sendable {
 
     /// Reaches for nothing yet. Throws a sentence when the credentials cannot be read.
     package init(
-        location: S3Location, credentials: AccessKeySource, stateFolder: [UInt8]?, mayProbe: Bool = true, logger: Logger,
+        location: S3Location, credentials: AccessKeySource, stateFolder: [UInt8]?, mayProbe: Bool = true,
+        trust: ServerTrust = .system, logger: Logger,
         timeouts: HTTPTransport.Timeouts = HTTPTransport.Timeouts(), clock: any TimeSource = SystemClock()
     ) throws(ProviderError) {
         self.location = location
@@ -66,7 +67,8 @@ package final class S3Provider: Provider, Sendable {
         self.clock = clock
         self.mayProbe = mayProbe
         name = location.name
-        client = try S3Client(location: location, credentials: credentials, timeouts: timeouts, clock: clock)
+        client = try S3Client(
+            location: location, credentials: credentials, trust: trust, timeouts: timeouts, clock: clock)
         pool = BlockingPool(name: "s3", threads: 4)
         traitsFile = RememberedFile(folder: stateFolder, name: "s3-server.json", logger: logger)
         remembered = traitsFile.read()

@@ -29,6 +29,8 @@ package struct S3Traits: Codable, Hashable, Sendable {
     /// Keys may have control characters in them.
     package var keepsControls = false
     package var hasMultipart = false
+    /// PUT refuses content that has not the SHA-256 it comes with, and keeps that.
+    package var verifiesChecksums = false
     /// Nothing could be tried.
     package var isGuess = true
     /// Trying broke off, as the server had passing trouble. Like any guess not remembered, and tried again.

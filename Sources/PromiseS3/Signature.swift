@@ -111,6 +111,3 @@ package struct QueryItem: Sendable, Comparable {
         items.map { "\($0.name)=\($0.value)" }.joined(separator: "&")
     }
 }
-
-/// Two lower-case digits a byte.
-func hexadecimalText(_ bytes: some Sequence<UInt8>) -> String { bytes.map(hexadecimal).joined() }

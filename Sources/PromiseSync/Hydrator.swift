@@ -317,12 +317,13 @@ package final class Hydrator: Sendable {
     private func fail(_ job: HydrationJob, _ problem: ProviderError) {
         store(job)
         remove(job)
-        if problem.code == .localDiskFull { dropFetched(job) }
+        if problem.code == .localDiskFull || problem.code == .corrupted { dropFetched(job) }
         logger.debug("hydration failed", metadata: ["node": "\(job.node)", "reason": "\(problem.message)"])
         job.end(.failure(problem.failure))
     }
 
-    /// The disk is full because of what was fetched: it is given back, unless something was written here in between.
+    /// The disk is full because of what was fetched, or it is not what it should be: it is given back, unless something was
+    /// written here in between.
     private func dropFetched(_ job: HydrationJob) {
         do throws(Failure) {
             let isDropped: Bool = try index.writeFreeing { transaction throws(Failure) in

@@ -159,6 +159,21 @@ extension SyncEngine {
         } catch {
             logger.error("changes could not be stored", metadata: ["reason": "\(error.message)"])
         }
+        if !provider.capabilities.contains(.changeFeed) {
+            guard mayPoll else { return }
+            state.polled = page.foldersToList
+        }
         for folder in page.foldersToList { rescan(folder) }
+    }
+
+    /// A provider without a feed names all that is known, each time. Where listing that takes longer than the poll interval it
+    /// would never end, and whoever waits for the provider to have everything would wait for ever: a pause is kept.
+    private var mayPoll: Bool {
+        state.polled.isEmpty && clock.uptime() >= state.pollEnded + configuration.pollInterval / 2
+    }
+
+    func notePolled(_ folder: ItemIdentifier) {
+        guard state.polled.remove(folder) != nil, state.polled.isEmpty else { return }
+        state.pollEnded = clock.uptime()
     }
 }

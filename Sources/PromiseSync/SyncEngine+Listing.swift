@@ -136,7 +136,10 @@ extension SyncEngine {
                 if state.listings[folder] != nil { continue }
                 startListing(of: folder, identifier, isFirst: false, waiters: [])
             }
-            if folder == nil { state.unscanned.remove(identifier) }
+            if folder == nil {
+                state.unscanned.remove(identifier)
+                notePolled(identifier)
+            }
             state.folderDue[identifier] = nil
         }
     }
@@ -225,6 +228,7 @@ extension SyncEngine {
 
     private func end(_ listing: Listing, _ outcome: Result<Void, Failure>) {
         state.unscanned.remove(listing.identifier)
+        notePolled(listing.identifier)
         listing.waiters.forEach { $0(outcome) }
         let next = state.walk.ended(listing.folder)
         // Whoever needs them asks for them.
@@ -237,6 +241,7 @@ extension SyncEngine {
 
     func failListings(_ failure: Failure) {
         state.walk.stop()
+        state.polled = []
         for (folder, listing) in state.listings {
             listing.task?.cancel()
             listing.waiters.forEach { $0(.failure(failure)) }

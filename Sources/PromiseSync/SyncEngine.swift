@@ -57,6 +57,9 @@ package final class SyncEngine: Sendable {
         var walk = FolderWalk()
         /// Folders to list again, and when at the earliest (uptime).
         var folderDue: [ItemIdentifier: Duration] = [:]
+        /// Of the folders that a provider without a feed named last: those that were not listed since; and when all had been.
+        var polled: Set<ItemIdentifier> = []
+        var pollEnded: Duration = .zero
         /// Items that a listing no longer showed, to be asked for one by one.
         var missing: Set<ItemIdentifier> = []
         /// Folders to be looked at once before the provider is told anything: what it was told last may have arrived.

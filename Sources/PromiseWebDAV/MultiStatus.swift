@@ -18,7 +18,7 @@ package struct ResourceStatus: Equatable, Sendable {
     /// Of a lock that holds it.
     package var lockToken: String?
     package var lockOwner: String?
-    package var hasSyncToken = false
+    package var syncToken: String?
     /// Of properties that are not there, or that the server refuses to tell or to change.
     package var refusals: Set<Int> = []
 }
@@ -113,7 +113,7 @@ package final class MultiStatusParser: XMLVisitor {
         case .quotaAvailable: properties.quotaAvailable = UInt64(value)
         case .quotaUsed: properties.quotaUsed = UInt64(value)
         case .owner where properties.lockOwner == nil: properties.lockOwner = value
-        case .syncToken: properties.hasSyncToken = true
+        case .syncToken: properties.syncToken = value
         case .keptState: properties.keptState = value
         default: break
         }
@@ -138,7 +138,7 @@ package final class MultiStatusParser: XMLVisitor {
         new.keptState = new.keptState ?? old.keptState
         new.lockToken = new.lockToken ?? old.lockToken
         new.lockOwner = new.lockOwner ?? old.lockOwner
-        new.hasSyncToken = new.hasSyncToken || old.hasSyncToken
+        new.syncToken = new.syncToken ?? old.syncToken
         current = new
     }
 }

@@ -26,6 +26,8 @@ package struct ServerTraits: Codable, Hashable, Sendable {
     package var honoursConditionsOnDelete = false
     package var hasRanges = false
     package var hasQuota = false
+    /// `sync-collection` tells all that a listing shows: files and folders that come, change and go, and properties of ours.
+    package var tellsNews = false
     /// Nothing could be tried.
     package var isGuess = true
     /// Trying broke off, as the server had passing trouble. Like any guess not remembered: the next mount tries again.

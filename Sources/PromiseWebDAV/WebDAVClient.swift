@@ -12,19 +12,22 @@ import Synchronization
 /// Redirects are followed on the same server only, so that credentials go nowhere else.
 final class WebDAVClient: Sendable {
     private static let redirectsMax = 5
+    /// How the server wants the password, and a second time as what it gave for that was too old.
+    private static let lessonsMax = 2
 
     let location: WebDAVLocation
     private let transport: HTTPTransport
     private let source: CredentialSource
-    private let authorization: Mutex<String?>
+    private let authorization: Mutex<Authorization>
 
     init(
-        location: WebDAVLocation, credentials: CredentialSource, timeouts: HTTPTransport.Timeouts = HTTPTransport.Timeouts()
+        location: WebDAVLocation, credentials: CredentialSource, trust: ServerTrust = .system,
+        timeouts: HTTPTransport.Timeouts = HTTPTransport.Timeouts()
     ) throws(ProviderError) {
         self.location = location
         source = credentials
-        authorization = Mutex(try credentials.authorization())
-        transport = HTTPTransport(server: location.origin, timeouts: timeouts)
+        authorization = Mutex(Authorization(try credentials.credentials()))
+        transport = try HTTPTransport(server: location.origin, trust: trust, timeouts: timeouts)
     }
 
     // MARK: Requests
@@ -43,24 +46,60 @@ final class WebDAVClient: Sendable {
         _ method: HTTPMethod, _ url: String, _ headers: HTTPHeaders = [:], body: RequestBody? = nil,
         timeout: Duration? = nil
     ) async throws(ProviderError) -> HTTPClientResponse {
+        // A server that wants to be asked anew may say so, and close the connection, while a large body is still on its way.
+        if body?.isRepeatable == false, authorization.withLock({ $0.isDigest }) { _ = try await exchange(.OPTIONS, url) }
         var url = url
-        var hasReloaded = false
-        for _ in 0...WebDAVClient.redirectsMax {
-            let sent = authorization.withLock { $0 }
+        var (redirects, lessons, hasReloaded) = (0, 0, false)
+        while redirects <= WebDAVClient.redirectsMax {
+            let sent = value(method, url)
             let response = try await send(method, url, headers, sent, body, timeout)
             switch response.status.code {
-            case 401 where !hasReloaded && body?.isRepeatable != false:
+            case 401 where lessons < WebDAVClient.lessonsMax && learn(response, sent, isFirst: lessons == 0):
+                lessons += 1
+            case 401 where !hasReloaded:
                 // The file may have been mended meanwhile.
                 hasReloaded = true
-                guard let fresh = try source.authorization(), fresh != sent else { return response }
-                authorization.withLock { $0 = fresh }
+                guard try reload(unlike: sent, response) else { return response }
             case 301, 302, 307, 308:
                 guard body?.isRepeatable != false, let target = response.headers.first(name: "location") else { return response }
                 url = try redirected(from: url, to: target)
+                redirects += 1
             default: return response
             }
         }
         throw ProviderError(.permanent, "\(location.origin) redirects in a circle: check the address")
+    }
+
+    /// Over a connection that others can read, a password waits until the server has said that it wants it as it is: the first
+    /// request, which asks what the server is, goes without.
+    private func value(_ method: HTTPMethod, _ url: String) -> String? {
+        let waits = method == .OPTIONS && !location.isEncrypted
+        return authorization.withLock { $0.value(method: method.rawValue, target: WebDAVClient.target(url), waits: waits) }
+    }
+
+    /// True when the request is to be sent again as the server wants it.
+    private func learn(_ response: HTTPClientResponse, _ sent: String?, isFirst: Bool) -> Bool {
+        let nonce = String(UInt64.random(in: 0 ... .max), radix: 36)
+        let asked = response.headers["WWW-Authenticate"]
+        return authorization.withLock { $0.learn(asked, sent: sent, isFirst: isFirst, clientNonce: nonce) }
+    }
+
+    /// True when there are other credentials than those that were refused.
+    private func reload(unlike sent: String?, _ response: HTTPClientResponse) throws(ProviderError) -> Bool {
+        guard let fresh = try source.credentials() else { return false }
+        let isNew = authorization.withLock { authorization in
+            guard authorization.credentials != fresh else { return false }
+            authorization = Authorization(fresh)
+            return true
+        }
+        if isNew { _ = learn(response, nil, isFirst: true) }
+        return isNew
+    }
+
+    /// What a request asks for, as it is sent.
+    private static func target(_ url: String) -> String {
+        guard let start = url.range(of: "://")?.upperBound, let slash = url[start...].firstIndex(of: "/") else { return "/" }
+        return String(url[slash...].prefix { $0 != "#" })
     }
 
     private func send(
@@ -77,7 +116,7 @@ final class WebDAVClient: Sendable {
     /// Sends a request whose body fails on the way; whatever comes of it.
     func breakOff(_ method: HTTPMethod, _ url: String, _ body: HTTPClientRequest.Body) async {
         var headers = HTTPHeaders()
-        if let authorization = authorization.withLock({ $0 }) { headers.add(name: "Authorization", value: authorization) }
+        if let authorization = value(method, url) { headers.add(name: "Authorization", value: authorization) }
         await transport.breakOff(method, url, headers, body)
     }
 
@@ -100,17 +139,5 @@ extension HTTPMethod {
     /// A look at one item is short, and tells soon that a server is away.
     fileprivate func takesLong(_ headers: HTTPHeaders) -> Bool {
         self == .PUT || self == .MOVE || (self == .PROPFIND && headers.first(name: "Depth") != "0")
-    }
-}
-
-extension CredentialSource {
-    /// The value of the header `Authorization`; nil when there are no credentials.
-    func authorization() throws(ProviderError) -> String? {
-        switch try credentials() {
-        case .password(let user, let password):
-            HTTPClient.Authorization.basic(username: user, password: password.value).headerValue
-        case .token(let token): HTTPClient.Authorization.bearer(tokens: token.value).headerValue
-        case nil: nil
-        }
     }
 }

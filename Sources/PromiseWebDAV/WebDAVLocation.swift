@@ -70,6 +70,8 @@ package struct WebDAVLocation: Hashable, Sendable {
     /// What entries of the credentials file may call the server, best first.
     package var hostNames: [String] { port == nil ? [host] : [authority, host] }
 
+    package var isEncrypted: Bool { scheme == "https" }
+
     var origin: String { "\(scheme)://\(authority)" }
 
     /// Of an item below the root; a folder's ends with a slash.

@@ -101,14 +101,7 @@ extension WebDAVProvider {
 
     func check(_ expectation: Expectation, at path: [FileName]) async throws(ProviderError) {
         if expectation == .anything { return }
-        let now: ResourceStatus?
-        do throws(ProviderError) {
-            now = try await resource(at: path)
-        } catch {
-            guard error.code == .notFound else { throw error }
-            now = nil
-        }
-        switch (expectation, now) {
+        switch (expectation, try await resourceIfAny(at: path)) {
         case (.nothing, nil), (.anything, _): return
         case (.nothing, .some): throw ProviderError(.conflict, WebDAVProvider.changed(shown(path)))
         case (.version, nil): throw ProviderError(.notFound, "\(shown(path)) is not on the server")
@@ -128,7 +121,7 @@ extension WebDAVProvider {
         var reply = try await requestLock(path, isFolder, depth, seconds)
         if reply.status == 423, try await breakOwnLock(path) { reply = try await requestLock(path, isFolder, depth, seconds) }
         let what = "\(shown(path)) cannot be locked"
-        guard reply.isSuccess, reply.status != 207 else { throw ProviderError(reply, what) }
+        guard reply.isSuccess, reply.status != 207 else { throw ProviderError(reply, what, puts: true) }
         guard var token = reply.header("Lock-Token") else { throw ProviderError(.retry, "\(what): the server gives no token") }
         if token.hasPrefix("<"), token.hasSuffix(">") { token = String(token.dropFirst().dropLast()) }
         let held = token

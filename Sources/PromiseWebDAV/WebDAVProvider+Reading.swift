@@ -19,10 +19,15 @@ enum ReservedName {
 }
 
 extension WebDAVProvider {
-    private static let properties = """
-        <propfind xmlns="DAV:"><prop><resourcetype/><getcontentlength/><getetag/><getlastmodified/>\
+    private static let properties = propertyRequest()
+    private static let propertiesWithToken = propertyRequest("<sync-token/>")
+
+    private static func propertyRequest(_ more: String = "") -> String {
+        """
+        <propfind xmlns="DAV:"><prop><resourcetype/><getcontentlength/><getetag/><getlastmodified/>\(more)\
         <state xmlns="\(MultiStatusParser.ownSpace)"/></prop></propfind>
         """
+    }
 
     // MARK: Items
 
@@ -77,6 +82,16 @@ extension WebDAVProvider {
         return isTold ? result : try await resource(at: path)
     }
 
+    /// Nil when the server says that there is nothing.
+    func resourceIfAny(at path: [FileName]) async throws(ProviderError) -> ResourceStatus? {
+        do throws(ProviderError) {
+            return try await resource(at: path)
+        } catch {
+            guard error.code == .notFound else { throw error }
+            return nil
+        }
+    }
+
     /// What a reply says of the place it was asked about. Only a server that says so has nothing there: `.notFound` is
     /// believed as a deletion.
     private func own(
@@ -99,15 +114,20 @@ extension WebDAVProvider {
     package func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
         let found: [(path: [FileName], resource: ResourceStatus)]
         do throws(ProviderError) {
-            found = try await propfind(folder.path, isFolder: true, depth: "1", body: WebDAVProvider.properties)
+            let body = traits.tellsNews ? WebDAVProvider.propertiesWithToken : WebDAVProvider.properties
+            found = try await propfind(folder.path, isFolder: true, depth: "1", body: body)
         } catch {
-            if error.code == .notFound { _ = shared.withLock { $0.folders.remove(folder.identifier) } }
+            if error.code == .notFound { forget(folder.identifier) }
             throw error
         }
-        guard try own(folder.path, in: found).isCollection else {
+        let own = try own(folder.path, in: found)
+        guard own.isCollection else {
             throw ProviderError(.notFound, "\(shown(folder.path)) is no folder on the server")
         }
-        shared.withLock { _ = $0.folders.insert(folder.identifier) }
+        shared.withLock { shared in
+            shared.folders.insert(folder.identifier)
+            shared.syncTokens[folder.identifier] = own.syncToken.map { SyncToken(folder: folder.path, text: $0) }
+        }
         var items: [Item] = []
         items.reserveCapacity(found.count)
         for (path, resource) in found where path.count == folder.path.count + 1 && path.starts(with: folder.path) {
@@ -115,6 +135,13 @@ extension WebDAVProvider {
             items.append(item(resource, path: path, parent: folder.identifier))
         }
         return ItemPage(items: items)
+    }
+
+    func forget(_ folder: ItemIdentifier) {
+        shared.withLock { shared in
+            shared.folders.remove(folder)
+            shared.syncTokens[folder] = nil
+        }
     }
 
     /// Whether the server names anything in a folder, also what is no item here: names that cannot be shown, and what the
@@ -186,7 +213,8 @@ extension WebDAVProvider {
             throw ProviderError(.stale, "\(shown(reference.path)) has another version on the server")
         }
         let content = ReplyContent(response: response, range: range, size: described.contentLength, what: what)
-        try await content.write(into: sink, pool: pool, server: location.origin)
+        let digest = status == 200 ? ContentDigest(ownCloud: response.headers.first(name: "OC-Checksum")) : nil
+        try await content.write(into: sink, verifiedBy: range == nil ? digest : nil, pool: pool, server: location.origin)
     }
 
     /// A path for people.

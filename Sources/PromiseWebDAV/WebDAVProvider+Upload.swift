@@ -156,9 +156,17 @@ extension WebDAVProvider {
                 headers.add(name: "If", value: WriteTurn.condition(url, token))
             }
         }
-        let reply = try await client.exchange(.MOVE, location.url(aside), headers, timeout: .seconds(600))
+        let reply: HTTPReply
+        do throws(ProviderError) {
+            reply = try await client.exchange(.MOVE, location.url(aside), headers, timeout: .seconds(600))
+        } catch {
+            if let asideToken { await unlock(aside, asideToken) }
+            throw error
+        }
         if let asideToken { await unlock(aside, asideToken) }
-        guard reply.isSuccess, reply.status != 207 else { throw ProviderError(reply, "\(shown(path)) cannot be replaced") }
+        guard reply.isSuccess, reply.status != 207 else {
+            throw ProviderError(reply, "\(shown(path)) cannot be replaced", puts: true)
+        }
     }
 
     /// One PUT, and what the server has then. Throws unless that has the size that was sent.
@@ -172,7 +180,8 @@ extension WebDAVProvider {
             .PUT, location.url(path), headers, body: try await body(of: payload), timeout: .seconds(24 * 3600))
         // A multi-status here tells of a locked folder (RFC 4918, section 9.10.6).
         guard reply.isSuccess, reply.status != 207 else {
-            throw ProviderError(status: reply.status == 207 ? 423 : reply.status, retryAfter: reply.header("Retry-After"), what)
+            throw ProviderError(
+                status: reply.status == 207 ? 423 : reply.status, retryAfter: reply.header("Retry-After"), what, puts: true)
         }
         let written = try await file(at: path)
         guard written.contentLength == nil || written.contentLength == payload.size else {
@@ -236,7 +245,7 @@ extension WebDAVProvider {
         for path in [[ReservedName.folder], WebDAVProvider.uploadFolder] {
             let reply = try await client.exchange(.MKCOL, location.url(path, isFolder: true))
             guard reply.isSuccess || reply.status == 405 else {
-                throw ProviderError(reply, "the folder \(shown(path)) for uploads cannot be made")
+                throw ProviderError(reply, "the folder \(shown(path)) for uploads cannot be made", puts: true)
             }
         }
         shared.withLock { $0.hasUploads = true }

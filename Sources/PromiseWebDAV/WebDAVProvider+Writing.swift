@@ -93,7 +93,7 @@ extension WebDAVProvider {
             let reply = try await client.exchange(.MKCOL, location.url(path, isFolder: true))
             // 405: something has the name (RFC 4918, section 9.3.1).
             guard reply.status != 405 else { throw ProviderError(.conflict, "\(what): the name is taken on the server") }
-            guard reply.isSuccess else { throw ProviderError(reply, what) }
+            guard reply.isSuccess else { throw ProviderError(reply, what, puts: true) }
             if traits.keepsProperties {
                 let state = KeptState(metadata: metadata, version: WebDAVProvider.folderVersion.rawValue)
                 try await store(state, at: path, isFolder: true, token: nil)
@@ -116,7 +116,7 @@ extension WebDAVProvider {
             // Servers disagree about what it is to move into a folder that is gone, or something that is gone.
             _ = try await resource(at: path)
             _ = try await resource(at: Array(target.dropLast()), isFolder: true)
-            throw ProviderError(status: reply.status == 207 ? 423 : reply.status == 409 ? 403 : reply.status, what)
+            throw ProviderError(status: reply.status == 207 ? 423 : reply.status, what)
         default: throw ProviderError(reply, what)
         }
     }
@@ -124,8 +124,9 @@ extension WebDAVProvider {
     // MARK: Removing
 
     package func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
+        // Removing what is gone already is done.
+        guard let found = try await resourceIfAny(at: reference.path) else { return }
         do throws(ProviderError) {
-            let found = try await resource(at: reference.path)
             if let baseVersion, found.isCollection != (baseVersion == WebDAVProvider.folderVersion) {
                 throw ProviderError(.conflict, "\(shown(reference.path)) is another item on the server now")
             }
@@ -135,8 +136,11 @@ extension WebDAVProvider {
                 try await deleteFile(reference.path, baseVersion)
             }
         } catch {
-            // Removing what is gone already is done.
-            if error.code != .notFound { throw error }
+            guard error.code == .notFound else { throw error }
+            // Servers say that also of what they have: taken for gone, it would come back as something new.
+            if try await resourceIfAny(at: reference.path) != nil {
+                throw ProviderError(.refused, "\(error.message), and yet it is")
+            }
         }
     }
 
@@ -146,7 +150,12 @@ extension WebDAVProvider {
             var headers = turn.headers
             if turn.token == nil, !traits.honoursConditionsOnDelete { headers = [:] }
             let reply = try await client.exchange(.DELETE, location.url(path), headers)
-            guard reply.isSuccess else { throw ProviderError(reply, "\(shown(path)) cannot be deleted") }
+            // A multi-status tells of a lock on the folder (RFC 4918, section 9.6.1).
+            guard reply.isSuccess, reply.status != 207 else {
+                throw ProviderError(
+                    status: reply.status == 207 ? 423 : reply.status, retryAfter: reply.header("Retry-After"),
+                    "\(shown(path)) cannot be deleted")
+            }
         }
     }
 
@@ -162,8 +171,12 @@ extension WebDAVProvider {
             let url = location.url(path, isFolder: true)
             let headers: HTTPHeaders = token.map { ["If": WriteTurn.condition(url, $0)] } ?? [:]
             let reply = try await client.exchange(.DELETE, url, headers)
-            guard reply.isSuccess, reply.status != 207 else { throw ProviderError(reply, "\(shown(path)) cannot be deleted") }
-            _ = shared.withLock { $0.folders.remove(identifier(path)) }
+            guard reply.isSuccess, reply.status != 207 else {
+                let error = ProviderError(reply, "\(shown(path)) cannot be deleted")
+                // A lock that was lost. Only what a folder holds is a conflict, for which it would come back.
+                throw error.code == .conflict ? ProviderError(.retry, error.message) : error
+            }
+            forget(identifier(path))
             // Some servers keep the lock of what is gone.
             if let token { await unlock(path, isFolder: true, token) }
         } catch {
@@ -202,7 +215,6 @@ extension WebDAVProvider {
             throw ProviderError(.retry, "\(what): the server's answer is not whole")
         }
         let statuses = rows.flatMap { Array($0.refusals) + ($0.status.map { [$0] } ?? []) }
-        // 409 here: the server dislikes the value (RFC 4918, section 9.2.1).
-        if let worst = statuses.max(), worst >= 300 { throw ProviderError(status: worst == 409 ? 403 : worst, what) }
+        if let worst = statuses.max(), worst >= 300 { throw ProviderError(status: worst, what) }
     }
 }

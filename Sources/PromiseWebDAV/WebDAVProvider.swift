@@ -2,7 +2,7 @@ import Glibc
 package import Logging
 import NIOHTTP1
 package import PromiseCore
-import PromiseHTTP
+package import PromiseHTTP
 package import PromiseProvider
 package import PromiseSystem
 import Synchronization
@@ -21,6 +21,8 @@ package final class WebDAVProvider: Provider, Sendable {
         var traits: ServerTraits?
         /// Folders that were listed, to be listed again when changes are asked for.
         var folders: Set<ItemIdentifier> = []
+        /// Of those, what they gave out when they were listed.
+        var syncTokens: [ItemIdentifier: SyncToken] = [:]
         var uploadCount: UInt64 = 0
         /// Tokens that this process holds now.
         var tokens: Set<String> = []
@@ -48,15 +50,15 @@ package final class WebDAVProvider: Provider, Sendable {
 
     /// Reaches for nothing yet. Throws a sentence when the credentials cannot be read.
     package init(
-        location: WebDAVLocation, credentials: CredentialSource, stateFolder: [UInt8]?, mayProbe: Bool = true, logger: Logger,
-        clock: any TimeSource = SystemClock()
+        location: WebDAVLocation, credentials: CredentialSource, stateFolder: [UInt8]?, mayProbe: Bool = true,
+        trust: ServerTrust = .system, logger: Logger, clock: any TimeSource = SystemClock()
     ) throws(ProviderError) {
         self.location = location
         self.logger = logger
         self.clock = clock
         self.mayProbe = mayProbe
         name = location.name
-        client = try WebDAVClient(location: location, credentials: credentials)
+        client = try WebDAVClient(location: location, credentials: credentials, trust: trust)
         pool = BlockingPool(name: "webdav", threads: 4)
         traitsFile = RememberedFile(folder: stateFolder, name: "webdav-server.json", logger: logger)
         remembered = traitsFile.read()
@@ -131,18 +133,6 @@ package final class WebDAVProvider: Provider, Sendable {
         var item = item(try await resource(at: reference.path), path: reference.path, parent: nil)
         item.identifier = reference.identifier
         return item
-    }
-
-    // MARK: Changes: servers have no feed, so every folder that is known is looked at again.
-
-    package func currentAnchor() async throws(ProviderError) -> Anchor { Anchor(rawValue: "look") }
-
-    package func changes(since anchor: Anchor) async throws(ProviderError) -> ChangePage {
-        ChangePage(foldersToList: shared.withLock { $0.folders }, anchor: anchor)
-    }
-
-    package func waitForChanges(since anchor: Anchor) async throws(ProviderError) {
-        throw ProviderError(.permanent, "a WebDAV server does not push changes")
     }
 
     package func quota() async throws(ProviderError) -> Quota? {

@@ -23,6 +23,7 @@ struct ConfigurationFile: Sendable, Equatable {
         "state-dir": ("--state-dir", .value), "cache-limit": ("--cache-limit", .value),
         "upload-delay": ("--upload-delay", .value), "poll-interval": ("--poll-interval", .value),
         "request-deadline": ("--request-deadline", .value), "coordination": ("--coordination", .value),
+        "certificate": ("--certificate", .value),
         "read-only": ("--read-only", .switched), "no-passthrough": ("--no-passthrough", .switched),
         "no-io-uring": ("--no-io-uring", .switched), "no-supervision": ("--no-supervision", .switched),
         "hydration-rules": ("--hydration-rule", .list), "options": ("-o", .list),
@@ -92,7 +93,7 @@ struct ConfigurationFile: Sendable, Equatable {
         switch form {
         case .value:
             guard let text = value.string ?? value.int.map({ "\($0)" }) else { throw wrong("'\(above)\(key)' is no text") }
-            domain.options += [option, key == "state-dir" ? ConfigurationFile.fromHome(text) : text]
+            domain.options += [option, ["state-dir", "certificate"].contains(key) ? ConfigurationFile.fromHome(text) : text]
         case .switched:
             guard let isOn = value.bool else { throw wrong("'\(above)\(key)' is neither true nor false") }
             if isOn { domain.options.append(option) }

@@ -44,6 +44,8 @@ struct DomainOptions: ParsableArguments {
         name: .long,
         help: ArgumentHelp("How long removing and renaming wait for claims. (default: 2s)", valueName: "duration"))
     var nameDeadline: TimeSpan?
+    @Option(name: .long, help: CertificateArgument.help)
+    var certificate: CertificateArgument?
     @Option(
         name: .customShort("o"),
         help: ArgumentHelp("As mount(8): allow_other, default_permissions, uid=, gid=, …", valueName: "opt[,opt…]"))
@@ -64,6 +66,7 @@ struct DomainOptions: ParsableArguments {
         configuration.hydrationRules = hydrationRule.map(\.rule)
         if let coordination { configuration.coordination = coordination }
         if let nameDeadline { configuration.nameDeadline = nameDeadline.duration }
+        configuration.certificate = certificate?.text
         configuration.isReadOnly = isReadOnly
         configuration.allowsPassthrough = !noPassthrough
         configuration.backingHelper = HelperPlace.backing()
@@ -81,6 +84,7 @@ struct DomainOptions: ParsableArguments {
         for rule in hydrationRule { result += ["--hydration-rule", rule.text] }
         if let coordination { result += ["--coordination", coordination.rawValue] }
         if let nameDeadline { result += ["--name-deadline", TimeSpan.argument(nameDeadline.duration)] }
+        if let certificate { result += ["--certificate", certificate.text] }
         if isReadOnly { result.append("--read-only") }
         if noPassthrough { result.append("--no-passthrough") }
         if noIoUring { result.append("--no-io-uring") }

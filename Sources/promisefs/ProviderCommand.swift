@@ -57,6 +57,8 @@ struct ProviderCheckCommand: AsyncParsableCommand {
     var destructiveIn: String?
     @Option(help: ArgumentHelp("The domain whose entry of the credentials file is taken.", valueName: "name"))
     var domain: String?
+    @Option(name: .long, help: CertificateArgument.help)
+    var certificate: CertificateArgument?
     @OptionGroup var output: OutputOptions
 
     private struct Document: Encodable {
@@ -84,6 +86,7 @@ struct ProviderCheckCommand: AsyncParsableCommand {
         let name = try await Blocking.run { () throws(CommandFailure) in try ProviderName(parsing: argument) }
         var inspection = ProviderInspection(provider: name.text, domain: domain ?? name.derivedDomain)
         inspection.login = login
+        inspection.certificate = certificate?.text
         inspection.credentialsFile = BaseFolders.credentials()
         inspection.writableFolder = destructiveIn.map { RawArguments.bytes(of: $0) }
         let report = try await inspection.run(logger: Logger(label: "promisefs"))

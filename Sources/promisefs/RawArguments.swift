@@ -1,5 +1,6 @@
 import ArgumentParser
 import Glibc
+import PromiseKit
 
 /// Arguments as bytes. The argument parser wants text, and text made from bytes that are not UTF-8 would name other files.
 ///
@@ -62,6 +63,27 @@ struct PathArgument: ExpressibleByArgument, Sendable, Equatable {
     init?(argument: String) {
         guard !argument.isEmpty else { return nil }
         bytes = RawArguments.bytes(of: argument)
+    }
+
+    static var defaultCompletionKind: CompletionKind { .file() }
+}
+
+/// What a server over TLS is known by: the path of a PEM file, or `sha256:…`.
+struct CertificateArgument: ExpressibleByArgument, Sendable, Equatable {
+    static let help = ArgumentHelp(
+        "What the server is known by: a PEM file with the authority's certificate or the server's own, or sha256:… of it. "
+            + "(default: the system's authorities)", valueName: "file|sha256:hex")
+
+    /// With an absolute path: the daemon has another folder.
+    var text: String
+
+    init?(argument: String) {
+        guard !argument.isEmpty else { return nil }
+        text = argument
+        guard !argument.lowercased().hasPrefix("sha256:"), let path = try? absolutePath(RawArguments.bytes(of: argument)) else {
+            return
+        }
+        text = RawArguments.text(of: path)
     }
 
     static var defaultCompletionKind: CompletionKind { .file() }

@@ -29,6 +29,8 @@ struct VerifyCommand: AsyncParsableCommand {
     var domain: String?
     @Option(name: .long, help: ArgumentHelp("The state folder of a domain that is not mounted.", valueName: "dir"))
     var stateDir: PathArgument?
+    @Option(name: .long, help: CertificateArgument.help)
+    var certificate: CertificateArgument?
     @OptionGroup var output: OutputOptions
 
     /// A domain's part of `--json`.
@@ -77,6 +79,7 @@ struct VerifyCommand: AsyncParsableCommand {
                 var configuration = DomainConfiguration(name: name, provider: "", stateFolder: folder, mountPoint: [])
                 configuration.credentialsFile = BaseFolders.credentials()
                 configuration.login = LoginVariables.take()
+                configuration.certificate = certificate?.text
                 let report = try await Domain.verifyUnmounted(
                     configuration, repair: repair, provider: provider, logger: silent)
                 return Document(domain: name, nodes: report.nodes, problems: report.problems, repaired: report.repaired)

@@ -45,6 +45,21 @@ extension MountSuites {
             }
         }
 
+        /// Half a content that calls itself whole, and a version that is always another: programs see an error, and later all.
+        @Test(.timeLimit(.minutes(3))) func aProviderThatLiesAboutContentIsNotBelieved() async throws {
+            try await MountedDomain.with(options(["--request-deadline", "5s"])) { domain in
+                try await domain.shell("ls -l \"$M\" \"$M/known\" > /dev/null")
+                for (name, fault, message) in [("1", "short", "Input/output error"), ("2", "stale", "Stale file handle")] {
+                    try domain.setFaults(["\(fault)=true"])
+                    let refused = try await domain.shell("cat \"$M/known/\(name)\" > \"$T/out\"", seconds: 30, status: 1)
+                    #expect(refused.error.contains(message))
+                    try domain.setFaults([])
+                    try await domain.shell("within 20 'cmp \"$M/known/\(name)\" \"$C/known/\(name)\"'", seconds: 40)
+                }
+                try await domain.expectProviderEqualsMount()
+            }
+        }
+
         /// > A waiting open or read ends with `EINTR` by a signal, with `ETIMEDOUT` after the request deadline (30 s,
         @Test(.timeLimit(.minutes(3))) func aSilentProviderMeansATimeoutWithinTheDeadline() async throws {
             try await MountedDomain.with(options(["--request-deadline", "3s"])) { domain in

@@ -18,12 +18,15 @@ struct WebDAVServer: Sendable {
         "'\(Machine.repository)/scripts/servers/apache-webdav' \(verb) '\(root)'"
     }
 
-    static func with(_ body: (WebDAVServer) async throws -> Void) async throws {
+    /// `environment`: what the script that starts it is told.
+    static func with(
+        _ environment: [String: String] = [:], _ body: (WebDAVServer) async throws -> Void
+    ) async throws {
         var template = Array((Machine.folder + "/dav-XXXXXX").utf8CString)
         guard mkdtemp(&template) != nil else { throw HarnessError("no temporary folder in \(Machine.folder)") }
         let root = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         do {
-            let started = try await runShell(script("start", root))
+            let started = try await runShell(script("start", root), environment: environment)
             guard started.status == 0, let line = started.output.split(separator: "\n").first else {
                 throw HarnessError("the server was not started: \(started.errorText)")
             }

@@ -194,23 +194,52 @@ struct ExtensionFaultTests {
         }
     }
 
-    /// What was made must be what was asked for; else it is taken back, unless it is not where it was to be made.
+    /// What was made must be what was asked for; else it is taken back, unless it is not where it was to be made, or was there
+    /// before: the first time that is not known.
     @Test(arguments: [
         (described("2", name: "other"), true), (described("2", ["size": "5"]), true), (described("2", folderMembers), true),
         (described("2", in: "9"), false), (described("1", in: "9"), false),
     ])
     func whatIsMadeOtherwiseThanToldIsTakenBack(body: String, isTakenBack: Bool) async throws {
-        try await withExtension({ _ in reply("201 Created", body) }) { provider, server in
-            let new = NewItem(
-                name: FileName("file")!, kind: .file,
-                metadata: Metadata(mode: 0o644, owner: 0, group: 0, modificationTime: .zero))
-            let found = await error {
-                _ = try await provider.create(
-                    new, in: root, contents: try ConformanceSource(size: 4, pieces: [(0, Array("text".utf8))]))
-            }
-            #expect(found?.code == .refused && found?.message.contains("the extension 'socket' made ") == true)
-            #expect(server.requests.contains { $0.method == "DELETE" && $0.path.hasPrefix("items/2?") } == isTakenBack)
+        let script: ScriptedExtension.Script = { request in
+            request.method == "GET" ? reply("200 OK", "{\"items\": []}") : reply("201 Created", body)
         }
+        try await withExtension(script) { provider, server in
+            for isFirst in [true, false] {
+                let found = await makeFile(with: provider)
+                #expect(found?.code == .refused && found?.message.contains("the extension 'socket' made ") == true)
+                #expect(isDeleted("2", at: server) == (isTakenBack && !isFirst))
+            }
+        }
+    }
+
+    /// The answer that names an older file of the folder must not cost that file.
+    @Test(arguments: ["older", "file"]) func whatIsMadeOtherwiseThanToldMayBeOlderAndIsNotDeleted(name: String) async throws {
+        let older = described("2", name: name, ["size": "5"])
+        let script: ScriptedExtension.Script = { request in
+            switch (request.method, request.path.contains("page=")) {
+            case ("GET", false): reply("200 OK", "{\"items\": [\(described("3", name: "other"))], \"next\": \"x\"}")
+            case ("GET", true): reply("200 OK", "{\"items\": [\(older)]}")
+            default: reply("201 Created", older)
+            }
+        }
+        try await withExtension(script) { provider, server in
+            for _ in 0..<3 { #expect(await makeFile(with: provider)?.code == .refused) }
+            #expect(!isDeleted("2", at: server))
+        }
+    }
+
+    private func makeFile(with provider: ExtensionProvider) async -> ProviderError? {
+        let metadata = Metadata(mode: 0o644, owner: 0, group: 0, modificationTime: .zero)
+        return await error {
+            _ = try await provider.create(
+                NewItem(name: FileName("file")!, kind: .file, metadata: metadata), in: root,
+                contents: try ConformanceSource(size: 4, pieces: [(0, Array("text".utf8))]))
+        }
+    }
+
+    private func isDeleted(_ identifier: String, at server: ScriptedExtension) -> Bool {
+        server.requests.contains { $0.method == "DELETE" && $0.path.hasPrefix("items/\(identifier)?") }
     }
 
     @Test func theSameVersionAfterTheSameBytesIsBelieved() async throws {

@@ -80,6 +80,20 @@ struct FaultyProviderTests {
         #expect(codes == [false, false, true, false, false, true, false, false, true])
     }
 
+    @Test func aShortFetchSaysThatItIsWholeAndAStaleOneBringsNothing() async throws {
+        let faulty = try await Faulty("short")
+        try faulty.fixture.folder.write([UInt8](repeating: 1, count: 1000), to: "file")
+        let (item, reference) = try await faulty.fixture.item("file")
+        for (fault, count, expected) in [("short", UInt64(500), nil), ("stale", 0, ProviderError.Code.stale)] {
+            try faulty.set("\(fault)=true")
+            let sink = MemorySink()
+            let found = await code {
+                try await faulty.provider.fetchContents(of: reference, version: item.version, range: nil, into: sink)
+            }
+            #expect(found == expected && sink.takenByteCount == count)
+        }
+    }
+
     @Test func onlyRestrictsFaultsToTheCallsNamed() async throws {
         let faulty = try await Faulty("only")
         try faulty.set("offline=true\nonly=enumerateItems, fetchContents")

@@ -53,6 +53,20 @@ struct S3FaultTests {
         }
     }
 
+    /// Of "text". One of parts says nothing of the whole.
+    @Test(arguments: [
+        (["x-amz-checksum-sha256: mC2ePrmW9VnmM/TRlN7zdh2Qn1o7ZH0ahR/q1nwyydE="], nil),
+        (["x-amz-checksum-sha1: AAAAAAAAAAAAAAAAAAAAAAAAAAA="], ProviderError.Code.corrupted),
+        (["x-amz-checksum-sha1: AAAAAAAAAAAAAAAAAAAAAAAAAAA=", "x-amz-checksum-type: COMPOSITE"], nil),
+        (["x-amz-checksum-sha1: AAAAAAAAAAAAAAAAAAAAAAAAAAA=-3"], nil), (["x-amz-checksum-crc64nvme: AAAAAAAAAAA="], nil),
+    ])
+    func contentThatHasNotTheChecksumTheServerSaysIsCorrupted(headers: [String], code: ProviderError.Code?) async throws {
+        try await withProvider({ _ in reply("200 OK", ["ETag: \"1\""] + headers, "text") }) { provider, server in
+            #expect(await error { _ = try await fetch(provider) }?.code == code)
+            #expect(server.requests.last?.contains("x-amz-checksum-mode: ENABLED") == true)
+        }
+    }
+
     @Test func aServerThatIsBusyIsAskedAgain() async throws {
         let script: ScriptedServer.Script = { request in
             let isFirst = request.path.contains("list-type")

@@ -46,7 +46,9 @@ final class EngineFixture: Sendable {
     let observer = QuietObserver()
 
     /// `mediator`: what the engine talks to instead of `provider` itself.
-    init(_ provider: MemoryProvider = MemoryProvider(), mediator: (any Provider)? = nil) throws {
+    init(
+        _ provider: MemoryProvider = MemoryProvider(), mediator: (any Provider)? = nil, pollInterval: Duration = .seconds(60)
+    ) throws {
         folder = try TemporaryFolder("sync")
         index = try Index(path: folder.path("index.sqlite"), cacheCountMax: 1_000)
         content = try ContentStore(folder: folder.path("content"))
@@ -55,7 +57,7 @@ final class EngineFixture: Sendable {
             try transaction.setSetting("root.identifier", MemoryProvider.rootIdentifier.rawValue)
         }
         var configuration = SyncEngine.Configuration(
-            uploadDelay: .milliseconds(5), pollInterval: .seconds(60), cacheLimit: nil, hostName: "host")
+            uploadDelay: .milliseconds(5), pollInterval: pollInterval, cacheLimit: nil, hostName: "host")
         configuration.backoff = Backoff(first: .milliseconds(20), longest: .milliseconds(200))
         var logger = Logger(label: "test")
         logger.logLevel = .critical

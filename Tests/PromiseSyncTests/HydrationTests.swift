@@ -47,6 +47,27 @@ import Testing
         }
     }
 
+    /// All of it had landed, so the next reader would have found the file whole.
+    @Test func contentThatWasFoundCorruptedIsNotKept() async throws {
+        let fixture = try EngineFixture()
+        await fixture.provider.put("a", "hello")
+        await fixture.provider.failFetches([ProviderError(.corrupted, "its checksum is another")])
+        try await fixture.run {
+            try await fixture.list()
+            let node = try #require(try fixture.node("a")).id
+            for isRight in [false, true] {
+                let outcome = Monitor<Bool?>(nil)
+                _ = fixture.engine.hydrator.hydrate(node) { result in
+                    outcome.update { $0 = (try? result.get()) != nil }
+                }
+                #expect(await fixture.eventually { outcome.withLock { $0 } != nil })
+                #expect(outcome.withLock { $0 } == isRight)
+            }
+            #expect(try fixture.text("a") == "hello")
+            #expect(await fixture.provider.fetches.count == 2)
+        }
+    }
+
     @Test func aReaderWhoGoesAwayTakesNoBackgroundFetchWithHim() async throws {
         let fixture = try EngineFixture()
         await fixture.provider.put("a", "hello")

@@ -169,15 +169,18 @@ actor MemoryProvider: Provider {
     ) async throws(ProviderError) {
         fetches.append(range)
         await gate?.pass()
-        if !fetchProblems.isEmpty { throw fetchProblems.removeFirst() }
+        let problem = fetchProblems.isEmpty ? nil : fetchProblems.removeFirst()
+        if let problem, problem.code != .corrupted { throw problem }
         let stored = try stored(reference.identifier)
         guard stored.item.version == version else { throw ProviderError(.stale, "there is another version") }
         let range = range ?? ByteRange(0, stored.item.size)
-        let bytes = Array(stored.bytes[Int(range.lower)..<Int(range.upper)])
+        var bytes = Array(stored.bytes[Int(range.lower)..<Int(range.upper)])
+        if problem != nil { bytes = bytes.map { ~$0 } }
         let result: Result<Void, ProviderError> = bytes.withUnsafeBytes { bytes in
             do throws(ProviderError) { return .success(try sink.write(bytes, at: range.lower)) } catch { return .failure(error) }
         }
         try result.get()
+        if let problem { throw problem }
     }
 
     func create(_ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?) async throws(ProviderError) -> Item {

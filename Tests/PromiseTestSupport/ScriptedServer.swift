@@ -8,6 +8,7 @@ package final class ScriptedServer: Sendable {
         package var method: String
         package var path: String
         package var head: String
+        package var body: String
     }
 
     /// The whole reply as it goes over the wire; nil cuts the connection.
@@ -74,7 +75,8 @@ package final class ScriptedServer: Sendable {
                 if parts[1].utf8.count >= length {
                     received = String(decoding: parts[1].utf8.dropFirst(length), as: UTF8.self)
                     let words = head.split(separator: " ")
-                    return Request(method: String(words[0]), path: String(words[1]), head: head)
+                    let body = String(decoding: parts[1].utf8.prefix(length), as: UTF8.self)
+                    return Request(method: String(words[0]), path: String(words[1]), head: head, body: body)
                 }
             }
             let count = recv(connection, &buffer, buffer.count, 0)

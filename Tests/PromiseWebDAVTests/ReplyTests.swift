@@ -83,7 +83,7 @@ struct ReplyTests {
     /// Each status means what the engine must do about it.
     @Test(arguments: [
         (401, nil, ProviderError.Code.authenticate), (403, nil, .refused), (404, nil, .notFound), (405, nil, .refused),
-        (409, nil, .notFound), (410, nil, .notFound), (412, nil, .conflict), (416, nil, .stale),
+        (409, nil, .refused), (410, nil, .notFound), (412, nil, .conflict), (416, nil, .stale),
         (423, nil, .retryAfter(.seconds(2))),
         (429, "7", .retryAfter(.seconds(7))), (500, nil, .retry), (502, nil, .retry),
         (503, "Sun, 06 Nov", .retryAfter(.seconds(5))),
@@ -93,5 +93,10 @@ struct ReplyTests {
         let error = ProviderError(status: status, retryAfter: retryAfter, "'/a' cannot be looked at")
         #expect(error.code == code)
         #expect(error.message.contains("\(status)"))
+    }
+
+    /// Of what is put into a folder, 409 says that there is no such folder.
+    @Test func aFolderThatIsNotThereIsNotFound() {
+        #expect(ProviderError(status: 409, "'/a/b' cannot be uploaded", puts: true).code == .notFound)
     }
 }

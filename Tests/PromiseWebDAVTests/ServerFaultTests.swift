@@ -10,14 +10,14 @@ struct ServerFaultTests {
     private let file = ItemReference(identifier: ItemIdentifier("/file"), path: [FileName("file")!])
 
     private func withProvider(
-        credentials: CredentialSource = CredentialSource(), _ script: @escaping ScriptedServer.Script,
+        credentials: CredentialSource = CredentialSource(), mayProbe: Bool = true, _ script: @escaping ScriptedServer.Script,
         _ body: (WebDAVProvider, ScriptedServer) async throws -> Void
     ) async throws {
         let server = ScriptedServer(script)
         defer { server.stop() }
         let location = try WebDAVLocation(parsing: "webdav+http://127.0.0.1:\(server.port)/")
         let provider = try WebDAVProvider(
-            location: location, credentials: credentials, stateFolder: nil,
+            location: location, credentials: credentials, stateFolder: nil, mayProbe: mayProbe,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         try await body(provider, server)
     }
@@ -53,6 +53,23 @@ struct ServerFaultTests {
     @Test func aBodyThatBreaksOffIsTriedAgain() async throws {
         try await withProvider({ _ in reply("200 OK", ["ETag: \"1\"", "Connection: close"], "te", length: 4) }) { provider, _ in
             #expect(await error { _ = try await fetch(provider) }?.code == .retry)
+        }
+    }
+
+    /// As Nextcloud and ownCloud send it. What is not known is not compared, nor is a part.
+    @Test(arguments: [
+        ("SHA1:372ea08cab33e71c02c651dbc83a474d32c676ea MD5:1cb251ec0d568de6a929b520c4aed8d1", nil),
+        ("ADLER32:045d01c1 MD5:1cb251ec0d568de6a929b520c4aed8d1", nil),
+        ("MD5:00000000000000000000000000000000", ProviderError.Code.corrupted),
+        ("SHA256:\(String(repeating: "0", count: 64)) MD5:1cb251ec0d568de6a929b520c4aed8d1", .corrupted),
+        ("MD5:nonsense", nil), ("", nil),
+    ])
+    func contentThatHasNotTheChecksumTheServerSaysIsCorrupted(checksum: String, code: ProviderError.Code?) async throws {
+        let script: ScriptedServer.Script = { _ in reply("200 OK", ["ETag: \"1\"", "OC-Checksum: \(checksum)"], "text") }
+        try await withProvider(script) { provider, _ in
+            #expect(await error { _ = try await fetch(provider) }?.code == code)
+            let part = try await fetch(provider, ByteRange(1, 3))
+            #expect(part == [0, UInt8(ascii: "e"), UInt8(ascii: "x")])
         }
     }
 
@@ -122,6 +139,43 @@ struct ServerFaultTests {
             #expect(await error { try await provider.delete(file, baseVersion: version) }?.code == .conflict)
             #expect(await error { try await provider.delete(folder, baseVersion: ContentVersion("1")) }?.code == .conflict)
             #expect(!server.requests.contains { $0.hasPrefix("DELETE") })
+        }
+    }
+
+    /// Taken for done, the item would come back as something new; taken for a conflict, a folder would.
+    @Test(arguments: [
+        ("DELETE", "409 Conflict", ProviderError.Code.refused), ("DELETE", "404 Not Found", .refused),
+        ("DELETE", "403 Forbidden", .refused), ("DELETE", "423 Locked", .retryAfter(.seconds(2))),
+        ("DELETE", "207 Multi-Status", .retryAfter(.seconds(2))), ("LOCK", "404 Not Found", .refused),
+        ("LOCK", "409 Conflict", .refused), ("LOCK", "423 Locked", .retryAfter(.seconds(2))), ("LOCK", "403 Forbidden", .refused),
+    ])
+    func aDeletionThatIsRefusedIsNotTakenForDone(method: String, status: String, code: ProviderError.Code) async throws {
+        let script: ScriptedServer.Script = { request in
+            if request.method == method { return reply(status) }
+            switch request.method {
+            case "OPTIONS": return reply("200 OK", ["DAV: 1,2"])
+            case "LOCK": return reply("200 OK", ["Lock-Token: <urn:token>"])
+            case "PROPFIND":
+                return request.path == "/" ? rows(("/", collection))
+                    : request.path.hasPrefix("/folder") ? rows(("/folder/", collection)) : listing("/file")
+            default: return reply("204 No Content")
+            }
+        }
+        try await withProvider(mayProbe: false, script) { provider, _ in
+            try await provider.connect()
+            #expect(await error { try await provider.delete(file, baseVersion: ContentVersion("1")) }?.code == code)
+            let found = await error { try await provider.delete(folder, baseVersion: ContentVersion("folder")) }
+            #expect(found?.code == code)
+        }
+    }
+
+    /// The engine brings a folder back that is in conflict.
+    @Test func aLockThatWasLostIsNoConflictOfAFolder() async throws {
+        let script: ScriptedServer.Script = { request in
+            request.method == "PROPFIND" ? rows(("/folder/", collection)) : reply("412 Precondition Failed")
+        }
+        try await withProvider(script) { provider, _ in
+            #expect(await error { try await provider.delete(folder, baseVersion: ContentVersion("folder")) }?.code == .retry)
         }
     }
 

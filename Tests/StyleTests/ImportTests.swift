@@ -17,8 +17,8 @@ import Testing
         "PromiseProvider": ["PromiseCore", "PromiseSystem"],
         "PromiseFolder": ["PromiseCore", "PromiseSystem", "PromiseProvider", "Logging"],
         "PromiseHTTP": [
-            "PromiseCore", "PromiseSystem", "PromiseProvider", "Logging", "AsyncHTTPClient", "NIOCore", "NIOHTTP1", "Foundation",
-            "FoundationEssentials", "CExpat",
+            "PromiseCore", "PromiseSystem", "PromiseProvider", "Logging", "AsyncHTTPClient", "NIOCore", "NIOHTTP1", "NIOSSL",
+            "Crypto", "Foundation", "FoundationEssentials", "CExpat",
         ],
         "PromiseS3": [
             "PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseHTTP", "Logging", "AsyncHTTPClient", "NIOCore",
@@ -41,8 +41,8 @@ import Testing
         "PromiseMount": ["CFuse", "CFuseTransport", "PromiseCore", "PromiseSystem", "PromiseFilesystem", "Logging"],
         "PromiseDomain": [
             "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseIndex", "PromiseContent",
-            "PromiseProvider", "PromiseFolder", "PromiseWebDAV", "PromiseS3", "PromiseExtension", "PromiseSync",
-            "PromiseFilesystem", "PromiseMount", "CArchive", "Logging",
+            "PromiseProvider", "PromiseHTTP", "PromiseFolder", "PromiseWebDAV", "PromiseS3", "PromiseExtension",
+            "PromiseSync", "PromiseFilesystem", "PromiseMount", "CArchive", "Logging",
         ],
         "PromiseWire": ["FoundationEssentials"],
         "PromiseControl": [

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Saves a document in the ways editors do, and with real editors, and checks that each save is one edit of that document.
 
-usage: editor-saves.py --executable PROMISEFS [--folder DIR] [--only PATTERN] [--quick] [--all-editors]
+usage: editor-saves.py --executable PROMISEFS [--folder DIR] [--only PATTERN] [--quick] [--all-editors] [--webdav]
 
 Every way is tried on a document that the provider knows, undisturbed and with a change at the provider between reading and
 saving. Undisturbed: the provider gets the new bytes as one new version under the same name; identifier, pin and tags stay as
 they were, where the local file system would keep them; no temporary name was ever at the provider; nothing else is left.
 Disturbed: both contents are there, on both sides. Editors that are not installed are left out, and said; nano, emacs and
-LibreOffice are tried only with --all-editors. --quick: the ways that differ most. Exit status 1 when anything is wrong.
+LibreOffice are tried only with --all-editors. --webdav: on an Apache of its own instead of a folder. --quick: the ways that differ most. Exit status 1 when anything is wrong.
 
 > Each of these is one edit of one document:
 > Extended attributes are kept where the local disk would keep them.
@@ -21,8 +21,16 @@ from editor_ways import MORE, NEW, OLD, QUICK, REMOTE, SUFFIXES, WAYS, missing, 
 class WatchedMount(Mount):
     """With every name that its provider is shown."""
 
-    def __init__(self, executable, folder):
-        super().__init__(executable, folder, name="editors", upload_delay="1500ms")
+    def __init__(self, executable, folder, server):
+        """`server`: what a server that serves `server/data` said when it was started; none: the provider is a folder."""
+        options = {}
+        if server:
+            options = {
+                "cloud": server["WEBDAV_ROOT"], "provider": "webdav+" + server["WEBDAV_URL"],
+                "arguments": ["--poll-interval", "1s"],
+                "environment": {"PROMISEFS_USER": server["WEBDAV_USER"], "PROMISEFS_PASSWORD": server["WEBDAV_PASSWORD"]},
+            }
+        super().__init__(executable, folder, name="editors", upload_delay="1500ms", **options)
         self.set_offline(False)
         self.mount()
         watcher = os.path.join(os.path.dirname(os.path.abspath(__file__)), "watch-names.py")
@@ -43,6 +51,20 @@ class WatchedMount(Mount):
         self.watcher.kill()
         self.watcher.wait()
         super().clean_up()
+
+
+SERVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "servers", "apache-webdav")
+
+
+def started(folder):
+    """A server in a folder of its own, as it describes itself."""
+    lines = subprocess.run([SERVER, "start", folder], check=True, capture_output=True, text=True).stdout.splitlines()
+    return dict(line.split("=", 1) for line in lines)
+
+
+def listed(folder):
+    """Without what Apache keeps of its own."""
+    return [name for name in os.listdir(folder) if name != ".DAV"]
 
 
 def attribute(path, name):
@@ -106,10 +128,12 @@ def undisturbed(domain, number, save, suffix, tag):
         raise Failed(f"user.tag is {tagged(path)}, on a local disk it is {tag}")
     if attribute(path, "state") != "current":
         raise Failed(f"the state is {attribute(path, 'state')}")
-    left = set(os.listdir(os.path.dirname(there)))
+    left = set(listed(os.path.dirname(there)))
     if left != {"document" + suffix}:
         raise Failed(f"the provider holds {sorted(left)}")
-    seen = {name for name in domain.names_seen() if name not in left and not name.startswith(".promisefs")}
+    # Contents come to a server's own folder for uploads first, and Apache keeps notes of each file.
+    kept = (".promisefs", "promisefs-", ".DAV", "document", "work")
+    seen = {name for name in domain.names_seen() if name not in left and not name.startswith(kept if domain.arguments else kept[:1])}
     if seen:
         raise Failed(f"the provider was shown {sorted(seen)}")
 
@@ -129,7 +153,7 @@ def disturbed(domain, number, save, suffix):
     while True:
         domain.settle()
         both = [
-            sorted(text_of(os.path.join(top, name)) for name in os.listdir(top) if not name.endswith("~"))
+            sorted(text_of(os.path.join(top, name)) for name in listed(top) if not name.endswith("~"))
             for top in (os.path.dirname(path), os.path.dirname(there))
         ]
         if both[0] == both[1] and len(both[0]) >= 2 or time.time() > end:
@@ -150,10 +174,12 @@ def main():
     parser.add_argument("--only", default="*")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--all-editors", action="store_true")
+    parser.add_argument("--webdav", action="store_true")
     options = parser.parse_args()
     ways = dict(WAYS, **MORE) if options.all_editors else WAYS
     folder = tempfile.mkdtemp(prefix="pfs-edit-", dir=options.folder)
-    domain = WatchedMount(options.executable, folder)
+    server = started(folder + "/server") if options.webdav else None
+    domain = WatchedMount(options.executable, folder, server)
     wrong = number = 0
     try:
         for name, save in ways.items():
@@ -174,6 +200,8 @@ def main():
                     print(f"WRONG  {name}, {kind}: {problem}", flush=True)
     finally:
         domain.clean_up()
+        if server:
+            subprocess.run([SERVER, "stop", folder + "/server"])
         shutil.rmtree(folder, ignore_errors=True)
     print(f"{number} saves, {wrong} wrong", flush=True)
     sys.exit(1 if wrong or not number else 0)

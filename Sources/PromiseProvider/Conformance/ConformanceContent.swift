@@ -38,6 +38,11 @@ package final class ConformanceSource: ContentSource {
     /// From now on `validate` throws, as when a program writes to the file while it is sent.
     package func invalidate() { validation.withLock { $0 = false } }
 
+    /// As when a program cuts the file while it is sent; `validate` does not notice.
+    package func shorten(to size: UInt64) throws(SystemError) {
+        try truncate(file.number, to: size, label: "conformance.shorten")
+    }
+
     package func validate() throws(ProviderError) {
         guard validation.withLock({ $0 }) else {
             throw ProviderError(.sourceChanged, "the file was written to while it was sent")

@@ -29,7 +29,7 @@ package struct ConformanceSuite: Sendable {
     package static var checkNames: [String] { checks.map(\.name) }
 
     static let checks: [ConformanceCheck] =
-        itemChecks + contentChecks + nameChecks + conflictChecks + changeChecks
+        itemChecks + contentChecks + nameChecks + conflictChecks + changeChecks + faultChecks
 
     private func outcome(of check: ConformanceCheck) async -> ConformanceResult.Outcome {
         let missing = check.needs.subtracting(provider.capabilities)
