@@ -17,15 +17,6 @@ enum Notebook {
         }
     }
 
-    /// What a note is in memory.
-    private struct Note: DocumentContents {
-        var lines: [String] = []
-
-        init() {}
-        init(bytes: [UInt8]) { lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init) }
-        func bytes() -> [UInt8] { Array(lines.map { $0 + "\n" }.joined().utf8) }
-    }
-
     private static func run(_ arguments: [String]) async throws {
         if arguments.count == 3, arguments[0] == "add" {
             try await add(arguments[2], to: arguments[1])
@@ -36,17 +27,26 @@ enum Notebook {
         }
     }
 
-    /// Opens the note, adds a line and closes it, undisturbed by others who do the same: what is done inside a claim of the
-    /// document's own purpose is one step for everybody else.
-    private static func add(_ line: String, to path: String) async throws {
-        let location = try Location.of(Array(path.utf8), in: try MountTable.current())
-        let client = try PromiseClient(mount: location.mount)
-        let note = Document(location, client: client, contents: Note())
-        let coordinator = FileCoordinator(client, purpose: note.purpose)
+    /// Reads the whole note and writes it back with one line more, as an editor does.
+    private static func add(_ line: String, to note: String) async throws {
+        let location = try Location.of(Array(note.utf8), in: try MountTable.current())
+        let coordinator = FileCoordinator(try PromiseClient(mount: location.mount))
         try await coordinator.coordinate([.writing(location.path)], timeout: .seconds(30)) { _ in
-            try await note.open()
-            try await note.edit { $0.lines.append(line) }
-            try await note.close()
+            let text = read(note) + line + "\n"
+            guard let file = fopen(note, "w") else { throw PromiseError(.local, "\(note) cannot be written", exitStatus: 1) }
+            fputs(text, file)
+            fclose(file)
+        }
+    }
+
+    private static func read(_ note: String) -> String {
+        guard let file = fopen(note, "r") else { return "" }
+        defer { fclose(file) }
+        var bytes: [UInt8] = []
+        while true {
+            let byte = getc(file)
+            guard byte != EOF else { return String(decoding: bytes, as: UTF8.self) }
+            bytes.append(UInt8(truncatingIfNeeded: byte))
         }
     }
 
