@@ -202,7 +202,9 @@ extension WebDAVProvider {
         let response = try await client.open(.GET, location.url(reference.path), headers)
         let status = Int(response.status.code)
         guard status == 200 || status == 206 else {
-            throw ProviderError(status: status, retryAfter: response.headers.first(name: "Retry-After"), what)
+            let error = ProviderError(status: status, retryAfter: response.headers.first(name: "Retry-After"), what)
+            // 409 says nothing of reading: the server is in the middle of something.
+            throw status == 409 ? ProviderError(.retry, error.message) : error
         }
         // Every reply names what it sends; a condition would be refused by servers whose tags are weak at first.
         var described = ResourceStatus()

@@ -56,6 +56,7 @@ extension MountSuites {
                     sleep 0.5; rm "$M/small/1"; kill -KILL $reader; wait $reader || true
                     """)
                 try domain.setFaults([])
+                try await domain.synchronize()
                 try await domain.shell("\"$P\" unmount \"$M\"; sleep 0.5")
                 try await domain.remount()
                 try await domain.shell("not grep 'recovered from an unclean end' \"$S/log/daemon.log\"")

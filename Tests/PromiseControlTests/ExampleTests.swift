@@ -1,3 +1,4 @@
+import Foundation
 import Logging
 import PromiseControl
 import PromiseKit
@@ -15,6 +16,7 @@ import Testing
         let service = FakeService()
         service.add([Array("report.txt".utf8)], node: 3)
         service.add([Array("report.pdf".utf8)], node: 5)
+        service.add([Array("now".utf8)], node: 7)
         var logger = Logger(label: "test")
         logger.logLevel = .error
         let server = ControlServer(service: service, socketPath: path, logger: logger, keepAliveInterval: .milliseconds(50))
@@ -82,6 +84,40 @@ import Testing
             _ = await listening.result
         }
         #expect(application.calls == ["save", "didChange"])
+    }
+
+    private struct Note: DocumentContents {
+        var lines: [String] = []
+        init() {}
+        init(bytes: [UInt8]) { lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n").map { String($0) } }
+        func bytes() -> [UInt8] { Array(lines.map { $0 + "\n" }.joined().utf8) }
+    }
+
+    /// In a folder that takes the place of a mount.
+    @Test func documents() async throws {
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        #expect(FileManager.default.createFile(atPath: folder.path + "/now", contents: Data("write a note\n".utf8)))
+        let table = MountTable(parsing: "1 1 0:1 / \(folder.path) rw - fuse.promisefs fake rw".utf8)
+        let location = try Location.of(Array((folder.path + "/now").utf8), in: table)
+        try await withClient { client in
+            let note = Document(location, client: client, contents: Note())
+            try await note.open()
+            try await note.edit { $0.lines.append("buy milk") }
+            try await note.close()
+        }
+        #expect(try String(contentsOfFile: folder.path + "/now", encoding: .utf8) == "write a note\nbuy milk\n")
+    }
+
+    @Test func versions() async throws {
+        @Sendable func isOlder(_ version: FileVersion) -> Bool { true }
+        try await withClient { client in
+            let path = Array("report.txt".utf8)
+            let versions = FileVersions(client)
+            for version in try await versions.unresolved(of: path) where isOlder(version) {
+                try await versions.remove(version, of: path)
+            }
+        }
     }
 
     @Test func queries() async throws {

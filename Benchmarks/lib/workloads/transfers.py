@@ -7,14 +7,14 @@ from ..plan import Row, Stage, Step
 from .common import Wrong, now
 
 ROWS = {row.name: row for row in (
-    Row("up-large", "s", False, "1 GiB to the server",
+    Row("up-large", "s", False, "one large file (`--size`) to the server",
         "PromiseFS writes it into its content store first, and tells the server then.", 0.8),
-    Row("down-large", "s", False, "1 GiB from the server into a file", "", 0.8),
-    Row("up-small", "s", False, "10,000 files of 4 KiB to the server",
+    Row("down-large", "s", False, "that file from the server into a file", "Every byte is stored on its way.", 0.8),
+    Row("up-small", "s", False, "files of 4 KiB (`--files`) to the server",
         "Each is a file of the mount first; then it is sent on conditions that nothing else is overwritten.", 0.8),
-    Row("down-small", "s", False, "10,000 files of 4 KiB from the server",
+    Row("down-small", "s", False, "files of 4 KiB from the server",
         "A request, a content file and a transaction of the index for each file.", 0.8),
-    Row("listing", "s", False, "names and sizes of 100,000 objects in one folder, never listed before",
+    Row("listing", "s", False, "names and sizes of the objects (`--listed`) of one folder, never listed before",
         "One row in the index for each entry.", 0.8),
 )}
 
