@@ -144,7 +144,22 @@ package final class Hydrator: Sendable {
     /// The job of a node, made when there is none; nil when the content is whole already.
     private func job(for id: NodeID) throws(Failure) -> HydrationJob? {
         if let job = state.withLock({ $0.jobs[id] }) { return job }
-        let job: HydrationJob? = try index.write { transaction throws(Failure) in
+        var made: HydrationJob?
+        do throws(Failure) {
+            let job = try register(&made, for: id)
+            // An empty file has nothing to fetch and is whole at once.
+            if let made, made === job, made.beginCompletion() { complete(made) }
+            return job
+        } catch {
+            if let made { remove(made) }
+            throw error
+        }
+    }
+
+    /// Within the transaction that looks at the node: a job that is entered later could be one for content that another job has
+    /// made whole, and that somebody has written since.
+    private func register(_ made: inout HydrationJob?, for id: NodeID) throws(Failure) -> HydrationJob? {
+        try index.write { transaction throws(Failure) in
             guard var node = try transaction.node(id) else { throw Failure(.stale, "node \(id) is gone") }
             guard node.content != .whole else { return nil }
             guard let version = node.version else {
@@ -161,17 +176,14 @@ package final class Hydrator: Sendable {
                 file = SharedDescriptor(try content.open(id, node.generation))
             }
             let plan = HydrationPlan(size: node.size, present: try transaction.ranges(of: id))
-            return HydrationJob(node: id, generation: node.generation, version: version, file: file, plan: plan)
+            let job = HydrationJob(node: id, generation: node.generation, version: version, file: file, plan: plan)
+            return state.withLock { state in
+                if let other = state.jobs[id] { return other }
+                state.jobs[id] = job
+                made = job
+                return job
+            }
         }
-        guard let job else { return nil }
-        let chosen = state.withLock { state in
-            if let other = state.jobs[id] { return other }
-            state.jobs[id] = job
-            return job
-        }
-        // An empty file has nothing to fetch and is whole at once.
-        if chosen === job, job.beginCompletion() { complete(job) }
-        return chosen
     }
 
     // MARK: Fetching
