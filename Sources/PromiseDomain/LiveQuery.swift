@@ -14,6 +14,7 @@ package final class LiveQuery: StitchedReader {
     private static let queuedCountMax = 20_000
     /// Rows looked at while the index's lock is held.
     private static let pageCountMax = 1_000
+    private static let firstPageCount = 16
     /// Weight times rows, for as long.
     static let pageWeight = 100_000
     /// Items in one event: adding to it copies it.
@@ -122,7 +123,7 @@ package final class LiveQuery: StitchedReader {
         var collected: [FoundItem] = []
         while true {
             try Task.checkCancellation()
-            let (items, next) = try await page(from: place)
+            let (items, next) = try await page(from: place, isFirst: told == 0)
             place = next
             let rest = (request.order.isEmpty ? request.limit : nil).map { max($0 - told, 0) } ?? .max
             told += min(items.count, rest)
@@ -144,9 +145,13 @@ package final class LiveQuery: StitchedReader {
         try await send(.gathered)
     }
 
-    private func page(from place: CandidatePosition) async throws(Failure) -> ([FoundItem], CandidatePosition) {
+    /// What comes first comes soon: a few candidates are looked at, then more and more. Later pages are large.
+    private func page(
+        from place: CandidatePosition, isFirst: Bool
+    ) async throws(Failure) -> ([FoundItem], CandidatePosition) {
         try await hub.run { [self] index throws(Failure) in
-            let count = min(max(LiveQuery.pageWeight / weight, 1), LiveQuery.pageCountMax)
+            let most = min(max(LiveQuery.pageWeight / weight, 1), LiveQuery.pageCountMax)
+            var count = isFirst ? min(LiveQuery.firstPageCount, most) : most
             var place = place
             var found: [FoundItem] = []
             repeat {
@@ -158,7 +163,8 @@ package final class LiveQuery: StitchedReader {
                     return result
                 }
                 if case .end = place { break }
-            } while found.count < 100
+                count = min(2 * count, most)
+            } while found.count < (isFirst ? 1 : 100)
             return (found, place)
         }
     }
