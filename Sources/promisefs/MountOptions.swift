@@ -24,7 +24,8 @@ struct DomainOptions: ParsableArguments {
         name: .long,
         help: ArgumentHelp(
             "Who may cause content to be fetched, e.g. refuse:program=a*, allow:io=idle, budget:program=b,bytes=1G; repeatable.",
-            valueName: "rule"))
+            valueName: "rule"),
+        transform: HydrationRule.init(argument:))
     var hydrationRule: [HydrationRule] = []
     @Flag(name: .long, help: "Refuse changes on the mount.")
     var readOnly = false
@@ -96,12 +97,16 @@ struct DomainOptions: ParsableArguments {
 
 extension CoordinationMode: ExpressibleByArgument {}
 /// A rule as it was written, and what it says.
-struct HydrationRule: ExpressibleByArgument {
+struct HydrationRule {
     let text: String
     let rule: HydrationRules.Rule
 
-    init?(argument: String) {
-        guard let rule = try? HydrationRules.Rule(parsing: argument) else { return nil }
-        (text, self.rule) = (argument, rule)
+    /// Throws what is wrong with the text, for the user.
+    init(argument: String) throws {
+        do throws(HydrationRules.Rule.Problem) {
+            (text, rule) = (argument, try HydrationRules.Rule(parsing: argument))
+        } catch {
+            throw ValidationError(error.message)
+        }
     }
 }
