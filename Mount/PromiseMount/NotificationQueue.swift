@@ -22,6 +22,8 @@ final class NotificationQueue: KernelNotifier, @unchecked Sendable {
 
     private struct State {
         var waiting: [Notification] = []
+        var noted: UInt64 = 0
+        var told: UInt64 = 0
         var isStopped = false
         var hasLeft = false
     }
@@ -50,6 +52,10 @@ final class NotificationQueue: KernelNotifier, @unchecked Sendable {
     func invalidateAttributes(of node: NodeID) { append(.attributes(node)) }
     func invalidateContent(of node: NodeID, range: ByteRange?) { append(.content(node, range)) }
 
+    var progress: (noted: UInt64, told: UInt64) {
+        state.withLock { (noted: $0.noted, told: $0.isStopped ? $0.noted : $0.told) }
+    }
+
     /// Drops what waits and ends the thread. False when it has not left in time, because the kernel holds a notification
     /// back: then it may still use the session.
     func stop(within timeout: Duration) -> Bool {
@@ -62,7 +68,9 @@ final class NotificationQueue: KernelNotifier, @unchecked Sendable {
 
     private func append(_ notification: Notification) {
         state.update { state in
-            if !state.isStopped { state.waiting.append(notification) }
+            guard !state.isStopped else { return }
+            state.waiting.append(notification)
+            state.noted += 1
         }
     }
 
@@ -75,7 +83,11 @@ final class NotificationQueue: KernelNotifier, @unchecked Sendable {
                 return state.waiting
             }
             guard let batch, !batch.isEmpty else { return }
-            for notification in batch { deliver(notification) }
+            for notification in batch {
+                deliver(notification)
+                // Nobody is called here: this thread has no descriptors but the device's, and neither would those it starts.
+                state.withLock { $0.told += 1 }
+            }
         }
     }
 

@@ -39,8 +39,8 @@ struct PeerCheck: RouterMiddleware {
     }
 }
 
-/// An answer shows nothing that a live query has not been told of.
-struct AnswersAfterQueries: RouterMiddleware {
+/// An answer shows nothing that a live query, or the kernel, has not been told of.
+struct SettledAnswers: RouterMiddleware {
     typealias Context = ControlRequestContext
 
     let service: any ControlService

@@ -22,7 +22,7 @@ struct ControlRoutes: Sendable {
         let router = Router(context: ControlRequestContext.self)
         router.add(middleware: ProblemReplies())
         router.add(middleware: PeerCheck())
-        router.add(middleware: AnswersAfterQueries(service: service))
+        router.add(middleware: SettledAnswers(service: service))
         router.get("v1/status") { _, _ in jsonResponse(StatusDocument(await service.status())) }
         router.get("v1/items") { request, _ in try await information(request) }
         router.post("v1/items/fetch") { request, _ in try await fetch(request) }

@@ -225,7 +225,7 @@ final class PresenterNews: ChangeListener {
     }
 
     /// A moment later: whoever gave the document another node tells the coordinator of that right after the commit that is heard
-    /// of here, and its presenters are with that node then.
+    /// of here, and its presenters are with that node then. By then the document may be another node again.
     private func tellVersion(_ change: Change) {
         guard let name = change.name else { return }
         let what: VersionChange =
@@ -236,7 +236,7 @@ final class PresenterNews: ChangeListener {
             }
         Task { [self] in
             try? await Task.sleep(for: PresenterNews.followingTime)
-            tell(.version(what, name), change, change.node)
+            tell(.version(what, name), change, coordinator.current(change.node, after: change.sequence))
         }
     }
 

@@ -1,4 +1,5 @@
 package import PromiseCore
+import PromiseFilesystem
 import PromiseIndex
 package import PromiseQuery
 
@@ -106,8 +107,12 @@ extension Domain {
         }
     }
 
-    /// Returns when live queries have heard of everything that has changed so far; at once when there are none.
-    package func settle() async { await hub.settle() }
+    /// Returns when live queries and the kernel have been told of everything that has changed so far; at once when there is
+    /// nothing to tell, and after half a second in any case.
+    package func settle() async {
+        await hub.settle()
+        await filesystem.waitUntilKernelIsTold(within: Stitching.limit)
+    }
 
     /// Waits until there may be changes after a number, or until the time is over.
     package func waitForChange(after sequence: Int64, timeout: Duration) async {

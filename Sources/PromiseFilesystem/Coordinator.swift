@@ -50,12 +50,21 @@ package final class Coordinator: Sendable {
         var watched: Duration?
         /// There is an earlier deadline.
         var isCalled = false
+        /// The latest ones, oldest first.
+        var replacements: [Replacement] = []
+    }
+
+    /// Items that became other nodes, and the newest change of the index when that was told.
+    private struct Replacement {
+        var nodes: [NodeID: NodeID]
+        var change: Int64
     }
 
     /// How long a presenter may take for an answer.
     package static let answerLimit = Duration.seconds(5)
     private static let claimCountMax = 100_000
     private static let presenterCountMax = 10_000
+    private static let replacementCountMax = 1_000
 
     private let state: Monitor<State>
     private let clock: any TimeSource
@@ -196,12 +205,22 @@ package final class Coordinator: Sendable {
         }
     }
 
-    /// Items are other nodes now.
-    package func replaced(_ nodes: [NodeID: NodeID]) {
+    /// Items are other nodes now. `change`: the index's newest one.
+    package func replaced(_ nodes: [NodeID: NodeID], by change: Int64) {
         let now = clock.uptime()
-        change { state in
+        self.change { state in
             state.table.replaced(nodes, now: now)
+            if state.replacements.count == Coordinator.replacementCountMax { state.replacements.removeFirst() }
+            state.replacements.append(Replacement(nodes: nodes, change: change))
             settle(&state)
+        }
+    }
+
+    /// The node that the item is now which was `node` after a change of the index: whoever tells of a change later may find
+    /// that the item has become another node meanwhile.
+    package func current(_ node: NodeID, after change: Int64) -> NodeID {
+        state.withLock { state in
+            state.replacements.reduce(node) { $1.change < change ? $0 : $1.nodes[$0] ?? $0 }
         }
     }
 

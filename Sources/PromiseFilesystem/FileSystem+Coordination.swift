@@ -124,7 +124,7 @@ extension FileSystem {
                 coordinator.moved(entry.node, to: folders)
             }
         }
-        if !replaced.isEmpty { coordinator.replaced(replaced) }
+        if !replaced.isEmpty { coordinator.replaced(replaced, by: index.newestChange) }
     }
 
     /// Whether somebody has the item, or something below it, open for writing.

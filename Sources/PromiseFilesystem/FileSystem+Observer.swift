@@ -2,6 +2,7 @@ import PromiseCoordination
 package import PromiseCore
 package import PromiseIndex
 package import PromiseSync
+import PromiseSystem
 import Synchronization
 
 // What the engine's changes mean to programs on the mount.
@@ -44,7 +45,18 @@ extension FileSystem: LocalTreeObserver {
     }
 
     package func nodesReplaced(_ nodes: [NodeID: NodeID]) {
-        if coordinator.isActive { coordinator.replaced(nodes) }
+        if coordinator.isActive { coordinator.replaced(nodes, by: index.newestChange) }
+    }
+
+    /// For the daemon's own work, whose caller looks at the mount next: names and contents that the kernel still remembers would
+    /// show what was. Not longer than `limit`, as the kernel takes no notice of a folder in which a call waits.
+    package func waitUntilKernelIsTold(within limit: Duration) async {
+        guard let notifier else { return }
+        let noted = notifier.progress.noted
+        let start = clock.uptime()
+        while notifier.progress.told < noted, clock.uptime() - start < limit, !Task.isCancelled {
+            try? await Task.sleep(for: .milliseconds(1))
+        }
     }
 
     package func takeRecentUses() -> [NodeID: Timestamp] { opens.takeRecentUses() }

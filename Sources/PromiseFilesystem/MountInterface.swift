@@ -327,6 +327,9 @@ package protocol KernelNotifier: Sendable {
     func invalidateAttributes(of node: NodeID)
     /// Forgets attributes and the pages of a range (nil: all pages, of a folder: the listing).
     func invalidateContent(of node: NodeID, range: ByteRange?)
+    /// How many notices there were so far, and how many of them, the oldest, the kernel has taken. It takes none while a call on
+    /// the same folder or pages is parked. All, when nothing more will be told.
+    var progress: (noted: UInt64, told: UInt64) { get }
 }
 
 /// Registers content files with the kernel for passthrough.

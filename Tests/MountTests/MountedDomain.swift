@@ -104,10 +104,10 @@ final class MountedDomain: Sendable {
             let reason = result.status == ShellResult.timedOut ? "did not end within \(seconds) s" : "exits \(result.status)"
             Issue.record(
                 """
-                `\(script)` \(reason) instead of \(status)
-                at: \(result.trace)
-                out: \(result.output.suffix(3000))
+                a script \(reason) instead of \(status) at \(result.trace)
                 err: \(result.error.suffix(3000))
+                out: \(result.output.suffix(3000))
+                `\(script)`
                 """, sourceLocation: sourceLocation)
         }
         return result
