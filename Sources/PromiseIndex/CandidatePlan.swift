@@ -3,7 +3,8 @@ package import PromiseQuery
 /// What SQL can do of a predicate: necessary conditions, so that fewer rows are looked at. Whether a row satisfies the whole
 /// is decided by the predicate itself. Everything that came from the predicate is bound to parameters, nothing becomes SQL.
 package struct CandidatePlan: Sendable {
-    /// Every name that satisfies the predicate contains it, without regard to the case of ASCII letters.
+    /// Every name that satisfies the predicate, put between slashes, contains it, without regard to the case of ASCII letters:
+    /// so `/report` is the beginning of a name, and `.txt/` the end of one.
     package private(set) var namePart: String?
     var size: ClosedRange<Int64> = .min ... .max
     var modificationTime: ClosedRange<Int64> = .min ... .max
@@ -75,11 +76,17 @@ package struct CandidatePlan: Sendable {
     private mutating func narrowName(_ comparison: Comparison, _ value: QueryValue) {
         // What overlooks accents may find letters that the index of names has under others.
         guard case .text(let text) = value, !comparison.folding.contains(.ignoresDiacritics) else { return }
+        // No name contains it, and it separates names in their index.
+        guard !text.contains(UInt8(ascii: "/")) else { return }
+        let end = [UInt8(ascii: "/")]
         switch comparison.relation {
-        case .equal, .contains, .beginsWith, .endsWith: take(namePart: text, comparison.folding)
+        case .equal: take(namePart: end + text + end, comparison.folding)
+        case .contains: take(namePart: text, comparison.folding)
+        case .beginsWith: take(namePart: end + text, comparison.folding)
+        case .endsWith: take(namePart: text + end, comparison.folding)
         case .like:
             guard !text.contains(UInt8(ascii: "\\")) else { return }
-            for part in text.split(whereSeparator: { $0 == UInt8(ascii: "*") || $0 == UInt8(ascii: "?") }) {
+            for part in (end + text + end).split(whereSeparator: { $0 == UInt8(ascii: "*") || $0 == UInt8(ascii: "?") }) {
                 take(namePart: Array(part), comparison.folding)
             }
         default: break
@@ -91,8 +98,8 @@ package struct CandidatePlan: Sendable {
         guard bytes.count > namePart?.utf8.count ?? 0, let text = String(validating: bytes, as: UTF8.self) else { return }
         // Other alphabets have letters whose cases are not one character each.
         if folding.contains(.ignoresCase), !bytes.allSatisfy({ $0 < 0x80 }) { return }
-        // Names are displayed without control characters, and `/` separates those of the index.
-        guard !bytes.contains(where: { $0 < 0x20 || $0 == 0x7F || $0 == 0x2F }), NameMatcher(text).isIndexable else { return }
+        // Names are displayed without control characters.
+        guard !bytes.contains(where: { $0 < 0x20 || $0 == 0x7F }), NameMatcher(text).isIndexable else { return }
         namePart = text
     }
 }

@@ -69,6 +69,9 @@ enum Schema {
         migrator.registerMigration("2 listings") { database in
             try database.execute(literal: SQL(sql: listingColumns))
         }
+        migrator.registerMigration("3 searched names") { database in
+            try database.execute(literal: SQL(sql: searchedNames))
+        }
         return migrator
     }
 
@@ -204,5 +207,10 @@ enum Schema {
     private static let listingColumns = """
         ALTER TABLE node ADD COLUMN is_as_synced INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE change ADD COLUMN count INTEGER NOT NULL DEFAULT 1;
+        """
+
+    /// Rows of the search of names begin and end with a `/` now, so all are made again.
+    private static let searchedNames = """
+        INSERT OR REPLACE INTO setting SELECT 'search.rebuild', '0' WHERE EXISTS (SELECT 1 FROM name_search LIMIT 1);
         """
 }

@@ -4,7 +4,8 @@ package import PromiseCore
 // feed while nothing else happens, and a search looks through the names that it has not reached yet one by one, so an
 // answer is never stale.
 //
-// A row of `name_search` has the node's id and all its names, separated by `/`, which no name contains. The setting
+// A row of `name_search` has the node's id and all its names, with a `/`, which no name contains, before, between and behind
+// them: `/name/` finds the one that is just that. The setting
 // `search.change` is the last change that the index has seen. While the index is built anew, because the feed was pruned
 // beyond that, the setting `search.rebuild` says which node is done.
 
@@ -100,6 +101,7 @@ extension Transaction {
         try store.change("DELETE FROM name_search WHERE rowid = ?1", .id(node))
         let names = try entries(of: node).map { $0.name.display }
         if names.isEmpty { return }
-        try store.change("INSERT INTO name_search (rowid, names) VALUES (?1, ?2)", .id(node), .text(names.joined(separator: "/")))
+        let text = "/" + names.joined(separator: "/") + "/"
+        try store.change("INSERT INTO name_search (rowid, names) VALUES (?1, ?2)", .id(node), .text(text))
     }
 }

@@ -26,6 +26,10 @@ import Testing
         "kMDItemFSSize == 33", "kMDItemFSSize > 50 OR kMDItemFSName CONTAINS 'port'", "NOT kMDItemFSName CONTAINS 'port'",
         "kMDItemFSSize > 90 AND kMDItemFSSize < 10", "kMDItemFSName CONTAINS '\"x\"'", "kMDItemFSName CONTAINS '\\\\xff'",
         "kMDItemFSContentChangeDate > '1970-01-02'", "kMDItemFSSize IN {1, 2, 3}", "kMDItemFSName CONTAINS 'ab'",
+        "kMDItemFSName == 'ab'", "kMDItemFSName == 'a'", "kMDItemFSName ==[c] 'PORT'", "kMDItemFSName == 'eport'",
+        "kMDItemFSName BEGINSWITH 'report-1'", "kMDItemFSName BEGINSWITH 'eport'", "kMDItemFSName BEGINSWITH[c] 'RE'",
+        "kMDItemFSName ENDSWITH '7.txt'", "kMDItemFSName ENDSWITH[c] 'ort'", "kMDItemFSName LIKE 'report-?.txt'",
+        "kMDItemFSName LIKE '?a*'", "kMDItemFSName LIKE 'po*'", "kMDItemFSName CONTAINS 'a/b'", "kMDItemFSName == 'say \"x\"'",
     ]
 
     private func matches(_ predicate: Predicate, _ index: Index, pageCount: Int) throws -> [String] {
@@ -50,6 +54,7 @@ import Testing
         defer { index.close() }
         var names = (0..<110).map { name("report-\($0).\($0 % 3 == 0 ? "TXT" : "txt")") }
         names += [name("Résumé"), name("résumé"), name("say \"x\""), FileName([0x61, 0x62, 0xFF])!, name("port"), name("PORT")]
+        names += [name("a"), name("ab"), name("aab")]
         for (number, name) in names.enumerated() {
             if number == caughtUp { try index.catchUpSearch() }
             try index.write { transaction throws(Failure) in
@@ -70,6 +75,31 @@ import Testing
                 #expect(found == expected, "\(text), pages of \(pageCount)")
             }
         }
+    }
+
+    /// An index whose search of names was made before names were put between slashes.
+    @Test func theSearchOfAnOlderVersionIsMadeAnew() throws {
+        let folder = try TemporaryFolder()
+        let older = try folder.open()
+        try older.write { transaction throws(Failure) in
+            for text in ["report", "report-2"] { try transaction.make(named: name(text)) }
+        }
+        try older.catchUpSearch()
+        older.close()
+        try Index.runAside("UPDATE name_search SET names = trim(names, '/')", path: folder.database)
+        try Index.runAside("DELETE FROM grdb_migrations WHERE identifier LIKE '3 %'", path: folder.database)
+        let index = try folder.open()
+        defer { index.close() }
+        let predicate = try PredicateParser.parse("kMDItemFSName == 'report'")
+        for _ in 0..<2 {
+            #expect(try matches(predicate, index, pageCount: 10) == ["report"])
+            try index.catchUpSearch()
+        }
+        var position = CandidatePosition.start
+        let first = try index.read { transaction throws(Failure) in
+            try transaction.candidates(CandidatePlan(predicate), &position, limit: 10)
+        }
+        #expect(first.map(\.entry.name) == [name("report")], "nothing else is looked at")
     }
 
     @Test func aFollowerWaitsUntilSomethingChanges() throws {
