@@ -124,7 +124,8 @@ package final class Domain: Sendable {
         filesystem = FileSystem(
             index: index, content: content, engine: engine, clock: clock, configuration: behaviour,
             record: holder?.record, logger: logger)
-        hub = QueryHub(index: index, filesystem: filesystem, engine: engine, logger: logger)
+        hub = QueryHub(
+            domainName: configuration.name, index: index, filesystem: filesystem, engine: engine, logger: logger)
         do throws(Failure) {
             var options = MountOptions(mountPoint: configuration.mountPoint, domain: configuration.name)
             for option in configuration.mountOptions { try options.apply(option) }

@@ -20,8 +20,8 @@ struct ItemAttributes: AttributeSource {
             for key in keys {
                 switch key {
                 case .path: insert(.path)
-                case .state, .isUploaded, .isUploading, .hasUnresolvedConflicts, .uploadingError: insert(.state)
-                case .percentDownloaded, .isDownloading: insert(.progress)
+                case .state, .isUploaded, .isUploading, .percentUploaded, .hasUnresolvedConflicts, .uploadingError: insert(.state)
+                case .percentDownloaded, .isDownloading, .downloadingError: insert(.progress)
                 case .userTags: insert(.tags)
                 default: break
                 }
@@ -30,12 +30,15 @@ struct ItemAttributes: AttributeSource {
     }
 
     let item: IndexedItem
+    let domainName: String
     var path: [FileName]?
     var state: ItemState?
     var isPending = false
     var error: String?
     /// 0 to 1 while content is on its way here.
     var progress: Double?
+    /// Why content did not come.
+    var downloadingError: String?
     /// The extended attribute `user.xdg.tags` (freedesktop.org, CommonExtendedAttributes): words with commas between them.
     var tags: [UInt8]?
 
@@ -69,7 +72,8 @@ struct ItemAttributes: AttributeSource {
             } ?? .null
         case .state: return state.map { .text($0.rawValue) } ?? .null
         case .isUbiquitous, .downloadingStatus, .isDownloading, .isUploaded, .isUploading, .hasUnresolvedConflicts,
-            .percentDownloaded, .uploadingError:
+            .percentDownloaded, .percentUploaded, .downloadingError, .uploadingError, .isExternalDocument, .containerDisplayName,
+            .locationInContainer:
             return ubiquity(key)
         }
     }
@@ -84,13 +88,22 @@ struct ItemAttributes: AttributeSource {
             return .text("NSMetadataUbiquitousItemDownloadingStatus\(hasContent ? "Current" : "NotDownloaded")")
         case .isDownloading: return .truth(progress != nil)
         case .percentDownloaded: return .real(hasContent ? 100 : (progress ?? 0) * 100)
-        case .isUploaded: return .truth(item.entry.identifier != nil && !isPending && !item.node.isOpenForWriting)
+        case .isUploaded: return .truth(isUploaded)
+        // How much of an upload has gone is not known.
+        case .percentUploaded: return .real(isUploaded ? 100 : 0)
         case .isUploading: return .truth(state == .uploading)
         case .hasUnresolvedConflicts: return .truth(item.entry.conflictsWith != nil)
+        case .downloadingError: return downloadingError.map { .text(Array($0.utf8)) } ?? .null
+        // An item's container is its domain. Nothing comes from another one, so nothing has a second place.
+        case .isExternalDocument: return .truth(false)
+        case .containerDisplayName: return .text(Array(domainName.utf8))
+        case .locationInContainer: return .null
         case .uploadingError: return error.map { .text($0) } ?? .null
         default: return .null
         }
     }
+
+    private var isUploaded: Bool { item.entry.identifier != nil && !isPending && !item.node.isOpenForWriting }
 
     private var hasContent: Bool {
         switch item.node.kind {

@@ -38,6 +38,7 @@ final class QueryHub: Sendable {
     private let filesystem: FileSystem
     private let engine: SyncEngine
     private let logger: Logger
+    private let domainName: String
     private let state = Mutex(State())
     private let thread = Mutex<OwnedThread?>(nil)
     private let pool = BlockingPool(name: "queries", threads: 2)
@@ -47,7 +48,8 @@ final class QueryHub: Sendable {
     /// Who else hears of changes.
     private let listeners: Mutex<[any ChangeListener]>
 
-    init(index: Index, filesystem: FileSystem, engine: SyncEngine, logger: Logger) {
+    init(domainName: String, index: Index, filesystem: FileSystem, engine: SyncEngine, logger: Logger) {
+        self.domainName = domainName
         self.index = index
         self.filesystem = filesystem
         self.engine = engine
@@ -173,7 +175,7 @@ final class QueryHub: Sendable {
     func attributes(
         of item: IndexedItem, _ needs: ItemAttributes.Needs, _ transaction: borrowing Transaction
     ) throws(Failure) -> ItemAttributes {
-        var result = ItemAttributes(item: item)
+        var result = ItemAttributes(item: item, domainName: domainName)
         if needs.contains(.path) {
             result.path = try transaction.path(of: item.entry.parent).map { $0 + [item.entry.name] }
         }
@@ -186,10 +188,11 @@ final class QueryHub: Sendable {
         if needs.contains(.tags) {
             result.tags = try transaction.attribute(Array("user.xdg.tags".utf8), of: item.node.id)
         }
-        if needs.contains(.progress), item.node.kind == .file, item.node.content != .whole,
-            let (present, size) = engine.hydrator.progress(of: item.node.id), size > 0
-        {
-            result.progress = Double(present) / Double(size)
+        if needs.contains(.progress), item.node.kind == .file, item.node.content != .whole {
+            if let (present, size) = engine.hydrator.progress(of: item.node.id), size > 0 {
+                result.progress = Double(present) / Double(size)
+            }
+            result.downloadingError = engine.hydrator.problem(of: item.node.id)?.message
         }
         return result
     }

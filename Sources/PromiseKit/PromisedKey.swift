@@ -28,8 +28,13 @@ public struct PromisedKey: RawRepresentable, Hashable, Sendable {
     public static let percentDownloaded = PromisedKey(rawValue: "NSMetadataUbiquitousItemPercentDownloadedKey")
     public static let isUploaded = PromisedKey(rawValue: "NSMetadataUbiquitousItemIsUploadedKey")
     public static let isUploading = PromisedKey(rawValue: "NSMetadataUbiquitousItemIsUploadingKey")
+    public static let percentUploaded = PromisedKey(rawValue: "NSMetadataUbiquitousItemPercentUploadedKey")
+    public static let downloadingError = PromisedKey(rawValue: "NSMetadataUbiquitousItemDownloadingErrorKey")
     public static let uploadingError = PromisedKey(rawValue: "NSMetadataUbiquitousItemUploadingErrorKey")
     public static let hasUnresolvedConflicts = PromisedKey(rawValue: "NSMetadataUbiquitousItemHasUnresolvedConflictsKey")
+    public static let isExternalDocument = PromisedKey(rawValue: "NSMetadataUbiquitousItemIsExternalDocumentKey")
+    public static let containerDisplayName = PromisedKey(rawValue: "NSMetadataUbiquitousItemContainerDisplayNameKey")
+    public static let locationInContainer = PromisedKey(rawValue: "NSMetadataUbiquitousItemURLInLocalContainerKey")
     public static let kind = PromisedKey(rawValue: "promisefs.kind")
     public static let state = PromisedKey(rawValue: "promisefs.state")
     public static let pin = PromisedKey(rawValue: "promisefs.pin")
@@ -44,7 +49,8 @@ public struct PromisedKey: RawRepresentable, Hashable, Sendable {
         .name, .displayName, .path, .size, .contentChangeDate, .creationDate, .contentModificationDate,
         .contentCreationDate, .attributeChangeDate, .lastUsedDate, .contentType, .contentTypeTree, .owner, .group,
         .isInvisible, .nodeNumber, .userTags, .isUbiquitous, .downloadingStatus, .isDownloading, .percentDownloaded,
-        .isUploaded, .isUploading, .uploadingError, .hasUnresolvedConflicts, .kind, .state, .pin, .identifier, .version,
+        .isUploaded, .isUploading, .percentUploaded, .downloadingError, .uploadingError, .hasUnresolvedConflicts,
+        .isExternalDocument, .containerDisplayName, .locationInContainer, .kind, .state, .pin, .identifier, .version,
         .localBytes, .mode, .links, .linkTarget,
     ]
 }

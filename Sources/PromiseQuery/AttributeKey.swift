@@ -25,7 +25,12 @@ package enum AttributeKey: String, CaseIterable, Hashable, Sendable {
     case isUploading = "NSMetadataUbiquitousItemIsUploadingKey"
     case hasUnresolvedConflicts = "NSMetadataUbiquitousItemHasUnresolvedConflictsKey"
     case percentDownloaded = "NSMetadataUbiquitousItemPercentDownloadedKey"
+    case percentUploaded = "NSMetadataUbiquitousItemPercentUploadedKey"
+    case downloadingError = "NSMetadataUbiquitousItemDownloadingErrorKey"
     case uploadingError = "NSMetadataUbiquitousItemUploadingErrorKey"
+    case isExternalDocument = "NSMetadataUbiquitousItemIsExternalDocumentKey"
+    case containerDisplayName = "NSMetadataUbiquitousItemContainerDisplayNameKey"
+    case locationInContainer = "NSMetadataUbiquitousItemURLInLocalContainerKey"
     case kind = "promisefs.kind"
     case state = "promisefs.state"
     case pin = "promisefs.pin"
@@ -41,14 +46,16 @@ package enum AttributeKey: String, CaseIterable, Hashable, Sendable {
 
     package var kind: Kind {
         switch self {
-        case .name, .displayName, .path, .contentType, .downloadingStatus, .uploadingError, .kind, .state, .pin, .identifier,
-            .version, .linkTarget:
+        case .name, .displayName, .path, .contentType, .downloadingStatus, .downloadingError, .uploadingError,
+            .containerDisplayName, .locationInContainer, .kind, .state, .pin, .identifier, .version, .linkTarget:
             .text
-        case .size, .owner, .group, .nodeNumber, .percentDownloaded, .localBytes, .mode, .links: .number
+        case .size, .owner, .group, .nodeNumber, .percentDownloaded, .percentUploaded, .localBytes, .mode, .links: .number
         case .contentChangeDate, .creationDate, .contentModificationDate, .contentCreationDate, .attributeChangeDate,
             .lastUsedDate:
             .time
-        case .isInvisible, .isUbiquitous, .isDownloading, .isUploaded, .isUploading, .hasUnresolvedConflicts: .truth
+        case .isInvisible, .isUbiquitous, .isDownloading, .isUploaded, .isUploading, .hasUnresolvedConflicts,
+            .isExternalDocument:
+            .truth
         case .contentTypeTree, .userTags: .texts
         }
     }

@@ -13,7 +13,11 @@ package final class Hydrator: Sendable {
     private struct State {
         var jobs: [NodeID: HydrationJob] = [:]
         var nextWaiter: UInt64 = 1
+        /// Why content did not come when it was wanted last.
+        var problems: [NodeID: ProviderError] = [:]
     }
+
+    private static let problemCountMax = 1_000
 
     private let index: Index
     private let content: ContentStore
@@ -63,6 +67,10 @@ package final class Hydrator: Sendable {
     package func progress(of node: NodeID) -> (present: UInt64, size: UInt64)? {
         state.withLock { $0.jobs[node] }?.progress
     }
+
+    /// Why the content did not come when it was wanted last; nil when it came, nobody has wanted it since the start, or so
+    /// many others failed that nobody remembers.
+    package func problem(of node: NodeID) -> Failure? { state.withLock { $0.problems[node]?.failure } }
 
     // MARK: Waiting for content
 
@@ -323,12 +331,18 @@ package final class Hydrator: Sendable {
         }
         remove(job)
         job.end(done)
-        if case .success = done { onCompletion(job.node) }
+        guard case .success = done else { return }
+        state.withLock { _ = $0.problems.isEmpty ? nil : $0.problems.removeValue(forKey: job.node) }
+        onCompletion(job.node)
     }
 
     private func fail(_ job: HydrationJob, _ problem: ProviderError) {
         store(job)
         remove(job)
+        state.withLock { state in
+            if state.problems.count >= Hydrator.problemCountMax { state.problems = [:] }
+            state.problems[job.node] = problem
+        }
         if problem.code == .localDiskFull || problem.code == .corrupted { dropFetched(job) }
         logger.debug("hydration failed", metadata: ["node": "\(job.node)", "reason": "\(problem.message)"])
         job.end(.failure(problem.failure))

@@ -53,8 +53,11 @@ extension MountSuites {
                     try domain.setFaults(["\(fault)=true"])
                     let refused = try await domain.shell("cat \"$M/known/\(name)\" > \"$T/out\"", seconds: 30, status: 1)
                     #expect(refused.error.contains(message))
+                    let why = "\"$P\" info --key NSMetadataUbiquitousItemDownloadingErrorKey \"$M/known/\(name)\""
+                    #expect(try await domain.shell(why).text.contains("DownloadingErrorKey"))
                     try domain.setFaults([])
                     try await domain.shell("within 20 'cmp \"$M/known/\(name)\" \"$C/known/\(name)\"'", seconds: 40)
+                    #expect(try await !domain.shell(why).text.contains("DownloadingErrorKey"), "it came")
                 }
                 try await domain.expectProviderEqualsMount()
             }
