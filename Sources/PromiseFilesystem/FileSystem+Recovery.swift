@@ -117,10 +117,12 @@ extension FileSystem {
     /// aside. Takes long for a large store; may run while the mount serves.
     package func removeRubbish() throws(Failure) -> Int {
         let orphans = ContentOrphans(index: index, content: content)
-        let found = try orphans.find(isOpen: opens.isOpen)
+        // What is on its way may be in a file that the index does not know of yet.
+        let isUsed = { [opens, hydrator = engine.hydrator] (node: NodeID) in opens.isOpen(node) || hydrator.isBusy(node) }
+        let found = try orphans.find(isOpen: isUsed)
         if !found.isEmpty { try index.synchronize() }
         for orphan in found {
-            guard let place = try orphans.clear(orphan, isOpen: opens.isOpen) else { continue }
+            guard let place = try orphans.clear(orphan, isOpen: isUsed) else { continue }
             logger.warning(
                 "a content file that the index does not know was put aside", metadata: ["at": "\(escapedForDisplay(place))"])
         }
@@ -130,7 +132,8 @@ extension FileSystem {
     /// Compares the index with the content store.
     package func verifyContent(repair: Bool) -> ContentVerification {
         ContentVerification(
-            index: index, content: content, clock: clock, isRepairing: repair, isOpen: { [opens] in opens.isOpen($0) },
+            index: index, content: content, clock: clock, isRepairing: repair,
+            isOpen: { [opens, hydrator = engine.hydrator] in opens.isOpen($0) || hydrator.isBusy($0) },
             onChange: { [engine, weak self] node in
                 engine.hydrator.discard(node, because: Failure(.stale, "the content was found to be damaged"))
                 self?.nodeChanged(node, content: true)

@@ -60,6 +60,7 @@ package final class FileSystem: FileSystemOperations {
     let workers = BlockingPool(name: "filesystem", threads: 4)
     /// Nodes whose content file has changed and whose row could not be: noted again until it works.
     let unnoted = Mutex(Set<NodeID>())
+    let callers = KnownCallers()
     /// A serving thread is in an fsync.
     let isSynchronizing = Atomic(false)
     /// What the provider has room for, when it says so.

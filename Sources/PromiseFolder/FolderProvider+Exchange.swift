@@ -165,7 +165,7 @@ extension FolderProvider {
             if let baseVersion, baseVersion != located.entry.version { throw changed(located) }
             try removeFile(located)
         }
-        shared.withLock { $0.places.forget(located.entry.identifier) }
+        places.withLock { $0.forget(located.entry.identifier) }
         removeThumbnail(of: located.entry.identifier)
     }
 

@@ -130,7 +130,7 @@ extension FolderProvider {
                 guard case .notFound = error.code else { throw error }
                 let isCertain = shared.withLock { begun == ended && $0.movesBegun == begun }
                 if isCertain {
-                    shared.withLock { $0.places.forget(reference.identifier) }
+                    places.withLock { $0.forget(reference.identifier) }
                     throw error
                 }
                 // A move takes microseconds; a sleep lets it end.
@@ -144,7 +144,7 @@ extension FolderProvider {
         let facts = rootFacts
         if reference.identifier == facts.identifier { return try locatedRoot() }
         if let found = try item(at: reference.path, root: root), found.entry.identifier == reference.identifier { return found }
-        let remembered = shared.withLock { $0.places.path(of: reference.identifier, root: facts.identifier) }
+        let remembered = places.withLock { $0.path(of: reference.identifier, root: facts.identifier) }
         if let remembered, remembered != reference.path, let found = try item(at: remembered, root: root),
             found.entry.identifier == reference.identifier
         {
@@ -186,7 +186,7 @@ extension FolderProvider {
             let own = try ownIdentity(ofFolder: folder)
             guard let found = try entry(last.bytes, in: folder.number, folderOwn: own, readsMarks: marks) else { return nil }
             let parent = ItemIdentifier(own)
-            shared.withLock { $0.places.learn(found.identifier, parent: parent, name: last) }
+            places.withLock { $0.learn(found.identifier, parent: parent, name: last) }
             return LocatedItem(folder: folder, folderOwn: own, parent: parent, entry: found, path: path)
         } catch {
             if [ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG].contains(error.errno) { return nil }
@@ -206,7 +206,7 @@ extension FolderProvider {
                 guard let found = try entry(name, in: folder.number, folderOwn: own, readsMarks: marks) else { continue }
                 guard found.identifier == identifier else { continue }
                 let place = FileName(trusted: name)
-                shared.withLock { $0.places.learn(identifier, parent: ItemIdentifier(own), name: place) }
+                places.withLock { $0.learn(identifier, parent: ItemIdentifier(own), name: place) }
                 return LocatedItem(
                     folder: folder, folderOwn: own, parent: ItemIdentifier(own), entry: found, path: path + [place])
             }

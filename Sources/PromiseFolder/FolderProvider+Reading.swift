@@ -42,8 +42,8 @@ extension FolderProvider {
             }
             return items
         }
-        shared.withLock { shared in
-            for item in items { shared.places.learn(item.identifier, parent: folder.identifier, name: item.name) }
+        places.withLock { places in
+            for item in items { places.learn(item.identifier, parent: folder.identifier, name: item.name) }
         }
         return ItemPage(items: items, next: next)
     }

@@ -80,7 +80,7 @@ extension FolderProvider {
         }
         try synchronize(folder.folder)
         made.name = item.name.bytes
-        shared.withLock { $0.places.learn(made.identifier, parent: folder.identifier, name: item.name) }
+        places.withLock { $0.learn(made.identifier, parent: folder.identifier, name: item.name) }
         return made.item(parent: folder.identifier)
     }
 
@@ -173,7 +173,7 @@ extension FolderProvider {
 
     private func learnPlace(of located: LocatedItem) {
         guard let parent = located.parent else { return }
-        shared.withLock { $0.places.learn(located.entry.identifier, parent: parent, name: FileName(trusted: located.entry.name)) }
+        places.withLock { $0.learn(located.entry.identifier, parent: parent, name: FileName(trusted: located.entry.name)) }
     }
 
     /// Puts new content or a new target in the place of the old one.

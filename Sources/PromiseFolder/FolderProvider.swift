@@ -11,8 +11,8 @@ import Synchronization
 /// **Threads.** Everything that blocks runs on two pools: uploads, which may take minutes, on one; everything else on the
 /// other, where a call is one hop and a long fetch goes back to the end of the queue every few MiB.
 ///
-/// **Locks.** `shared` is a leaf: no system call is made under it. The lock file orders conditional writes of all daemons; it
-/// is held for a check and two renames, never while content is copied.
+/// **Locks.** `shared` and `places` are leaves: no system call is made under them. The lock file orders conditional writes of
+/// all daemons; it is held for a check and two renames, never while content is copied.
 package final class FolderProvider: Provider, Sendable {
     /// What is known of the root since it was first reached.
     struct Root: Sendable {
@@ -28,7 +28,6 @@ package final class FolderProvider: Provider, Sendable {
 
     struct Shared: Sendable {
         var root: Root?
-        var places = PlaceMap()
         /// `.promisefs` was seen: files may carry marks.
         var hasStore = false
         /// The file system can exchange two files in one step (renameat2(2)).
@@ -54,6 +53,8 @@ package final class FolderProvider: Provider, Sendable {
     let pool: BlockingPool
     let uploadPool: BlockingPool
     let shared = Mutex(Shared())
+    /// By itself, as a listing learns many at a time.
+    let places = Mutex(PlaceMap())
     /// Makes the names of temporary files this provider's own.
     let instance: String
 

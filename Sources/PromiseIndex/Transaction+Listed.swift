@@ -5,14 +5,20 @@ package import PromiseCore
 // a node or entry stores the row first, so that nobody outside of this module sees the difference.
 
 extension Transaction {
+    /// Nothing has rows of `synced` and `remote` but the root: of what has no entry nothing is known.
+    package func knowsListedOnly() throws(Failure) -> Bool {
+        let root = try rootIdentifier()?.rawValue ?? ""
+        return try !connection.exists(
+            "SELECT 1 FROM synced WHERE identifier <> ?1 UNION ALL SELECT 1 FROM remote WHERE identifier <> ?1 LIMIT 1",
+            .text(root))
+    }
+
     /// Makes the placeholder of a listed item, `node`, whose facts are the item's. False, and nothing has changed, when the
-    /// index knows the item already or the name is taken.
-    package func insertListed(_ node: Node, of item: Item, in folder: NodeID) throws(Failure) -> Bool {
-        let isKnown = try connection.first(
-            """
-            SELECT EXISTS (SELECT 1 FROM synced WHERE identifier = ?1) OR EXISTS (SELECT 1 FROM remote WHERE identifier = ?1)
-            """, binding: { $0.identifier(item.identifier) }, read: { $0.flag(0) })
-        if isKnown == true { return false }
+    /// index knows the item already or the name is taken. `isUnknown`: `knowsListedOnly` was true in this body.
+    package func insertListed(
+        _ node: Node, of item: Item, in folder: NodeID, isUnknown: Bool = false
+    ) throws(Failure) -> Bool {
+        if !isUnknown, try isKnown(item.identifier) { return false }
         var node = node
         node.id = try store.takeNode()
         node.isAsSynced = true
@@ -32,6 +38,13 @@ extension Transaction {
         store.touch(entry.place)
         store.places.remove(entry.place)
         return true
+    }
+
+    private func isKnown(_ identifier: ItemIdentifier) throws(Failure) -> Bool {
+        try connection.first(
+            """
+            SELECT EXISTS (SELECT 1 FROM synced WHERE identifier = ?1) OR EXISTS (SELECT 1 FROM remote WHERE identifier = ?1)
+            """, binding: { $0.identifier(identifier) }, read: { $0.flag(0) }) == true
     }
 
     /// Records that listing `folder` made `count` nodes, numbered one after the other from `first` on. Numbers that stand

@@ -25,7 +25,8 @@ package struct ContentOrphans {
     package func find(isOpen: (NodeID) -> Bool) throws(Failure) -> [Orphan] {
         var found: [Orphan] = []
         try content.forEachFile { id, generation throws(Failure) in
-            // The index is asked after the file was seen: whoever made it holds the index until its row is there.
+            // The index is asked after the file was seen: whoever made it holds the index until its row is there, or counts as
+            // having it open.
             let orphan = try index.read { transaction throws(Failure) in try judge(id, generation, transaction) }
             if let orphan, !isOpen(id) { found.append(orphan) }
         }

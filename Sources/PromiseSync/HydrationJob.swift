@@ -30,24 +30,65 @@ package final class HydrationJob: Sendable {
         var landing: [ByteRange] = []
         var isCompleting = false
         var isEnded = false
+        /// Nil until there is something to put into it.
+        var file: SharedDescriptor?
+        var isMakingFile = false
+        /// The index knows that the content is partial, or that it is whole.
+        var isNoted: Bool
     }
 
     let node: NodeID
     let generation: Generation
     let version: ContentVersion
-    let file: SharedDescriptor
+    /// The node's, when the job was made.
+    let modificationTime: Timestamp
     /// After so many bytes the index is told how far the file has come: a daemon that is killed fetches no more than that again.
     private static let storedByteCount: UInt64 = 4 << 20
     private let unstoredByteCount = Atomic<UInt64>(0)
     private let state: Monitor<State>
 
-    package init(node: NodeID, generation: Generation, version: ContentVersion, file: SharedDescriptor, plan: HydrationPlan) {
+    /// `file` is there when the index knows of it.
+    package init(
+        node: NodeID, generation: Generation, version: ContentVersion, modificationTime: Timestamp, file: SharedDescriptor?,
+        plan: HydrationPlan
+    ) {
         self.node = node
         self.generation = generation
         self.version = version
-        self.file = file
-        state = Monitor(State(plan: plan))
+        self.modificationTime = modificationTime
+        state = Monitor(State(plan: plan, file: file, isNoted: file != nil))
     }
+
+    // MARK: The content file
+
+    /// Made by `make` for whoever asks first, which takes as long as the disk; nil, and nothing is made, when the job has ended.
+    func file(making make: () throws(Failure) -> SharedDescriptor) throws(Failure) -> SharedDescriptor? {
+        enum Turn { case file(SharedDescriptor), make, ended }
+        let turn: Turn? = state.wait { state in
+            if state.isMakingFile { return nil }
+            if let file = state.file { return .file(file) }
+            if state.isEnded { return .ended }
+            state.isMakingFile = true
+            return .make
+        }
+        switch turn {
+        case .file(let file): return file
+        case .ended, nil: return nil
+        case .make: break
+        }
+        let made: Result<SharedDescriptor, Failure>
+        do throws(Failure) { made = .success(try make()) } catch { made = .failure(error) }
+        state.update { state in
+            state.isMakingFile = false
+            state.file = try? made.get()
+        }
+        return try made.get()
+    }
+
+    var hasFile: Bool { state.withLock { $0.file != nil } }
+    var isNoted: Bool { state.withLock { $0.isNoted } }
+    func noted() { state.withLock { $0.isNoted = true } }
+    var staleness: Failure { Failure(.stale, "the content of node \(node) was replaced while it was fetched") }
 
     // MARK: Readers
 
@@ -229,7 +270,7 @@ package final class HydrationJob: Sendable {
             return (state.waiters, Array(state.tasks.values))
         }
         tasks.forEach { $0.cancel() }
-        _ = state.wait { $0.landing.isEmpty ? true : nil }
+        _ = state.wait { $0.landing.isEmpty && !$0.isMakingFile ? true : nil }
         waiters.forEach { $0.reply(result) }
     }
 }
@@ -244,6 +285,7 @@ package final class SharedDescriptor: Sendable {
 /// Takes the bytes of one fetch.
 struct HydrationSink: ContentSink {
     let job: HydrationJob
+    let file: SharedDescriptor
     let call: ProviderDelay.Call
     /// Of the item at the provider, where it is known: more than that is not what was asked for.
     let size: UInt64?
@@ -258,7 +300,7 @@ struct HydrationSink: ContentSink {
         let stored = try job.arrived(range) { gap throws(ProviderError) in
             let piece = UnsafeRawBufferPointer(rebasing: bytes[Int(gap.lower - offset)..<Int(gap.upper - offset)])
             do throws(SystemError) {
-                try writeFully(job.file.number, piece, at: gap.lower, label: "content.hydrate.write")
+                try writeFully(file.number, piece, at: gap.lower, label: "content.hydrate.write")
             } catch {
                 throw ProviderError(hydration: error)
             }
@@ -274,7 +316,7 @@ struct HydrationSink: ContentSink {
         let stored = try job.arrived(ByteRange(offset: offset, count: count)) { gap throws(ProviderError) in
             do throws(SystemError) {
                 return try copyBytes(
-                    from: descriptor, at: sourceOffset + (gap.lower - offset), to: job.file.number, at: gap.lower,
+                    from: descriptor, at: sourceOffset + (gap.lower - offset), to: file.number, at: gap.lower,
                     count: gap.count, label: "content.hydrate.copy")
             } catch {
                 throw ProviderError(hydration: error)

@@ -10,42 +10,43 @@ import Synchronization
 ///
 /// Thread-safe. Called by threads that serve the mount: nothing here waits for the provider.
 package final class Hydrator: Sendable {
-    private struct State {
+    struct State {
         var jobs: [NodeID: HydrationJob] = [:]
         var nextWaiter: UInt64 = 1
         /// Why content did not come when it was wanted last.
         var problems: [NodeID: ProviderError] = [:]
     }
 
-    private static let problemCountMax = 1_000
 
-    private let index: Index
-    private let content: ContentStore
+    let index: Index
+    let content: ContentStore
     private let provider: any Provider
-    private let clock: any TimeSource
-    private let logger: Logger
+    let clock: any TimeSource
+    let logger: Logger
     private let backoff: Backoff
     private let delay = ProviderDelay()
     /// Told of every provider error of a fetch: the engine judges the connection and looks at the item again.
     private let onTrouble: @Sendable (NodeID, ProviderError) -> Void
-    /// Told when a node's content has become whole.
-    private let onCompletion: @Sendable (NodeID) -> Void
+    /// Told when content has become whole, and whether work in line has waited for that.
+    let onCompletion: @Sendable (_ isAwaited: Bool) -> Void
     /// Told when a job has nothing left to do: if no program has the file open, `release` frees what it holds.
     private let onIdle: @Sendable (NodeID) -> Void
     /// Set once, before anything is fetched. A closure stored as a generic value itself would be wrapped at every access.
     private struct RoomMaker { var body: @Sendable (NodeID, UInt64) async -> Bool }
     private let roomMaker = Mutex<RoomMaker?>(nil)
+    private static let problemCountMax = 1_000
     /// How often room is made for one fetch: others may take it.
     private static let roomAttemptsMax = 3
     private let fetchedByteCount = Atomic<UInt64>(0)
-    private let state = Mutex(State())
+    let completionCount = Atomic<UInt64>(0)
+    let state = Mutex(State())
     /// A leaf: nothing is called while it is held.
     private let ledger = Mutex((lines: HydrationLedger(), budgets: HydrationBudgets()))
 
     package init(
         index: Index, content: ContentStore, provider: any Provider, clock: any TimeSource, logger: Logger,
         backoff: Backoff = Backoff(first: .milliseconds(200), longest: .seconds(5)),
-        onTrouble: @escaping @Sendable (NodeID, ProviderError) -> Void, onCompletion: @escaping @Sendable (NodeID) -> Void,
+        onTrouble: @escaping @Sendable (NodeID, ProviderError) -> Void, onCompletion: @escaping @Sendable (Bool) -> Void,
         onIdle: @escaping @Sendable (NodeID) -> Void
     ) {
         self.index = index
@@ -71,6 +72,13 @@ package final class Hydrator: Sendable {
     /// Why the content did not come when it was wanted last; nil when it came, nobody has wanted it since the start, or so
     /// many others failed that nobody remembers.
     package func problem(of node: NodeID) -> Failure? { state.withLock { $0.problems[node]?.failure } }
+
+    func note(_ problem: ProviderError?, of node: NodeID) {
+        state.withLock { state in
+            if state.problems.count >= Hydrator.problemCountMax { state.problems = [:] }
+            state.problems[node] = problem
+        }
+    }
 
     // MARK: Waiting for content
 
@@ -150,7 +158,7 @@ package final class Hydrator: Sendable {
     }
 
     /// The job of a node, made when there is none; nil when the content is whole already.
-    private func job(for id: NodeID) throws(Failure) -> HydrationJob? {
+    func job(for id: NodeID) throws(Failure) -> HydrationJob? {
         if let job = state.withLock({ $0.jobs[id] }) { return job }
         var made: HydrationJob?
         do throws(Failure) {
@@ -164,27 +172,21 @@ package final class Hydrator: Sendable {
         }
     }
 
-    /// Within the transaction that looks at the node: a job that is entered later could be one for content that another job has
-    /// made whole, and that somebody has written since.
+    /// Under the index's lock, with the look at the node: a job that is entered later could be one for content that another job
+    /// has made whole, and that somebody has written since.
     private func register(_ made: inout HydrationJob?, for id: NodeID) throws(Failure) -> HydrationJob? {
-        try index.write { transaction throws(Failure) in
-            guard var node = try transaction.node(id) else { throw Failure(.stale, "node \(id) is gone") }
+        try index.read { transaction throws(Failure) in
+            guard let node = try transaction.node(id) else { throw Failure(.stale, "node \(id) is gone") }
             guard node.content != .whole else { return nil }
             guard let version = node.version else {
                 throw Failure(.corrupted, "node \(id) has neither content nor a version: run 'promisefs verify'")
             }
-            let file: SharedDescriptor
-            if node.content == .absent {
-                file = SharedDescriptor(try content.create(id, node.generation, size: node.size))
-                node.content = .partial
-                try transaction.setRanges(of: id, to: ByteRangeSet())
-                node.lastUse = clock.now()
-                try transaction.update(node)
-            } else {
-                file = SharedDescriptor(try content.open(id, node.generation))
-            }
-            let plan = HydrationPlan(size: node.size, present: try transaction.ranges(of: id))
-            let job = HydrationJob(node: id, generation: node.generation, version: version, file: file, plan: plan)
+            let isNew = node.content == .absent
+            let file = isNew ? nil : SharedDescriptor(try content.open(id, node.generation))
+            let plan = HydrationPlan(size: node.size, present: isNew ? ByteRangeSet() : try transaction.ranges(of: id))
+            let job = HydrationJob(
+                node: id, generation: node.generation, version: version, modificationTime: node.modificationTime, file: file,
+                plan: plan)
             return state.withLock { state in
                 if let other = state.jobs[id] { return other }
                 state.jobs[id] = job
@@ -241,7 +243,8 @@ package final class Hydrator: Sendable {
             let program = job.program ?? HydrationLedger.background
             ledger.withLock { $0.lines.began(for: program) }
             let (reference, version, size) = try source(of: job)
-            let sink = HydrationSink(job: job, call: ProviderDelay.Call(delay, clock), size: size) { count in
+            let file = try fileToFill(of: job)
+            let sink = HydrationSink(job: job, file: file, call: ProviderDelay.Call(delay, clock), size: size) { count in
                 self.fetchedByteCount.wrappingAdd(count, ordering: .relaxed)
                 self.ledger.withLock { ledger in
                     ledger.lines.fetched(count, for: program)
@@ -300,142 +303,6 @@ package final class Hydrator: Sendable {
             return source
         } catch {
             throw ProviderError(error.code == .stale ? .notFound : .permanent, error.message)
-        }
-    }
-
-    // MARK: What the index is told
-
-    /// Stores how far a partial file has come.
-    private func store(_ job: HydrationJob) {
-        update(job) { node, transaction throws(Failure) in
-            try transaction.setRanges(of: job.node, to: job.ranges)
-            node.localBytes = (try content.status(job.node, job.generation)?.blocks ?? 0) * 512
-        }
-    }
-
-    private func complete(_ job: HydrationJob) {
-        let done = update(job) { node, transaction throws(Failure) in
-            // From here on the content file's time tells of writes, so it must not tell of the fetch.
-            do throws(SystemError) {
-                try setTimes(job.file.number, access: nil, modification: node.modificationTime, label: "content.times")
-            } catch {
-                throw Failure(error)
-            }
-            node.content = .whole
-            node.isDurable = false
-            node.localBytes = (try content.status(job.node, job.generation)?.blocks ?? 0) * 512
-            try transaction.setRanges(of: job.node, to: ByteRangeSet())
-            if let entry = try transaction.entries(of: job.node).first {
-                try transaction.record(.content, node: job.node, parent: entry.parent, name: entry.name)
-            }
-        }
-        remove(job)
-        job.end(done)
-        guard case .success = done else { return }
-        state.withLock { _ = $0.problems.isEmpty ? nil : $0.problems.removeValue(forKey: job.node) }
-        onCompletion(job.node)
-    }
-
-    private func fail(_ job: HydrationJob, _ problem: ProviderError) {
-        store(job)
-        remove(job)
-        state.withLock { state in
-            if state.problems.count >= Hydrator.problemCountMax { state.problems = [:] }
-            state.problems[job.node] = problem
-        }
-        if problem.code == .localDiskFull || problem.code == .corrupted { dropFetched(job) }
-        logger.debug("hydration failed", metadata: ["node": "\(job.node)", "reason": "\(problem.message)"])
-        job.end(.failure(problem.failure))
-    }
-
-    /// The disk is full because of what was fetched, or it is not what it should be: it is given back, unless something was
-    /// written here in between.
-    private func dropFetched(_ job: HydrationJob) {
-        do throws(Failure) {
-            let isDropped: Bool = try index.writeFreeing { transaction throws(Failure) in
-                guard var node = try transaction.node(job.node), node.generation == job.generation, node.content == .partial,
-                    !node.isOpenForWriting, let identifier = try transaction.entries(of: job.node).first?.identifier,
-                    try transaction.synced(identifier)?.edits == node.edits
-                else { return false }
-                try transaction.setRanges(of: job.node, to: ByteRangeSet())
-                node.localBytes = 0
-                try transaction.update(node)
-                return true
-            }
-            guard isDropped else { return }
-            // The index says already that nothing is here, so a hole that cannot be punched does no harm.
-            _ = try? punchHole(job.file.number, ByteRange(0, max(job.progress.size, 1)), label: "content.drop")
-        } catch {
-            logger.warning(
-                "fetched content could not be dropped", metadata: ["node": "\(job.node)", "reason": "\(error.message)"])
-        }
-    }
-
-    private func remove(_ job: HydrationJob) {
-        state.withLock { state in
-            if state.jobs[job.node] === job { state.jobs[job.node] = nil }
-        }
-    }
-
-    /// Changes the node's row unless its content was replaced meanwhile.
-    @discardableResult
-    private func update(
-        _ job: HydrationJob, _ body: (inout Node, borrowing Transaction) throws(Failure) -> Void
-    ) -> Result<Void, Failure> {
-        do throws(Failure) {
-            try index.write { transaction throws(Failure) in
-                guard var node = try transaction.node(job.node), node.generation == job.generation, node.content == .partial
-                else { throw Failure(.stale, "the content of node \(job.node) was replaced while it was fetched") }
-                try body(&node, transaction)
-                try transaction.update(node)
-            }
-            return .success(())
-        } catch {
-            return .failure(error)
-        }
-    }
-
-    // MARK: Local edits of partial content
-
-    /// A program is about to write `range` of a node whose content is partial. Returns the ranges to store with it.
-    package func claim(_ range: ByteRange, of node: NodeID) throws(Failure) -> ByteRangeSet? {
-        try job(for: node)?.claim(range)
-    }
-
-    package func resize(_ node: NodeID, to size: UInt64) throws(Failure) -> ByteRangeSet? {
-        try job(for: node)?.resize(to: size)
-    }
-
-    /// The descriptor that partial content is read from and written to; nil when it is whole.
-    package func file(of node: NodeID) throws(Failure) -> SharedDescriptor? { try job(for: node)?.file }
-
-    /// The content was replaced, removed or evicted: whoever waits is told.
-    package func discard(_ node: NodeID, because failure: Failure) {
-        guard let job = state.withLock({ $0.jobs.removeValue(forKey: node) }) else { return }
-        job.end(.failure(failure))
-    }
-
-    /// Forgets a job nobody needs, after the last close of a partial file.
-    package func release(_ node: NodeID) {
-        guard let job = state.withLock({ $0.jobs[node] }) else { return }
-        retire(job)
-    }
-
-    /// What arrived is stored first, so that the next job starts from it.
-    private func retire(_ job: HydrationJob) {
-        store(job)
-        if job.endIfUnwanted() { remove(job) }
-    }
-
-    /// Everybody who waits gets the failure, e.g. because the provider cannot be reached.
-    package func failAll(_ failure: Failure) {
-        let jobs = state.withLock { state in
-            defer { state.jobs = [:] }
-            return Array(state.jobs.values)
-        }
-        for job in jobs {
-            store(job)
-            job.end(.failure(failure))
         }
     }
 }

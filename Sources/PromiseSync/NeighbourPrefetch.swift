@@ -17,6 +17,8 @@ package final class NeighbourPrefetch: Sendable {
         var plan = NeighbourPlan()
         var waiting: [NodeID] = []
         var runningCount = 0
+        /// `startFetches` is about to run.
+        var isStarting = false
         /// Fetched ahead: opening one of these says that the program goes on.
         var awaited: Set<NodeID> = []
     }
@@ -83,6 +85,7 @@ package final class NeighbourPrefetch: Sendable {
     }
 
     private func startFetches() {
+        state.withLock { $0.isStarting = false }
         while true {
             let node: NodeID? = state.withLock { state in
                 guard state.runningCount < NeighbourPrefetch.runningMax, !state.waiting.isEmpty else { return nil }
@@ -95,11 +98,14 @@ package final class NeighbourPrefetch: Sendable {
     }
 
     private func ended(_ result: Result<Void, Failure>) {
-        state.withLock { state in
+        let isWanted = state.withLock { state in
             state.runningCount -= 1
             // What a program needs fails for it alone; what nobody asked for is not tried against a provider in trouble.
             if case .failure = result { state.waiting = [] }
+            if state.isStarting || state.waiting.isEmpty { return false }
+            state.isStarting = true
+            return true
         }
-        pool.submit { [self] in startFetches() }
+        if isWanted { pool.submit { [self] in startFetches() } }
     }
 }

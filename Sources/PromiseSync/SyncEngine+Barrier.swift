@@ -60,22 +60,6 @@ extension SyncEngine {
         try index.read { transaction throws(Failure) in try transaction.allPending(limit: 100).compactMap(\.message).first }
     }
 
-    func hydrationCompleted(_ node: NodeID) {
-        // Edited partial content waits for its missing bytes before it can be sent.
-        do throws(Failure) {
-            let due = clock.now()
-            try index.write { transaction throws(Failure) in
-                for entry in try transaction.entries(of: node) {
-                    guard var row = try transaction.pending(.entry(entry.id)) else { continue }
-                    row.due = due
-                    try transaction.setPending(row)
-                }
-            }
-        } catch {
-            logger.warning("work for fetched content could not be resumed", metadata: ["reason": "\(error.message)"])
-        }
-    }
-
     /// A job waits for its file's next reader; when nobody has the file open there will be none.
     func hydrationPaused(_ node: NodeID) {
         if !observer.isOpen(node) { hydrator.release(node) }

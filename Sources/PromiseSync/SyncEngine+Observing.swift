@@ -38,18 +38,22 @@ extension SyncEngine {
         let pin = try transaction.node(folder)?.pin ?? .automatic
         // Neither expected after a crash, nor known from before.
         let isUnheard = state.intents?.isEmpty == true
+        // Then `identified` has nothing to add to an item that is no guess.
+        let isWhole = !knowsByPlace && keepsTimes
+        var areOthersUnknown = isUnheard ? try transaction.knowsListedOnly() : false
         var insertedCount = 0
         var folderCount = 0
         for listed in items {
-            let item = try identified(listed, in: listing.identifier, transaction)
+            let item = isWhole && !listed.isGuess ? listed : try identified(listed, in: listing.identifier, transaction)
             var node = Node(placeholderFor: item)
             node.pin = pin
             // In a folder that nobody has looked into an item is new, but for rare moves.
-            if isUnheard, try transaction.insertListed(node, of: item, in: folder) {
+            if isUnheard, try transaction.insertListed(node, of: item, in: folder, isUnknown: areOthersUnknown) {
                 insertedCount += 1
                 if item.kind == .folder { folderCount += 1 }
             } else {
                 _ = try observe(item, in: folder, listing, transaction)
+                areOthersUnknown = false
             }
         }
         guard insertedCount > 0 else { return }

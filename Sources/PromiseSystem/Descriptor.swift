@@ -35,14 +35,15 @@ package struct Descriptor: ~Copyable, Sendable {
 package func withCPath<Value, Problem: Error>(
     _ path: [UInt8], _ body: (UnsafePointer<CChar>) throws(Problem) -> Value
 ) throws(Problem) -> Value {
-    precondition(!path.contains(0), "a path has no NUL")
-    var terminated = ContiguousArray<CChar>()
-    terminated.reserveCapacity(path.count + 1)
-    for byte in path { terminated.append(CChar(bitPattern: byte)) }
-    terminated.append(0)
-    // Typed throws do not pass through withUnsafeBufferPointer, so the outcome is carried by a Result.
-    let outcome: Result<Value, Problem> = terminated.withUnsafeBufferPointer { buffer in
-        do throws(Problem) { return .success(try body(buffer.baseAddress!)) } catch { return .failure(error) }
+    // A short path is on the stack. Typed throws do not pass through, so the outcome is carried by a Result.
+    let outcome: Result<Value, Problem> = withUnsafeTemporaryAllocation(of: CChar.self, capacity: path.count + 1) { buffer in
+        let start = buffer.baseAddress!
+        path.withUnsafeBytes { bytes in
+            if let source = bytes.baseAddress { UnsafeMutableRawPointer(start).copyMemory(from: source, byteCount: bytes.count) }
+        }
+        start[path.count] = 0
+        precondition(strlen(start) == path.count, "a path has no NUL")
+        do throws(Problem) { return .success(try body(start)) } catch { return .failure(error) }
     }
     return try outcome.get()
 }

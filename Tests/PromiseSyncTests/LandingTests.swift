@@ -16,8 +16,8 @@ import Testing
     private func job() throws -> HydrationJob {
         let file = try Descriptor.open(folder.path("file"), flags: O_RDWR | O_CREAT, mode: 0o600, label: "test.open")
         return HydrationJob(
-            node: NodeID(2), generation: Generation(0), version: ContentVersion("1"), file: SharedDescriptor(file),
-            plan: HydrationPlan(size: Self.size, present: ByteRangeSet()))
+            node: NodeID(2), generation: Generation(0), version: ContentVersion("1"), modificationTime: .zero,
+            file: SharedDescriptor(file), plan: HydrationPlan(size: Self.size, present: ByteRangeSet()))
     }
 
     @Test func aWriteWaitsForTheBytesThatLandInItsPlace() throws {

@@ -1,0 +1,260 @@
+import Logging
+import PromiseContent
+package import PromiseCore
+import PromiseIndex
+import PromiseProvider
+import PromiseSystem
+import Synchronization
+
+// What the index is told of content that is on its way, and what becomes of its file.
+//
+// While content is only fetched the index need not know of it: a content file that no row names is made anew by whoever
+// fetches next, and removed at the next start. So a small file costs one transaction, when it is whole. What is large is
+// noted with the first ranges that are stored, what is edited here before the edit.
+
+extension Hydrator {
+    /// Completions between two looks at the room on the disk, of small files.
+    private static let completionsPerLook: UInt64 = 64
+
+    // MARK: The content file
+
+    /// The content file, made by whoever needs it first; nil when the job has ended.
+    private func contentFile(of job: HydrationJob) throws(Failure) -> SharedDescriptor? {
+        try job.file { () throws(Failure) in
+            SharedDescriptor(try content.create(job.node, job.generation, size: job.progress.size))
+        }
+    }
+
+    /// As `contentFile`, for a fetch.
+    func fileToFill(of job: HydrationJob) throws(ProviderError) -> SharedDescriptor {
+        do throws(Failure) {
+            if let file = try contentFile(of: job) { return file }
+        } catch {
+            throw ProviderError(error.code == .storeFull ? .localDiskFull : .permanent, error.message)
+        }
+        throw ProviderError(.cancelled, "the content is not wanted any more")
+    }
+
+    /// After the end of a job whose content nobody knows of: its file goes, unless it belongs to somebody by now.
+    private func forgetFile(of job: HydrationJob) {
+        guard job.hasFile, !job.isNoted else { return }
+        do throws(Failure) {
+            // While nobody can make a job, and with it a file of this name.
+            try index.read { transaction throws(Failure) in
+                let node = try transaction.node(job.node)
+                if let node, node.generation == job.generation, node.content != .absent { return }
+                guard state.withLock({ $0.jobs[job.node] == nil }) else { return }
+                try content.remove(job.node, job.generation)
+            }
+        } catch {
+            // It is removed at the next start.
+            logger.debug("fetched content was left", metadata: ["node": "\(job.node)", "reason": "\(error.message)"])
+        }
+    }
+
+    // MARK: What the index is told
+
+    /// Stores how far a file has come. What is small is fetched at once, and stored when it is whole.
+    func store(_ job: HydrationJob) {
+        guard job.isNoted || job.hasFile && job.progress.size > HydrationPlan.smallFileMax else { return }
+        _ = try? update(job) { node, transaction throws(Failure) in
+            try transaction.setRanges(of: job.node, to: job.ranges)
+            node.localBytes = (try content.status(job.node, job.generation)?.blocks ?? 0) * 512
+        }
+    }
+
+    func complete(_ job: HydrationJob) {
+        var isAwaited = false
+        let done: Result<Void, Failure>
+        do throws(Failure) {
+            guard let file = try contentFile(of: job) else { throw job.staleness }
+            // Nearly always right as it is; what is edited or given other times meanwhile is looked at again.
+            let finished = job.isNoted ? nil : try finish(file, job.modificationTime)
+            isAwaited = try index.write { transaction throws(Failure) in
+                guard var node = try transaction.node(job.node), mayStore(job, for: node) else { throw job.staleness }
+                if let finished, node.content == .absent, node.modificationTime == job.modificationTime {
+                    return try makeWhole(&node, finished, transaction)
+                }
+                return try makeWhole(&node, try finish(file, node.modificationTime), transaction)
+            }
+            job.noted()
+            done = .success(())
+        } catch {
+            done = .failure(error)
+        }
+        remove(job)
+        job.end(done)
+        guard case .success = done else { return forgetFile(of: job) }
+        note(nil, of: job.node)
+        let count = completionCount.wrappingAdd(1, ordering: .relaxed).newValue
+        let isLookDue = job.progress.size > HydrationPlan.smallFileMax || count % Hydrator.completionsPerLook == 0
+        if isAwaited || isLookDue { onCompletion(isAwaited) }
+    }
+
+    /// From here on the content file's time tells of writes, so it must not tell of the fetch.
+    private func finish(_ file: SharedDescriptor, _ time: Timestamp) throws(Failure) -> FileStatus {
+        do throws(SystemError) {
+            try setTimes(file.number, access: nil, modification: time, label: "content.times")
+            return try FileStatus.of(descriptor: file.number, label: "content.finish.status")
+        } catch {
+            throw Failure(error)
+        }
+    }
+
+    /// True when work was in line for it: edited partial content waits for its missing bytes before it can be sent.
+    private func makeWhole(
+        _ node: inout Node, _ status: FileStatus, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        if node.content == .partial { try transaction.setRanges(of: node.id, to: ByteRangeSet()) }
+        if node.content == .absent { node.lastUse = clock.now() }
+        node.content = .whole
+        node.isDurable = false
+        node.localBytes = status.blocks * 512
+        let entries = try transaction.entries(of: node.id)
+        if let entry = entries.first {
+            try transaction.record(.content, node: node.id, parent: entry.parent, name: entry.name)
+        }
+        var isAwaited = false
+        // Of an item that is as synced nothing is in line.
+        for entry in entries where !node.isAsSynced {
+            guard var row = try transaction.pending(.entry(entry.id)) else { continue }
+            row.due = clock.now()
+            try transaction.setPending(row)
+            isAwaited = true
+        }
+        try transaction.update(node)
+        return isAwaited
+    }
+
+    func fail(_ job: HydrationJob, _ problem: ProviderError) {
+        store(job)
+        remove(job)
+        note(problem, of: job.node)
+        if problem.code == .localDiskFull || problem.code == .corrupted { dropFetched(job) }
+        logger.debug("hydration failed", metadata: ["node": "\(job.node)", "reason": "\(problem.message)"])
+        job.end(.failure(problem.failure))
+        forgetFile(of: job)
+    }
+
+    /// The disk is full because of what was fetched, or it is not what it should be: it is given back, unless something was
+    /// written here in between.
+    private func dropFetched(_ job: HydrationJob) {
+        do throws(Failure) {
+            let isDropped: Bool = try index.writeFreeing { transaction throws(Failure) in
+                guard var node = try transaction.node(job.node), node.generation == job.generation, node.content == .partial,
+                    !node.isOpenForWriting, let identifier = try transaction.entries(of: job.node).first?.identifier,
+                    try transaction.synced(identifier)?.edits == node.edits
+                else { return false }
+                try transaction.setRanges(of: job.node, to: ByteRangeSet())
+                node.localBytes = 0
+                try transaction.update(node)
+                return true
+            }
+            guard isDropped, let file = try contentFile(of: job) else { return }
+            // The index says already that nothing is here, so a hole that cannot be punched does no harm.
+            _ = try? punchHole(file.number, ByteRange(0, max(job.progress.size, 1)), label: "content.drop")
+        } catch {
+            logger.warning(
+                "fetched content could not be dropped", metadata: ["node": "\(job.node)", "reason": "\(error.message)"])
+        }
+    }
+
+    func remove(_ job: HydrationJob) {
+        state.withLock { state in
+            if state.jobs[job.node] === job { state.jobs[job.node] = nil }
+        }
+    }
+
+    /// The content was not replaced meanwhile. A file that the index does not know of is the present job's alone.
+    private func mayStore(_ job: HydrationJob, for node: Node) -> Bool {
+        guard node.generation == job.generation, node.content != .whole else { return false }
+        return node.content == .partial || state.withLock { $0.jobs[job.node] === job }
+    }
+
+    /// Changes the row of a node whose content is partial, or becomes partial by this, unless it was replaced meanwhile.
+    private func update(
+        _ job: HydrationJob, _ body: (inout Node, borrowing Transaction) throws(Failure) -> Void
+    ) throws(Failure) {
+        try index.write { transaction throws(Failure) in
+            guard var node = try transaction.node(job.node), mayStore(job, for: node) else { throw job.staleness }
+            if node.content == .absent {
+                node.content = .partial
+                node.lastUse = clock.now()
+            }
+            try body(&node, transaction)
+            try transaction.update(node)
+        }
+        job.noted()
+    }
+
+    // MARK: Local edits of partial content
+
+    /// The job of a node that is about to be edited here, of which the index knows; nil when the content is whole.
+    private func jobForEdits(of id: NodeID) throws(Failure) -> HydrationJob? {
+        // A job may end between being found and being noted; then the index knows more than it did.
+        for _ in 0..<8 {
+            guard let job = try job(for: id) else { return nil }
+            if job.isNoted { return job }
+            guard try contentFile(of: job) != nil else { continue }
+            do throws(Failure) {
+                try update(job) { _, transaction throws(Failure) in try transaction.setRanges(of: id, to: job.ranges) }
+                return job
+            } catch {
+                guard error.code == .stale else { throw error }
+            }
+        }
+        throw Failure(.busy, "the content of node \(id) keeps changing")
+    }
+
+    /// A program is about to write `range` of a node whose content is partial. Returns the ranges to store with it.
+    package func claim(_ range: ByteRange, of node: NodeID) throws(Failure) -> ByteRangeSet? {
+        try jobForEdits(of: node)?.claim(range)
+    }
+
+    package func resize(_ node: NodeID, to size: UInt64) throws(Failure) -> ByteRangeSet? {
+        try jobForEdits(of: node)?.resize(to: size)
+    }
+
+    /// The descriptor that partial content is read from and written to; nil when it is whole.
+    package func file(of node: NodeID) throws(Failure) -> SharedDescriptor? {
+        guard let job = try jobForEdits(of: node) else { return nil }
+        guard let file = try contentFile(of: job) else { throw job.staleness }
+        return file
+    }
+
+    // MARK: Ends
+
+    /// Content is on its way, perhaps into a file that the index does not know of.
+    package func isBusy(_ node: NodeID) -> Bool { state.withLock { $0.jobs[node] != nil } }
+
+    /// The content was replaced, removed or evicted: whoever waits is told.
+    package func discard(_ node: NodeID, because failure: Failure) {
+        guard let job = state.withLock({ $0.jobs.removeValue(forKey: node) }) else { return }
+        job.end(.failure(failure))
+        forgetFile(of: job)
+    }
+
+    /// Forgets a job nobody needs, after the last close of a partial file.
+    package func release(_ node: NodeID) {
+        guard let job = state.withLock({ $0.jobs[node] }) else { return }
+        retire(job)
+    }
+
+    /// What arrived is stored first, so that the next job starts from it.
+    func retire(_ job: HydrationJob) {
+        store(job)
+        guard job.endIfUnwanted() else { return }
+        remove(job)
+        forgetFile(of: job)
+    }
+
+    /// Everybody who waits gets the failure, e.g. because the provider cannot be reached.
+    package func failAll(_ failure: Failure) {
+        for job in state.withLock({ Array($0.jobs.values) }) {
+            store(job)
+            remove(job)
+            job.end(.failure(failure))
+            forgetFile(of: job)
+        }
+    }
+}
