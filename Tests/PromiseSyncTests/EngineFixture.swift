@@ -81,7 +81,7 @@ final class EngineFixture: Sendable {
 
     /// Polls until `condition` holds; false after a deadline that only a broken engine reaches.
     func eventually(_ condition: () async throws -> Bool) async rethrows -> Bool {
-        let deadline = SystemClock().uptime() + .seconds(40)
+        let deadline = SystemClock().uptime() + .seconds(90)
         while SystemClock().uptime() < deadline {
             if try await condition() { return true }
             try? await Task.sleep(for: .milliseconds(5))

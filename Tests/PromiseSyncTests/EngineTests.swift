@@ -6,7 +6,7 @@ import PromiseSync
 import PromiseSystem
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct EngineTests {
+@Suite(.timeLimit(.minutes(4))) struct EngineTests {
     /// A fixture whose root is listed and whose file `a` is here with the text `base`.
     private func withFileA(_ body: (EngineFixture, ItemIdentifier) async throws -> Void) async throws {
         let fixture = try EngineFixture()
