@@ -81,6 +81,8 @@ package final class WebDAVProvider: Provider, Sendable {
         return result
     }
 
+    package var executor: (any TaskExecutor)? { client.executor }
+
     package var limitations: [String] { shared.withLock { $0.traits }?.shortcomings ?? [] }
 
     package func connect() async throws(ProviderError) {

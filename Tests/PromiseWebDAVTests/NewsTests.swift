@@ -1,4 +1,3 @@
-import Logging
 import PromiseCore
 import PromiseProvider
 import PromiseTestSupport
@@ -46,19 +45,7 @@ struct NewsTests {
     ) async throws {
         let server = ScriptedServer { folder.answer($0) }
         defer { server.stop() }
-        let state = try TemporaryFolder("news")
-        let names = [
-            "locks", "lockMakesFile", "moveNeedsSourceLock", "keepsProperties", "putIsWhole", "moveKeepsTag", "tagsTellContent",
-            "honoursOverwrite", "honoursConditionsOnPut", "honoursConditionsOnDelete", "hasRanges", "hasQuota",
-            "isGuess", "brokeOff",
-        ]
-        let others = names.map { "\"\($0)\": false" }.joined(separator: ", ")
-        let known = "{\"subject\": \"s 1 http://127.0.0.1:\(server.port)/\", \"tellsNews\": true, \(others)}"
-        try state.write(Array(known.utf8), to: "webdav-server.json", mode: 0o600)
-        let provider = try WebDAVProvider(
-            location: try WebDAVLocation(parsing: "webdav+http://127.0.0.1:\(server.port)/"), credentials: CredentialSource(),
-            stateFolder: state.path(""), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        try await provider.connect()
+        let provider = try await provider(server, remembering: ["tellsNews"])
         _ = try await provider.enumerateItems(in: root, page: nil)
         try await body(provider, server)
     }

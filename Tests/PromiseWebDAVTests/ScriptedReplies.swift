@@ -1,4 +1,7 @@
+import Logging
+import PromiseProvider
 import PromiseTestSupport
+import PromiseWebDAV
 
 /// What PROPFIND says of one file.
 func listing(_ reference: String, tag: String = "\"1\"", size: Int = 4) -> String {
@@ -19,4 +22,22 @@ let collection = """
 func rows(_ rows: (reference: String, content: String)...) -> String {
     let text = rows.map { "<response><href>\($0.reference)</href>\($0.content)</response>" }.joined()
     return reply("207 Multi-Status", [], "<multistatus xmlns=\"DAV:\">\(text)</multistatus>")
+}
+
+/// A provider of a scripted server (`DAV: 1`, `Server: s`) of which so much is remembered, connected.
+func provider(_ server: ScriptedServer, remembering traits: Set<String>) async throws -> WebDAVProvider {
+    let state = try TemporaryFolder("traits")
+    let names = [
+        "locks", "lockMakesFile", "moveNeedsSourceLock", "keepsProperties", "putIsWhole", "moveKeepsTag", "tagsTellContent",
+        "honoursOverwrite", "honoursConditionsOnPut", "honoursConditionsOnDelete", "putsOnlyNew", "hasRanges", "hasQuota",
+        "tellsNews", "isGuess", "brokeOff",
+    ]
+    let facts = names.map { "\"\($0)\": \(traits.contains($0))" }.joined(separator: ", ")
+    let known = "{\"subject\": \"s 1 http://127.0.0.1:\(server.port)/\", \(facts)}"
+    try state.write(Array(known.utf8), to: "webdav-server.json", mode: 0o600)
+    let provider = try WebDAVProvider(
+        location: try WebDAVLocation(parsing: "webdav+http://127.0.0.1:\(server.port)/"), credentials: CredentialSource(),
+        stateFolder: state.path(""), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+    try await provider.connect()
+    return provider
 }
