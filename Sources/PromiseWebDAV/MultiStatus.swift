@@ -15,6 +15,8 @@ package struct ResourceStatus: Equatable, Sendable {
     package var quotaUsed: UInt64?
     /// What this program keeps with the resource: see `KeptState`.
     package var keptState: String?
+    /// Of a folder: something may be kept with what is in it.
+    package var keeps = false
     /// Of a lock that holds it.
     package var lockToken: String?
     package var lockOwner: String?
@@ -45,6 +47,7 @@ package final class MultiStatusParser: XMLVisitor {
         case owner = "DAV: owner"
         case syncToken = "DAV: sync-token"
         case keptState = "urn:promisefs state"
+        case keeps = "urn:promisefs keeps"
     }
 
     private static let names = XMLNames<Element>()
@@ -136,6 +139,7 @@ private struct Reading {
         case .owner where current?.lockOwner == before.lockOwner: current?.lockOwner = value
         case .syncToken: current?.syncToken = value
         case .keptState: current?.keptState = value
+        case .keeps: current?.keeps = true
         default: break
         }
     }

@@ -13,9 +13,10 @@ extension WebDAVProvider {
     private static let batchByteCount = 128 << 10
 
     package func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
-        let listing: FolderListing
+        let (isPlain, listing): (Bool, FolderListing)
         do throws(ProviderError) {
-            listing = try await list(folder)
+            isPlain = try await isListedPlain(folder)
+            listing = try await list(folder, hasState: !isPlain)
         } catch {
             if error.code == .notFound { forget(folder.identifier) }
             throw error
@@ -26,19 +27,22 @@ extension WebDAVProvider {
         }
         shared.withLock { shared in
             shared.folders.insert(folder.identifier)
-            shared.syncTokens[folder.identifier] = own.syncToken.map { SyncToken(folder: folder.path, text: $0) }
+            shared.listed.insert(folder.path)
+            // What was not asked for is news.
+            let token = isPlain ? nil : own.syncToken
+            shared.syncTokens[folder.identifier] = token.map { SyncToken(folder: folder.path, text: $0) }
         }
         return ItemPage(items: listing.items)
     }
 
-    private func list(_ folder: ItemReference) async throws(ProviderError) -> FolderListing {
+    private func list(_ folder: ItemReference, hasState: Bool) async throws(ProviderError) -> FolderListing {
         let what = "\(shown(folder.path)) cannot be looked at"
-        let body = WebDAVProvider.propertyRequest(traits.tellsNews ? "<sync-token/>" : "")
+        let body = WebDAVProvider.propertyRequest(traits.tellsNews ? "<sync-token/>" : "", hasState: hasState)
         let headers: HTTPHeaders = ["Depth": "1", "Content-Type": "application/xml; charset=utf-8"]
         let response = try await client.open(
             .PROPFIND, location.url(folder.path, isFolder: true), headers, body: RequestBody(body), timeout: .seconds(300))
         guard response.status.code == 207 else { throw ProviderError(try await client.whole(response, .PROPFIND), what) }
-        guard let reader = ListingReader(folder, provider: self) else {
+        guard let reader = ListingReader(folder, provider: self, hasState: hasState) else {
             throw ProviderError(.retry, "\(what): there is no memory for it")
         }
         var (pieces, byteCount, isRead) = ([ByteBuffer](), 0, true)
@@ -76,13 +80,15 @@ private final class ListingReader: Sendable {
 
     private let folder: ItemReference
     private let provider: WebDAVProvider
+    private let hasState: Bool
     /// Of the identifiers.
     private let prefix: String
     private let state: Mutex<State>
 
-    init?(_ folder: ItemReference, provider: WebDAVProvider) {
+    init?(_ folder: ItemReference, provider: WebDAVProvider, hasState: Bool) {
         self.folder = folder
         self.provider = provider
+        self.hasState = hasState
         prefix = folder.path.isEmpty ? "/" : provider.identifier(folder.path).rawValue + "/"
         let parser = MultiStatusParser()
         guard let stream = XMLStream(for: parser) else { return nil }
@@ -113,14 +119,18 @@ private final class ListingReader: Sendable {
 
     private func take(_ resource: ResourceStatus, _ state: inout State) {
         switch provider.location.names(ofReference: resource.reference) {
-        case .names(folder.path): if state.listing.own == nil { state.listing.own = resource }
+        case .names(folder.path):
+            if state.listing.own == nil { state.listing.own = resource }
+            if hasState { provider.note(keeps: resource.keeps, in: folder.path) }
         case .names(let path):
             guard path.count == folder.path.count + 1, path.starts(with: folder.path), !resource.isNothing else { return }
             let name = path[path.count - 1]
             if path.count == 1 && name == ReservedName.folder { return }
             let identifier = ItemIdentifier(prefix + PercentEncoding.encoded(name.bytes))
-            state.listing.items.append(
-                provider.item(resource, path: path, parent: folder.identifier, identifier: identifier))
+            var item = provider.item(resource, path: path, parent: folder.identifier, identifier: identifier)
+            item.isGuess = !hasState
+            if hasState && resource.isCollection { provider.note(keeps: resource.keeps, in: path) }
+            state.listing.items.append(item)
         case .elsewhere: return
         case .unspeakable(let name): provider.warn(unspeakable: name)
         }

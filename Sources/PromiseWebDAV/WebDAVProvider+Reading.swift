@@ -22,11 +22,13 @@ extension WebDAVProvider {
     private static let properties = propertyRequest()
 
     /// `more`: further elements of properties.
-    static func propertyRequest(_ more: String = "") -> String {
-        """
-        <propfind xmlns="DAV:"><prop><resourcetype/><getcontentlength/><getetag/><getlastmodified/>\(more)\
-        <state xmlns="\(MultiStatusParser.ownSpace)"/></prop></propfind>
-        """
+    static func propertyRequest(_ more: String = "", hasState: Bool = true) -> String {
+        let space = MultiStatusParser.ownSpace
+        let state = hasState ? "<state xmlns=\"\(space)\"/><keeps xmlns=\"\(space)\"/>" : ""
+        return """
+            <propfind xmlns="DAV:"><prop><resourcetype/><getcontentlength/><getetag/><getlastmodified/>\(more)\(state)</prop>\
+            </propfind>
+            """
     }
 
     // MARK: Items
@@ -71,7 +73,9 @@ extension WebDAVProvider {
 
     func resource(at path: [FileName], isFolder: Bool = false) async throws(ProviderError) -> ResourceStatus {
         let found = try await propfind(path, isFolder: isFolder, depth: "0", body: WebDAVProvider.properties)
-        return try own(path, in: found)
+        let own = try own(path, in: found)
+        if own.isCollection { note(keeps: own.keeps, in: path) }
+        return own
     }
 
     /// Of what was just put or moved there, without what is kept with it: HEAD costs a server a third of what PROPFIND does.

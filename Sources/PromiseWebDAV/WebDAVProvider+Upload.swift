@@ -29,6 +29,7 @@ extension WebDAVProvider {
         _ payload: Payload, at path: [FileName], _ expectation: Expectation, _ metadata: Metadata?, target: [UInt8]?,
         parent: ItemIdentifier?
     ) async throws(ProviderError) -> Item {
+        if traits.keepsProperties { await noteKeeping(in: path.dropLast()) }
         let written: ResourceStatus
         if expectation == .nothing, target == nil, isSmall(payload, path) {
             written = try await writeSmall(payload, at: path, metadata)

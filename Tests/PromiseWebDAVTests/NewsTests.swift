@@ -26,7 +26,8 @@ struct NewsTests {
             case "OPTIONS": return reply("200 OK", ["DAV: 1", "Server: s"])
             case "PROPFIND":
                 let token = "<sync-token>token&amp;\(count)</sync-token>"
-                let properties = "<prop><resourcetype><collection/></resourcetype>\(token)</prop>"
+                let keeps = "<keeps xmlns=\"urn:promisefs\">1</keeps>"
+                let properties = "<prop><resourcetype><collection/></resourcetype>\(token)\(keeps)</prop>"
                 return rows(
                     ("/", "<propstat>\(properties)<status>HTTP/1.1 200 OK</status></propstat>"),
                     ("/file", "<propstat><prop><getetag>\(count)</getetag></prop><status>HTTP/1.1 200 OK</status></propstat>"))

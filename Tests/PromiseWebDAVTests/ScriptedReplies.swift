@@ -18,6 +18,12 @@ let collection = """
     <propstat><prop><resourcetype><collection/></resourcetype></prop><status>HTTP/1.1 200 OK</status></propstat>
     """
 
+/// The same of one that says that something is kept with what is in it.
+let keepingCollection = """
+    <propstat><prop><resourcetype><collection/></resourcetype><keeps xmlns="urn:promisefs">1</keeps></prop>\
+    <status>HTTP/1.1 200 OK</status></propstat>
+    """
+
 /// A multi-status of rows: a reference, and what is said of it.
 func rows(_ rows: (reference: String, content: String)...) -> String {
     let text = rows.map { "<response><href>\($0.reference)</href>\($0.content)</response>" }.joined()

@@ -17,7 +17,7 @@ struct SmallFileTests {
             switch request.method {
             case "OPTIONS": reply("200 OK", ["DAV: 1", "Server: s"])
             case "PROPFIND":
-                request.path == "/" ? rows(("/", collection)) : listing("/\(name)", tag: "\"7\"", size: content.utf8.count)
+                request.path == "/" ? rows(("/", keepingCollection)) : listing("/\(name)", tag: "\"7\"", size: content.utf8.count)
             case "PUT": put
             case "HEAD": reply("200 OK", ["ETag: \"7\""], length: content.utf8.count)
             case "GET": reply("200 OK", ["ETag: \"7\""], content)
