@@ -121,7 +121,7 @@ let package = Package(
             "PromiseControl",
             [
                 "PromiseWire", "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseFilesystem",
-                "PromiseDomain", logging, .product(name: "Hummingbird", package: "hummingbird"),
+                "PromiseDomain", "PromiseHTTP", logging, .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdCore", package: "hummingbird"), .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),

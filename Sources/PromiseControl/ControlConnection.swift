@@ -1,6 +1,7 @@
 import Glibc
 import NIOCore
 import PromiseCore
+import PromiseHTTP
 import Synchronization
 
 /// `struct ucred` of unix(7), which the Glibc module does not show.

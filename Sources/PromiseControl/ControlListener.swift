@@ -5,6 +5,7 @@ import Logging
 import NIOCore
 import NIOHTTP1
 import NIOPosix
+import PromiseHTTP
 import ServiceLifecycle
 
 /// Hummingbird's server by itself. Its `Application` does the same and keeps a clock for the `Date` field, which wakes the
@@ -63,18 +64,6 @@ private struct LoopBoundChannel: ServerChildChannel {
         await withTaskExecutorPreference(LoopExecutor(loop: value.channel.eventLoop)) {
             await base.handle(value: value, logger: logger)
         }
-    }
-}
-
-/// Runs tasks on an event loop's thread.
-final class LoopExecutor: TaskExecutor {
-    let loop: any EventLoop
-
-    init(loop: any EventLoop) { self.loop = loop }
-
-    func enqueue(_ job: consuming ExecutorJob) {
-        let job = UnownedJob(job)
-        loop.execute { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
     }
 }
 

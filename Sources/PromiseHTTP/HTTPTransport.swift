@@ -1,7 +1,7 @@
 package import AsyncHTTPClient
 package import Foundation
 import Glibc
-import NIOCore
+package import NIOCore
 package import NIOHTTP1
 import PromiseCore
 package import PromiseProvider
@@ -32,8 +32,8 @@ package enum Pace {
     package static func isKept(_ byteCount: Int, after time: Duration) -> Bool { time < .seconds(600 + byteCount / 1000) }
 }
 
-/// Kept-alive connections to one server. Sends one request at a time as it is told, and gives failures of the transport the
-/// provider's meaning; what a status means is the caller's to know.
+/// Kept-alive connections to one server, all on one event loop. Sends one request at a time as it is told, and gives failures of
+/// the transport the provider's meaning; what a status means is the caller's to know.
 package final class HTTPTransport: Sendable {
     package struct Timeouts: Sendable {
         package var connect = Duration.seconds(10)
@@ -50,6 +50,8 @@ package final class HTTPTransport: Sendable {
 
     /// As messages call it: scheme, host and port.
     package let server: String
+    /// Where tasks that send requests run best.
+    package let executor: LoopExecutor
     private let http: HTTPClient
     /// For requests that may take long.
     private let patientHTTP: HTTPClient
@@ -78,12 +80,14 @@ package final class HTTPTransport: Sendable {
         // A server that is not there is offline, at once; the engine tries again.
         configuration.connectionPool.retryConnectionEstablishment = false
         configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = connections
-        http = HTTPClient(eventLoopGroup: HTTPClient.defaultEventLoopGroup, configuration: configuration)
+        let loop = HTTPClient.defaultEventLoopGroup.next()
+        executor = LoopExecutor(loop: loop)
+        http = HTTPClient(eventLoopGroup: loop, configuration: configuration)
         configuration.timeout.read = .nanoseconds(timeouts.work.nanoseconds)
-        patientHTTP = HTTPClient(eventLoopGroup: HTTPClient.defaultEventLoopGroup, configuration: configuration)
+        patientHTTP = HTTPClient(eventLoopGroup: loop, configuration: configuration)
         configuration.timeout.read = .nanoseconds(timeouts.reply.nanoseconds)
         configuration.timeout.write = .nanoseconds(timeouts.reply.nanoseconds)
-        storingHTTP = HTTPClient(eventLoopGroup: HTTPClient.defaultEventLoopGroup, configuration: configuration)
+        storingHTTP = HTTPClient(eventLoopGroup: loop, configuration: configuration)
     }
 
     deinit {
@@ -142,17 +146,29 @@ package final class HTTPTransport: Sendable {
 
     /// Reads what is left of a reply.
     package func whole(_ response: HTTPClientResponse, _ method: HTTPMethod) async throws(ProviderError) -> HTTPReply {
+        var data = Data()
+        try await read(response, method) { (part) throws(ProviderError) in
+            data.append(contentsOf: part.readableBytesView)
+            return true
+        }
+        return HTTPReply(status: Int(response.status.code), headers: response.headers, body: data)
+    }
+
+    /// Hands on what is left of a reply as it comes, until `take` returns false.
+    package func read(
+        _ response: HTTPClientResponse, _ method: HTTPMethod, _ take: (ByteBuffer) async throws(ProviderError) -> Bool
+    ) async throws(ProviderError) {
         let start = clock.uptime()
+        var count = 0
         do {
-            var data = Data()
             for try await part in response.body {
-                guard Pace.isKept(data.count, after: clock.uptime() - start) else { throw HTTPClientError.deadlineExceeded }
-                guard data.count + part.readableBytes <= HTTPReply.byteCountMax else {
+                guard Pace.isKept(count, after: clock.uptime() - start) else { throw HTTPClientError.deadlineExceeded }
+                count += part.readableBytes
+                guard count <= HTTPReply.byteCountMax else {
                     throw ProviderError(.permanent, "the server's answer to \(method) is longer than 1 GiB")
                 }
-                data.append(contentsOf: part.readableBytesView)
+                guard try await take(part) else { return }
             }
-            return HTTPReply(status: Int(response.status.code), headers: response.headers, body: data)
         } catch {
             throw ProviderError(transport: error, method, server: server)
         }

@@ -6,10 +6,11 @@ package import PromiseCore
 /// a tag weak while the file is younger than a second, and the same tag strong afterwards.
 package enum EntityTag {
     package static func opaque(_ tag: String) -> String {
-        var rest = tag[...]
-        if rest.hasPrefix("W/") { rest = rest.dropFirst(2) }
-        if rest.count >= 2, rest.hasPrefix("\""), rest.hasSuffix("\"") { rest = rest.dropFirst().dropLast() }
-        return String(rest)
+        let quote = UInt8(ascii: "\"")
+        var rest = tag.utf8[...]
+        if rest.starts(with: "W/".utf8) { rest = rest.dropFirst(2) }
+        if rest.count >= 2, rest.first == quote, rest.last == quote { rest = rest.dropFirst().dropLast() }
+        return String(Substring(rest))
     }
 }
 
@@ -18,11 +19,13 @@ package enum HTTPDate {
     private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
     package static func timestamp(_ text: String) -> Timestamp? {
-        let words = text.split(separator: " ")
-        guard words.count == 6, let day = Int(words[1]), let month = months.firstIndex(of: String(words[2])),
-            let year = Int(words[3])
+        // Of bytes: a listing has many.
+        let words = text.utf8.split(separator: UInt8(ascii: " "))
+        guard words.count == 6, let day = Int(Substring(words[1])),
+            let month = months.firstIndex(where: { words[2].elementsEqual($0.utf8) }), let year = Int(Substring(words[3]))
         else { return nil }
-        return timestamp(year: year, month: month + 1, day: day, clock: words[4].split(separator: ":").compactMap { Int($0) })
+        let clock = words[4].split(separator: UInt8(ascii: ":")).compactMap { Int(Substring($0)) }
+        return timestamp(year: year, month: month + 1, day: day, clock: clock)
     }
 
     /// Of the calendar, in UTC; `clock` holds hours, minutes and seconds.

@@ -62,6 +62,7 @@ package struct ReplyContent: Sendable {
         var gathered: [ContentPiece] = []
         var gatheredCount: UInt64 = 0
         var batch: UInt64 = 1
+        let isPart = response.status.code == 206
         let (clock, began) = (SystemClock(), SystemClock().uptime())
         for try await part in response.body {
             guard Pace.isKept(Int(position - start), after: clock.uptime() - began) else {
@@ -82,7 +83,8 @@ package struct ReplyContent: Sendable {
                 try await pool.run { () throws(ProviderError) in for piece in pieces { try piece.write(into: sink) } }
                 (gathered, gatheredCount, batch) = ([], 0, ReplyContent.batchByteCount)
             }
-            if let range, position >= range.upper { break }
+            // To the end where that is near, so that the connection is kept.
+            if let range, position >= range.upper, !isPart { break }
         }
         let pieces = gathered
         try await pool.run { () throws(ProviderError) in for piece in pieces { try piece.write(into: sink) } }

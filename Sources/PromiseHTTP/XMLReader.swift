@@ -17,18 +17,33 @@ package protocol XMLVisitor: AnyObject {
 package enum XMLReader {
     /// False when the document is cut off or no XML. Blocking.
     package static func read(_ document: Data, for visitor: any XMLVisitor) -> Bool {
-        guard let parser = XML_ParserCreateNS(nil, XML_Char(UInt8(ascii: " "))) else { return false }
-        defer { XML_ParserFree(parser) }
-        let telling = Telling(visitor)
+        guard let stream = XMLStream(for: visitor) else { return false }
+        return document.withUnsafeBytes { stream.read($0, isLast: true) }
+    }
+}
+
+/// Reads a document as it comes, piece by piece.
+package final class XMLStream {
+    private let parser: XML_Parser
+    /// What the parser has a pointer to.
+    private let telling: Telling
+
+    /// Nil when there is no memory for it.
+    package init?(for visitor: any XMLVisitor) {
+        guard let parser = XML_ParserCreateNS(nil, XML_Char(UInt8(ascii: " "))) else { return nil }
+        self.parser = parser
+        telling = Telling(visitor)
         XML_SetUserData(parser, Unmanaged.passUnretained(telling).toOpaque())
         XML_SetElementHandler(parser, began, ended)
         XML_SetCharacterDataHandler(parser, characters)
-        return withExtendedLifetime(telling) {
-            document.withUnsafeBytes { bytes in
-                let start = bytes.baseAddress?.assumingMemoryBound(to: CChar.self)
-                return XML_Parse(parser, start, Int32(bytes.count), 1) == XML_STATUS_OK
-            }
-        }
+    }
+
+    deinit { XML_ParserFree(parser) }
+
+    /// False when this is no XML, or the last piece and the document is cut off. Blocking.
+    package func read(_ bytes: UnsafeRawBufferPointer, isLast: Bool = false) -> Bool {
+        let start = bytes.baseAddress?.assumingMemoryBound(to: CChar.self)
+        return XML_Parse(parser, start, Int32(bytes.count), isLast ? 1 : 0) == XML_STATUS_OK
     }
 }
 
@@ -98,10 +113,12 @@ private struct NameTable: Sendable {
 
 extension XMLBytes {
     /// Without white space at both ends.
-    package var trimmedText: String {
+    package var trimmed: XMLBytes {
         var (start, end) = (startIndex, endIndex)
         while start < end, self[start] <= UInt8(ascii: " ") { start += 1 }
         while start < end, self[end - 1] <= UInt8(ascii: " ") { end -= 1 }
-        return String(decoding: self[start..<end], as: UTF8.self)
+        return XMLBytes(rebasing: self[start..<end])
     }
+
+    package var trimmedText: String { String(decoding: trimmed, as: UTF8.self) }
 }

@@ -14,6 +14,9 @@ package protocol Provider: Sendable {
     /// What the storage lacks and how that is met, a sentence each, for people. Known after `connect`.
     var limitations: [String] { get }
 
+    /// Where its calls run best; nil: anywhere. Only calls run there, nothing that waits for the index or the disk.
+    var executor: (any TaskExecutor)? { get }
+
     /// Checks that the storage is there and may be used. Called once at mount, before anything else, and again by
     /// `doctor`. Throws `.permanent` with a sentence when it can never work.
     func connect() async throws(ProviderError)
@@ -74,6 +77,7 @@ package protocol Provider: Sendable {
 
 extension Provider {
     package var limitations: [String] { [] }
+    package var executor: (any TaskExecutor)? { nil }
     package func fetchThumbnail(
         of reference: ItemReference, version: ContentVersion, size: Int
     ) async throws(ProviderError) -> [UInt8]? { nil }

@@ -73,6 +73,8 @@ package final class S3Client: Sendable {
     /// Requests say the hash of what they carry, and servers refuse another content.
     var signsContent: Bool { !location.isEncrypted && !location.isAnonymous }
 
+    var executor: LoopExecutor { transport.executor }
+
     // MARK: Requests
 
     /// Sends a request whose reply is short, and reads it whole. Throws on every status that is no success; `what` is what is

@@ -96,6 +96,8 @@ package final class S3Provider: Provider, Sendable {
         return result
     }
 
+    package var executor: (any TaskExecutor)? { client.executor }
+
     package var limitations: [String] {
         let (traits, hidden, left) = shared.withLock { ($0.traits, $0.hidden, $0.leftBehind) }
         let count = hidden.values.reduce(0) { $0 + $1.count }

@@ -255,7 +255,9 @@ package final class Hydrator: Sendable {
             // Of a file that was cut or grown here less is wanted than the item has, or more.
             let wanted = range.clamped(to: size ?? range.upper)
             let whole = wanted == ByteRange(0, size ?? job.progress.size) || !provider.capabilities.contains(.ranges)
-            try await provider.fetchContents(of: reference, version: version, range: whole ? nil : wanted, into: sink)
+            try await withTaskExecutorPreference(provider.executor) { () async throws(ProviderError) in
+                try await provider.fetchContents(of: reference, version: version, range: whole ? nil : wanted, into: sink)
+            }
             guard job.ranges.contains(range.clamped(to: job.progress.size)) else {
                 return ProviderError(.corrupted, "the provider sent fewer bytes than the item has")
             }

@@ -33,6 +33,10 @@ struct Operation: Sendable {
     var task: Task<Void, Never>?
 
     func run(_ provider: any Provider) async -> Result<Outcome, ProviderError> {
+        await withTaskExecutorPreference(provider.executor) { await carryOut(provider) }
+    }
+
+    private func carryOut(_ provider: any Provider) async -> Result<Outcome, ProviderError> {
         do throws(ProviderError) {
             switch work {
             case .create(let item, let folder, let source):

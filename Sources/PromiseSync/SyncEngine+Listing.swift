@@ -161,7 +161,10 @@ extension SyncEngine {
                 var page: PageToken?
                 let waiting = WaitingPages()
                 repeat {
-                    let result = try await provider.enumerateItems(in: reference, page: page)
+                    let asked = page
+                    let result = try await withTaskExecutorPreference(provider.executor) { () async throws(ProviderError) in
+                        try await provider.enumerateItems(in: reference, page: asked)
+                    }
                     page = result.next
                     // One page is stored while the provider makes the next one; it may be faster, but not by much.
                     await waiting.add()

@@ -15,6 +15,8 @@ package struct ResourceStatus: Equatable, Sendable {
     package var quotaUsed: UInt64?
     /// What this program keeps with the resource: see `KeptState`.
     package var keptState: String?
+    /// Of a folder: something may be kept with what is in it.
+    package var keeps = false
     /// Of a lock that holds it.
     package var lockToken: String?
     package var lockOwner: String?
@@ -23,12 +25,12 @@ package struct ResourceStatus: Equatable, Sendable {
     package var refusals: Set<Int> = []
 }
 
-/// Reads a multi-status reply, which is whole in memory: one of 100,000 resources is 60 MB, for a moment.
+/// Reads a multi-status reply.
 package final class MultiStatusParser: XMLVisitor {
     /// The name space of what this program keeps with a resource.
     static let ownSpace = "urn:promisefs"
 
-    private enum Element: String, CaseIterable {
+    fileprivate enum Element: String, CaseIterable {
         case multistatus = "DAV: multistatus"
         case response = "DAV: response"
         case reference = "DAV: href"
@@ -45,100 +47,108 @@ package final class MultiStatusParser: XMLVisitor {
         case owner = "DAV: owner"
         case syncToken = "DAV: sync-token"
         case keptState = "urn:promisefs state"
+        case keeps = "urn:promisefs keeps"
     }
 
     private static let names = XMLNames<Element>()
 
-    private var resources: [ResourceStatus] = []
-    private var current: ResourceStatus?
-    /// Of the `propstat` being read; applied when it ends with a status of success.
-    private var properties = ResourceStatus()
-    private var propertiesStatus: Int?
-    /// Those that are open; nil for one that nobody asked for.
-    private var elements: [Element?] = []
-    private var isWhole = false
+    private var reading = Reading()
+
+    package init() {}
 
     /// Nil when the document is cut off or no multi-status. Blocking.
     package static func parse(_ document: Data) -> [ResourceStatus]? {
-        let reader = MultiStatusParser()
-        guard XMLReader.read(document, for: reader), reader.isWhole else { return nil }
-        return reader.resources
+        let parser = MultiStatusParser()
+        guard XMLReader.read(document, for: parser), parser.isWhole else { return nil }
+        return parser.takeResources()
     }
 
-    package func began(_ name: XMLBytes) {
-        let element = MultiStatusParser.names.name(name)
+    /// The end has been read.
+    var isWhole: Bool { reading.isWhole }
+
+    /// Those that were read since the last call.
+    func takeResources() -> [ResourceStatus] {
+        defer { reading.resources.removeAll(keepingCapacity: true) }
+        return reading.resources
+    }
+
+    package func began(_ name: XMLBytes) { reading.began(MultiStatusParser.names.name(name)) }
+    package func ended(_ name: XMLBytes, text: XMLBytes) { reading.ended(text) }
+}
+
+/// How far a multi-status reply has been read.
+private struct Reading {
+    typealias Element = MultiStatusParser.Element
+
+    var resources: [ResourceStatus] = []
+    var isWhole = false
+    private var current: ResourceStatus?
+    /// As it was before the `propstat` being read, whose status comes last: what was refused says nothing.
+    private var before = ResourceStatus()
+    private var propertiesStatus: Int?
+    /// Those that are open; nil for one that nobody asked for.
+    private var elements: [Element?] = []
+
+    mutating func began(_ element: Element?) {
         let parent = elements.last ?? nil
         elements.append(element)
         switch element {
         case .response: current = ResourceStatus()
         case .properties:
-            properties = ResourceStatus()
+            before = current ?? ResourceStatus()
             propertiesStatus = nil
-        case .collection where parent == .kind: properties.isCollection = true
+        case .collection where parent == .kind: current?.isCollection = true
         default: break
         }
     }
 
-    package func ended(_ name: XMLBytes, text: XMLBytes) {
+    mutating func ended(_ text: XMLBytes) {
         guard let element = elements.removeLast() else { return }
         let parent = elements.last ?? nil
         switch element {
         case .multistatus: isWhole = true
-        case .properties: applyProperties()
+        case .kind, .collection: break
+        case .properties:
+            guard let propertiesStatus, !(200..<300).contains(propertiesStatus) else { break }
+            before.refusals.insert(propertiesStatus)
+            current = before
         case .response:
             if let current { resources.append(current) }
             current = nil
         case .reference:
-            let value = text.trimmedText
             switch parent {
-            case .response: if current?.reference.isEmpty == true { current?.reference = value }
-            case .lockToken: properties.lockToken = value
+            case .response: if current?.reference.isEmpty == true { current?.reference = text.trimmedText }
+            case .lockToken: current?.lockToken = text.trimmedText
             // An owner may be an address.
-            case .owner: properties.lockOwner = value
+            case .owner: current?.lockOwner = text.trimmedText
             default: break
             }
-        case .status:
-            let status = text.trimmedText.split(separator: " ").dropFirst().first.flatMap { Int($0) }
-            if parent == .properties { propertiesStatus = status } else { current?.status = status }
+        case .status: if parent == .properties { propertiesStatus = text.statusCode } else { current?.status = text.statusCode }
         default: noteProperty(element, text.trimmedText)
         }
     }
 
-    private func noteProperty(_ element: Element, _ value: String) {
+    private mutating func noteProperty(_ element: Element, _ value: String) {
         guard !value.isEmpty else { return }
         switch element {
-        case .entityTag: properties.entityTag = value
-        case .contentLength: properties.contentLength = UInt64(value)
-        case .lastModified: properties.lastModified = value
-        case .quotaAvailable: properties.quotaAvailable = UInt64(value)
-        case .quotaUsed: properties.quotaUsed = UInt64(value)
-        case .owner where properties.lockOwner == nil: properties.lockOwner = value
-        case .syncToken: properties.syncToken = value
-        case .keptState: properties.keptState = value
+        case .entityTag: current?.entityTag = value
+        case .contentLength: current?.contentLength = UInt64(value)
+        case .lastModified: current?.lastModified = value
+        case .quotaAvailable: current?.quotaAvailable = UInt64(value)
+        case .quotaUsed: current?.quotaUsed = UInt64(value)
+        case .owner where current?.lockOwner == before.lockOwner: current?.lockOwner = value
+        case .syncToken: current?.syncToken = value
+        case .keptState: current?.keptState = value
+        case .keeps: current?.keeps = true
         default: break
         }
     }
+}
 
-    private func applyProperties() {
-        guard let old = current else { return }
-        if let propertiesStatus, !(200..<300).contains(propertiesStatus) {
-            current?.refusals.insert(propertiesStatus)
-            return
-        }
-        var new = properties
-        new.refusals = old.refusals
-        new.reference = old.reference
-        new.status = old.status
-        new.isCollection = old.isCollection || new.isCollection
-        new.entityTag = new.entityTag ?? old.entityTag
-        new.contentLength = new.contentLength ?? old.contentLength
-        new.lastModified = new.lastModified ?? old.lastModified
-        new.quotaAvailable = new.quotaAvailable ?? old.quotaAvailable
-        new.quotaUsed = new.quotaUsed ?? old.quotaUsed
-        new.keptState = new.keptState ?? old.keptState
-        new.lockToken = new.lockToken ?? old.lockToken
-        new.lockOwner = new.lockOwner ?? old.lockOwner
-        new.syncToken = new.syncToken ?? old.syncToken
-        current = new
+extension XMLBytes {
+    /// Of a status line, `HTTP/1.1 200 OK`.
+    fileprivate var statusCode: Int? {
+        let words = trimmed.drop { $0 != UInt8(ascii: " ") }.drop { $0 == UInt8(ascii: " ") }
+        return Int(String(decoding: words.prefix { $0 > UInt8(ascii: " ") }, as: UTF8.self))
     }
 }

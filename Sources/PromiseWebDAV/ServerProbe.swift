@@ -42,6 +42,7 @@ struct ServerProbe: Sendable {
         traits.isGuess = false
         traits.hasRanges = try await sendsRanges(file)
         traits.putIsWhole = try await keepsOldContent(file)
+        traits.putsOnlyNew = try await putsOnlyNew(file)
         traits.tagsTellContent = try await tellsContent(file)
         traits.keepsProperties = try await keepsProperty(file)
         traits.hasQuota = try await unlessTrouble { () async throws(ProviderError) in try await provider.quota() } != nil
@@ -112,6 +113,18 @@ struct ServerProbe: Sendable {
         let isWhole = try await content(file) == "one"
         if !isWhole { _ = try await put("one", file) }
         return isWhole
+    }
+
+    private func putsOnlyNew(_ taken: [FileName]) async throws(ProviderError) -> Bool {
+        let free = try await provider.uploadPlace()
+        let isMade = try await put("new", free, ["If-None-Match": "*"]).isSuccess
+        let isRefused = try await put("two", taken, ["If-None-Match": "*"]).status == 412
+        let isKept = try await content(taken) == "one"
+        if !isKept { _ = try await put("one", taken) }
+        guard isMade else { return false }
+        let isThere = try await content(free) == "new"
+        _ = try await exchange(.DELETE, free)
+        return isRefused && isKept && isThere
     }
 
     /// Another content and back: the tag of a clock would not come back. Ends with the content of before.

@@ -24,6 +24,8 @@ package struct ServerTraits: Codable, Hashable, Sendable {
     /// PUT honours `If-None-Match: *` and a wrong `If-Match`.
     package var honoursConditionsOnPut = false
     package var honoursConditionsOnDelete = false
+    /// PUT with `If-None-Match: *` makes a file of a free name and leaves one that is there as it is.
+    package var putsOnlyNew = false
     package var hasRanges = false
     package var hasQuota = false
     /// `sync-collection` tells all that a listing shows: files and folders that come, change and go, and properties of ours.

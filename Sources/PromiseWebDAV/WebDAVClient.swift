@@ -1,5 +1,6 @@
 import AsyncHTTPClient
 import Foundation
+import NIOCore
 import NIOHTTP1
 import PromiseCore
 import PromiseHTTP
@@ -30,6 +31,8 @@ final class WebDAVClient: Sendable {
         transport = try HTTPTransport(server: location.origin, trust: trust, timeouts: timeouts)
     }
 
+    var executor: LoopExecutor { transport.executor }
+
     // MARK: Requests
 
     /// Sends a request whose reply is short, and reads it whole.
@@ -39,6 +42,25 @@ final class WebDAVClient: Sendable {
     ) async throws(ProviderError) -> HTTPReply {
         let response = try await open(method, url, headers, body: body, timeout: timeout)
         return try await transport.whole(response, method)
+    }
+
+    /// Of what is expected to be of that size: nil when it says that it is of another one.
+    func content(_ url: String, byteCount: UInt64) async throws(ProviderError) -> HTTPReply? {
+        let response = try await open(.GET, url)
+        if response.status == .ok, let size = ReplyContent.wholeSize(response), size != byteCount { return nil }
+        return try await transport.whole(response, .GET)
+    }
+
+    /// Reads what is left of a reply that `open` returned with.
+    func whole(_ response: HTTPClientResponse, _ method: HTTPMethod) async throws(ProviderError) -> HTTPReply {
+        try await transport.whole(response, method)
+    }
+
+    /// Hands it on as it comes, until `take` returns false.
+    func read(
+        _ response: HTTPClientResponse, _ method: HTTPMethod, _ take: (ByteBuffer) async throws(ProviderError) -> Bool
+    ) async throws(ProviderError) {
+        try await transport.read(response, method, take)
     }
 
     /// Sends a request and returns with the head of its reply; the body is read by the caller.

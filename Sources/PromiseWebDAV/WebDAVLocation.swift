@@ -84,29 +84,36 @@ package struct WebDAVLocation: Hashable, Sendable {
 
     /// The names from the root that a `href` of a reply (RFC 4918, section 8.3: a URL or an absolute path) stands for.
     package func names(ofReference reference: String) -> ReferencedPlace {
-        var text = reference[...]
-        while text.last?.isWhitespace == true { text = text.dropLast() }
-        while text.first?.isWhitespace == true { text = text.dropFirst() }
-        if let authority = text.range(of: "://") {
-            guard let slash = text[authority.upperBound...].firstIndex(of: "/") else { return .elsewhere }
-            text = text[slash...]
+        var text = reference.utf8[...]
+        while let last = text.last, last <= UInt8(ascii: " ") { text = text.dropLast() }
+        while let first = text.first, first <= UInt8(ascii: " ") { text = text.dropFirst() }
+        if text.first != WebDAVLocation.slash {
+            guard let authority = reference.range(of: "://"),
+                let path = text[authority.upperBound...].firstIndex(of: WebDAVLocation.slash)
+            else { return .elsewhere }
+            text = text[path...]
         }
         // Servers differ in what they encode, so names are compared decoded, unless they are the same as they are.
-        if text.hasPrefix(basePath) { return WebDAVLocation.names(text.dropFirst(basePath.count).split(separator: "/")) }
-        let parts = text.split(separator: "/", omittingEmptySubsequences: true)
-        let base = basePath.split(separator: "/")
-        guard text.hasPrefix("/"), parts.count >= base.count else { return .elsewhere }
-        for (part, name) in zip(parts, base) where PercentEncoding.decoded(part) != PercentEncoding.decoded(name) {
+        if text.starts(with: basePath.utf8) { return WebDAVLocation.names(text.dropFirst(basePath.utf8.count)) }
+        let parts = text.split(separator: WebDAVLocation.slash)
+        let base = basePath.utf8.split(separator: WebDAVLocation.slash)
+        guard parts.count >= base.count else { return .elsewhere }
+        for (part, name) in zip(parts, base)
+        where PercentEncoding.decoded(Substring(part)) != PercentEncoding.decoded(Substring(name)) {
             return .elsewhere
         }
         return WebDAVLocation.names(parts.dropFirst(base.count))
     }
 
-    private static func names(_ parts: some Collection<Substring>) -> ReferencedPlace {
+    private static let slash = UInt8(ascii: "/")
+
+    private static func names(_ path: Substring.UTF8View) -> ReferencedPlace { names(path.split(separator: slash)) }
+
+    private static func names(_ parts: some Collection<Substring.UTF8View>) -> ReferencedPlace {
         var names: [FileName] = []
         for part in parts {
-            guard let bytes = PercentEncoding.decoded(part), let name = WireName.decoded(bytes) else {
-                return .unspeakable(String(part))
+            guard let bytes = PercentEncoding.decoded(Substring(part)), let name = WireName.decoded(bytes) else {
+                return .unspeakable(String(Substring(part)))
             }
             names.append(name)
         }

@@ -20,13 +20,15 @@ enum ReservedName {
 
 extension WebDAVProvider {
     private static let properties = propertyRequest()
-    private static let propertiesWithToken = propertyRequest("<sync-token/>")
 
-    private static func propertyRequest(_ more: String = "") -> String {
-        """
-        <propfind xmlns="DAV:"><prop><resourcetype/><getcontentlength/><getetag/><getlastmodified/>\(more)\
-        <state xmlns="\(MultiStatusParser.ownSpace)"/></prop></propfind>
-        """
+    /// `more`: further elements of properties.
+    static func propertyRequest(_ more: String = "", hasState: Bool = true) -> String {
+        let space = MultiStatusParser.ownSpace
+        let state = hasState ? "<state xmlns=\"\(space)\"/><keeps xmlns=\"\(space)\"/>" : ""
+        return """
+            <propfind xmlns="DAV:"><prop><resourcetype/><getcontentlength/><getetag/><getlastmodified/>\(more)\(state)</prop>\
+            </propfind>
+            """
     }
 
     // MARK: Items
@@ -36,8 +38,10 @@ extension WebDAVProvider {
         return ItemIdentifier("/" + path.map { PercentEncoding.encoded($0.bytes) }.joined(separator: "/"))
     }
 
-    /// `parent`: as the caller calls the folder; nil: by its place.
-    func item(_ resource: ResourceStatus, path: [FileName], parent: ItemIdentifier?) -> Item {
+    /// `parent`: as the caller calls the folder; nil: by its place. `identifier` is by the place, too.
+    func item(
+        _ resource: ResourceStatus, path: [FileName], parent: ItemIdentifier?, identifier: ItemIdentifier? = nil
+    ) -> Item {
         let version = WebDAVProvider.version(of: resource)
         let state = resource.keptState.flatMap { KeptState($0) }
         // Another program's content is a file, whatever was here before.
@@ -52,7 +56,8 @@ extension WebDAVProvider {
             metadata.modificationTime = resource.lastModified.flatMap { HTTPDate.timestamp($0) } ?? .zero
         }
         return Item(
-            identifier: identifier(path), parent: path.isEmpty ? nil : parent ?? identifier(path.dropLast()),
+            identifier: identifier ?? self.identifier(path),
+            parent: path.isEmpty ? nil : parent ?? self.identifier(path.dropLast()),
             name: path.last ?? FileName(trusted: Array("root".utf8)), kind: kind,
             size: kind == .folder ? 0 : target.map { UInt64($0.count) } ?? resource.contentLength ?? 0, metadata: metadata,
             version: version, target: target)
@@ -68,7 +73,9 @@ extension WebDAVProvider {
 
     func resource(at path: [FileName], isFolder: Bool = false) async throws(ProviderError) -> ResourceStatus {
         let found = try await propfind(path, isFolder: isFolder, depth: "0", body: WebDAVProvider.properties)
-        return try own(path, in: found)
+        let own = try own(path, in: found)
+        if own.isCollection { note(keeps: own.keeps, in: path) }
+        return own
     }
 
     /// Of what was just put or moved there, without what is kept with it: HEAD costs a server a third of what PROPFIND does.
@@ -94,7 +101,7 @@ extension WebDAVProvider {
 
     /// What a reply says of the place it was asked about. Only a server that says so has nothing there: `.notFound` is
     /// believed as a deletion.
-    private func own(
+    func own(
         _ path: [FileName], in found: [(path: [FileName], resource: ResourceStatus)]
     ) throws(ProviderError) -> ResourceStatus {
         let what = "\(shown(path)) cannot be looked at"
@@ -109,33 +116,7 @@ extension WebDAVProvider {
         throw ProviderError(.notFound, "\(shown(path)) is not on the server")
     }
 
-    // MARK: Listing
-
-    package func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
-        let found: [(path: [FileName], resource: ResourceStatus)]
-        do throws(ProviderError) {
-            let body = traits.tellsNews ? WebDAVProvider.propertiesWithToken : WebDAVProvider.properties
-            found = try await propfind(folder.path, isFolder: true, depth: "1", body: body)
-        } catch {
-            if error.code == .notFound { forget(folder.identifier) }
-            throw error
-        }
-        let own = try own(folder.path, in: found)
-        guard own.isCollection else {
-            throw ProviderError(.notFound, "\(shown(folder.path)) is no folder on the server")
-        }
-        shared.withLock { shared in
-            shared.folders.insert(folder.identifier)
-            shared.syncTokens[folder.identifier] = own.syncToken.map { SyncToken(folder: folder.path, text: $0) }
-        }
-        var items: [Item] = []
-        items.reserveCapacity(found.count)
-        for (path, resource) in found where path.count == folder.path.count + 1 && path.starts(with: folder.path) {
-            if resource.isNothing || (path.count == 1 && path[0] == ReservedName.folder) { continue }
-            items.append(item(resource, path: path, parent: folder.identifier))
-        }
-        return ItemPage(items: items)
-    }
+    // MARK: Folders
 
     func forget(_ folder: ItemIdentifier) {
         shared.withLock { shared in
@@ -166,12 +147,14 @@ extension WebDAVProvider {
             switch location.names(ofReference: resource.reference) {
             case .names(let names): result.append((names, resource))
             case .elsewhere: continue
-            case .unspeakable(let name):
-                logger.warning(
-                    "a name on the server cannot be shown: it is no UTF-8, or no file name", metadata: ["name": "\(name)"])
+            case .unspeakable(let name): warn(unspeakable: name)
             }
         }
         return result
+    }
+
+    func warn(unspeakable name: String) {
+        logger.warning("a name on the server cannot be shown: it is no UTF-8, or no file name", metadata: ["name": "\(name)"])
     }
 
     private func statuses(

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import NIOCore
 import NIOHTTP1
 import PromiseCore
@@ -14,6 +15,12 @@ extension WebDAVProvider {
     /// pauses that reach beyond a tick of a second.
     private static let sameTagPauses = [20, 40, 80, 160, 320, 640].map { Duration.milliseconds($0) }
 
+    /// So much is on its way to the server before it has answered anything (RFC 6928): it looks whether a name is free and has
+    /// the content at the same moment.
+    private static let flightByteCountMax: UInt64 = 12 << 10
+    /// Apache keeps what belongs to a file in another one, whose name is a little longer while it is being made.
+    private static let plainNameByteCountMax = 200
+
     /// What is larger may take longer than a lock lasts, and another client's version would come in between.
     private static let straightByteCountMax: UInt64 = 4 << 20
 
@@ -22,8 +29,11 @@ extension WebDAVProvider {
         _ payload: Payload, at path: [FileName], _ expectation: Expectation, _ metadata: Metadata?, target: [UInt8]?,
         parent: ItemIdentifier?
     ) async throws(ProviderError) -> Item {
+        if traits.keepsProperties { await noteKeeping(in: path.dropLast()) }
         let written: ResourceStatus
-        if expectation == .nothing {
+        if expectation == .nothing, target == nil, isSmall(payload, path) {
+            written = try await writeSmall(payload, at: path, metadata)
+        } else if expectation == .nothing {
             written = try await writeNew(payload, at: path, metadata, target: target)
         } else if traits.putIsWhole && payload.size <= WebDAVProvider.straightByteCountMax {
             written = try await writeStraight(payload, at: path, expectation, metadata, target: target)
@@ -31,6 +41,37 @@ extension WebDAVProvider {
             written = try await writeAside(payload, at: path, expectation, metadata, target: target)
         }
         return item(written, path: path, parent: parent)
+    }
+
+    private func isSmall(_ payload: Payload, _ path: [FileName]) -> Bool {
+        let name = path.last.map { WireName.encoded($0.bytes) } ?? []
+        return traits.putIsWhole && traits.putsOnlyNew && payload.size <= WebDAVProvider.flightByteCountMax
+            && name.count <= WebDAVProvider.plainNameByteCountMax
+    }
+
+    /// Servers look whether a name is free and write then, and many do not say which tag the content got. So it is read again,
+    /// which costs them no more than to be asked for the tag: what is there is ours, or another program's, which has won.
+    private func writeSmall(
+        _ payload: Payload, at path: [FileName], _ metadata: Metadata?
+    ) async throws(ProviderError) -> ResourceStatus {
+        guard case .bytes(let content) = try await body(of: payload) else { preconditionFailure("what is small is in memory") }
+        return try await turns.take(location.urlPath(path)) { () async throws(ProviderError) in
+            try await put(.bytes(content), to: path, ["If-None-Match": "*"])
+            let url = location.url(path)
+            guard let reply = try await client.content(url, byteCount: payload.size) else { throw madeByAnother(path) }
+            guard reply.status == 200 else { throw ProviderError(reply, "\(shown(path)) cannot be looked at") }
+            guard reply.body == Data(content.readableBytesView) else { throw madeByAnother(path) }
+            var written = ResourceStatus()
+            written.entityTag = reply.header("ETag")
+            written.lastModified = reply.header("Last-Modified")
+            written.contentLength = payload.size
+            if written.entityTag == nil { written = try await resource(at: path) }
+            return try await keep(metadata, nil, with: written, at: path, token: nil)
+        }
+    }
+
+    private func madeByAnother(_ path: [FileName]) -> ProviderError {
+        ProviderError(.conflict, "\(shown(path)) was made by another program at the same moment")
     }
 
     /// A lock of a free name is no help: Apache loses some when several are made in one folder, and other servers make an
@@ -50,9 +91,7 @@ extension WebDAVProvider {
                     traits.moveKeepsTag
                     ? WebDAVProvider.version(of: found) == WebDAVProvider.version(of: sent)
                     : found.contentLength == sent.contentLength
-                guard isOurs else {
-                    throw ProviderError(.conflict, "\(shown(path)) was made by another program at the same moment")
-                }
+                guard isOurs else { throw madeByAnother(path) }
                 return traits.moveKeepsTag ? sent : try await keep(metadata, target, with: found, at: path, token: nil)
             }
         }
@@ -173,21 +212,26 @@ extension WebDAVProvider {
     private func send(
         _ payload: Payload, to path: [FileName], _ conditions: HTTPHeaders
     ) async throws(ProviderError) -> ResourceStatus {
-        let what = "\(shown(path)) cannot be uploaded"
+        try await put(try await body(of: payload), to: path, conditions)
+        let written = try await file(at: path)
+        guard written.contentLength == nil || written.contentLength == payload.size else {
+            throw ProviderError(
+                .retry,
+                "\(shown(path)) cannot be uploaded: the server has \(written.contentLength ?? 0) bytes of \(payload.size)")
+        }
+        return written
+    }
+
+    private func put(_ body: RequestBody, to path: [FileName], _ conditions: HTTPHeaders) async throws(ProviderError) {
         var headers = conditions
         headers.add(name: "Content-Type", value: "application/octet-stream")
-        let reply = try await client.exchange(
-            .PUT, location.url(path), headers, body: try await body(of: payload), timeout: .seconds(24 * 3600))
+        let reply = try await client.exchange(.PUT, location.url(path), headers, body: body, timeout: .seconds(24 * 3600))
         // A multi-status here tells of a locked folder (RFC 4918, section 9.10.6).
         guard reply.isSuccess, reply.status != 207 else {
             throw ProviderError(
-                status: reply.status == 207 ? 423 : reply.status, retryAfter: reply.header("Retry-After"), what, puts: true)
+                status: reply.status == 207 ? 423 : reply.status, retryAfter: reply.header("Retry-After"),
+                "\(shown(path)) cannot be uploaded", puts: true)
         }
-        let written = try await file(at: path)
-        guard written.contentLength == nil || written.contentLength == payload.size else {
-            throw ProviderError(.retry, "\(what): the server has \(written.contentLength ?? 0) bytes of \(payload.size)")
-        }
-        return written
     }
 
     /// The folder for uploads may have been removed by somebody; then it is made again.

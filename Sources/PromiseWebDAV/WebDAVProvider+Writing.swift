@@ -60,6 +60,7 @@ extension WebDAVProvider {
             let target = place.parent.path + [place.name]
             try checkName(target)
             let source = path
+            if traits.keepsProperties { await noteKeeping(in: place.parent.path) }
             try await turns.take(location.urlPath(target)) { () async throws(ProviderError) in try await move(source, to: target)
             }
             path = target
@@ -96,7 +97,9 @@ extension WebDAVProvider {
             guard reply.isSuccess else { throw ProviderError(reply, what, puts: true) }
             if traits.keepsProperties {
                 let state = KeptState(metadata: metadata, version: WebDAVProvider.folderVersion.rawValue)
-                try await store(state, at: path, isFolder: true, token: nil)
+                await noteKeeping(in: path.dropLast())
+                // Something will be.
+                try await store(state, at: path, isFolder: true, keeps: true, token: nil)
             }
             return item(try await resource(at: path, isFolder: true), path: path, parent: parent)
         }
@@ -193,16 +196,19 @@ extension WebDAVProvider {
         let now = try await resource(at: path)
         let item = item(now, path: path, parent: nil)
         let state = KeptState(metadata: metadata, target: item.target, version: item.version.rawValue)
+        await noteKeeping(in: path.dropLast())
         try await store(state, at: path, isFolder: now.isCollection, token: nil)
     }
 
+    /// `keeps`: of a folder, that something may be kept with what is in it. Nil leaves what is there.
     func store(
-        _ state: KeptState, at path: [FileName], isFolder: Bool = false, token: String?
+        _ state: KeptState?, at path: [FileName], isFolder: Bool = false, keeps: Bool = false, token: String?
     ) async throws(ProviderError) {
-        let body = """
-            <propertyupdate xmlns="DAV:"><set><prop><state xmlns="\(MultiStatusParser.ownSpace)">\(state.text)</state></prop>\
-            </set></propertyupdate>
-            """
+        let space = MultiStatusParser.ownSpace
+        let properties =
+            (state.map { "<state xmlns=\"\(space)\">\($0.text)</state>" } ?? "")
+            + (keeps ? "<keeps xmlns=\"\(space)\">1</keeps>" : "")
+        let body = "<propertyupdate xmlns=\"DAV:\"><set><prop>\(properties)</prop></set></propertyupdate>"
         let url = location.url(path, isFolder: isFolder)
         var headers: HTTPHeaders = ["Content-Type": "application/xml; charset=utf-8"]
         if let token { headers.add(name: "If", value: WriteTurn.condition(url, token)) }

@@ -23,6 +23,9 @@ package final class WebDAVProvider: Provider, Sendable {
         var folders: Set<ItemIdentifier> = []
         /// Of those, what they gave out when they were listed.
         var syncTokens: [ItemIdentifier: SyncToken] = [:]
+        /// Of those, by place; and folders that something is kept in: see `WebDAVProvider+Keeping.swift`.
+        var listed: Set<[FileName]> = []
+        var keeping: Set<[FileName]> = []
         var uploadCount: UInt64 = 0
         /// Tokens that this process holds now.
         var tokens: Set<String> = []
@@ -80,6 +83,8 @@ package final class WebDAVProvider: Provider, Sendable {
         if traits.hasQuota { result.insert(.quota) }
         return result
     }
+
+    package var executor: (any TaskExecutor)? { client.executor }
 
     package var limitations: [String] { shared.withLock { $0.traits }?.shortcomings ?? [] }
 

@@ -1,4 +1,3 @@
-import Logging
 import PromiseCore
 import PromiseProvider
 import PromiseTestSupport
@@ -27,7 +26,8 @@ struct NewsTests {
             case "OPTIONS": return reply("200 OK", ["DAV: 1", "Server: s"])
             case "PROPFIND":
                 let token = "<sync-token>token&amp;\(count)</sync-token>"
-                let properties = "<prop><resourcetype><collection/></resourcetype>\(token)</prop>"
+                let keeps = "<keeps xmlns=\"urn:promisefs\">1</keeps>"
+                let properties = "<prop><resourcetype><collection/></resourcetype>\(token)\(keeps)</prop>"
                 return rows(
                     ("/", "<propstat>\(properties)<status>HTTP/1.1 200 OK</status></propstat>"),
                     ("/file", "<propstat><prop><getetag>\(count)</getetag></prop><status>HTTP/1.1 200 OK</status></propstat>"))
@@ -46,19 +46,7 @@ struct NewsTests {
     ) async throws {
         let server = ScriptedServer { folder.answer($0) }
         defer { server.stop() }
-        let state = try TemporaryFolder("news")
-        let names = [
-            "locks", "lockMakesFile", "moveNeedsSourceLock", "keepsProperties", "putIsWhole", "moveKeepsTag", "tagsTellContent",
-            "honoursOverwrite", "honoursConditionsOnPut", "honoursConditionsOnDelete", "hasRanges", "hasQuota",
-            "isGuess", "brokeOff",
-        ]
-        let others = names.map { "\"\($0)\": false" }.joined(separator: ", ")
-        let known = "{\"subject\": \"s 1 http://127.0.0.1:\(server.port)/\", \"tellsNews\": true, \(others)}"
-        try state.write(Array(known.utf8), to: "webdav-server.json", mode: 0o600)
-        let provider = try WebDAVProvider(
-            location: try WebDAVLocation(parsing: "webdav+http://127.0.0.1:\(server.port)/"), credentials: CredentialSource(),
-            stateFolder: state.path(""), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        try await provider.connect()
+        let provider = try await provider(server, remembering: ["tellsNews"])
         _ = try await provider.enumerateItems(in: root, page: nil)
         try await body(provider, server)
     }

@@ -1,4 +1,7 @@
+import Logging
+import PromiseProvider
 import PromiseTestSupport
+import PromiseWebDAV
 
 /// What PROPFIND says of one file.
 func listing(_ reference: String, tag: String = "\"1\"", size: Int = 4) -> String {
@@ -15,8 +18,32 @@ let collection = """
     <propstat><prop><resourcetype><collection/></resourcetype></prop><status>HTTP/1.1 200 OK</status></propstat>
     """
 
+/// The same of one that says that something is kept with what is in it.
+let keepingCollection = """
+    <propstat><prop><resourcetype><collection/></resourcetype><keeps xmlns="urn:promisefs">1</keeps></prop>\
+    <status>HTTP/1.1 200 OK</status></propstat>
+    """
+
 /// A multi-status of rows: a reference, and what is said of it.
 func rows(_ rows: (reference: String, content: String)...) -> String {
     let text = rows.map { "<response><href>\($0.reference)</href>\($0.content)</response>" }.joined()
     return reply("207 Multi-Status", [], "<multistatus xmlns=\"DAV:\">\(text)</multistatus>")
+}
+
+/// A provider of a scripted server (`DAV: 1`, `Server: s`) of which so much is remembered, connected.
+func provider(_ server: ScriptedServer, remembering traits: Set<String>) async throws -> WebDAVProvider {
+    let state = try TemporaryFolder("traits")
+    let names = [
+        "locks", "lockMakesFile", "moveNeedsSourceLock", "keepsProperties", "putIsWhole", "moveKeepsTag", "tagsTellContent",
+        "honoursOverwrite", "honoursConditionsOnPut", "honoursConditionsOnDelete", "putsOnlyNew", "hasRanges", "hasQuota",
+        "tellsNews", "isGuess", "brokeOff",
+    ]
+    let facts = names.map { "\"\($0)\": \(traits.contains($0))" }.joined(separator: ", ")
+    let known = "{\"subject\": \"s 1 http://127.0.0.1:\(server.port)/\", \(facts)}"
+    try state.write(Array(known.utf8), to: "webdav-server.json", mode: 0o600)
+    let provider = try WebDAVProvider(
+        location: try WebDAVLocation(parsing: "webdav+http://127.0.0.1:\(server.port)/"), credentials: CredentialSource(),
+        stateFolder: state.path(""), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+    try await provider.connect()
+    return provider
 }

@@ -47,7 +47,7 @@ import Testing
         "PromiseWire": ["FoundationEssentials"],
         "PromiseControl": [
             "PromiseWire", "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseFilesystem",
-            "PromiseDomain", "Logging", "Hummingbird", "HummingbirdCore",
+            "PromiseDomain", "PromiseHTTP", "Logging", "Hummingbird", "HummingbirdCore",
             "HTTPTypes", "NIOCore", "NIOHTTP1", "NIOPosix", "ServiceLifecycle", "Foundation", "FoundationEssentials",
         ],
         "PromiseKit": [

@@ -1,0 +1,138 @@
+import AsyncHTTPClient
+import NIOCore
+import NIOHTTP1
+import PromiseCore
+import PromiseHTTP
+package import PromiseProvider
+import PromiseSystem
+import Synchronization
+
+// Listing a folder. The answer is read as it comes, on a thread that may take its time, while the server makes the rest.
+
+extension WebDAVProvider {
+    private static let batchByteCount = 128 << 10
+
+    package func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
+        let (isPlain, listing): (Bool, FolderListing)
+        do throws(ProviderError) {
+            isPlain = try await isListedPlain(folder)
+            listing = try await list(folder, hasState: !isPlain)
+        } catch {
+            if error.code == .notFound { forget(folder.identifier) }
+            throw error
+        }
+        let own = try own(folder.path, in: listing.own.map { [(folder.path, $0)] } ?? [])
+        guard own.isCollection else {
+            throw ProviderError(.notFound, "\(shown(folder.path)) is no folder on the server")
+        }
+        shared.withLock { shared in
+            shared.folders.insert(folder.identifier)
+            shared.listed.insert(folder.path)
+            // What was not asked for is news.
+            let token = isPlain ? nil : own.syncToken
+            shared.syncTokens[folder.identifier] = token.map { SyncToken(folder: folder.path, text: $0) }
+        }
+        return ItemPage(items: listing.items)
+    }
+
+    private func list(_ folder: ItemReference, hasState: Bool) async throws(ProviderError) -> FolderListing {
+        let what = "\(shown(folder.path)) cannot be looked at"
+        let body = WebDAVProvider.propertyRequest(traits.tellsNews ? "<sync-token/>" : "", hasState: hasState)
+        let headers: HTTPHeaders = ["Depth": "1", "Content-Type": "application/xml; charset=utf-8"]
+        let response = try await client.open(
+            .PROPFIND, location.url(folder.path, isFolder: true), headers, body: RequestBody(body), timeout: .seconds(300))
+        guard response.status.code == 207 else { throw ProviderError(try await client.whole(response, .PROPFIND), what) }
+        guard let reader = ListingReader(folder, provider: self, hasState: hasState) else {
+            throw ProviderError(.retry, "\(what): there is no memory for it")
+        }
+        var (pieces, byteCount, isRead) = ([ByteBuffer](), 0, true)
+        try await client.read(response, .PROPFIND) { (piece) async throws(ProviderError) in
+            pieces.append(piece)
+            byteCount += piece.readableBytes
+            guard byteCount >= WebDAVProvider.batchByteCount else { return true }
+            let batch = pieces
+            (pieces, byteCount) = ([], 0)
+            isRead = await pool.run { reader.read(batch) }
+            return isRead
+        }
+        let last = pieces
+        // A reply cut off in the middle would look like a folder with fewer items.
+        guard isRead, let listing = await pool.run({ reader.finish(last) }) else {
+            throw ProviderError(.retry, "\(what): the server's answer is not whole")
+        }
+        return listing
+    }
+}
+
+struct FolderListing: Sendable {
+    var items: [Item] = []
+    /// Of the folder itself.
+    var own: ResourceStatus?
+}
+
+/// Makes items of a folder's listing. Its calls block and come one after the other.
+private final class ListingReader: Sendable {
+    private struct State {
+        let parser: MultiStatusParser
+        let stream: XMLStream
+        var listing = FolderListing()
+    }
+
+    private let folder: ItemReference
+    private let provider: WebDAVProvider
+    private let hasState: Bool
+    /// Of the identifiers.
+    private let prefix: String
+    private let state: Mutex<State>
+
+    init?(_ folder: ItemReference, provider: WebDAVProvider, hasState: Bool) {
+        self.folder = folder
+        self.provider = provider
+        self.hasState = hasState
+        prefix = folder.path.isEmpty ? "/" : provider.identifier(folder.path).rawValue + "/"
+        let parser = MultiStatusParser()
+        guard let stream = XMLStream(for: parser) else { return nil }
+        state = Mutex(State(parser: parser, stream: stream))
+    }
+
+    /// False when this is no XML.
+    func read(_ pieces: [ByteBuffer]) -> Bool {
+        state.withLock { state in
+            for piece in pieces {
+                guard piece.withUnsafeReadableBytes({ state.stream.read($0) }) else { return false }
+            }
+            for resource in state.parser.takeResources() { take(resource, &state) }
+            return true
+        }
+    }
+
+    /// Nil when the document is cut off or no multi-status.
+    func finish(_ pieces: [ByteBuffer]) -> FolderListing? {
+        guard read(pieces) else { return nil }
+        return state.withLock { state in
+            guard state.stream.read(UnsafeRawBufferPointer(start: nil, count: 0), isLast: true), state.parser.isWhole else {
+                return nil
+            }
+            return state.listing
+        }
+    }
+
+    private func take(_ resource: ResourceStatus, _ state: inout State) {
+        switch provider.location.names(ofReference: resource.reference) {
+        case .names(folder.path):
+            if state.listing.own == nil { state.listing.own = resource }
+            if hasState { provider.note(keeps: resource.keeps, in: folder.path) }
+        case .names(let path):
+            guard path.count == folder.path.count + 1, path.starts(with: folder.path), !resource.isNothing else { return }
+            let name = path[path.count - 1]
+            if path.count == 1 && name == ReservedName.folder { return }
+            let identifier = ItemIdentifier(prefix + PercentEncoding.encoded(name.bytes))
+            var item = provider.item(resource, path: path, parent: folder.identifier, identifier: identifier)
+            item.isGuess = !hasState
+            if hasState && resource.isCollection { provider.note(keeps: resource.keeps, in: path) }
+            state.listing.items.append(item)
+        case .elsewhere: return
+        case .unspeakable(let name): provider.warn(unspeakable: name)
+        }
+    }
+}
