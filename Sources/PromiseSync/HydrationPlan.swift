@@ -67,6 +67,12 @@ package struct HydrationPlan: Sendable {
         if wantsWhole { wanted.append(ByteRange(0, size)) }
         var covered = present
         for range in inFlight { covered.insert(range) }
+        // Near by, who has just begun to read gets what it waits for before anything else is asked for.
+        if countMax <= HydrationPlan.nearFetchesMax, sequentialByteCount <= HydrationPlan.readAheadMin, !waiting.isEmpty,
+            waiting.allSatisfy({ covered.contains($0.clamped(to: size)) })
+        {
+            return []
+        }
         let ahead = wantsWhole ? ByteRange(0, size) : readAhead
         let pieceMax = countMax > HydrationPlan.nearFetchesMax ? HydrationPlan.farPieceMax : HydrationPlan.pieceMax
         for range in wanted {

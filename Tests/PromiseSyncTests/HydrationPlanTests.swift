@@ -128,6 +128,19 @@ private let mebibyte: UInt64 = 1 << 20
         #expect(plan.next(waiting: [read]).isEmpty)
     }
 
+    @Test func whoHasJustBegunToReadIsServedBeforeWhatFollows() {
+        var plan = HydrationPlan(size: 1 << 30, present: ByteRangeSet())
+        let near = HydrationPlan.nearFetchesMax
+        let reads = (0..<4 as Range<UInt64>).map { ByteRange(offset: $0 * mebibyte / 4, count: mebibyte / 4) }
+        for (number, read) in reads.enumerated() {
+            plan.read(read)
+            #expect(plan.next(waiting: Array(reads[...number]), atOnce: near).count == (number == 0 ? 1 : 0))
+        }
+        plan.arrived(ByteRange(0, mebibyte))
+        plan.ended(ByteRange(0, mebibyte))
+        #expect(plan.next(waiting: [], atOnce: near).first?.lower == mebibyte)
+    }
+
     /// What is on its way is what a killed daemon fetches again.
     @Test(arguments: [HydrationPlan.nearFetchesMax, HydrationPlan.fetchesMax]) func littleIsOnItsWay(countMax: Int) {
         var plan = HydrationPlan(size: 1 << 30, present: ByteRangeSet())
