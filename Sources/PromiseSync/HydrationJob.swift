@@ -43,7 +43,7 @@ package final class HydrationJob: Sendable {
     /// The node's, when the job was made.
     let modificationTime: Timestamp
     /// After so many bytes the index is told how far the file has come: a daemon that is killed fetches no more than that again.
-    private static let storedByteCount: UInt64 = 4 << 20
+    private static let storedByteCount: UInt64 = 2 << 20
     private let unstoredByteCount = Atomic<UInt64>(0)
     private let state: Monitor<State>
 

@@ -7,8 +7,10 @@ package struct HydrationPlan: Sendable {
     package static let smallFileMax: UInt64 = 1 << 20
     /// Fetches begin and end at multiples of this.
     static let block: UInt64 = 128 << 10
-    /// One fetch takes at most this much, so that ranges are stored often and a cancelled reader wastes little.
+    /// One fetch takes at most this much, so that a cancelled reader wastes little.
     static let pieceMax: UInt64 = 4 << 20
+    /// One of many: what is on its way is fetched again when the daemon is killed.
+    static let farPieceMax: UInt64 = 3 << 19
     static let readAheadMin: UInt64 = 1 << 20
     static let readAheadMax: UInt64 = 64 << 20
     /// So many fetches run at a time, so that a provider far away is kept busy by a reader that goes on and on.
@@ -65,12 +67,23 @@ package struct HydrationPlan: Sendable {
         if wantsWhole { wanted.append(ByteRange(0, size)) }
         var covered = present
         for range in inFlight { covered.insert(range) }
+        // Near by, who has just begun to read gets what it waits for before anything else is asked for.
+        if countMax <= HydrationPlan.nearFetchesMax, sequentialByteCount <= HydrationPlan.readAheadMin, !waiting.isEmpty,
+            waiting.allSatisfy({ covered.contains($0.clamped(to: size)) })
+        {
+            return []
+        }
+        let ahead = wantsWhole ? ByteRange(0, size) : readAhead
+        let pieceMax = countMax > HydrationPlan.nearFetchesMax ? HydrationPlan.farPieceMax : HydrationPlan.pieceMax
         for range in wanted {
             for gap in covered.missing(in: range) {
                 var position = gap.lower
                 while position < gap.upper {
                     guard inFlight.count < min(countMax, HydrationPlan.fetchesMax) else { return result }
-                    let piece = ByteRange(position, min(position + HydrationPlan.pieceMax, gap.upper))
+                    // What is wanted after it comes along: a fetch's first bytes come first, and one costs less than two.
+                    let next = ahead.map { $0.contains(gap) ? $0.upper : gap.upper } ?? gap.upper
+                    let end = min(position + pieceMax, next)
+                    let piece = covered.missing(in: ByteRange(position, end)).first ?? ByteRange(position, gap.upper)
                     inFlight.append(piece)
                     covered.insert(piece)
                     result.append(piece)

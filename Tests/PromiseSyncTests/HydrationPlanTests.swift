@@ -119,6 +119,37 @@ private let mebibyte: UInt64 = 1 << 20
         }
     }
 
+    /// Its first bytes come first, and one request costs less than two.
+    @Test func whatIsReadAheadComesWithWhatIsRead() {
+        var plan = HydrationPlan(size: 1 << 30, present: ByteRangeSet())
+        let read = ByteRange(offset: 200 * mebibyte, count: 16 << 10)
+        plan.read(read)
+        #expect(plan.next(waiting: [read]) == [ByteRange(offset: 200 * mebibyte, count: mebibyte)])
+        #expect(plan.next(waiting: [read]).isEmpty)
+    }
+
+    @Test func whoHasJustBegunToReadIsServedBeforeWhatFollows() {
+        var plan = HydrationPlan(size: 1 << 30, present: ByteRangeSet())
+        let near = HydrationPlan.nearFetchesMax
+        let reads = (0..<4 as Range<UInt64>).map { ByteRange(offset: $0 * mebibyte / 4, count: mebibyte / 4) }
+        for (number, read) in reads.enumerated() {
+            plan.read(read)
+            #expect(plan.next(waiting: Array(reads[...number]), atOnce: near).count == (number == 0 ? 1 : 0))
+        }
+        plan.arrived(ByteRange(0, mebibyte))
+        plan.ended(ByteRange(0, mebibyte))
+        #expect(plan.next(waiting: [], atOnce: near).first?.lower == mebibyte)
+    }
+
+    /// What is on its way is what a killed daemon fetches again.
+    @Test(arguments: [HydrationPlan.nearFetchesMax, HydrationPlan.fetchesMax]) func littleIsOnItsWay(countMax: Int) {
+        var plan = HydrationPlan(size: 1 << 30, present: ByteRangeSet())
+        plan.wantsWhole = true
+        let fetches = plan.next(waiting: [ByteRange(0, 4096)], atOnce: countMax)
+        #expect(fetches.count == countMax && fetches.first?.lower == 0)
+        #expect(fetches.reduce(0) { $0 + $1.count } <= 12 * mebibyte)
+    }
+
     @Test func waitersComeBeforeReadAhead() {
         var plan = HydrationPlan(size: 1 << 30, present: ByteRangeSet())
         plan.read(ByteRange(0, 4096))
