@@ -40,13 +40,17 @@ struct ServerProbe: Sendable {
         let first = try await put("one", file)
         guard first.isSuccess else { throw ProviderError(first, "a file to try the server with cannot be made") }
         traits.isGuess = false
+        traits.listsTags = try await listsTag(file)
+        traits.listsHiddenNames = try await listsHidden(file)
         traits.hasRanges = try await sendsRanges(file)
         traits.putIsWhole = try await keepsOldContent(file)
         traits.putsOnlyNew = try await putsOnlyNew(file)
         traits.tagsTellContent = try await tellsContent(file)
         traits.keepsProperties = try await keepsProperty(file)
         traits.hasQuota = try await unlessTrouble { () async throws(ProviderError) in try await provider.quota() } != nil
-        try await tryLocks(file, &traits)
+        let escaped = Array(file.dropLast()) + [FileName(trusted: (file.last?.bytes ?? []) + Array(", é".utf8))]
+        try await tryLocks(escaped, &traits)
+        _ = try await exchange(.DELETE, escaped)
         if !traits.locks { try await tryConditions(file, &traits) }
         traits.honoursOverwrite = try await refusesToMoveOver(file)
         traits.moveKeepsTag = try await movesWithTag(file, &traits)
@@ -99,6 +103,22 @@ struct ServerProbe: Sendable {
 
     // MARK: Questions
 
+    private func listsTag(_ file: [FileName]) async throws(ProviderError) -> Bool {
+        guard let listed = try await provider.resource(at: file).entityTag else { return false }
+        return try await exchange(.HEAD, file).header("ETag").map { EntityTag.opaque($0) == EntityTag.opaque(listed) } ?? true
+    }
+
+    private func listsHidden(_ file: [FileName]) async throws(ProviderError) -> Bool {
+        let folder = Array(file.dropLast())
+        let hidden = folder + [FileName(trusted: Array(".".utf8) + (file.last?.bytes ?? []))]
+        _ = try await put("one", hidden)
+        let body = "<propfind xmlns=\"DAV:\"><prop><resourcetype/></prop></propfind>"
+        let listed = try await provider.propfind(folder, isFolder: true, depth: "1", body: body).map(\.path)
+        _ = try await exchange(.DELETE, hidden)
+        // A server that shows nothing at all of the folder tells nothing.
+        return listed.contains(hidden) || !listed.contains(file)
+    }
+
     private func sendsRanges(_ file: [FileName]) async throws(ProviderError) -> Bool {
         let reply = try await exchange(.GET, file, ["Range": "bytes=1-1"])
         return reply.status == 206 && reply.body == Data("n".utf8)
@@ -147,7 +167,9 @@ struct ServerProbe: Sendable {
         return kept == state.text
     }
 
+    /// With a name that is escaped in addresses: servers may take it for another one in conditions (nginx).
     private func tryLocks(_ file: [FileName], _ traits: inout ServerTraits) async throws(ProviderError) {
+        _ = try await put("one", file)
         guard let token = try await lock(file) else { return }
         let isGuarded = try await put("two", file, mayBeLocked: true).status == 423
         let opens = try await put("one", file, ["If": WriteTurn.condition(location.url(file), token)], mayBeLocked: true)

@@ -26,6 +26,10 @@ package struct ServerTraits: Codable, Hashable, Sendable {
     package var honoursConditionsOnDelete = false
     /// PUT with `If-None-Match: *` makes a file of a free name and leaves one that is there as it is.
     package var putsOnlyNew = false
+    /// What listings say of a file has the entity tag that comes with its content.
+    var listsTags = true
+    /// Names that begin with a dot are in listings.
+    var listsHiddenNames = true
     package var hasRanges = false
     package var hasQuota = false
     /// `sync-collection` tells all that a listing shows: files and folders that come, change and go, and properties of ours.
@@ -54,6 +58,9 @@ package struct ServerTraits: Codable, Hashable, Sendable {
             result.append("the server keeps no properties: modes and modification times stay on this machine, links are refused")
         }
         if !hasRanges { result.append("the server sends no ranges: files are fetched whole") }
+        if !listsHiddenNames {
+            result.append("the server lists no names that begin with a dot: what has one stays on this machine")
+        }
         if !hasQuota { result.append("the server tells no quota") }
         return result
     }

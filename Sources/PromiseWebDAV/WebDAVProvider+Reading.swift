@@ -68,7 +68,11 @@ extension WebDAVProvider {
     static func version(of resource: ResourceStatus) -> ContentVersion {
         if resource.isCollection { return folderVersion }
         if let tag = resource.entityTag { return ContentVersion(EntityTag.opaque(tag)) }
-        return ContentVersion("\(resource.contentLength ?? 0)-\(resource.lastModified ?? "")")
+        return versionByTime(of: resource)
+    }
+
+    private static func versionByTime(of resource: ResourceStatus) -> ContentVersion {
+        ContentVersion("\(resource.contentLength ?? 0)-\(resource.lastModified ?? "")")
     }
 
     func resource(at path: [FileName], isFolder: Bool = false) async throws(ProviderError) -> ResourceStatus {
@@ -80,6 +84,7 @@ extension WebDAVProvider {
 
     /// Of what was just put or moved there, without what is kept with it: HEAD costs a server a third of what PROPFIND does.
     func file(at path: [FileName]) async throws(ProviderError) -> ResourceStatus {
+        guard traits.listsTags else { return try await resource(at: path) }
         let reply = try await client.exchange(.HEAD, location.url(path))
         var result = ResourceStatus()
         result.entityTag = reply.header("ETag")
@@ -180,6 +185,8 @@ extension WebDAVProvider {
     ) async throws(ProviderError) {
         let what = "\(shown(reference.path)) cannot be fetched"
         if let range, range.isEmpty { return }
+        let mustLook = shared.withLock { $0.hasRepliesWithoutVersion }
+        if mustLook { try await check(version, of: reference.path) }
         var headers = HTTPHeaders()
         if let range { headers.add(name: "Range", value: "bytes=\(range.lower)-\(range.upper - 1)") }
         let response = try await client.open(.GET, location.url(reference.path), headers)
@@ -194,12 +201,27 @@ extension WebDAVProvider {
         described.entityTag = response.headers.first(name: "ETag")
         described.lastModified = response.headers.first(name: "Last-Modified")
         described.contentLength = ReplyContent.wholeSize(response)
-        guard WebDAVProvider.version(of: described) == version else {
-            throw ProviderError(.stale, "\(shown(reference.path)) has another version on the server")
+        let saysNothing = described.entityTag == nil && described.lastModified == nil
+        if saysNothing, !mustLook {
+            shared.withLock { $0.hasRepliesWithoutVersion = true }
+            return try await fetchContents(of: reference, version: version, range: range, into: sink)
         }
+        // What a listing tells no tag of has the time as its version, and the reply may have a tag all the same.
+        let isRight = [WebDAVProvider.version(of: described), WebDAVProvider.versionByTime(of: described)].contains(version)
+        guard isRight || saysNothing else { throw stale(reference.path) }
         let content = ReplyContent(response: response, range: range, size: described.contentLength, what: what)
         let digest = status == 200 ? ContentDigest(ownCloud: response.headers.first(name: "OC-Checksum")) : nil
         try await content.write(into: sink, verifiedBy: range == nil ? digest : nil, pool: pool, server: location.origin)
+        if saysNothing { try await check(version, of: reference.path) }
+    }
+
+    /// Before and after a reply that does not say what it sends (lighttpd's, of a file whose type it does not know).
+    private func check(_ version: ContentVersion, of path: [FileName]) async throws(ProviderError) {
+        guard WebDAVProvider.version(of: try await resource(at: path)) == version else { throw stale(path) }
+    }
+
+    private func stale(_ path: [FileName]) -> ProviderError {
+        ProviderError(.stale, "\(shown(path)) has another version on the server")
     }
 
     /// A path for people.

@@ -65,7 +65,7 @@ extension WebDAVProvider {
             written.entityTag = reply.header("ETag")
             written.lastModified = reply.header("Last-Modified")
             written.contentLength = payload.size
-            if written.entityTag == nil { written = try await resource(at: path) }
+            if written.entityTag == nil || !traits.listsTags { written = try await resource(at: path) }
             return try await keep(metadata, nil, with: written, at: path, token: nil)
         }
     }

@@ -61,7 +61,10 @@ extension WebDAVProvider {
             try checkName(target)
             let source = path
             if traits.keepsProperties { await noteKeeping(in: place.parent.path) }
-            try await turns.take(location.urlPath(target)) { () async throws(ProviderError) in try await move(source, to: target)
+            // Some servers want to be told that it is one.
+            let isFolder = baseVersion == WebDAVProvider.folderVersion
+            try await turns.take(location.urlPath(target)) { () async throws(ProviderError) in
+                try await move(source, to: target, isFolder: isFolder)
             }
             path = target
             result?.name = place.name
@@ -79,6 +82,10 @@ extension WebDAVProvider {
     private func checkName(_ path: [FileName]) throws(ProviderError) {
         guard path.count > 1 || path.first != ReservedName.folder else {
             throw ProviderError(.refused, "\(shown(path)) is a name that PromiseFS keeps for itself on the server")
+        }
+        // What is in no listing would be taken for removed.
+        guard traits.listsHiddenNames || path.last?.bytes.first != UInt8(ascii: ".") else {
+            throw ProviderError(.refused, "the server lists no names with a dot first: \(shown(path)) stays on this machine")
         }
     }
 
@@ -108,16 +115,23 @@ extension WebDAVProvider {
     // MARK: Moving
 
     /// Never over something else. The caller has the turn for the target.
-    func move(_ path: [FileName], to target: [FileName]) async throws(ProviderError) {
+    func move(_ path: [FileName], to target: [FileName], isFolder: Bool = false) async throws(ProviderError) {
         let what = "\(shown(path)) cannot be moved to \(shown(target))"
         if !traits.honoursOverwrite { try await check(.nothing, at: target) }
-        let headers: HTTPHeaders = ["Destination": location.url(target), "Overwrite": "F"]
-        let reply = try await client.exchange(.MOVE, location.url(path), headers, timeout: .seconds(600))
+        let headers: HTTPHeaders = ["Destination": location.url(target, isFolder: isFolder), "Overwrite": "F"]
+        let reply = try await client.exchange(.MOVE, location.url(path, isFolder: isFolder), headers, timeout: .seconds(600))
         if reply.isSuccess && reply.status != 207 { return }
+        if reply.status == 400, !isFolder, try await resource(at: path).isCollection {
+            return try await move(path, to: target, isFolder: true)
+        }
         switch reply.status {
         case 403, 409, 500, 502, 207:
             // Servers disagree about what it is to move into a folder that is gone, or something that is gone.
-            _ = try await resource(at: path)
+            if try await resourceIfAny(at: path) == nil {
+                // And one may fail after it has moved it, as it keeps properties somewhere else.
+                if reply.status != 403, try await resourceIfAny(at: target) != nil { return }
+                throw ProviderError(.notFound, "\(shown(path)) is not on the server")
+            }
             _ = try await resource(at: Array(target.dropLast()), isFolder: true)
             throw ProviderError(status: reply.status == 207 ? 423 : reply.status, what)
         default: throw ProviderError(reply, what)

@@ -26,6 +26,8 @@ package final class WebDAVProvider: Provider, Sendable {
         /// Of those, by place; and folders that something is kept in: see `WebDAVProvider+Keeping.swift`.
         var listed: Set<[FileName]> = []
         var keeping: Set<[FileName]> = []
+        /// The server sends content without saying which version it is.
+        var hasRepliesWithoutVersion = false
         var uploadCount: UInt64 = 0
         /// Tokens that this process holds now.
         var tokens: Set<String> = []

@@ -38,7 +38,9 @@ func provider(_ server: ScriptedServer, remembering traits: Set<String>) async t
         "honoursOverwrite", "honoursConditionsOnPut", "honoursConditionsOnDelete", "putsOnlyNew", "hasRanges", "hasQuota",
         "tellsNews", "isGuess", "brokeOff",
     ]
-    let facts = names.map { "\"\($0)\": \(traits.contains($0))" }.joined(separator: ", ")
+    // What nearly every server does.
+    let usual: Set = ["listsTags", "listsHiddenNames"]
+    let facts = (names + usual).map { "\"\($0)\": \(traits.contains($0) || usual.contains($0))" }.joined(separator: ", ")
     let known = "{\"subject\": \"s 1 http://127.0.0.1:\(server.port)/\", \(facts)}"
     try state.write(Array(known.utf8), to: "webdav-server.json", mode: 0o600)
     let provider = try WebDAVProvider(
