@@ -77,6 +77,8 @@ package final class HTTPTransport: Sendable {
         configuration.timeout.write = .nanoseconds(timeouts.idle.nanoseconds)
         configuration.redirectConfiguration = .disallow
         configuration.httpVersion = .http1Only
+        // Nobody looks at traces here, and each costs as much as a part of the request.
+        configuration.tracing.tracer = nil
         // A server that is not there is offline, at once; the engine tries again.
         configuration.connectionPool.retryConnectionEstablishment = false
         configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = connections

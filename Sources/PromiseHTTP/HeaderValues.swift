@@ -54,4 +54,12 @@ package enum RetryAfter {
 }
 
 /// Two lower-case digits a byte.
-package func hexadecimalText(_ bytes: some Sequence<UInt8>) -> String { bytes.map(hexadecimal).joined() }
+package func hexadecimalText(_ bytes: some Sequence<UInt8>) -> String {
+    let digits = Array("0123456789abcdef".utf8)
+    var text: [UInt8] = []
+    for byte in bytes {
+        text.append(digits[Int(byte >> 4)])
+        text.append(digits[Int(byte & 15)])
+    }
+    return String(decoding: text, as: UTF8.self)
+}

@@ -86,6 +86,7 @@ package struct ReplyContent: Sendable {
             // To the end where that is near, so that the connection is kept.
             if let range, position >= range.upper, !isPart { break }
         }
+        if gathered.isEmpty { return position }
         let pieces = gathered
         try await pool.run { () throws(ProviderError) in for piece in pieces { try piece.write(into: sink) } }
         return position

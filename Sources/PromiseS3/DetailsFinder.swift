@@ -56,13 +56,17 @@ final class DetailsFinder: Sendable {
 
     private func next() -> [[UInt8]]? {
         state.withLock { state in
-            let batch = Array(state.keys.suffix(DetailsFinder.batch))
-            state.keys.removeLast(batch.count)
-            batch.forEach { state.waiting.remove($0) }
+            var batch: [[UInt8]] = []
+            while batch.count < DetailsFinder.batch, let key = state.keys.popLast() {
+                if state.waiting.remove(key) != nil { batch.append(key) }
+            }
             if batch.isEmpty { state.isRunning = false }
             return batch.isEmpty ? nil : batch
         }
     }
+
+    /// It was told by something else, e.g. when the object was fetched.
+    func isFound(_ key: [UInt8]) { state.withLock { _ = $0.waiting.remove(key) } }
 
     private func stop() { state.withLock { $0 = State() } }
 }

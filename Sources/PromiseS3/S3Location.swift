@@ -127,7 +127,10 @@ package struct S3Location: Hashable, Sendable {
     }
 
     /// The header `Host`.
-    var host: String { origin.range(of: "://").map { String(origin[$0.upperBound...]) } ?? origin }
+    var host: String {
+        let slash = UInt8(ascii: "/")
+        return String(Substring(origin.utf8.drop { $0 != slash }.drop { $0 == slash }))
+    }
 
     /// Of a URL: of the bucket itself, or of a key in it.
     package func path(_ key: [UInt8]?) -> String {

@@ -261,6 +261,14 @@ extension S3Provider {
 
     // MARK: Content
 
+    /// A fetch tells of an object what a look at it would, except where a link points.
+    private func learn(_ key: [UInt8], from headers: HTTPHeaders) {
+        let found = ObjectStatus(headers)
+        guard traits.keepsMetadata, !found.details.isLink else { return }
+        details.note(key, KnownDetails.Stamp(tag: found.tag, lastModified: found.lastModified), found.details)
+        finder.isFound(key)
+    }
+
     package func fetchContents(
         of reference: ItemReference, version: ContentVersion, range: ByteRange?, into sink: any ContentSink
     ) async throws(ProviderError) {
@@ -281,6 +289,7 @@ extension S3Provider {
         guard EntityTag.opaque(response.headers.first(name: "ETag") ?? "") == version.rawValue else {
             throw ProviderError(.stale, "\(shown(reference.path)) has another version on the server")
         }
+        learn(names.key(reference.path), from: response.headers)
         let content = ReplyContent(response: response, range: range, size: ReplyContent.wholeSize(response), what: what)
         let digest = response.status.code == 200 ? ContentDigest(amazon: response.headers) : nil
         try await content.write(into: sink, verifiedBy: range == nil ? digest : nil, pool: pool, server: location.endpoint)

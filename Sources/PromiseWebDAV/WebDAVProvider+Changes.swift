@@ -39,8 +39,7 @@ extension WebDAVProvider {
         let headers: HTTPHeaders = ["Depth": "0", "Content-Type": "application/xml; charset=utf-8"]
         let reply = try await client.exchange(
             .REPORT, location.url(token.folder, isFolder: true), headers, body: RequestBody(body), timeout: .seconds(300))
-        let document = reply.body
-        if reply.status == 207, let rows = await pool.run({ MultiStatusParser.parse(document) }) {
+        if reply.status == 207, let rows = await parsed(reply.body) {
             // The folder itself may be named, too; as cut off, when there is more than the server tells at once.
             return rows.contains { $0.status == 507 || location.names(ofReference: $0.reference) != .names(token.folder) }
         }

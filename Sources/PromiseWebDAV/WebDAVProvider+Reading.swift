@@ -170,13 +170,20 @@ extension WebDAVProvider {
             .PROPFIND, location.url(path, isFolder: isFolder), headers, body: RequestBody(body), timeout: .seconds(300))
         let what = "\(shown(path)) cannot be looked at"
         guard reply.status == 207 else { throw ProviderError(reply, what) }
-        let document = reply.body
         // A reply cut off in the middle would look like a folder with fewer items.
-        guard let resources = await pool.run({ MultiStatusParser.parse(document) }) else {
+        guard let resources = await parsed(reply.body) else {
             throw ProviderError(.retry, "\(what): the server's answer is not whole")
         }
         return resources
     }
+
+    /// Nil when it is cut off or no multi-status. What is short costs less than to have another thread read it.
+    func parsed(_ document: Data) async -> [ResourceStatus]? {
+        if document.count <= WebDAVProvider.shortByteCount { return MultiStatusParser.parse(document) }
+        return await pool.run { MultiStatusParser.parse(document) }
+    }
+
+    private static let shortByteCount = 4096
 
     // MARK: Content
 

@@ -230,8 +230,7 @@ extension WebDAVProvider {
         let what = "the mode and time of \(shown(path)) cannot be stored"
         guard reply.isSuccess else { throw ProviderError(reply, what) }
         guard reply.status == 207 else { return }
-        let document = reply.body
-        guard let rows = await pool.run({ MultiStatusParser.parse(document) }) else {
+        guard let rows = await parsed(reply.body) else {
             throw ProviderError(.retry, "\(what): the server's answer is not whole")
         }
         let statuses = rows.flatMap { Array($0.refusals) + ($0.status.map { [$0] } ?? []) }
