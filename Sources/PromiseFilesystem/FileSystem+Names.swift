@@ -151,7 +151,7 @@ extension FileSystem {
                     id: .root, kind: .file, mode: permissions, owner: caller.user, group: caller.group, time: clock.now(),
                     content: .whole)
                 fresh.isOpenForWriting = isOpen
-                spare = spares.take(at: clock.uptime())
+                spare = spares.take()
                 var node = try enter(fresh, name, in: folder, as: spare, caller, transaction)
                 if let spare { file = spare.file } else { file = try makeContent(of: &node, transaction) }
                 return node
@@ -168,7 +168,9 @@ extension FileSystem {
 
     /// Inside the transaction that inserts the node: when this fails nothing is entered, and a file without a row is rubbish.
     func makeContent(of node: inout Node, _ transaction: borrowing Transaction) throws(Failure) -> SharedDescriptor {
+        let start = clock.uptime()
         let created = SharedDescriptor(try content.create(node.id, node.generation))
+        spares.note(making: clock.uptime() - start)
         do throws(SystemError) {
             // Times as the content file has them, so that closing it unwritten shows no change.
             let status = try FileStatus.of(descriptor: created.number, label: "filesystem.create")

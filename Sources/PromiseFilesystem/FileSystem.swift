@@ -78,7 +78,7 @@ package final class FileSystem: FileSystemOperations {
         self.configuration = configuration
         self.logger = logger
         stitching = Stitching(clock: clock)
-        spares = SpareFiles(index: index, content: content, workers: workers)
+        spares = SpareFiles(index: index, content: content, clock: clock, workers: workers)
         parking = Parking(clock: clock, limit: configuration.requestDeadline)
         opens = OpenTable(record: record)
         carriedOut = record?.carriedOut(lastBody: index.bodyAtOpening) ?? []

@@ -1,69 +1,83 @@
-import PromiseContent
-import PromiseCore
-import PromiseIndex
-import PromiseSync
-import PromiseSystem
+package import PromiseContent
+package import PromiseCore
+package import PromiseIndex
+package import PromiseSync
+package import PromiseSystem
 import Synchronization
 
-/// Empty content files that another thread makes ahead while programs make many files: of all that a new file needs, its
-/// content file takes the disk longest.
+/// Empty content files that another thread makes ahead while programs make many files and the disk is slow to: for a minute
+/// after deletions ext4 walks over every inode that was given free, which takes up to a millisecond. Where the disk is not
+/// slow, to wake another thread costs more than it saves.
 ///
 /// A spare is named by a node number that the index has given to nobody else, so using it moves nothing on the disk. What is
 /// left when the process ends belongs to nothing, and is removed at the next start. Thread-safe; the lock is a leaf.
-final class SpareFiles: Sendable {
-    struct Spare: Sendable {
-        let node: NodeID
-        let file: SharedDescriptor
+package final class SpareFiles: Sendable {
+    package struct Spare: Sendable {
+        package let node: NodeID
+        package let file: SharedDescriptor
     }
 
     private struct State {
         var spares: [Spare] = []
         var isFilling = false
         var isStopped = false
-        /// Files made without a spare since `missesSince`.
-        var missCount = 0
-        var missesSince = Duration.zero
+        /// Slow makings, less the fast ones.
+        var slowCount = 0
+        /// Makings were slow when they were last looked at.
+        var isWorthwhile = false
         /// The first number that was ever reserved.
         var first: NodeID?
+
+        /// True for who is to fill up.
+        mutating func beginFilling() -> Bool {
+            guard isWorthwhile, spares.count < SpareFiles.countMax / 2, !isFilling, !isStopped else { return false }
+            isFilling = true
+            return true
+        }
     }
 
-    private static let countMax = 64
-    /// So many files in a second are worth making files ahead.
-    private static let missCountMin = 8
+    package static let countMax = 64
+    package static let slowCountMin = 8
+    package static let slow = Duration.microseconds(100)
 
     private let index: Index
     private let content: ContentStore
+    private let clock: any TimeSource
     private let workers: BlockingPool
     private let state = Mutex(State())
 
-    init(index: Index, content: ContentStore, workers: BlockingPool) {
+    package init(index: Index, content: ContentStore, clock: any TimeSource, workers: BlockingPool) {
         self.index = index
         self.content = content
+        self.clock = clock
         self.workers = workers
     }
 
     /// A spare for the caller alone, who enters a node of its number in the same transaction. Nil when there is none.
-    func take(at now: Duration) -> Spare? {
+    package func take() -> Spare? {
         let (spare, isWanted): (Spare?, Bool) = state.withLock { state in
-            if state.spares.isEmpty {
-                if now - state.missesSince > .seconds(1) { (state.missesSince, state.missCount) = (now, 0) }
-                state.missCount += 1
-            }
             let spare = state.spares.isEmpty ? nil : state.spares.removeFirst()
-            let isFew = spare == nil ? state.missCount >= Self.missCountMin : state.spares.count < Self.countMax / 2
-            guard isFew, !state.isFilling, !state.isStopped else { return (spare, false) }
-            state.isFilling = true
-            return (spare, true)
+            return (spare, state.beginFilling())
         }
         if isWanted { workers.submit { [self] in fill() } }
         return spare
     }
 
+    /// How long it took to make a content file for want of a spare.
+    package func note(making time: Duration) {
+        let isWanted = state.withLock { state in
+            state.slowCount = max(0, state.slowCount + (time >= Self.slow ? 1 : -1))
+            if state.slowCount >= Self.slowCountMin { state.isWorthwhile = true }
+            return state.beginFilling()
+        }
+        if isWanted { workers.submit { [self] in fill() } }
+    }
+
     /// Whether a content file of this number may be a spare, or be about to belong to a new node.
-    func mayHold(_ node: NodeID) -> Bool { state.withLock { state in state.first.map { node >= $0 } ?? false } }
+    package func mayHold(_ node: NodeID) -> Bool { state.withLock { state in state.first.map { node >= $0 } ?? false } }
 
     /// Removes the spares and makes no more.
-    func stop() {
+    package func stop() {
         let left = state.withLock { state in
             state.isStopped = true
             defer { state.spares = [] }
@@ -74,15 +88,21 @@ final class SpareFiles: Sendable {
 
     private func fill() {
         let count = SpareFiles.countMax - state.withLock { $0.spares.count }
+        var isSlow = false
         do throws(Failure) {
             let first = try index.write { transaction throws(Failure) in try transaction.reserveNodes(count) }
             state.withLock { if $0.first == nil { $0.first = first } }
+            let start = clock.uptime()
             for number in first.rawValue..<first.rawValue + UInt64(count) { try make(NodeID(number)) }
+            isSlow = clock.uptime() - start >= SpareFiles.slow * count / 2
         } catch {
             // Whoever makes a file makes its content file, and hears what is wrong.
-            state.withLock { $0.missCount = 0 }
         }
-        state.withLock { $0.isFilling = false }
+        state.withLock { state in
+            state.isFilling = false
+            state.isWorthwhile = isSlow
+            if !isSlow { state.slowCount = 0 }
+        }
     }
 
     private func make(_ node: NodeID) throws(Failure) {
