@@ -126,8 +126,12 @@ extension FileSystem {
     /// While somebody writes, the content file's times are the truth, so they are set there, too.
     func stampContent(of node: Node) throws(Failure) {
         guard let file = opens.writeFile(of: node.id) else { return }
+        try stamp(file, node.modificationTime)
+    }
+
+    func stamp(_ file: SharedDescriptor, _ time: Timestamp) throws(Failure) {
         do throws(SystemError) {
-            try setTimes(file.number, access: nil, modification: node.modificationTime, label: "filesystem.times")
+            try setTimes(file.number, access: nil, modification: time, label: "filesystem.times")
         } catch {
             throw Failure(error)
         }

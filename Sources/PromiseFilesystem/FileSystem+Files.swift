@@ -47,7 +47,7 @@ extension FileSystem {
             } else if request.access != .write {
                 _ = try admit(caller, opening: request)
             }
-            reply(.success(try grant(id, request, caller)))
+            reply(.success(try grant(id, request, caller, known: request.truncates ? nil : node)))
         } catch {
             withdraw(id)
             reply(.failure(error))
@@ -84,9 +84,13 @@ extension FileSystem {
         return parked
     }
 
-    /// Opens the content file, in the mode in which the kernel has the node already.
-    func grant(_ id: NodeID, _ request: OpenRequest, _ caller: Caller) throws(Failure) -> OpenReply {
-        var node = try index.read { transaction throws(Failure) in try transaction.node(id) }
+    /// Opens the content file, in the mode in which the kernel has the node already. `known`: the node, if it was read since the
+    /// open was announced and nothing was fetched or changed for it.
+    func grant(
+        _ id: NodeID, _ request: OpenRequest, _ caller: Caller, known: Node? = nil
+    ) throws(Failure) -> OpenReply {
+        var node = known
+        if node == nil { node = try index.read { transaction throws(Failure) in try transaction.node(id) } }
         if request.isWritable, node?.isOpenForWriting == false {
             node = try index.write { transaction throws(Failure) in
                 guard var node = try transaction.node(id) else { return nil }

@@ -142,25 +142,35 @@ extension FileSystem {
         _ name: FileName, in parent: NodeID, _ permissions: UInt32, isOpen: Bool, _ caller: Caller
     ) throws(Failure) -> (Node, SharedDescriptor)? {
         var file: SharedDescriptor?
-        let made: Node? = try carryOut(caller) { transaction throws(Failure) in
-            let folder = try folder(parent, transaction)
-            guard folder.isPopulated else { return nil }
-            var fresh = Node(
-                id: .root, kind: .file, mode: permissions, owner: caller.user, group: caller.group, time: clock.now(),
-                content: .whole)
-            fresh.isOpenForWriting = isOpen
-            var node = try enter(fresh, name, in: folder, caller, transaction)
-            file = try makeContent(of: &node, transaction)
-            return node
+        var spare: SpareFiles.Spare?
+        do throws(Failure) {
+            let made: Node? = try carryOut(caller) { transaction throws(Failure) in
+                let folder = try folder(parent, transaction)
+                guard folder.isPopulated else { return nil }
+                var fresh = Node(
+                    id: .root, kind: .file, mode: permissions, owner: caller.user, group: caller.group, time: clock.now(),
+                    content: .whole)
+                fresh.isOpenForWriting = isOpen
+                spare = spares.take()
+                var node = try enter(fresh, name, in: folder, as: spare, caller, transaction)
+                if let spare { file = spare.file } else { file = try makeContent(of: &node, transaction) }
+                return node
+            }
+            guard let made, let file else { return nil }
+            engine.notePending()
+            return (made, file)
+        } catch {
+            // Its number is not used again.
+            if let spare { engine.remover.remove(spare.node, Generation(0)) }
+            throw error
         }
-        guard let made, let file else { return nil }
-        engine.notePending()
-        return (made, file)
     }
 
     /// Inside the transaction that inserts the node: when this fails nothing is entered, and a file without a row is rubbish.
     func makeContent(of node: inout Node, _ transaction: borrowing Transaction) throws(Failure) -> SharedDescriptor {
+        let start = clock.uptime()
         let created = SharedDescriptor(try content.create(node.id, node.generation))
+        spares.note(making: clock.uptime() - start)
         do throws(SystemError) {
             // Times as the content file has them, so that closing it unwritten shows no change.
             let status = try FileStatus.of(descriptor: created.number, label: "filesystem.create")
@@ -174,8 +184,10 @@ extension FileSystem {
     }
 
     /// Enters a new node under a name, as the same document that was there before if the provider still has one of that name.
+    /// `spare`: its content file, which is given the node's time, so that closing it unwritten shows no change.
     func enter(
-        _ fresh: Node, _ name: FileName, in folder: Node, _ caller: Caller, _ transaction: borrowing Transaction
+        _ fresh: Node, _ name: FileName, in folder: Node, as spare: SpareFiles.Spare? = nil, _ caller: Caller,
+        _ transaction: borrowing Transaction
     ) throws(Failure) -> Node {
         if folder.linkCount == 0 { throw Failure(.notFound, "the folder was removed") }
         if try transaction.entry(in: folder.id, named: name) != nil { throw Failure(.exists, "the name is taken") }
@@ -187,7 +199,8 @@ extension FileSystem {
             node.edits = adopted.edits + 1
             if let pin = try transaction.rememberedPin(of: adopted.item.identifier) { node.pin = pin }
         }
-        node = try transaction.insert(node)
+        if let spare { try stamp(spare.file, node.modificationTime) }
+        node = try transaction.insert(node, as: spare?.node)
         for (attribute, value) in inherited { try transaction.setAttribute(attribute, of: node.id, to: value) }
         let entry = try transaction.insertEntry(
             in: folder.id, named: name, node: node.id, identifier: adopted?.item.identifier, isExcluded: isExcluded)

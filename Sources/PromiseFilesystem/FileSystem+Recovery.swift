@@ -117,23 +117,27 @@ extension FileSystem {
     /// aside. Takes long for a large store; may run while the mount serves.
     package func removeRubbish() throws(Failure) -> Int {
         let orphans = ContentOrphans(index: index, content: content)
-        // What is on its way may be in a file that the index does not know of yet.
-        let isUsed = { [opens, hydrator = engine.hydrator] (node: NodeID) in opens.isOpen(node) || hydrator.isBusy(node) }
-        let found = try orphans.find(isOpen: isUsed)
+        let mayBeUsed = { [opens, isInMaking] (node: NodeID) in opens.isOpen(node) || isInMaking(node) }
+        let found = try orphans.find(isOpen: mayBeUsed)
         if !found.isEmpty { try index.synchronize() }
         for orphan in found {
-            guard let place = try orphans.clear(orphan, isOpen: isUsed) else { continue }
+            guard let place = try orphans.clear(orphan, isOpen: mayBeUsed) else { continue }
             logger.warning(
                 "a content file that the index does not know was put aside", metadata: ["at": "\(escapedForDisplay(place))"])
         }
         return found.count
     }
 
+    /// Whether a content file that the index does not know of may be about to get its row.
+    private var isInMaking: (NodeID) -> Bool {
+        { [spares, hydrator = engine.hydrator] in spares.mayHold($0) || hydrator.isBusy($0) }
+    }
+
     /// Compares the index with the content store.
     package func verifyContent(repair: Bool) -> ContentVerification {
         ContentVerification(
-            index: index, content: content, clock: clock, isRepairing: repair,
-            isOpen: { [opens, hydrator = engine.hydrator] in opens.isOpen($0) || hydrator.isBusy($0) },
+            index: index, content: content, clock: clock, isRepairing: repair, isOpen: { [opens] in opens.isOpen($0) },
+            isInMaking: isInMaking,
             onChange: { [engine, weak self] node in
                 engine.hydrator.discard(node, because: Failure(.stale, "the content was found to be damaged"))
                 self?.nodeChanged(node, content: true)

@@ -133,8 +133,9 @@ extension FileSystem {
         references.withLock { references in
             if references.lookups[node.id] != nil { references.ghosts[node.id] = node }
         }
-        guard node.kind == .file, node.content != .absent else { return }
+        guard node.kind == .file else { return }
         engine.hydrator.discard(node.id, because: Failure(.stale, "the file was removed"))
+        guard node.content != .absent else { return }
         engine.remover.remove(node.id, node.generation)
     }
 }

@@ -61,6 +61,7 @@ package final class FileSystem: FileSystemOperations {
     /// Nodes whose content file has changed and whose row could not be: noted again until it works.
     let unnoted = Mutex(Set<NodeID>())
     let callers = KnownCallers()
+    let spares: SpareFiles
     /// A serving thread is in an fsync.
     let isSynchronizing = Atomic(false)
     /// What the provider has room for, when it says so.
@@ -77,6 +78,7 @@ package final class FileSystem: FileSystemOperations {
         self.configuration = configuration
         self.logger = logger
         stitching = Stitching(clock: clock)
+        spares = SpareFiles(index: index, content: content, clock: clock, workers: workers)
         parking = Parking(clock: clock, limit: configuration.requestDeadline)
         opens = OpenTable(record: record)
         carriedOut = record?.carriedOut(lastBody: index.bodyAtOpening) ?? []
@@ -98,6 +100,7 @@ package final class FileSystem: FileSystemOperations {
         for node in opens.writtenNodes { noteWrites(of: node, isClosing: true) }
         for node in unnoted.withLock({ $0 }) { noteSize(of: node) }
         connection.withLock { $0 = nil }
+        spares.stop()
         workers.stop()
     }
 

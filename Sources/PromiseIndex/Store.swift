@@ -110,7 +110,7 @@ final class Store {
         try connection.run("PRAGMA wal_autocheckpoint = 0")
         try connection.run("PRAGMA journal_size_limit = 16777216")
         // In KiB. The rest of a large index is in the system's page cache, which is not this process's memory.
-        try connection.run("PRAGMA cache_size = -16384")
+        try connection.run("PRAGMA cache_size = -8192")
         try connection.run("PRAGMA foreign_keys = OFF")
         try connection.run("PRAGMA temp_store = MEMORY")
         // Debian builds SQLite with it on: it would overwrite deleted rows with zeros.
@@ -143,14 +143,16 @@ final class Store {
 
     // Numbers.
 
-    func takeNode() throws(Failure) -> NodeID {
-        if nextNode >= memory.nodeLimit {
-            let limit = nextNode + UInt64(Store.reservationCount)
+    /// The first of `count` numbers in a row.
+    func takeNodes(_ count: Int = 1) throws(Failure) -> NodeID {
+        let end = nextNode + UInt64(count)
+        if end > memory.nodeLimit {
+            let limit = end + UInt64(Store.reservationCount)
             // Before `memory` changes: the first change of a body remembers it for a roll-back.
             try reserve("reserved.node", "\(limit)")
             memory.nodeLimit = limit
         }
-        defer { nextNode += 1 }
+        defer { nextNode = end }
         return NodeID(nextNode)
     }
 

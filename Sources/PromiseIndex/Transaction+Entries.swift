@@ -81,7 +81,7 @@ extension Transaction {
     /// Replaces everything stored of an entry: renames, moves, binds to an item. Throws `.notFound` when it is gone, `.exists`
     /// when its new name is taken, `.invalid` when another entry has the identifier.
     package func update(_ entry: Entry) throws(Failure) {
-        guard let old = try self.entry(entry.id) else { throw Failure(.notFound, "entry \(entry.id) is not in the index") }
+        guard let old = try known(entry) else { throw Failure(.notFound, "entry \(entry.id) is not in the index") }
         if old == entry { return }
         try storeSynced(of: old, becoming: entry)
         store.touchNames(of: old.node)
@@ -95,6 +95,12 @@ extension Transaction {
         }
         store.places.set(old.place, nil)
         store.places.set(entry.place, entry)
+    }
+
+    /// What the index has of an entry, whatever of it is to change.
+    private func known(_ entry: Entry) throws(Failure) -> Entry? {
+        if let cached = store.names.value(for: entry.node)?.first(where: { $0.id == entry.id }) { return cached }
+        return try self.entry(entry.id)
     }
 
     /// Gives each of two entries the other's folder and name (RENAME_EXCHANGE of rename(2)). Throws `.notFound`.
@@ -153,6 +159,10 @@ extension Transaction {
             try store.change(
                 "UPDATE entry SET identifier = ?2, is_excluded = ?3, conflicts_with = ?4 WHERE id = ?1", .id(entry.id),
                 .identifier(entry.identifier), .flag(entry.isExcluded), .identifier(entry.conflictsWith))
+        } else if entry.identifier == old.identifier && entry.node == old.node {
+            try store.change(
+                "UPDATE entry SET parent = ?2, name = ?3, is_excluded = ?4, conflicts_with = ?5 WHERE id = ?1", .id(entry.id),
+                .id(entry.parent), .name(entry.name), .flag(entry.isExcluded), .identifier(entry.conflictsWith))
         } else if entry.identifier == old.identifier {
             try store.change(
                 "UPDATE entry SET parent = ?2, name = ?3, node = ?4, is_excluded = ?5, conflicts_with = ?6 WHERE id = ?1",

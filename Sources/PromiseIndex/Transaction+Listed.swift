@@ -20,7 +20,7 @@ extension Transaction {
     ) throws(Failure) -> Bool {
         if !isUnknown, try isKnown(item.identifier) { return false }
         var node = node
-        node.id = try store.takeNode()
+        node.id = try store.takeNodes()
         node.isAsSynced = true
         let entry = Entry(
             id: try store.takeEntry(), parent: folder, name: item.name, node: node.id, identifier: item.identifier,

@@ -10,11 +10,17 @@ extension Transaction {
         return node
     }
 
-    /// Assigns the id (the one given is ignored) and returns the node as stored. An id is never given twice in the life
-    /// of the database, not even when the insertion is undone.
-    package func insert(_ node: Node) throws(Failure) -> Node {
+    /// Takes `count` ids in a row out of what `insert` assigns, for nodes that are inserted `as` one of them. Returns the first.
+    package func reserveNodes(_ count: Int) throws(Failure) -> NodeID {
+        precondition(count > 0, "at least one id is reserved")
+        return try store.takeNodes(count)
+    }
+
+    /// Assigns the id (the one given is ignored), or uses a reserved one that was never used, and returns the node as stored.
+    /// An id is never given twice in the life of the database, not even when the insertion is undone.
+    package func insert(_ node: Node, as reserved: NodeID? = nil) throws(Failure) -> Node {
         var stored = node
-        stored.id = try store.takeNode()
+        if let reserved { stored.id = reserved } else { stored.id = try store.takeNodes() }
         stored.isAsSynced = false
         store.touch(stored.id)
         try store.note(Store.nodeInsertion) { stored.bindAll(to: &$0) }

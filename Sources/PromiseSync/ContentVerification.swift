@@ -22,19 +22,22 @@ package struct ContentVerification {
     private let isRepairing: Bool
     /// Whether a program has the node open; such nodes are left alone.
     private let isOpen: (NodeID) -> Bool
+    /// Whether a content file that the index does not know of may be about to get its row.
+    private let isInMaking: (NodeID) -> Bool
     /// The content of a node is not what it was.
     private let onChange: (NodeID) -> Void
     private var report = Report()
 
     package init(
         index: Index, content: ContentStore, clock: any TimeSource, isRepairing: Bool, isOpen: @escaping (NodeID) -> Bool,
-        onChange: @escaping (NodeID) -> Void
+        isInMaking: @escaping (NodeID) -> Bool = { _ in false }, onChange: @escaping (NodeID) -> Void
     ) {
         self.index = index
         self.content = content
         self.clock = clock
         self.isRepairing = isRepairing
         self.isOpen = isOpen
+        self.isInMaking = isInMaking
         self.onChange = onChange
     }
 
@@ -147,7 +150,8 @@ package struct ContentVerification {
     // MARK: Files that the index does not name
 
     private mutating func checkOrphans() throws(Failure) {
-        let orphans = try ContentOrphans(index: index, content: content).find(isOpen: isOpen)
+        let mayBeUsed = { [isOpen, isInMaking] (node: NodeID) in isOpen(node) || isInMaking(node) }
+        let orphans = try ContentOrphans(index: index, content: content).find(isOpen: mayBeUsed)
         if isRepairing, !orphans.isEmpty { try index.synchronize() }
         for orphan in orphans {
             let problem = "the content file \(content.name(of: orphan.node, orphan.generation)) belongs to nothing"
@@ -157,7 +161,7 @@ package struct ContentVerification {
                 report.problems.append(problem + " and may hold edits")
                 continue
             }
-            if let place = try ContentOrphans(index: index, content: content).clear(orphan, isOpen: isOpen) {
+            if let place = try ContentOrphans(index: index, content: content).clear(orphan, isOpen: mayBeUsed) {
                 report.repaired.append(problem + " and may hold edits; it is kept as '\(escapedForDisplay(place))'")
             } else {
                 report.repaired.append(problem + "; it was removed")

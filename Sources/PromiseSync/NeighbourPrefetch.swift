@@ -19,6 +19,8 @@ package final class NeighbourPrefetch: Sendable {
         var runningCount = 0
         /// `startFetches` is about to run.
         var isStarting = false
+        /// Opened, in this order, and not looked at yet.
+        var opened: [NodeID] = []
         /// Fetched ahead: opening one of these says that the program goes on.
         var awaited: Set<NodeID> = []
     }
@@ -42,10 +44,22 @@ package final class NeighbourPrefetch: Sendable {
             // The usual case, a file that has nothing to do with us, costs one look at a number.
             guard awaitedCount.load(ordering: .relaxed) > 0, state.withLock({ $0.awaited.contains(node) }) else { return }
         }
-        pool.submit { [self] in goOn(from: node) }
+        let isFirst = state.withLock { state in
+            state.opened.append(node)
+            return state.opened.count == 1
+        }
+        if isFirst { pool.submit { [self] in goOn() } }
     }
 
     func stop() { pool.stop() }
+
+    private func goOn() {
+        let opened = state.withLock { state in
+            defer { state.opened = [] }
+            return state.opened
+        }
+        for node in opened { goOn(from: node) }
+    }
 
     private func goOn(from node: NodeID) {
         do throws(Failure) {

@@ -26,9 +26,10 @@ extension SyncEngine {
             try giveNewNode(to: entry, for: item, &notices, transaction)
         } else {
             var replaced = node
+            // Perhaps the index does not know yet that its content is on its way.
+            notices.discarded.append(node.id)
             if node.content != .absent {
                 notices.removedContent.append((node.id, node.generation))
-                notices.discarded.append(node.id)
                 try transaction.setRanges(of: node.id, to: ByteRangeSet())
             }
             replaced.generation = node.generation.next

@@ -31,6 +31,20 @@ extension MountSuites {
             }
         }
 
+        /// While many files are made on a slow disk, content files are made ahead of them.
+        @Test(.timeLimit(.minutes(3))) func contentFilesMadeAheadGoWithTheDaemon() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell("for n in $(seq 200); do echo $n > \"$M/$n\"; done")
+                try await domain.kill9()
+                try await domain.remount()
+                try await domain.shell(
+                    """
+                    within 20 '[ $(find "$S/content" -type f | wc -l) = 200 ]'
+                    for n in $(seq 200); do [ "$(cat "$M/$n")" = $n ]; done; "$P" verify "$M"
+                    """)
+            }
+        }
+
         /// The kernel writes to the content file itself, so the daemon has seen nothing of it.
         /// > The kernel may write a content file without the daemon seeing it (passthrough).
         @Test(.timeLimit(.minutes(3))) func writesWithoutACloseAreFoundAndUploaded() async throws {

@@ -68,6 +68,23 @@ import Testing
         }
     }
 
+    @Test func reservedIdsAreNobodyElses() throws {
+        let index = try folder.open()
+        // More than the index itself reserves at a time.
+        let count = 5_000
+        let first = try index.write { transaction throws(Failure) in try transaction.reserveNodes(count) }
+        let later = try index.write { transaction throws(Failure) in try transaction.make(named: name("later")).node }
+        #expect(later.id.rawValue >= first.rawValue + UInt64(count))
+        let used = NodeID(first.rawValue + 7)
+        let made = try index.write { transaction throws(Failure) in try transaction.insert(later, as: used) }
+        #expect(made.id == used)
+        index.close()
+        let again = try folder.open()
+        #expect(try again.read { transaction throws(Failure) in try transaction.node(used) } == made)
+        let next = try again.write { transaction throws(Failure) in try transaction.make(named: name("next")).node.id }
+        #expect(next > later.id)
+    }
+
     @Test func idsAreNotReusedWhenTheReservationIsRolledBack() throws {
         let index = try folder.open()
         var first = NodeID.root

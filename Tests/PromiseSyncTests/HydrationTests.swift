@@ -85,6 +85,65 @@ import Testing
         }
     }
 
+    /// Until it is whole the index need not know of it, and whoever looks for rubbish leaves it alone.
+    @Test func contentOnItsWayIsNotTakenForRubbish() async throws {
+        let fixture = try EngineFixture()
+        await fixture.provider.put("a", "hello")
+        let gate = Gate()
+        await fixture.provider.holdFetches(at: gate)
+        try await fixture.run {
+            try await fixture.list()
+            let node = try #require(try fixture.node("a"))
+            let hydrator = fixture.engine.hydrator
+            hydrator.hydrateInBackground(node.id)
+            #expect(await fixture.eventually { (try? fixture.content.status(node.id, node.generation)) != nil })
+            #expect(try fixture.node("a")?.content == .absent)
+            let orphans = ContentOrphans(index: fixture.index, content: fixture.content)
+            #expect(try orphans.find(isOpen: { _ in false }).map(\.node) == [node.id])
+            #expect(try orphans.find(isOpen: hydrator.isBusy).isEmpty)
+            gate.open()
+            #expect(await fixture.eventually { (try? fixture.text("a")) == "hello" })
+            #expect(try orphans.find(isOpen: { _ in false }).isEmpty)
+        }
+    }
+
+    @Test(arguments: [ProviderError.Code.refused, .corrupted]) func contentThatDidNotComeLeavesNoFile(
+        code: ProviderError.Code
+    ) async throws {
+        let fixture = try EngineFixture()
+        await fixture.provider.put("a", "hello")
+        await fixture.provider.failFetches([ProviderError(code, "not today")])
+        try await fixture.run {
+            try await fixture.list()
+            let node = try #require(try fixture.node("a"))
+            await #expect(throws: Failure.self) { try await fixture.hydrate(node.id) }
+            #expect(await fixture.eventually { (try? fixture.content.status(node.id, node.generation)) == nil })
+            try await fixture.hydrate(node.id)
+            #expect(try fixture.text("a") == "hello")
+        }
+    }
+
+    @Test func whatIsEditedWhileItIsFetchedKeepsTheEdit() async throws {
+        let fixture = try EngineFixture()
+        await fixture.provider.put("a", "hello")
+        let gate = Gate()
+        await fixture.provider.holdFetches(at: gate)
+        try await fixture.run {
+            try await fixture.list()
+            let node = try #require(try fixture.node("a")).id
+            let hydrator = fixture.engine.hydrator
+            hydrator.hydrateInBackground(node)
+            #expect(try hydrator.claim(ByteRange(0, 1), of: node) != nil)
+            #expect(try fixture.node("a")?.content == .partial)
+            let file = try #require(try hydrator.file(of: node))
+            try "j".utf8.withContiguousStorageIfAvailable {
+                try writeFully(file.number, UnsafeRawBufferPointer($0), at: 0, label: "test.edit")
+            }
+            gate.open()
+            #expect(await fixture.eventually { (try? fixture.text("a")) == "jello" })
+        }
+    }
+
     /// Whoever waited for all of it, an upload too, waited for a fetch that nobody had to make.
     @Test func aFileWhoseLastGapWasWrittenHereIsWhole() async throws {
         let fixture = try EngineFixture()
