@@ -39,8 +39,8 @@ func provider(_ server: ScriptedServer, remembering traits: Set<String>) async t
         "tellsNews", "isGuess", "brokeOff",
     ]
     // What nearly every server does.
-    let usual: Set = ["listsTags", "listsHiddenNames"]
-    let facts = (names + usual).map { "\"\($0)\": \(traits.contains($0) || usual.contains($0))" }.joined(separator: ", ")
+    let usual = ["listsTags": true, "listsHiddenNames": !traits.contains("hidesNames")]
+    let facts = (names.map { ($0, traits.contains($0)) } + usual).map { "\"\($0)\": \($1)" }.joined(separator: ", ")
     let known = "{\"subject\": \"s 1 http://127.0.0.1:\(server.port)/\", \(facts)}"
     try state.write(Array(known.utf8), to: "webdav-server.json", mode: 0o600)
     let provider = try WebDAVProvider(
