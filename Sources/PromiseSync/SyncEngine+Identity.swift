@@ -81,7 +81,7 @@ extension SyncEngine {
     ) throws(Failure) -> (reference: ItemReference, parent: ItemIdentifier)? {
         guard knowsByPlace, let known = try known(identifier, transaction), let parent = known.parent else { return nil }
         let key = Intent.key(identifier, parent: parent, name: known.name)
-        guard let intent = try transaction.setting(key).flatMap({ Intent($0) }), intent.item == identifier,
+        guard let intent = try intents(key, transaction).last, intent.item == identifier,
             let folder = try reference(to: intent.parent, transaction)
         else { return nil }
         return (ItemReference(identifier: identifier, path: folder.path + [intent.name]), intent.parent)
@@ -91,10 +91,7 @@ extension SyncEngine {
         _ item: Item, in parent: ItemIdentifier, _ transaction: borrowing Transaction
     ) throws(Failure) -> ItemIdentifier? {
         let key = Intent.key(nil, parent: parent, name: item.name)
-        guard state.intents?.contains(key) != false, let text = try transaction.setting(key), let intent = Intent(text),
-            intent.matches(item, comparesTimes: keepsTimes && !item.isGuess)
-        else { return nil }
-        return intent.item
+        return try intents(key, transaction).last { $0.matches(item, comparesTimes: keepsTimes && !item.isGuess) }?.item
     }
 
     var keepsTimes: Bool { provider.capabilities.contains(.metadata) }

@@ -40,7 +40,7 @@ struct Intent: Hashable, Sendable {
     var text: String {
         let numbers = ["\(entry.rawValue)", "\(edits)", "\(kind.rawValue)", "\(size)", "\(modificationTime.rawValue)"]
         let item = item.map { hexadecimalText(Array($0.rawValue.utf8)) } ?? "-"
-        return (numbers + [hexadecimalText(name.bytes), item, parent.rawValue]).joined(separator: " ")
+        return (numbers + [hexadecimalText(name.bytes), item, hexadecimalText(Array(parent.rawValue.utf8))]).joined(separator: " ")
     }
 
     init(
@@ -63,12 +63,13 @@ struct Intent: Hashable, Sendable {
         guard parts.count == 8, let entry = Int64(parts[0]), let edits = UInt64(parts[1]),
             let kind = Int(parts[2]).flatMap(NodeKind.init),
             let size = UInt64(parts[3]), let time = Int64(parts[4]),
-            let name = bytes(ofHexadecimal: parts[5]).flatMap({ FileName($0) })
+            let name = bytes(ofHexadecimal: parts[5]).flatMap({ FileName($0) }),
+            let parent = bytes(ofHexadecimal: parts[7]).flatMap({ String(validating: $0, as: UTF8.self) })
         else { return nil }
         let item = bytes(ofHexadecimal: parts[6]).flatMap { String(validating: $0, as: UTF8.self) }
         self.init(
             entry: EntryID(entry), edits: edits, kind: kind, size: size, modificationTime: Timestamp(nanoseconds: time),
-            parent: ItemIdentifier(String(parts[7])), name: name, item: item.map { ItemIdentifier($0) })
+            parent: ItemIdentifier(parent), name: name, item: item.map { ItemIdentifier($0) })
     }
 
     /// A known item is found by its identifier, a new one by its place.
@@ -79,6 +80,15 @@ struct Intent: Hashable, Sendable {
 }
 
 extension SyncEngine {
+    /// Of one item or place: while no outcome is known each of several tries may be the one that took effect.
+    private static let intentCountMax = 8
+
+    /// Oldest first.
+    func intents(_ key: String, _ transaction: borrowing Transaction) throws(Failure) -> [Intent] {
+        guard state.intents?.contains(key) != false, let text = try transaction.setting(key) else { return [] }
+        return text.split(separator: "\n").compactMap { Intent(String($0)) }
+    }
+
     /// What an earlier daemon left. Until it has been read, the index is asked about every item.
     func loadIntents() {
         do throws(Failure) {
@@ -96,11 +106,13 @@ extension SyncEngine {
         let keys = intentKeys(identifier, isMove: isMove, Place(parent: intent.parent, name: intent.name))
         // Of another move of the item, which came to nothing.
         for key in keys where isMove {
-            if let old = try transaction.setting(key).flatMap({ Intent($0) }) { try removeIntent(old, transaction) }
+            for old in try intents(key, transaction) { try removeIntent(old, transaction) }
         }
         for key in keys {
+            // One that an earlier daemon stored before it was killed may have taken effect: this one does not undo that.
+            let known = try intents(key, transaction).filter { $0 != intent }.suffix(SyncEngine.intentCountMax - 1)
             state.intents?.insert(key)
-            try transaction.setSetting(key, intent.text)
+            try transaction.setSetting(key, (known + [intent]).map(\.text).joined(separator: "\n"))
         }
     }
 
@@ -119,12 +131,15 @@ extension SyncEngine {
         guard let parent = item.parent, state.intents?.isEmpty != true else { return false }
         for identifier in [item.identifier, nil] {
             let key = Intent.key(identifier, parent: parent, name: item.name)
-            guard state.intents?.contains(key) != false, let text = try transaction.setting(key), let intent = Intent(text)
-            else { continue }
+            let intents = try intents(key, transaction)
+            if intents.isEmpty { continue }
             let known = try transaction.synced(item.identifier)?.item
             let comparesTimes = keepsTimes && !item.isGuess
-            let isHalfDone = known.map { intent.isHalfDone(item, known: $0, comparesTimes: comparesTimes) } ?? false
-            guard isHalfDone || intent.matches(item, comparesTimes: comparesTimes) else { continue }
+            let found = intents.last { intent in
+                let isHalfDone = known.map { intent.isHalfDone(item, known: $0, comparesTimes: comparesTimes) } ?? false
+                return isHalfDone || intent.matches(item, comparesTimes: comparesTimes)
+            }
+            guard let intent = found else { continue }
             // What is known to be there is not what was to be made there, however alike they are.
             if identifier == nil, intent.item == nil, known != nil { continue }
             // Under way right now: its outcome will tell, and nothing is to be made of the item before.
