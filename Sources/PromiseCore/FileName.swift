@@ -10,8 +10,8 @@ package struct FileName: Hashable, Comparable, Sendable {
     /// Returns nil when the bytes are not a legal Linux file name.
     package init?(_ bytes: some Collection<UInt8>) {
         guard !bytes.isEmpty, bytes.count <= FileName.byteCountMax else { return nil }
-        guard !bytes.contains(0x2F), !bytes.contains(0) else { return nil }
         let copy = Array(bytes)
+        guard !copy.contains(0x2F), !copy.contains(0) else { return nil }
         if copy == [0x2E] || copy == [0x2E, 0x2E] { return nil }
         self.bytes = copy
     }

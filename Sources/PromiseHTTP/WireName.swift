@@ -112,9 +112,11 @@ package enum PercentEncoding {
 
     /// Nil when a `%` is not followed by two digits.
     package static func decoded(_ text: some StringProtocol) -> [UInt8]? {
-        guard text.utf8.contains(UInt8(ascii: "%")) else { return Array(text.utf8) }
+        let encoded = Array(String(text).utf8)
+        guard encoded.contains(UInt8(ascii: "%")) else { return encoded }
         var result: [UInt8] = []
-        var bytes = text.utf8.makeIterator()
+        result.reserveCapacity(encoded.count)
+        var bytes = encoded.makeIterator()
         while let byte = bytes.next() {
             guard byte == UInt8(ascii: "%") else {
                 result.append(byte)
@@ -147,6 +149,11 @@ package enum PercentEncoding {
     }
 
     private static func value(_ digit: UInt8) -> UInt8? {
-        Character(Unicode.Scalar(digit)).hexDigitValue.map { UInt8($0) }
+        switch digit {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+        default: nil
+        }
     }
 }

@@ -220,7 +220,7 @@ extension S3Provider {
     /// was refused when nothing could be moved at all.
     private func carryOut(_ record: MoveJournal.Record, _ what: String) async throws(ProviderError) {
         guard let source = PercentEncoding.decoded(record.source), let target = PercentEncoding.decoded(record.target) else {
-            return moves.end(record)
+            return await pool.run { [moves] in moves.end(record) }
         }
         let hadMarker = shared.withLock { $0.markers.contains(source) }
         do throws(ProviderError) {

@@ -31,7 +31,7 @@ extension S3Provider {
             let parts = try await send(plan, file, arrived, record, written.key, what)
             try source.validate()
             let tag = try await complete(parts, record, written, what)
-            uploads.remove(record)
+            await pool.run { [uploads] in uploads.remove(record) }
             return tag
         } catch {
             switch error.code {
@@ -192,7 +192,7 @@ extension S3Provider {
             try? await client.exchange(S3Request(.DELETE, key, [QueryItem("uploadId", record.upload)]))
         }
         guard let reply = await request.value, reply.isSuccess || reply.status == 404 else { return }
-        uploads.remove(record)
+        await pool.run { [uploads] in uploads.remove(record) }
     }
 
     /// Those that nobody went on with. Others' are not ours to give up.

@@ -1,42 +1,58 @@
 import PromiseCore
-import PromiseSystem
+package import PromiseSystem
 import Synchronization
 
 /// How long the provider takes from a call to its first bytes, lately: that decides how many fetches of one file run side by
 /// side. Far away many of them keep the connection busy; near by they only take the disk from each other, and the one that
 /// a program waits for comes later.
 ///
+/// A call that begins among others also waits for them, so only one that begins alone says that the provider is farther away;
+/// any says that it is nearer.
+///
 /// Thread-safe and approximate: when two calls note at once, one of them may be lost.
-final class ProviderDelay: Sendable {
+package final class ProviderDelay: Sendable {
     private static let nearMax = Duration.milliseconds(2)
 
+    /// In nanoseconds. It falls at once and rises slowly.
     private let average = Atomic<Int64>(0)
+    private let runningCount = Atomic<Int>(0)
 
-    var fetchesAtOnce: Int {
+    package init() {}
+
+    package var fetchesAtOnce: Int {
         average.load(ordering: .relaxed) < ProviderDelay.nearMax.nanoseconds
             ? HydrationPlan.nearFetchesMax : HydrationPlan.fetchesMax
     }
 
-    private func note(_ delay: Duration) {
-        let before = average.load(ordering: .relaxed)
-        average.store(before + (delay.nanoseconds - before) / 4, ordering: .relaxed)
+    private func note(_ delay: Duration, isAlone: Bool) {
+        let (before, now) = (average.load(ordering: .relaxed), delay.nanoseconds)
+        if now < before {
+            average.store(now, ordering: .relaxed)
+        } else if isAlone {
+            average.store(before + (now - before) / 4, ordering: .relaxed)
+        }
     }
 
     /// One call, from its beginning to its first bytes.
-    final class Call: Sendable {
+    package final class Call: Sendable {
         private let delay: ProviderDelay
         private let clock: any TimeSource
         private let begun: Duration
+        private let isAlone: Bool
         private let isWaiting = Atomic<Bool>(true)
 
-        init(_ delay: ProviderDelay, _ clock: any TimeSource) {
+        package init(_ delay: ProviderDelay, _ clock: any TimeSource) {
             self.delay = delay
             self.clock = clock
             begun = clock.uptime()
+            let others = delay.runningCount.wrappingAdd(1, ordering: .relaxed).oldValue
+            isAlone = others == 0
         }
 
-        func bytesCame() {
-            if isWaiting.exchange(false, ordering: .relaxed) { delay.note(clock.uptime() - begun) }
+        deinit { delay.runningCount.wrappingSubtract(1, ordering: .relaxed) }
+
+        package func bytesCame() {
+            if isWaiting.exchange(false, ordering: .relaxed) { delay.note(clock.uptime() - begun, isAlone: isAlone) }
         }
     }
 }

@@ -9,7 +9,7 @@ from .common import Wrong, now, read_all
 ROWS = {row.name: row for row in (
     Row("whole", "s", False, "256 MiB from first to last byte", "Every byte is stored on its way to the reader.", 1 / 1.1),
     Row("first-byte", "ms", False, "the first byte of a cold 256 MiB file; curl: a request for one byte",
-        "The first range fetched, of at least 128 KiB, and the wake-ups between the request, the fetch and the answer.", 1 / 1.5),
+        "The first bytes of the first range fetched, and the wake-ups between the request, the fetch and the answer.", 1 / 1.5),
     Row("range-read", "ms", False, "1 MiB at 200 MiB of a cold 256 MiB file", "As `first-byte`, and 1 MiB to copy.", 1 / 3),
     Row("small-1", "s", False, "1,000 cold files of 4 KiB in order by one reader; curl: one connection",
         "How far the next files are fetched ahead.", 1.0),

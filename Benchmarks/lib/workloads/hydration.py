@@ -15,7 +15,7 @@ ROWS = {row.name: row for row in (
     Row("whole", "s", False, "256 MiB from first to last byte; disk: dd into another file",
         "Copying: each byte is read from the provider's folder, written to the content file, and read by the program."),
     Row("first-byte", "ms", False, "the first byte of a cold 256 MiB file; disk: pread",
-        "The first range fetched, of at least 128 KiB, and the wake-ups between the request, the fetch and the answer."),
+        "The first bytes of the first range fetched, and the wake-ups between the request, the fetch and the answer."),
     Row("range-read", "ms", False, "1 MiB at 200 MiB of a cold 256 MiB file; disk: pread", "As `first-byte`, and 1 MiB to copy."),
     Row("small-16", "s", False, "1,000 cold files of 4 KiB by 16 readers; disk: cp by 16 processes",
         "A fetch, a content file and a transaction of the index for each file."),
