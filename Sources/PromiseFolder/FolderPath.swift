@@ -72,20 +72,25 @@ package struct PlaceMap: Sendable {
         var name: FileName
     }
 
-    package static let generationCount = 8_192
+    package static let generationCount = 4_096
     private static let depthMax = 4096
 
     private var recent: [ItemIdentifier: Place] = [:]
     private var older: [ItemIdentifier: Place] = [:]
+    /// The folder that the item learned last is in.
+    private var lastParent: ItemIdentifier?
 
     package init() {}
 
     package mutating func learn(_ identifier: ItemIdentifier, parent: ItemIdentifier, name: FileName) {
         if recent.count >= PlaceMap.generationCount {
-            older = recent
-            recent = [:]
+            swap(&older, &recent)
+            recent.removeAll(keepingCapacity: true)
+            lastParent = nil
         }
         recent[identifier] = Place(parent: parent, name: name)
+        if parent == lastParent { return }
+        lastParent = parent
         // The folders it is in are as good as seen.
         var folder = parent
         while let place = older.removeValue(forKey: folder) {

@@ -110,7 +110,7 @@ final class Store {
         try connection.run("PRAGMA wal_autocheckpoint = 0")
         try connection.run("PRAGMA journal_size_limit = 16777216")
         // In KiB. The rest of a large index is in the system's page cache, which is not this process's memory.
-        try connection.run("PRAGMA cache_size = -8192")
+        try connection.run("PRAGMA cache_size = -6144")
         try connection.run("PRAGMA foreign_keys = OFF")
         try connection.run("PRAGMA temp_store = MEMORY")
         // Debian builds SQLite with it on: it would overwrite deleted rows with zeros.

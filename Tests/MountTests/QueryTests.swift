@@ -14,7 +14,7 @@ extension MountSuites {
 
         /// Starts a live query in the background whose events go to `$T/live`; `$L` is its process.
         private static let live = """
-            start() { "$P" find "$@" --live --json > "$T/live" & L=$!; within 10 'grep -q gathered "$T/live"'; }
+            start() { : > "$T/live"; "$P" find "$@" --live --json > "$T/live" & L=$!; within 10 'grep -q gathered "$T/live"'; }
             stop() { kill $L; wait $L || true; }
             events() { grep -c "\\"event\\":\\"$1\\"" "$T/live" || true; }
 

@@ -43,8 +43,9 @@ struct FolderIdentityTests {
         let (before, _) = try await fixture.item("file")
         let inode = try FileStatus.of(fixture.folder.path("file"), label: "test").inode
         let second = try await fixture.replace("file", "two, longer")
-        let third = try await fixture.replace("file", "three")
+        // Looked at now: the number is free for the next file.
         #expect(try FileStatus.of(fixture.folder.path("file"), label: "test").inode != inode, "content is replaced by a new file")
+        let third = try await fixture.replace("file", "three")
         #expect(second.identifier == before.identifier && third.identifier == before.identifier)
         #expect(try fixture.folder.read("file") == Array("three".utf8))
         try rename(fixture.folder, "file", "moved")
