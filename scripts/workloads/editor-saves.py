@@ -132,7 +132,7 @@ def undisturbed(domain, number, save, suffix, tag):
     if left != {"document" + suffix}:
         raise Failed(f"the provider holds {sorted(left)}")
     # Contents come to a server's own folder for uploads first, and Apache keeps notes of each file.
-    kept = (".promisefs", "promisefs-", ".DAV", "document", "work")
+    kept = (".promisefs", "promisefs-", ".DAV", ".davfs.tmp", "document", "work")
     seen = {name for name in domain.names_seen() if name not in left and not name.startswith(kept if domain.arguments else kept[:1])}
     if seen:
         raise Failed(f"the provider was shown {sorted(seen)}")
