@@ -40,7 +40,8 @@ struct Intent: Hashable, Sendable {
     var text: String {
         let numbers = ["\(entry.rawValue)", "\(edits)", "\(kind.rawValue)", "\(size)", "\(modificationTime.rawValue)"]
         let item = item.map { hexadecimalText(Array($0.rawValue.utf8)) } ?? "-"
-        return (numbers + [hexadecimalText(name.bytes), item, hexadecimalText(Array(parent.rawValue.utf8))]).joined(separator: " ")
+        let parent = hexadecimalText(Array(parent.rawValue.utf8))
+        return (numbers + [hexadecimalText(name.bytes), item, parent]).joined(separator: " ")
     }
 
     init(

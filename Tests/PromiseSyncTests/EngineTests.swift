@@ -45,6 +45,20 @@ import Testing
         }
     }
 
+    /// The next try overwrote what was noted of the one before, whose effect was then taken for another program's.
+    @Test func anEditAfterOneWhoseAnswerGotLostIsNoConflict() async throws {
+        try await withFileA { fixture, _ in
+            await fixture.provider.loseAcknowledgements(1)
+            try fixture.edit("a", "first edit")
+            let isThere = await fixture.eventually { await fixture.provider.names() == ["a=first edit"] }
+            #expect(isThere)
+            try fixture.edit("a", "the second edit")
+            try await expectQuiet(fixture)
+            #expect(await fixture.provider.names() == ["a=the second edit"])
+            #expect(try fixture.names() == ["a"])
+        }
+    }
+
     @Test func editRenameAndDeletionReachTheProvider() async throws {
         try await withFileA { fixture, identifier in
             try fixture.edit("a", "edited")
