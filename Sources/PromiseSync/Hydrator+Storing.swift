@@ -88,7 +88,7 @@ extension Hydrator {
         note(nil, of: job.node)
         let count = completionCount.wrappingAdd(1, ordering: .relaxed).newValue
         let isLookDue = job.progress.size > HydrationPlan.smallFileMax || count % Hydrator.completionsPerLook == 0
-        if isAwaited || isLookDue { onCompletion(isAwaited) }
+        if isAwaited || isLookDue { onCompletion() }
     }
 
     /// From here on the content file's time tells of writes, so it must not tell of the fetch.

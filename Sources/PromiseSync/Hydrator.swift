@@ -17,7 +17,6 @@ package final class Hydrator: Sendable {
         var problems: [NodeID: ProviderError] = [:]
     }
 
-
     let index: Index
     let content: ContentStore
     private let provider: any Provider
@@ -27,8 +26,8 @@ package final class Hydrator: Sendable {
     private let delay = ProviderDelay()
     /// Told of every provider error of a fetch: the engine judges the connection and looks at the item again.
     private let onTrouble: @Sendable (NodeID, ProviderError) -> Void
-    /// Told when content has become whole, and whether work in line has waited for that.
-    let onCompletion: @Sendable (_ isAwaited: Bool) -> Void
+    /// Told when content has become whole that work in line has waited for, or that takes room worth a look.
+    let onCompletion: @Sendable () -> Void
     /// Told when a job has nothing left to do: if no program has the file open, `release` frees what it holds.
     private let onIdle: @Sendable (NodeID) -> Void
     /// Set once, before anything is fetched. A closure stored as a generic value itself would be wrapped at every access.
@@ -46,7 +45,7 @@ package final class Hydrator: Sendable {
     package init(
         index: Index, content: ContentStore, provider: any Provider, clock: any TimeSource, logger: Logger,
         backoff: Backoff = Backoff(first: .milliseconds(200), longest: .seconds(5)),
-        onTrouble: @escaping @Sendable (NodeID, ProviderError) -> Void, onCompletion: @escaping @Sendable (Bool) -> Void,
+        onTrouble: @escaping @Sendable (NodeID, ProviderError) -> Void, onCompletion: @escaping @Sendable () -> Void,
         onIdle: @escaping @Sendable (NodeID) -> Void
     ) {
         self.index = index
@@ -75,7 +74,7 @@ package final class Hydrator: Sendable {
 
     func note(_ problem: ProviderError?, of node: NodeID) {
         state.withLock { state in
-            if state.problems.count >= Hydrator.problemCountMax { state.problems = [:] }
+            if problem != nil, state.problems.count >= Hydrator.problemCountMax { state.problems = [:] }
             state.problems[node] = problem
         }
     }

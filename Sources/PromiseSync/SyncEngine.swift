@@ -137,7 +137,7 @@ package final class SyncEngine: Sendable {
         hydrator = Hydrator(
             index: index, content: content, provider: provider, clock: clock, logger: logger,
             onTrouble: { [mailbox] node, problem in mailbox.post { $0.fetchTroubled(node, problem) } },
-            onCompletion: { [mailbox] _ in mailbox.wake() },
+            onCompletion: { [mailbox] in mailbox.wake() },
             onIdle: { [mailbox] node in mailbox.post { $0.hydrationPaused(node) } })
         remover = ContentRemover(index: index, content: content) { [logger] problem in
             logger.warning("content files could not be removed", metadata: ["reason": "\(problem.message)"])

@@ -18,7 +18,7 @@ extension WebDAVProvider {
             isPlain = try await isListedPlain(folder)
             listing = try await list(folder, hasState: !isPlain)
         } catch {
-            if error.code == .notFound { forget(folder.identifier) }
+            if error.code == .notFound { forget(folder.identifier, at: folder.path) }
             throw error
         }
         let own = try own(folder.path, in: listing.own.map { [(folder.path, $0)] } ?? [])

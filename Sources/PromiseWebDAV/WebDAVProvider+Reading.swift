@@ -123,8 +123,10 @@ extension WebDAVProvider {
 
     // MARK: Folders
 
-    func forget(_ folder: ItemIdentifier) {
+    func forget(_ folder: ItemIdentifier, at path: [FileName]) {
         shared.withLock { shared in
+            shared.listed.remove(path)
+            shared.keeping.remove(path)
             shared.folders.remove(folder)
             shared.syncTokens[folder] = nil
         }

@@ -193,7 +193,7 @@ extension WebDAVProvider {
                 // A lock that was lost. Only what a folder holds is a conflict, for which it would come back.
                 throw error.code == .conflict ? ProviderError(.retry, error.message) : error
             }
-            forget(identifier(path))
+            forget(identifier(path), at: path)
             // Some servers keep the lock of what is gone.
             if let token { await unlock(path, isFolder: true, token) }
         } catch {
