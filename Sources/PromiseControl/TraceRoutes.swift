@@ -13,7 +13,10 @@ extension ControlRoutes {
     private static let traceCountMax = 10_000
 
     func addTraceRoutes(to router: Router<ControlRequestContext>) {
-        router.get("v1/trace") { _, context in trace(context) }
+        router.get("v1/trace") { request, context in
+            let recording = request.uri.queryParameters["recording"].map { Array($0.utf8) }
+            return trace(context, recording)
+        }
     }
 
     private enum Traced: Sendable {
@@ -21,12 +24,12 @@ extension ControlRoutes {
         case alive
     }
 
-    private func trace(_ context: ControlRequestContext) -> Response {
+    private func trace(_ context: ControlRequestContext, _ recording: [UInt8]?) -> Response {
         streamResponse { [service, blocking, keepAlive] send in
             let (events, continuation) = AsyncStream.makeStream(
                 of: Traced.self, bufferingPolicy: .bufferingOldest(ControlRoutes.traceCountMax))
             let lost = LostCount()
-            let listener = service.trace.listen { event in
+            let listener = service.trace.listen(recording: recording) { event in
                 if case .enqueued = continuation.yield(.request(event)) { return }
                 lost.add()
             }

@@ -10,6 +10,8 @@ package struct CallerFacts: Sendable, Hashable {
     package var sparesAccessTime = false
     /// `PROMISEFS_HYDRATE` in its environment: yes or no.
     package var wish: Bool?
+    /// `PROMISEFS_RECORDING` in its environment: which recording of opened files it belongs to.
+    package var recording: [UInt8]?
 
     package init() {}
 

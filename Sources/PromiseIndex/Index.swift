@@ -287,7 +287,10 @@ package final class Index: Sendable {
         try repeatGently { () throws(Failure) in
             try write(derived: true) { transaction throws(Failure) in try transaction.pruneChanges(keeping: count) }
         }
-        let plan = try store.withStore { store throws(Failure) in store.planSync() }
+        let plan = try store.withStore { store throws(Failure) in
+            try store.fitCache()
+            return store.planSync()
+        }
         let isComplete = try log.checkpoint { copy throws(Failure) in
             try store.withStore { _ throws(Failure) in try copy() }
         }

@@ -73,6 +73,10 @@ final class Store {
     private var touchedPlaces: [Place] = []
     private var touchedNames: [NodeID] = []
 
+    /// Of 4 KiB each: some 250,000 items.
+    private static let smallPageCountMax = 16_384
+    private var hasLargeCache = false
+
     /// How many numbers one row of `setting` reserves at a time; as many are lost when the process ends.
     static let reservationCount = 4096
 
@@ -87,6 +91,7 @@ final class Store {
         places = ClockCache(countMax: cacheCountMax)
         names = ClockCache(countMax: max(1, cacheCountMax / 8))
         try configure()
+        try fitCache()
         try loadNumbers()
         try makeRoot(now: now)
         memory.totals = try Totals(from: connection)
@@ -109,13 +114,21 @@ final class Store {
         try connection.run("PRAGMA synchronous = NORMAL")
         try connection.run("PRAGMA wal_autocheckpoint = 0")
         try connection.run("PRAGMA journal_size_limit = 16777216")
-        // In KiB. The rest of a large index is in the system's page cache, which is not this process's memory. With a third of
-        // this a search among a million names reads its pages again and again, and takes five times as long.
-        try connection.run("PRAGMA cache_size = -16384")
+        try connection.run("PRAGMA cache_size = -6144")
         try connection.run("PRAGMA foreign_keys = OFF")
         try connection.run("PRAGMA temp_store = MEMORY")
         // Debian builds SQLite with it on: it would overwrite deleted rows with zeros.
         try connection.run("PRAGMA secure_delete = OFF")
+    }
+
+    /// SQLite's own cache of pages, in KiB; the rest of an index is in the system's page cache, which is not this process's
+    /// memory. A search among a million names with the small one reads its pages again and again, and takes five times as long.
+    func fitCache() throws(Failure) {
+        guard !hasLargeCache else { return }
+        let pageCount = try connection.first("PRAGMA page_count") { $0.integer(0) } ?? 0
+        guard pageCount > Store.smallPageCountMax else { return }
+        try connection.run("PRAGMA cache_size = -16384")
+        hasLargeCache = true
     }
 
     private func loadNumbers() throws(Failure) {

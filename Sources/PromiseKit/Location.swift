@@ -32,7 +32,9 @@ public struct Location: Sendable, Equatable {
     }
 
     /// Where this mount shows another item of the domain, given its path from the domain's root; nil where it does not.
-    public func absolutePath(of path: [UInt8]) -> [UInt8]? {
+    public func absolutePath(of path: [UInt8]) -> [UInt8]? { Location.absolutePath(of: path, on: mount) }
+
+    public static func absolutePath(of path: [UInt8], on mount: MountEntry) -> [UInt8]? {
         guard let rest = remainder(of: [0x2F] + path, below: mount.root) else { return nil }
         let folder = mount.mountPoint == [0x2F] ? [] : mount.mountPoint
         return rest.isEmpty ? mount.mountPoint : folder + [0x2F] + rest

@@ -17,7 +17,10 @@ extension CallerFacts {
             facts.program = program
         }
         if let groups = readSmallFile(folder + Array("/cgroup".utf8)) { facts.cgroup = unifiedGroup(in: groups) }
-        if let variables = readSmallFile(folder + Array("/environ".utf8), countMax: 1 << 20) { facts.wish = wish(in: variables) }
+        if let environment = readSmallFile(folder + Array("/environ".utf8), countMax: 1 << 20) {
+            facts.wish = wish(value("PROMISEFS_HYDRATE", in: environment))
+            facts.recording = value("PROMISEFS_RECORDING", in: environment)
+        }
         facts.isIdle = cps_is_idle(process) == 1
         return facts
     }
@@ -28,15 +31,16 @@ extension CallerFacts {
         return []
     }
 
-    private static func wish(in variables: [UInt8]) -> Bool? {
-        let name = Array("PROMISEFS_HYDRATE=".utf8)
-        for variable in variables.split(separator: 0) where variable.starts(with: name) {
-            switch String(decoding: variable.dropFirst(name.count), as: UTF8.self) {
-            case "no", "0", "false": return false
-            case "yes", "1", "true": return true
-            default: return nil
-            }
+    private static func value(_ variable: String, in environment: [UInt8]) -> [UInt8]? {
+        let name = Array("\(variable)=".utf8)
+        return environment.split(separator: 0).first { $0.starts(with: name) }.map { Array($0.dropFirst(name.count)) }
+    }
+
+    private static func wish(_ value: [UInt8]?) -> Bool? {
+        switch value.map({ String(decoding: $0, as: UTF8.self) }) {
+        case "no", "0", "false": false
+        case "yes", "1", "true": true
+        default: nil
         }
-        return nil
     }
 }

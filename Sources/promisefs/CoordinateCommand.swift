@@ -61,43 +61,9 @@ struct CoordinateCommand: AsyncParsableCommand {
                     if index == 0 { setenv("PROMISEFS_SNAPSHOT", path, 1) }
                 }
             }
-            return try await Blocking.run { () throws(CommandFailure) in try CoordinateCommand.execute(words) }
+            return try await Blocking.run { () throws(CommandFailure) in try Spawn.run(words) }
         }
         if status != 0 { throw CommandFailure(nil, exitStatus: status) }
-    }
-
-    /// Runs a command with this process's standard streams and returns its status as a shell has it.
-    private static func execute(_ words: [[UInt8]]) throws(CommandFailure) -> Int32 {
-        var arguments: [UnsafeMutablePointer<CChar>?] = words.map { word in withCPath(word) { strdup($0) } }
-        arguments.append(nil)
-        defer { for pointer in arguments { free(pointer) } }
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        // The threads of this process block signals; the command begins as it would without us.
-        var none = sigset_t()
-        sigemptyset(&none)
-        posix_spawnattr_setsigmask(&attributes, &none)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
-        keepSocketsFromChildren()
-        var process: pid_t = 0
-        let problem = posix_spawnp(&process, arguments[0]!, nil, &attributes, &arguments, environ)
-        guard problem == 0 else {
-            let name = escapedForDisplay(words[0])
-            throw CommandFailure(
-                "'\(name)' cannot be run: \(String(cString: strerror(problem)))", exitStatus: problem == ENOENT ? 127 : 126)
-        }
-        return Spawn.wait(process)
-    }
-}
-
-/// A claim ends with its connection: the command must not hold that open when this process dies.
-private func keepSocketsFromChildren() {
-    for number in 3..<CInt(1024) {
-        var status = stat()
-        // Sockets and what waits for them (epoll has no type); what the caller gave us is the command's, too.
-        guard fstat(number, &status) == 0, [S_IFSOCK, 0].contains(status.st_mode & S_IFMT) else { continue }
-        _ = fcntl(number, F_SETFD, FD_CLOEXEC)
     }
 }
 

@@ -60,6 +60,8 @@ enum RawArguments {
 struct PathArgument: ExpressibleByArgument, Sendable, Equatable {
     var bytes: [UInt8]
 
+    init(bytes: [UInt8]) { self.bytes = bytes }
+
     init?(argument: String) {
         guard !argument.isEmpty else { return nil }
         bytes = RawArguments.bytes(of: argument)

@@ -1,4 +1,5 @@
 import Glibc
+import PromiseCore
 import PromiseSystem
 
 /// Starts programs with posix_spawn(3): nothing of Swift runs between fork and exec.
@@ -26,6 +27,48 @@ enum Spawn {
         return result == 0 ? process : nil
     }
 
+    /// Runs a command with this process's standard streams and returns its status as a shell has it. `started` is called when
+    /// the command runs. Blocking.
+    static func run(_ words: [[UInt8]], started: () -> Void = {}) throws(CommandFailure) -> Int32 {
+        var arguments: [UnsafeMutablePointer<CChar>?] = words.map { word in withCPath(word) { strdup($0) } }
+        arguments.append(nil)
+        defer { for pointer in arguments { free(pointer) } }
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        // The threads of this process block signals; the command begins as it would without us.
+        var none = sigset_t()
+        sigemptyset(&none)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+        keepSocketsFromChildren()
+        var process: pid_t = 0
+        let problem = posix_spawnp(&process, arguments[0]!, nil, &attributes, &arguments, environ)
+        guard problem == 0 else { throw cannotRun(words[0], problem) }
+        started()
+        return wait(process)
+    }
+
+    /// The command takes this process's place, so its exit status and its signals are the caller's to see. Returns why it
+    /// could not.
+    static func become(_ words: [[UInt8]]) -> CommandFailure {
+        var arguments: [UnsafeMutablePointer<CChar>?] = words.map { word in withCPath(word) { strdup($0) } }
+        arguments.append(nil)
+        defer { for pointer in arguments { free(pointer) } }
+        // The threads of the concurrent pool block signals.
+        var none = sigset_t()
+        sigemptyset(&none)
+        pthread_sigmask(SIG_SETMASK, &none, nil)
+        execvp(arguments[0]!, arguments)
+        return cannotRun(words[0], errno)
+    }
+
+    private static func cannotRun(_ program: [UInt8], _ code: CInt) -> CommandFailure {
+        CommandFailure(
+            "'\(escapedForDisplay(program))' cannot be run: \(String(cString: strerror(code)))",
+            exitStatus: code == ENOENT ? ShellStatus.notFound : ShellStatus.cannotRun)
+    }
+
     /// The exit status; 128 and the signal's number when it was killed, as shells have it.
     static func wait(_ process: pid_t) -> Int32 {
         var status: CInt = 0
@@ -34,5 +77,21 @@ enum Spawn {
         }
         let signal = status & 0x7F
         return signal == 0 ? (status >> 8) & 0xFF : 128 + signal
+    }
+}
+
+/// As shells have them (POSIX, Shell Command Language 2.8.2).
+private enum ShellStatus {
+    static let cannotRun: Int32 = 126
+    static let notFound: Int32 = 127
+}
+
+/// A claim ends with its connection: the command must not hold that open when this process dies.
+private func keepSocketsFromChildren() {
+    for number in 3..<CInt(1024) {
+        var status = stat()
+        // Sockets and what waits for them (epoll has no type); what the caller gave us is the command's, too.
+        guard fstat(number, &status) == 0, [S_IFSOCK, 0].contains(status.st_mode & S_IFMT) else { continue }
+        _ = fcntl(number, F_SETFD, FD_CLOEXEC)
     }
 }

@@ -11,14 +11,17 @@ struct FetchCommand: AsyncParsableCommand {
         abstract: "Bring content here, of everything below a folder.",
         discussion: """
             Shows a progress bar on a terminal. With --json it prints one object a line: event 'progress' now and then, and \
-            'done' for each domain.
+            'done' for each domain. With --list the paths in a file are meant, too, one a line; '-' is the standard input.
 
             Example:
               promisefs fetch /mnt/photos
+              promisefs fetch --list ~/.cache/build.profile
             """)
 
     @Argument(help: "Paths on a mount.")
-    var paths: [PathArgument]
+    var paths: [PathArgument] = []
+    @Option(name: .long, help: ArgumentHelp("A file with paths, one a line.", valueName: "file"))
+    var list: PathArgument?
     @OptionGroup var output: OutputOptions
 
     /// A line of `--json`.
@@ -42,8 +45,14 @@ struct FetchCommand: AsyncParsableCommand {
         }
     }
 
+    func validate() throws {
+        if paths.isEmpty && list == nil { throw ValidationError("give a path, or a list of paths with --list") }
+    }
+
     func run() async throws {
         var failures = FailureCollector()
+        var paths = paths
+        if let list { paths += try PathList(of: list.bytes).paths.map { PathArgument(bytes: $0) } }
         let bar = Terminal.isOutput && !output.json ? ProgressBar() : nil
         for (mount, locations) in await Targets.byDomain(paths, &failures) {
             let isJSON = output.json

@@ -47,6 +47,32 @@ extension MountSuites {
             }
         }
 
+        /// > `promisefs run --profile FILE -- COMMAND` fetches what FILE names while the command runs.
+        @Test(.timeLimit(.minutes(1))) func whatARunOpenedIsFetchedTheNextTime() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = "mkdir \"$C/sub\"; for n in 1 2 3 4; do echo \"text $n\" | tee \"$C/$n\" > \"$C/sub/$n\"; done"
+            try await MountedDomain.with(options) { domain in
+                let profile = try await domain.shell(
+                    """
+                    ls -R "$M" > /dev/null
+                    "$P" run --profile "$T/profile" -- sh -c 'cat "$M/3" "$M/sub/1"; (cat "$M/2" "$M/3")' > /dev/null
+                    cat "$M/4" > /dev/null; sed "s|$M||" "$T/profile"
+                    """)
+                #expect(profile.text == "/3\n/sub/1\n/2")
+                try await domain.shell(
+                    """
+                    "$P" evict "$M" > /dev/null; export PROMISEFS_HYDRATE=no
+                    status=0; "$P" run --profile "$T/profile" -- sh -c '
+                        for name in 2 3 sub/1; do until cat "$M/$name"; do sleep 0.05; done; done; ! cat "$M/4"; exit 3
+                    ' > /dev/null 2>&1 || status=$?
+                    [ $status = 3 ]; unset PROMISEFS_HYDRATE
+                    printf '%s\n' "$M/4" "" "$M/none" > "$T/list"; not "$P" fetch --list "$T/list" 2> "$T/why"
+                    grep -q none "$T/why"; PROMISEFS_HYDRATE=no cat "$M/4" | cmp - "$C/4"
+                    not "$P" run --profile /none/list -- touch "$T/ran" 2> /dev/null; [ ! -e "$T/ran" ]
+                    """)
+            }
+        }
+
         private static let ledger = """
             import json, sys
             lines = {line["program"]: line for line in json.load(sys.stdin)["hydrations"]}
