@@ -16,6 +16,8 @@ package final class ContentRemover: Sendable {
     private struct State {
         var waiting: [File] = []
         var isWorking = false
+        /// The thread looks by itself what is waiting, soon.
+        var looksSoon = false
         var isStopped = false
         /// Syncs that failed.
         var failureCount = 0
@@ -46,7 +48,12 @@ package final class ContentRemover: Sendable {
 
     /// To be called after the transaction that forgot the file. Does not wait.
     package func remove(_ node: NodeID, _ generation: Generation) {
-        state.updateForOne { $0.waiting.append(File(node: node, generation: generation)) }
+        let looksSoon = state.withLock { state in
+            state.waiting.append(File(node: node, generation: generation))
+            return state.looksSoon
+        }
+        // Else each removal of many would wake the thread from its rest.
+        if !looksSoon { state.updateForOne { _ in } }
     }
 
     /// Waits until what was given before has been removed, or the index could not be synced.
@@ -72,6 +79,7 @@ package final class ContentRemover: Sendable {
     ) {
         while true {
             let batch: [File]? = state.wait { state in
+                state.looksSoon = !state.waiting.isEmpty
                 if state.waiting.isEmpty { return state.isStopped ? [] : nil }
                 state.isWorking = true
                 defer { state.waiting = [] }
