@@ -40,14 +40,7 @@ package struct ThumbnailStore: Sendable {
             }
             let file = try Descriptor.open(
                 draft, flags: O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600, label: "thumbnail.create")
-            let outcome: Result<Void, SystemError> = picture.withUnsafeBytes { bytes in
-                do throws(SystemError) {
-                    return .success(try writeFully(file.number, bytes, at: 0, label: "thumbnail.write"))
-                } catch {
-                    return .failure(error)
-                }
-            }
-            try outcome.get()
+            try writeFully(file.number, picture, at: 0, label: "thumbnail.write")
             try setTimes(file.number, access: time, modification: time, label: "thumbnail.time")
             try rename(draft, to: path(node), label: "thumbnail.rename")
         } catch {

@@ -153,14 +153,7 @@ extension Domain {
     private func converted(_ picture: [UInt8], from type: String, size: Int) async -> [UInt8]? {
         await thumbnails.pool.run { [thumbnails] in
             thumbnails.programs.picture(from: type, size: size) { file throws(SystemError) in
-                let outcome: Result<Void, SystemError> = picture.withUnsafeBytes { bytes in
-                    do throws(SystemError) {
-                        return .success(try writeFully(file, bytes, at: 0, label: "thumbnail.picture"))
-                    } catch {
-                        return .failure(error)
-                    }
-                }
-                try outcome.get()
+                try writeFully(file, picture, at: 0, label: "thumbnail.picture")
             }
         }
     }

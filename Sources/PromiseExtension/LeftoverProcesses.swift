@@ -22,8 +22,7 @@ struct LeftoverProcesses: Sendable {
     func note(session: pid_t) {
         let flags = O_WRONLY | O_CREAT | O_TRUNC
         guard let file = try? Descriptor.open(record, flags: flags, label: "extension.session.note") else { return }
-        let text = Array("\(session)\n".utf8)
-        text.withUnsafeBytes { try? writeFully(file.number, $0, at: 0, label: "extension.session.write") }
+        try? writeFully(file.number, Array("\(session)\n".utf8), at: 0, label: "extension.session.write")
     }
 
     /// Kills what is left of the session that was noted, and forgets it.

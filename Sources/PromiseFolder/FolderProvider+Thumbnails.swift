@@ -95,14 +95,7 @@ extension FolderProvider {
         // As readable as the folder is: those who share it share the pictures.
         let file = try Descriptor.open(
             name, in: folder.number, flags: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o644, label: "folder.thumbnail.make")
-        let outcome: Result<Void, SystemError> = picture.withUnsafeBytes { bytes in
-            do throws(SystemError) {
-                return .success(try writeFully(file.number, bytes, at: 0, label: "folder.thumbnail.write"))
-            } catch {
-                return .failure(error)
-            }
-        }
-        try outcome.get()
+        try writeFully(file.number, picture, at: 0, label: "folder.thumbnail.write")
         try setTimes(file.number, access: nil, modification: time, label: "folder.thumbnail.time")
     }
 }

@@ -35,15 +35,7 @@ package struct RememberedFile<Value: Codable & Sendable>: Sendable {
         guard let path, let data = try? JSONEncoder().encode(value) else { return }
         let aside = path + Array(".new".utf8)
         let file = try Descriptor.open(aside, flags: O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600, label: "provider.remember.create")
-        let bytes = Array(data)
-        let outcome: Result<Void, SystemError> = bytes.withUnsafeBytes { bytes in
-            do throws(SystemError) {
-                return .success(try writeFully(file.number, bytes, at: 0, label: "provider.remember.write"))
-            } catch {
-                return .failure(error)
-            }
-        }
-        try outcome.get()
+        try writeFully(file.number, Array(data), at: 0, label: "provider.remember.write")
         try synchronize(file.number, dataOnly: false, label: "provider.remember.synchronize")
         try rename(aside, to: path, label: "provider.remember.rename")
         let folder = try Descriptor.open(

@@ -82,15 +82,7 @@ final class JournalFile: Sendable {
     }
 
     private func write(_ header: [UInt8]) throws(SystemError) {
-        // Typed throws do not pass through withUnsafeBytes, so the outcome is carried by a Result.
-        let outcome: Result<Void, SystemError> = header.withUnsafeBytes { bytes in
-            do throws(SystemError) {
-                return .success(try writeFully(descriptor.number, bytes, at: 0, label: "index.journal.header"))
-            } catch {
-                return .failure(error)
-            }
-        }
-        try outcome.get()
+        try writeFully(descriptor.number, header, at: 0, label: "index.journal.header")
     }
 
     func append(_ record: UnsafeRawBufferPointer, at offset: Int) throws(SystemError) {

@@ -33,6 +33,19 @@ package func writeFully(
     }
 }
 
+/// The same, of an array.
+package func writeFully(_ descriptor: CInt, _ bytes: [UInt8], at offset: UInt64, label: StaticString) throws(SystemError) {
+    // Typed throws do not pass through withUnsafeBytes, so the outcome is carried by a Result.
+    let outcome: Result<Void, SystemError> = bytes.withUnsafeBytes { bytes in
+        do throws(SystemError) {
+            return .success(try writeFully(descriptor, bytes, at: offset, label: label))
+        } catch {
+            return .failure(error)
+        }
+    }
+    try outcome.get()
+}
+
 /// Copies inside the kernel where it can (copy_file_range(2)), else through a buffer. Returns the bytes copied, which
 /// are fewer than `count` only when the source ends.
 package func copyBytes(

@@ -28,14 +28,7 @@ struct PathList {
         let aside = file + Array(".new".utf8)
         do throws(SystemError) {
             let new = try Descriptor.open(aside, flags: O_WRONLY | O_CREAT | O_TRUNC, mode: 0o666, label: "list.create")
-            let outcome: Result<Void, SystemError> = lines.withUnsafeBytes { bytes in
-                do throws(SystemError) {
-                    return .success(try writeFully(new.number, bytes, at: 0, label: "list.write"))
-                } catch {
-                    return .failure(error)
-                }
-            }
-            try outcome.get()
+            try writeFully(new.number, lines, at: 0, label: "list.write")
             try rename(aside, to: file, label: "list.rename")
         } catch {
             throw CommandFailure("the list '\(escapedForDisplay(file))' cannot be written: \(error.description)")

@@ -17,14 +17,7 @@ package final class ConformanceSource: ContentSource {
         file = try makeNamelessFile(in: scratch)
         validation = Mutex(true)
         for piece in pieces {
-            let result: Result<Void, SystemError> = piece.bytes.withUnsafeBytes { bytes in
-                do throws(SystemError) {
-                    return .success(try writeFully(file.number, bytes, at: piece.offset, label: "conformance.write"))
-                } catch {
-                    return .failure(error)
-                }
-            }
-            try result.get()
+            try writeFully(file.number, piece.bytes, at: piece.offset, label: "conformance.write")
         }
         try truncate(file.number, to: size, label: "conformance.size")
     }
