@@ -34,11 +34,7 @@ extension S3Provider {
             await pool.run { [uploads] in uploads.remove(record) }
             return tag
         } catch {
-            switch error.code {
-            // It is gone on with: by a later attempt, or by another daemon.
-            case .retry, .retryAfter, .offline, .authenticate, .cancelled, .sourceChanged, .localDiskFull: break
-            default: await abort(record, written.key)
-            }
+            if !error.code.leavesUpload { await abort(record, written.key) }
             throw error
         }
     }

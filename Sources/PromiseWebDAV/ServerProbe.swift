@@ -7,11 +7,11 @@ import PromiseCore
 import PromiseHTTP
 import PromiseProvider
 
-/// Finds out what a server really does, by doing it once in a folder of its own below `.promisefs`. About 30 requests.
+/// Finds out what a server really does, by doing it once in a folder of its own below `.promisefs`. About 40 requests.
 struct ServerProbe: Sendable {
     let provider: WebDAVProvider
-    private var client: WebDAVClient { provider.client }
-    private var location: WebDAVLocation { provider.location }
+    var client: WebDAVClient { provider.client }
+    var location: WebDAVLocation { provider.location }
 
     init(provider: WebDAVProvider) { self.provider = provider }
 
@@ -43,7 +43,12 @@ struct ServerProbe: Sendable {
         traits.listsTags = try await listsTag(file)
         traits.listsHiddenNames = try await listsHidden(file)
         traits.hasRanges = try await sendsRanges(file)
+        let parts = try await provider.uploadPlace()
+        if traits.hasRanges { traits.partWriting = try await writesParts(parts) } else { traits.partWriting = .nothing }
+        // Waits a moment, which a part that broke off needs, too.
         traits.putIsWhole = try await keepsOldContent(file)
+        if traits.partWriting != .nothing, try await !keepsParts(parts) { traits.partWriting = .nothing }
+        _ = try await exchange(.DELETE, parts)
         traits.putsOnlyNew = try await putsOnlyNew(file)
         traits.tagsTellContent = try await tellsContent(file)
         traits.keepsProperties = try await keepsProperty(file)
@@ -61,7 +66,7 @@ struct ServerProbe: Sendable {
     // MARK: Requests
 
     /// A reply that tells what the server does; throws what tells only that it has trouble now.
-    private func exchange(
+    func exchange(
         _ method: HTTPMethod, _ path: [FileName], _ headers: HTTPHeaders = [:], body: RequestBody? = nil,
         mayBeLocked: Bool = false
     ) async throws(ProviderError) -> HTTPReply {
@@ -84,20 +89,20 @@ struct ServerProbe: Sendable {
         }
     }
 
-    private static func isTrouble(_ error: ProviderError) -> Bool {
+    static func isTrouble(_ error: ProviderError) -> Bool {
         switch error.code {
         case .refused, .notFound, .conflict, .stale, .permanent: false
         default: true
         }
     }
 
-    private func put(
+    func put(
         _ text: String, _ path: [FileName], _ headers: HTTPHeaders = [:], mayBeLocked: Bool = false
     ) async throws(ProviderError) -> HTTPReply {
         try await exchange(.PUT, path, headers, body: RequestBody(text), mayBeLocked: mayBeLocked)
     }
 
-    private func content(_ path: [FileName]) async throws(ProviderError) -> String {
+    func content(_ path: [FileName]) async throws(ProviderError) -> String {
         String(decoding: try await exchange(.GET, path).body, as: UTF8.self)
     }
 
@@ -126,7 +131,7 @@ struct ServerProbe: Sendable {
 
     /// Breaks off a PUT in the middle and looks at what is there a moment later.
     private func keepsOldContent(_ file: [FileName]) async throws(ProviderError) -> Bool {
-        let body = HTTPClientRequest.Body.stream(BrokenBody(), length: .known(Int64(1 << 16)))
+        let body = HTTPClientRequest.Body.stream(BrokenBody(), length: .known(Int64(BrokenBody.announcedByteCount)))
         await client.breakOff(.PUT, location.url(file), body)
         // Servers notice in their own time; the longest seen was a few milliseconds.
         try? await Task.sleep(for: .milliseconds(200))
@@ -271,8 +276,10 @@ struct ServerProbe: Sendable {
 }
 
 /// Half of what was announced, then an error.
-private struct BrokenBody: AsyncSequence, Sendable {
+struct BrokenBody: AsyncSequence, Sendable {
     typealias Element = ByteBuffer
+
+    static let announcedByteCount = 1 << 16
 
     struct Iterator: AsyncIteratorProtocol {
         var isSent = false
@@ -284,7 +291,7 @@ private struct BrokenBody: AsyncSequence, Sendable {
                 throw CancellationError()
             }
             isSent = true
-            return ByteBuffer(repeating: UInt8(ascii: "x"), count: 1 << 15)
+            return ByteBuffer(repeating: UInt8(ascii: "x"), count: BrokenBody.announcedByteCount / 2)
         }
     }
 

@@ -1,3 +1,13 @@
+/// How a server writes a part into a file that is there, leaving the rest as it is, also when the part breaks off.
+package enum PartWriting: String, Codable, Sendable {
+    /// It does not.
+    case nothing
+    /// PUT with `Content-Range`, which Apache honours, and which others take for the whole (RFC 9110, section 14.5).
+    case contentRange
+    /// PATCH with `X-Update-Range`, as sabre/dav calls it.
+    case partialUpdate
+}
+
 /// What a server really does, as it was seen and not as it says. A server that could not be asked (nothing may be written
 /// there) is taken for one that does nothing more than it must.
 package struct ServerTraits: Codable, Hashable, Sendable {
@@ -34,6 +44,8 @@ package struct ServerTraits: Codable, Hashable, Sendable {
     package var hasQuota = false
     /// `sync-collection` tells all that a listing shows: files and folders that come, change and go, and properties of ours.
     package var tellsNews = false
+    /// How a file that is there is written into; nil: an older version has not tried it.
+    package var partWriting: PartWriting?
     /// Nothing could be tried.
     package var isGuess = true
     /// Trying broke off, as the server had passing trouble. Like any guess not remembered: the next mount tries again.
@@ -60,6 +72,9 @@ package struct ServerTraits: Codable, Hashable, Sendable {
         if !hasRanges { result.append("the server sends no ranges: files are fetched whole") }
         if !listsHiddenNames {
             result.append("the server lists no names that begin with a dot: what has one stays on this machine")
+        }
+        if partWriting == .nothing {
+            result.append("the server writes no parts of files: a large upload that breaks off begins anew")
         }
         if !hasQuota { result.append("the server tells no quota") }
         return result

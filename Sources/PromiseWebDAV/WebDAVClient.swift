@@ -136,8 +136,10 @@ final class WebDAVClient: Sendable {
     }
 
     /// Sends a request whose body fails on the way; whatever comes of it.
-    func breakOff(_ method: HTTPMethod, _ url: String, _ body: HTTPClientRequest.Body) async {
-        var headers = HTTPHeaders()
+    func breakOff(
+        _ method: HTTPMethod, _ url: String, _ body: HTTPClientRequest.Body, _ headers: HTTPHeaders = [:]
+    ) async {
+        var headers = headers
         if let authorization = value(method, url) { headers.add(name: "Authorization", value: authorization) }
         await transport.breakOff(method, url, headers, body)
     }
@@ -160,6 +162,6 @@ extension HTTPMethod {
 
     /// A look at one item is short, and tells soon that a server is away.
     fileprivate func takesLong(_ headers: HTTPHeaders) -> Bool {
-        self == .PUT || self == .MOVE || (self == .PROPFIND && headers.first(name: "Depth") != "0")
+        self == .PUT || self == .PATCH || self == .MOVE || (self == .PROPFIND && headers.first(name: "Depth") != "0")
     }
 }

@@ -80,8 +80,8 @@ extension WebDAVProvider {
     private func writeNew(
         _ payload: Payload, at path: [FileName], _ metadata: Metadata?, target: [UInt8]?
     ) async throws(ProviderError) -> ResourceStatus {
-        try await withUploadPlace { (aside) async throws(ProviderError) in
-            var written = try await sendAside(payload, to: aside)
+        try await withContentAside(payload, for: path) { (aside, arrived) async throws(ProviderError) in
+            var written = arrived
             if traits.moveKeepsTag { written = try await keep(metadata, target, with: written, at: aside, token: nil) }
             let sent = written
             return try await turns.take(location.urlPath(path)) { () async throws(ProviderError) in
@@ -133,8 +133,8 @@ extension WebDAVProvider {
     private func writeAside(
         _ payload: Payload, at path: [FileName], _ expectation: Expectation, _ metadata: Metadata?, target: [UInt8]?
     ) async throws(ProviderError) -> ResourceStatus {
-        try await withUploadPlace { (aside) async throws(ProviderError) in
-            var written = try await sendAside(payload, to: aside)
+        try await withContentAside(payload, for: path) { (aside, arrived) async throws(ProviderError) in
+            var written = arrived
             try await renew(&written, unlike: expectation, at: path) { () async throws(ProviderError) in
                 try await send(payload, to: aside, [:])
             }
@@ -152,23 +152,34 @@ extension WebDAVProvider {
         }
     }
 
-    /// Runs `body` with a name for an upload; when it fails, what is there is removed.
-    private func withUploadPlace<Value: Sendable>(
-        _ body: ([FileName]) async throws(ProviderError) -> Value
+    /// Runs `body` with a place that has the whole content, and what the server says of it. When it fails, what is there is
+    /// removed, unless a later attempt may go on with it.
+    private func withContentAside<Value: Sendable>(
+        _ payload: Payload, for path: [FileName],
+        _ body: ([FileName], ResourceStatus) async throws(ProviderError) -> Value
     ) async throws(ProviderError) -> Value {
+        if case .source(let source) = payload, mayBeParted(source) { return try await withPartsAside(source, for: path, body) }
         let aside = try await uploadPlace()
         do throws(ProviderError) {
-            return try await body(aside)
+            return try await body(aside, try await sendAside(payload, to: aside))
         } catch {
-            // Also when the caller was cancelled.
-            let request = Task { [client, location] in _ = try? await client.exchange(.DELETE, location.url(aside)) }
-            await request.value
+            _ = await remove(aside)
             throw error
         }
     }
 
-    /// Uploads that an earlier run on this state folder left, as it was killed, and anybody's that are older than a day.
+    /// False when it may still be there. Also when the caller was cancelled.
+    func remove(_ aside: [FileName]) async -> Bool {
+        let request = Task { [client, location] in try? await client.exchange(.DELETE, location.url(aside)) }
+        guard let reply = await request.value else { return false }
+        return reply.isSuccess || reply.status == 404
+    }
+
+    /// Uploads that an earlier run on this state folder left, as it was killed, and anybody's that are older than a day; but not
+    /// those of ours that are gone on with.
     func removeOldUploads() async {
+        for record in uploads.old(at: clock.now()) { await giveUp(record) }
+        let awaited = uploads.names
         let folder = WebDAVProvider.uploadFolder
         let body = "<propfind xmlns=\"DAV:\"><prop><resourcetype/><getlastmodified/></prop></propfind>"
         guard let found = try? await propfind(folder, isFolder: true, depth: "1", body: body) else { return }
@@ -177,7 +188,7 @@ extension WebDAVProvider {
             let time = resource.lastModified.flatMap { HTTPDate.timestamp($0) }
             let name = path[folder.count].bytes
             let isOurs = name.starts(with: Array("\(owner)-".utf8)) && !name.starts(with: Array("\(session)-".utf8))
-            guard isOurs || time.map({ $0 < yesterday }) == true else { continue }
+            guard isOurs || time.map({ $0 < yesterday }) == true, !awaited.contains(path[folder.count].display) else { continue }
             _ = try? await client.exchange(.DELETE, location.url(path))
         }
     }
@@ -222,7 +233,7 @@ extension WebDAVProvider {
         return written
     }
 
-    private func put(_ body: RequestBody, to path: [FileName], _ conditions: HTTPHeaders) async throws(ProviderError) {
+    func put(_ body: RequestBody, to path: [FileName], _ conditions: HTTPHeaders) async throws(ProviderError) {
         var headers = conditions
         headers.add(name: "Content-Type", value: "application/octet-stream")
         let reply = try await client.exchange(.PUT, location.url(path), headers, body: body, timeout: .seconds(24 * 3600))
@@ -236,13 +247,19 @@ extension WebDAVProvider {
 
     /// The folder for uploads may have been removed by somebody; then it is made again.
     private func sendAside(_ payload: Payload, to aside: [FileName]) async throws(ProviderError) -> ResourceStatus {
+        try await withUploadFolder { () async throws(ProviderError) in try await send(payload, to: aside, [:]) }
+    }
+
+    func withUploadFolder<Value: Sendable>(
+        _ body: () async throws(ProviderError) -> Value
+    ) async throws(ProviderError) -> Value {
         do throws(ProviderError) {
-            return try await send(payload, to: aside, [:])
+            return try await body()
         } catch {
             guard error.code == .notFound else { throw error }
             shared.withLock { $0.hasUploads = false }
             try await makeUploadFolder()
-            return try await send(payload, to: aside, [:])
+            return try await body()
         }
     }
 
@@ -282,7 +299,7 @@ extension WebDAVProvider {
         return WebDAVProvider.uploadFolder + [FileName(trusted: Array("\(session)-\(number)".utf8))]
     }
 
-    private static let uploadFolder = [ReservedName.folder, ReservedName.uploads]
+    static let uploadFolder = [ReservedName.folder, ReservedName.uploads]
 
     private func makeUploadFolder() async throws(ProviderError) {
         if shared.withLock({ $0.hasUploads }) { return }

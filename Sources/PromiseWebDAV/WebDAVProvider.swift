@@ -43,6 +43,10 @@ package final class WebDAVProvider: Provider, Sendable {
     let pool: BlockingPool
     let turns = PathTurns()
     let shared: Mutex<Shared>
+    /// Large ones.
+    let uploads: UploadJournal
+    /// Of these; four of them are large.
+    let partByteCount: UInt64
     private let traitsFile: RememberedFile<ServerTraits>
     private let remembered: ServerTraits?
     /// Trying what a server does writes to it.
@@ -53,12 +57,14 @@ package final class WebDAVProvider: Provider, Sendable {
     /// In the names of uploads: this run's own.
     let session: String
 
-    /// Reaches for nothing yet. Throws a sentence when the credentials cannot be read.
+    /// Reaches for nothing yet. Large content goes up in parts of `partByteCount`. Throws a sentence when the credentials cannot
+    /// be read.
     package init(
         location: WebDAVLocation, credentials: CredentialSource, stateFolder: [UInt8]?, mayProbe: Bool = true,
-        trust: ServerTrust = .system, logger: Logger, clock: any TimeSource = SystemClock()
+        trust: ServerTrust = .system, logger: Logger, clock: any TimeSource = SystemClock(), partByteCount: UInt64 = 8 << 20
     ) throws(ProviderError) {
         self.location = location
+        self.partByteCount = partByteCount
         self.logger = logger
         self.clock = clock
         self.mayProbe = mayProbe
@@ -67,6 +73,7 @@ package final class WebDAVProvider: Provider, Sendable {
         pool = BlockingPool(name: "webdav", threads: 4)
         traitsFile = RememberedFile(folder: stateFolder, name: "webdav-server.json", logger: logger)
         remembered = traitsFile.read()
+        uploads = UploadJournal(RememberedFile(folder: stateFolder, name: "webdav-uploads.json", logger: logger))
         shared = Mutex(Shared(traits: remembered))
         owner = remembered?.owner ?? "promisefs-" + String(UInt64.random(in: 0 ... .max), radix: 36)
         session = "\(owner)-\(String(clock.now().rawValue, radix: 36))-\(getpid())"
@@ -99,7 +106,9 @@ package final class WebDAVProvider: Provider, Sendable {
         }
         _ = try await rootItem()
         let subject = "\(reply.header("Server") ?? "") \(levels.joined(separator: ",")) \(location.origin)\(location.basePath)"
-        if let known = remembered, known.subject == subject {
+        let known = remembered?.subject == subject ? remembered : nil
+        // What an older version has not tried is tried now, unless nothing may be.
+        if let known, known.partWriting != nil || !mayProbe {
             shared.withLock { $0.traits = known }
             await removeOldUploads()
             return
@@ -107,6 +116,7 @@ package final class WebDAVProvider: Provider, Sendable {
         var traits = ServerTraits()
         if mayProbe {
             traits = try await ServerProbe(provider: self).run()
+            if traits.isGuess, let known { traits = known }
         } else {
             traits.locks = levels.contains("2")
             traits.hasRanges = true

@@ -6,6 +6,8 @@ struct FaultProxy: Sendable {
     let port: Int
     /// The file that scripts write rules into.
     let rules: String
+    /// The file that says what has passed.
+    var counts: String { rules + ".counts" }
 
     static func with(_ server: WebDAVServer, tls: Bool = false, _ body: (FaultProxy) async throws -> Void) async throws {
         let folder = server.root + "/proxy"
@@ -17,7 +19,7 @@ struct FaultProxy: Sendable {
         let started = try await runShell(
             """
             mkdir -p '\(folder)'; cd '\(folder)'; : > rules; \(tls ? certificate : ":")
-            setsid '\(Machine.repository)/scripts/servers/fault-proxy' \(port) rules port \
+            setsid '\(Machine.repository)/scripts/servers/fault-proxy' \(port) rules port --counts rules.counts \
                 \(tls ? "--certificate certificate" : "") < /dev/null > log 2>&1 &
             process=$!; within 20 '[ -e port ]'; echo "$process $(cat port)"
             """)
@@ -47,6 +49,7 @@ extension MountSuites {
                     var options = server.options(arguments)
                     options.provider = "webdav+http://127.0.0.1:\(proxy.port)/"
                     options.environment["RULES"] = proxy.rules
+                    options.environment["COUNTS"] = proxy.counts
                     options.prepare = prepare + "; chown -R www-data: \"$C\"/*"
                     try await MountedDomain.with(options) { domain in try await body(domain) }
                 }
@@ -99,6 +102,33 @@ extension MountSuites {
                     cd /; \(Self.settled)
                     """, seconds: 150)
                 try await domain.shell(": > \"$RULES\"; \(WebDAVServer.equality); diff -r \"$T/model\" \"$M\"")
+            }
+        }
+
+        /// Four parts and a bit. The daemon is killed while the third one is on its way.
+        @Test(.timeLimit(.minutes(3))) func aLargeUploadIsGoneOnWithByTheNextDaemon() async throws {
+            let sent = """
+                sent() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1])).get("PUT sent", 0) >> 20)' "$COUNTS"; }
+                """
+            try await mounted([], prepare: "echo old > \"$C/old\"") { domain in
+                try await domain.shell(
+                    """
+                    \(sent)
+                    echo 'method=PUT path=uploads/promisefs count=2 latency=0' > "$RULES"
+                    echo 'method=PUT path=uploads bandwidth=2000000' >> "$RULES"
+                    head -c 33M /dev/urandom > "$M/large"
+                    within 60 '[ "$(sent)" -ge 17 ]'
+                    """)
+                try await domain.kill9()
+                try await domain.shell(": > \"$RULES\"")
+                try await domain.remount()
+                try await domain.shell(Self.settled, seconds: 100)
+                try await domain.shell(
+                    """
+                    \(sent)
+                    again=$(( $(sent) - 33 )); [ "$again" -le 9 ]
+                    cmp "$C/large" "$M/large"; [ -z "$(ls "$C/.promisefs/uploads")" ]
+                    """)
             }
         }
 

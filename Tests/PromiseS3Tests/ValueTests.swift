@@ -6,6 +6,7 @@ import PromiseCore
 import PromiseHTTP
 import PromiseProvider
 import PromiseS3
+import PromiseTestSupport
 import Testing
 
 /// Names of buckets and keys, and what servers say of objects.
@@ -215,6 +216,22 @@ import Testing
         #expect(journal.old(at: later).isEmpty)
         journal.remove(record)
         #expect(journal.record("k") == nil)
+    }
+
+    @Test func whatIsNotedOfPartsIsInTheNextJournalAndAnOlderOneIsRead() throws {
+        let folder = try TemporaryFolder("uploads")
+        let file = RememberedFile<[UploadJournal.Record]>(folder: folder.path, name: "x", logger: Logger(label: "test"))
+        let old = "[{\"key\":\"k\",\"upload\":\"u\",\"size\":1,\"partByteCount\":1,\"headers\":[],\"began\":0}]"
+        try folder.write(old, to: "x")
+        let journal = UploadJournal(file)
+        #expect(journal.record("k")?.upload == "u" && journal.record("k")?.digests == nil)
+        var record = UploadJournal.Record(key: "k", upload: "v", size: 3, partByteCount: 1, began: .zero, digests: [])
+        journal.add(record)
+        journal.note("1", ofPart: 1, of: record)
+        journal.note("3", ofPart: 3, of: record)
+        record.upload = "of another one"
+        journal.note("2", ofPart: 2, of: record)
+        #expect(UploadJournal(file).record("k")?.digests == ["1"] && UploadJournal(file).names == ["v"])
     }
 
     // MARK: Folders that were seen

@@ -1,44 +1,8 @@
 import Crypto
 import Foundation
 package import NIOCore
-package import PromiseCore
 import PromiseHTTP
 import PromiseProvider
-
-/// How a large content is cut into parts, and what they make together.
-package struct PartPlan: Sendable, Hashable {
-    /// All parts but the last; servers take none below 5 MiB and no more than 10,000 of them.
-    /// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html>
-    package static let byteCountUsual: UInt64 = 8 << 20
-    package static let countMax: UInt64 = 10_000
-    static let countWanted: UInt64 = 64
-    static let byteCountWantedMax: UInt64 = 16 << 20
-    private static let byteCountReadAheadMax: UInt64 = 32 << 20
-
-    package let size: UInt64
-    package let partByteCount: UInt64
-
-    package init(size: UInt64, partByteCount: UInt64? = nil) {
-        precondition(size > 0, "nothing is cut into parts")
-        self.size = size
-        // Each part costs a pause for the server's answer: large contents have larger ones, as far as memory holds two.
-        let wanted = min(size / PartPlan.countWanted, PartPlan.byteCountWantedMax)
-        let least = max(wanted, (size + PartPlan.countMax - 1) / PartPlan.countMax)
-        let whole = ((least + (1 << 20) - 1) >> 20) << 20
-        self.partByteCount = partByteCount ?? max(PartPlan.byteCountUsual, whole)
-    }
-
-    package var count: Int { Int((size + partByteCount - 1) / partByteCount) }
-
-    /// Of a part, counted from 1.
-    package func range(_ number: Int) -> ByteRange {
-        let start = UInt64(number - 1) * partByteCount
-        return ByteRange(start, min(start + partByteCount, size))
-    }
-
-    /// Memory may hold two parts: the next one is read while one is on its way.
-    package var readsAhead: Bool { partByteCount <= PartPlan.byteCountReadAheadMax }
-}
 
 /// What servers call a content, as far as they use MD5 for it: most do, unless they encrypt.
 package enum PartDigest {
