@@ -132,6 +132,9 @@ package final class FileSystem: FileSystemOperations {
 
     // MARK: Waiting for a listing
 
+    /// What a request waits for: all of a folder, or something of it that was not there yet.
+    enum ListingExtent { case whole, more }
+
     func withListing<Value: Sendable>(
         of folder: NodeID, reply: @escaping Reply<Value>, _ body: @escaping @Sendable () throws(Failure) -> Value?
     ) -> ParkedRequest? {
@@ -141,7 +144,7 @@ package final class FileSystem: FileSystemOperations {
     /// Answers with what `body` returns; when it returns nil, lists `folder` at the provider first and asks it again. An
     /// operation on two folders may need both, one after the other.
     func withListing<Value: Sendable>(
-        of folder: @escaping @Sendable () -> NodeID, reply: @escaping Reply<Value>,
+        of folder: @escaping @Sendable () -> NodeID, extent: ListingExtent = .whole, reply: @escaping Reply<Value>,
         _ body: @escaping @Sendable () throws(Failure) -> Value?
     ) -> ParkedRequest? {
         do throws(Failure) {
@@ -154,15 +157,15 @@ package final class FileSystem: FileSystemOperations {
             return nil
         }
         let request = parking.enter { reply(.failure($0)) }
-        listAndRetry(request, of: folder, rounds: 3, reply: reply, body)
+        listAndRetry(request, of: folder, extent, rounds: 3, reply: reply, body)
         return request
     }
 
     private func listAndRetry<Value: Sendable>(
-        _ request: ParkedRequest, of folder: @escaping @Sendable () -> NodeID, rounds: Int, reply: @escaping Reply<Value>,
-        _ body: @escaping @Sendable () throws(Failure) -> Value?
+        _ request: ParkedRequest, of folder: @escaping @Sendable () -> NodeID, _ extent: ListingExtent, rounds: Int,
+        reply: @escaping Reply<Value>, _ body: @escaping @Sendable () throws(Failure) -> Value?
     ) {
-        engine.list(folder()) { [self] result in
+        let proceed: HydrationReply = { [self] result in
             // Claimed before the body runs: a request that was given up changes nothing.
             guard let parked = parking.take(request) else { return }
             do throws(Failure) {
@@ -171,13 +174,17 @@ package final class FileSystem: FileSystemOperations {
                     reply(.success(value))
                 } else if rounds > 1 {
                     parking.putBack(request, parked)
-                    listAndRetry(request, of: folder, rounds: rounds - 1, reply: reply, body)
+                    listAndRetry(request, of: folder, extent, rounds: rounds - 1, reply: reply, body)
                 } else {
                     throw Failure(.stale, "the folder changes too quickly to be listed")
                 }
             } catch {
                 reply(.failure(error))
             }
+        }
+        switch extent {
+        case .whole: engine.list(folder(), reply: proceed)
+        case .more: engine.listMore(of: folder(), reply: proceed)
         }
     }
 

@@ -97,15 +97,15 @@ extension Transaction {
         return try entries(of: folder).first?.identifier
     }
 
-    /// Of the items in a folder that are as synced. Ordered by name bytes.
-    func listedChildren(of parent: ItemIdentifier) throws(Failure) -> [SyncedItem] {
+    /// Of the items in a folder that are as synced, at the names of `span`. Ordered by name bytes.
+    func listedChildren(of parent: ItemIdentifier, in span: NameSpan) throws(Failure) -> [SyncedItem] {
         guard let folder = try folder(for: parent) else { return [] }
         try store.flushNodes()
         let rows = try connection.all(
             """
             SELECT entry.*, node.* FROM entry JOIN node ON node.id = entry.node
-            WHERE entry.parent = ?1 AND node.is_as_synced = 1 ORDER BY entry.name
-            """, .id(folder)
+            WHERE entry.parent = ?1 AND entry.name > ?2 AND entry.name <= ?3 AND node.is_as_synced = 1 ORDER BY entry.name
+            """, .id(folder), .bytes(span.after), .bytes(span.last)
         ) { row in (Entry(row), Node(row, from: Entry.columnCount)) }
         var result: [SyncedItem] = []
         result.reserveCapacity(rows.count)

@@ -13,6 +13,13 @@ extension Transaction {
         return numbers
     }
 
+    /// The same of the entries that came after the one numbered `last`, anywhere: for somebody who knows those before.
+    package func childNumbers(of parent: NodeID, after last: EntryID) throws(Failure) -> [EntryID] {
+        try connection.all(
+            "SELECT id FROM entry WHERE id > ?1 AND +parent = ?2 ORDER BY id", .id(last), .id(parent)
+        ) { $0.entry(0) }
+    }
+
     /// Those of the entries that are in the folder now, with their nodes, ascending; `numbers` are. Nothing of it is kept in
     /// the caches: the kernel remembers what it was told.
     package func children(of parent: NodeID, numbered numbers: ArraySlice<EntryID>) throws(Failure) -> [ListedChild] {

@@ -2,6 +2,15 @@ package import PromiseCore
 
 // The synced tree, and the remote tree: stored only where it differs from the synced one.
 
+/// Names after one and up to another, in the order of their bytes.
+package struct NameSpan: Hashable, Sendable {
+    let after: [UInt8]
+    let last: [UInt8]
+
+    /// No name is empty, and none is longer than 255 bytes.
+    package static let all = NameSpan(after: [], last: [UInt8](repeating: 0xFF, count: 256))
+}
+
 extension Transaction {
     package func synced(_ identifier: ItemIdentifier) throws(Failure) -> SyncedItem? {
         let row = try connection.first("SELECT * FROM synced WHERE identifier = ?1", .identifier(identifier)) { SyncedItem($0) }
@@ -46,9 +55,34 @@ extension Transaction {
     }
 
     /// Ordered by name bytes.
-    package func syncedChildren(of parent: ItemIdentifier) throws(Failure) -> [SyncedItem] {
-        let rows = try connection.all("SELECT * FROM synced WHERE parent = ?1", .identifier(parent)) { SyncedItem($0) }
-        return (rows + (try listedChildren(of: parent))).sorted { $0.item.name < $1.item.name }
+    package func syncedChildren(of parent: ItemIdentifier, in span: NameSpan = .all) throws(Failure) -> [SyncedItem] {
+        let rows = try connection.all(
+            "SELECT * FROM synced WHERE parent = ?1 AND name > ?2 AND name <= ?3", .identifier(parent), .bytes(span.after),
+            .bytes(span.last)
+        ) { SyncedItem($0) }
+        return (rows + (try listedChildren(of: parent, in: span))).sorted { $0.item.name < $1.item.name }
+    }
+
+    /// The names of a folder, of which there may be a million, in parts of about `count` items each. The part that begins after
+    /// the one before, or the first; nil after the last. What comes to a part that was looked at is not in a later one.
+    package func nameSpan(
+        of parent: ItemIdentifier, after span: NameSpan?, count: Int
+    ) throws(Failure) -> NameSpan? {
+        let after = span?.last ?? []
+        if after == NameSpan.all.last { return nil }
+        let synced = try connection.first(
+            "SELECT name FROM synced WHERE parent = ?1 AND name > ?2 ORDER BY name LIMIT 1 OFFSET ?3", .identifier(parent),
+            .bytes(after), .count(count)
+        ) { $0.name(0).bytes }
+        var shown: [UInt8]?
+        if let folder = try folder(for: parent) {
+            shown = try connection.first(
+                "SELECT name FROM entry WHERE parent = ?1 AND name > ?2 ORDER BY name LIMIT 1 OFFSET ?3", .id(folder),
+                .bytes(after), .count(count)
+            ) { $0.name(0).bytes }
+        }
+        let last = [synced, shown].compactMap { $0 }.min { $0.lexicographicallyPrecedes($1) }
+        return NameSpan(after: after, last: last ?? NameSpan.all.last)
     }
 
     /// Looks at one of them.
@@ -86,13 +120,16 @@ extension Transaction {
         }
     }
 
-    /// What the provider has in a folder, by all that is known: the synced tree with the differences applied. Ordered by
-    /// name bytes.
-    package func remoteChildren(of parent: ItemIdentifier) throws(Failure) -> [Item] {
-        let others = try connection.all("SELECT * FROM remote WHERE parent = ?1 AND is_deleted = 0", .identifier(parent)) {
+    /// What the provider has in a folder, at the names of `span`, by all that is known: the synced tree with the differences
+    /// applied. Ordered by name bytes.
+    package func remoteChildren(of parent: ItemIdentifier, in span: NameSpan = .all) throws(Failure) -> [Item] {
+        let others = try connection.all(
+            "SELECT * FROM remote WHERE parent = ?1 AND is_deleted = 0 AND name > ?2 AND name <= ?3", .identifier(parent),
+            .bytes(span.after), .bytes(span.last)
+        ) {
             Item($0, from: 2)
         }
-        var items = try syncedChildren(of: parent).map(\.item)
+        var items = try syncedChildren(of: parent, in: span).map(\.item)
         if try connection.exists("SELECT 1 FROM remote LIMIT 1") {
             let same = items
             items = []

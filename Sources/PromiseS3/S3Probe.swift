@@ -8,8 +8,17 @@ import PromiseHTTP
 import PromiseProvider
 import PromiseSystem
 
-/// Finds out what a server really does, by doing it once with keys of its own below `.promisefs`. About 35 requests.
+/// Finds out what a server really does, by doing it once with keys of its own below `.promisefs`. About 40 requests; a mount
+/// waits for them, so what does not depend on one another is asked at once.
 struct S3Probe: Sendable {
+    /// What is found out with keys of its own.
+    fileprivate enum Question { case details, conditions, checksums, copies, controls, parts, deletion, completion }
+
+    /// The last two need what the second finds: how a tag is written.
+    private static let rounds: [[Question]] = [
+        [.details, .conditions, .checksums, .copies, .controls, .parts], [.deletion, .completion],
+    ]
+
     let provider: S3Provider
     private let folder: [UInt8]
     private var client: S3Client { provider.client }
@@ -47,23 +56,41 @@ struct S3Probe: Sendable {
     }
 
     private func tryEverything() async throws(ProviderError) -> S3Traits {
-        var traits = S3Traits()
         let file = key("file")
         let first = try await put(file, "one", ["X-Amz-Meta-Mtime": "1.5"])
         guard first.isSuccess else { throw S3Refusal(first).error("an object to try the server with cannot be made") }
+        let tag = EntityTag.opaque(try await exchange(S3Request(.HEAD, file)).header("ETag") ?? "")
+        var traits = S3Traits()
         traits.isGuess = false
-        let head = try await exchange(S3Request(.HEAD, file))
-        let tag = EntityTag.opaque(head.header("ETag") ?? "")
-        traits.keepsMetadata = head.header("X-Amz-Meta-Mtime") == "1.5"
-        traits.hasRanges = try await sendsRange(file)
-        try await tryPut(file, tag, &traits)
-        traits.verifiesChecksums = try await refusesWrongChecksum()
-        try await tryCopy(file, tag, &traits)
-        let control = try await put(key("control\ncharacter\u{1}"), "one")
-        traits.keepsControls = control.isSuccess
-        try await tryParts(file, tag, &traits)
-        // Last, as it may remove the object.
-        traits.deletionMatches = try await refusesDeletion(file, tag, traits)
+        for round in S3Probe.rounds {
+            let known = traits
+            let answers = try await concurrently(round) { (question) async throws(ProviderError) in
+                (question, try await answer(question, file, tag, known))
+            }
+            for (question, answer) in answers { traits.take(answer, to: question) }
+        }
+        return traits
+    }
+
+    /// What is `known`, and what belongs to the question. `tag` is what `one` has everywhere.
+    private func answer(
+        _ question: Question, _ file: [UInt8], _ tag: String, _ known: S3Traits
+    ) async throws(ProviderError) -> S3Traits {
+        var traits = known
+        switch question {
+        case .details:
+            traits.keepsMetadata = try await exchange(S3Request(.HEAD, file)).header("X-Amz-Meta-Mtime") == "1.5"
+            traits.hasRanges = try await sendsRange(file)
+        case .conditions: try await tryConditions(key("put"), tag, &traits)
+        case .checksums: traits.verifiesChecksums = try await refusesWrongChecksum(key("checksum"))
+        case .copies: try await tryCopy(file, tag, &traits)
+        case .controls: traits.keepsControls = try await put(key("control\ncharacter\u{1}"), "one").isSuccess
+        case .parts: try await tryParts(key("parts"), &traits)
+        case .deletion: traits.deletionMatches = try await refusesDeletion(key("put"), tag, traits)
+        case .completion where traits.hasMultipart:
+            traits.completionMatches = try await refusesCompletion(key("parts"), tag, traits)
+        case .completion: break
+        }
         return traits
     }
 
@@ -98,26 +125,27 @@ struct S3Probe: Sendable {
         return reply.status == 206 && reply.body == Data("n".utf8)
     }
 
-    private func refusesWrongChecksum() async throws(ProviderError) -> Bool {
+    private func refusesWrongChecksum(_ file: [UInt8]) async throws(ProviderError) -> Bool {
         let name = ContentDigest.amazonHeader(.sha256)
         let sum = { (text: String) in Data(SHA256.hash(data: Array(text.utf8))).base64EncodedString() }
-        guard try await !put(key("free"), "one", [name: sum("two")]).isSuccess else { return false }
-        return try await put(key("free"), "one", [name: sum("one")]).header(name) == sum("one")
+        guard try await !put(file, "one", [name: sum("two")]).isSuccess else { return false }
+        return try await put(file, "one", [name: sum("one")]).header(name) == sum("one")
     }
 
-    /// Ends with the content of before.
-    private func tryPut(_ file: [UInt8], _ tag: String, _ traits: inout S3Traits) async throws(ProviderError) {
+    /// Ends with `one` in it.
+    private func tryConditions(_ file: [UInt8], _ tag: String, _ traits: inout S3Traits) async throws(ProviderError) {
+        _ = try await put(file, "one")
         let taken = try await put(file, "two", ["If-None-Match": "*"])
         let free = try await put(key("free"), "two", ["If-None-Match": "*"])
         let isKept = try await content(file) == "one"
         traits.refusesTaken = !taken.isSuccess && isKept && free.isSuccess
-        if !isKept { _ = try await put(file, "one", ["X-Amz-Meta-Mtime": "1.5"]) }
+        if !isKept { _ = try await put(file, "one") }
         // Of the right length, as a form that the server cannot read may be refused for that.
         let wrong = String(repeating: "0", count: max(tag.count, 1))
         for form in [S3Traits.TagForm.quoted, .bare] {
             traits.matchForm = form
             let refused = try await put(file, "one", ["If-Match": traits.tagText(wrong)]).status == 412
-            let accepted = try await put(file, "one", ["If-Match": traits.tagText(tag), "X-Amz-Meta-Mtime": "1.5"]).isSuccess
+            let accepted = try await put(file, "one", ["If-Match": traits.tagText(tag)]).isSuccess
             if refused && accepted { return }
         }
         traits.matchForm = nil
@@ -125,7 +153,7 @@ struct S3Probe: Sendable {
 
     private func tryCopy(_ file: [UInt8], _ tag: String, _ traits: inout S3Traits) async throws(ProviderError) {
         let source = "/\(provider.location.bucket)/\(S3Location.encoded(file))"
-        let other = key("free")
+        let other = key("copied")
         _ = try await put(other, "two")
         let taken = try await exchange(
             S3Request(.PUT, other, [], ["X-Amz-Copy-Source": source, "If-None-Match": "*"]))
@@ -142,16 +170,19 @@ struct S3Probe: Sendable {
         traits.copyMatchesSource = changed.status == 412 && right.isSuccess
     }
 
-    private func tryParts(_ file: [UInt8], _ tag: String, _ traits: inout S3Traits) async throws(ProviderError) {
-        guard let plain = try await complete(key("parts"), [:]) else { return }
+    private func tryParts(_ file: [UInt8], _ traits: inout S3Traits) async throws(ProviderError) {
+        guard let plain = try await complete(file, [:]) else { return }
         traits.hasMultipart = plain.isSuccess
         guard traits.hasMultipart else { return }
-        let taken = try await complete(key("parts"), ["If-None-Match": "*"])
-        traits.completionRefusesTaken = taken?.status == 412
-        let now = EntityTag.opaque(try await exchange(S3Request(.HEAD, key("parts"))).header("ETag") ?? "")
-        let wrong = try await complete(key("parts"), ["If-Match": traits.tagText(tag)])
-        let right = try await complete(key("parts"), ["If-Match": traits.tagText(now)])
-        traits.completionMatches = wrong?.status == 412 && right?.isSuccess == true
+        traits.completionRefusesTaken = try await complete(file, ["If-None-Match": "*"])?.status == 412
+    }
+
+    /// `tag` is that of another object.
+    private func refusesCompletion(_ file: [UInt8], _ tag: String, _ traits: S3Traits) async throws(ProviderError) -> Bool {
+        let now = EntityTag.opaque(try await exchange(S3Request(.HEAD, file)).header("ETag") ?? "")
+        let wrong = try await complete(file, ["If-Match": traits.tagText(tag)])
+        let right = try await complete(file, ["If-Match": traits.tagText(now)])
+        return wrong?.status == 412 && right?.isSuccess == true
     }
 
     /// Uploads one part; nil where the server knows no uploads in parts.
@@ -181,10 +212,27 @@ struct S3Probe: Sendable {
     /// Also when the caller was cancelled.
     private func removeEverything() async {
         let request = Task { [client, folder] in
-            for name in ["file", "free", "copy", "control\ncharacter\u{1}", "parts"] {
-                _ = try? await client.exchange(S3Request(.DELETE, folder + Array(name.utf8)))
+            let names = ["file", "put", "free", "checksum", "copied", "copy", "control\ncharacter\u{1}", "parts"]
+            _ = try? await concurrently(names) { (name) async throws(ProviderError) in
+                try? await client.exchange(S3Request(.DELETE, folder + Array(name.utf8)))
             }
         }
         await request.value
+    }
+}
+
+extension S3Traits {
+    /// Takes over what was found out for one question.
+    fileprivate mutating func take(_ answer: S3Traits, to question: S3Probe.Question) {
+        switch question {
+        case .details: (keepsMetadata, hasRanges) = (answer.keepsMetadata, answer.hasRanges)
+        case .conditions: (refusesTaken, matchForm) = (answer.refusesTaken, answer.matchForm)
+        case .checksums: verifiesChecksums = answer.verifiesChecksums
+        case .copies: (copyRefusesTaken, copyMatchesSource) = (answer.copyRefusesTaken, answer.copyMatchesSource)
+        case .controls: keepsControls = answer.keepsControls
+        case .parts: (hasMultipart, completionRefusesTaken) = (answer.hasMultipart, answer.completionRefusesTaken)
+        case .deletion: deletionMatches = answer.deletionMatches
+        case .completion: completionMatches = answer.completionMatches
+        }
     }
 }

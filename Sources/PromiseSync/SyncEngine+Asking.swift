@@ -162,14 +162,17 @@ extension SyncEngine {
         if !provider.capabilities.contains(.changeFeed) {
             guard mayPoll else { return }
             state.polled = page.foldersToList
+            state.pollBegan = clock.uptime()
         }
         for folder in page.foldersToList { rescan(folder) }
     }
 
     /// A provider without a feed names all that is known, each time. Where listing that takes longer than the poll interval it
-    /// would never end, and whoever waits for the provider to have everything would wait for ever: a pause is kept.
+    /// would never end, and whoever waits for the provider to have everything would wait for ever: a pause is kept. It is as long
+    /// as the looking took, so that a million objects do not keep a server busy all the time.
     private var mayPoll: Bool {
-        state.polled.isEmpty && clock.uptime() >= state.pollEnded + configuration.pollInterval / 2
+        let pause = max(configuration.pollInterval / 2, min(state.pollEnded - state.pollBegan, .seconds(600)))
+        return state.polled.isEmpty && clock.uptime() >= state.pollEnded + pause
     }
 
     func notePolled(_ folder: ItemIdentifier) {

@@ -19,10 +19,13 @@ extension SyncEngine {
         var operationCount: Int
         var started: Duration
         var waiters: [HydrationReply] = []
+        /// Those who can go on when there is more, too.
+        var readers: [HydrationReply] = []
         var task: Task<Void, Never>?
-        /// Unless it is the first: everything it showed, and the names that are new here.
-        var seen: Set<ItemIdentifier> = []
-        var appeared: [FileName] = []
+        /// The page that came last has names that are new here.
+        var hasNews = false
+        /// Unless it is the first: everything it showed.
+        var seen = SeenItems()
         /// How many were what was agreed on.
         var unchangedCount = 0
         var pageCount = 0
@@ -34,12 +37,22 @@ extension SyncEngine {
             reply(.failure(failure))
             return
         }
-        mailbox.post { $0.startFirstListing(of: folder, reply: reply) }
+        mailbox.post { $0.startFirstListing(of: folder, isWholeWanted: true, reply: reply) }
     }
 
-    private func startFirstListing(of folder: NodeID, reply: @escaping HydrationReply) {
-        if state.listings[folder] != nil {
-            state.listings[folder]?.waiters.append(reply)
+    /// Makes more of a folder's children known; replies when the index has some that it had not, or all. Called from any thread.
+    package func listMore(of folder: NodeID, reply: @escaping HydrationReply) {
+        if let failure = connectionFailure {
+            reply(.failure(failure))
+            return
+        }
+        mailbox.post { $0.startFirstListing(of: folder, isWholeWanted: false, reply: reply) }
+    }
+
+    private func startFirstListing(of folder: NodeID, isWholeWanted: Bool, reply: @escaping HydrationReply) {
+        if var listing = state.listings[folder] {
+            if isWholeWanted { listing.waiters.append(reply) } else { listing.readers.append(reply) }
+            state.listings[folder] = listing
             return
         }
         do throws(Failure) {
@@ -52,7 +65,9 @@ extension SyncEngine {
                 reply(.success(()))
                 return
             }
-            startListing(of: folder, identifier, isFirst: true, waiters: [reply])
+            startListing(
+                of: folder, identifier, isFirst: true, waiters: isWholeWanted ? [reply] : [],
+                readers: isWholeWanted ? [] : [reply])
         } catch {
             reply(.failure(error))
             return
@@ -144,12 +159,15 @@ extension SyncEngine {
         }
     }
 
-    private func startListing(of folder: NodeID, _ identifier: ItemIdentifier, isFirst: Bool, waiters: [HydrationReply]) {
+    private func startListing(
+        of folder: NodeID, _ identifier: ItemIdentifier, isFirst: Bool, waiters: [HydrationReply],
+        readers: [HydrationReply] = []
+    ) {
         state.listingCount += 1
         let number = state.listingCount
         var listing = Listing(
             number: number, folder: folder, identifier: identifier, isFirst: isFirst, operationCount: state.operationCount,
-            started: clock.uptime(), waiters: waiters)
+            started: clock.uptime(), waiters: waiters, readers: readers)
         listing.task = Task { [provider, mailbox, index] in
             do throws(ProviderError) {
                 let reference: ItemReference? = try catchingFailure { () throws(Failure) in
@@ -186,7 +204,11 @@ extension SyncEngine {
             if try startAgain(listing) { return }
             try store(items, of: folder, &listing)
             listing.pageCount += 1
+            let readers = listing.hasNews && !isLast ? listing.readers : []
+            if !readers.isEmpty { listing.readers = [] }
+            listing.hasNews = false
             state.listings[folder] = listing
+            readers.forEach { $0(.success(())) }
             guard isLast else { return }
             state.listings[folder] = nil
             try finish(listing, of: folder)
@@ -221,7 +243,8 @@ extension SyncEngine {
         listing.task?.cancel()
         state.listings[listing.folder] = nil
         if listing.isFirst {
-            startListing(of: listing.folder, listing.identifier, isFirst: true, waiters: listing.waiters)
+            startListing(
+                of: listing.folder, listing.identifier, isFirst: true, waiters: listing.waiters, readers: listing.readers)
         } else {
             rescan(listing.identifier, after: .milliseconds(100))
             end(listing, .success(()))
@@ -232,7 +255,7 @@ extension SyncEngine {
     private func end(_ listing: Listing, _ outcome: Result<Void, Failure>) {
         state.unscanned.remove(listing.identifier)
         notePolled(listing.identifier)
-        listing.waiters.forEach { $0(outcome) }
+        (listing.waiters + listing.readers).forEach { $0(outcome) }
         let next = state.walk.ended(listing.folder)
         // Whoever needs them asks for them.
         try? listAhead(next)
@@ -247,12 +270,22 @@ extension SyncEngine {
         state.polled = []
         for (folder, listing) in state.listings {
             listing.task?.cancel()
-            listing.waiters.forEach { $0(.failure(failure)) }
+            (listing.waiters + listing.readers).forEach { $0(.failure(failure)) }
             state.listings[folder] = nil
             _ = state.walk.ended(folder)
             if !listing.isFirst { state.folderDue[listing.identifier] = clock.uptime() }
         }
     }
+}
+
+/// The items that a listing showed, of which there may be a million: by a number that is made of the identifier, 16 bytes each
+/// at most. Two identifiers of one number, which is less likely than a broken disk, would keep the second from being missed.
+struct SeenItems {
+    private var numbers: Set<Int> = []
+
+    var count: Int { numbers.count }
+    mutating func insert(_ identifier: ItemIdentifier) { numbers.insert(identifier.hashValue) }
+    func contains(_ identifier: ItemIdentifier) -> Bool { numbers.contains(identifier.hashValue) }
 }
 
 /// Pages of one listing that the engine has not stored yet: memory holds a few of them, not a million items.

@@ -18,22 +18,26 @@ extension SyncEngine {
         while position < items.count {
             let slice = items[position..<min(position + SyncEngine.itemsPerWrite, items.count)]
             if listing.isFirst {
-                try index.write { transaction throws(Failure) in try storeFirst(slice, of: folder, listing, transaction) }
+                let count = try index.write { transaction throws(Failure) in
+                    try storeFirst(slice, of: folder, listing, transaction)
+                }
+                if count > 0 { listing.hasNews = true }
             } else {
                 let found = try index.write { transaction throws(Failure) in
                     try compare(slice, of: folder, listing, transaction)
                 }
-                listing.appeared += found.appeared
-                listing.seen.formUnion(found.seen)
+                found.seen.forEach { listing.seen.insert($0) }
                 listing.unchangedCount += found.unchangedCount
+                for name in found.appeared { observer.entryChanged(in: folder, named: name) }
             }
             position = slice.endIndex
         }
     }
 
+    /// Returns how many names are new here.
     private func storeFirst(
         _ items: ArraySlice<Item>, of folder: NodeID, _ listing: Listing, _ transaction: borrowing Transaction
-    ) throws(Failure) {
+    ) throws(Failure) -> Int {
         let first = transaction.nextNode
         let pin = try transaction.node(folder)?.pin ?? .automatic
         // Neither expected after a crash, nor known from before.
@@ -42,6 +46,7 @@ extension SyncEngine {
         let isWhole = !knowsByPlace && keepsTimes
         var areOthersUnknown = isUnheard ? try transaction.knowsListedOnly() : false
         var insertedCount = 0
+        var othersCount = 0
         var folderCount = 0
         for listed in items {
             let item = isWhole && !listed.isGuess ? listed : try identified(listed, in: listing.identifier, transaction)
@@ -52,14 +57,15 @@ extension SyncEngine {
                 insertedCount += 1
                 if item.kind == .folder { folderCount += 1 }
             } else {
-                _ = try observe(item, in: folder, listing, transaction)
+                if try observe(item, in: folder, listing, transaction) { othersCount += 1 }
                 areOthersUnknown = false
             }
         }
-        guard insertedCount > 0 else { return }
+        guard insertedCount > 0 else { return othersCount }
         let count = Int(transaction.nextNode.rawValue - first.rawValue)
         try transaction.countSubfolders(of: folder, folderCount)
         try transaction.recordListed(from: first, count: count, in: folder)
+        return insertedCount + othersCount
     }
 
     /// What a part of a listing showed in a folder that was known before.
@@ -101,14 +107,8 @@ extension SyncEngine {
 
     /// Everything was listed.
     func finish(_ listing: Listing, of folder: NodeID) throws(Failure) {
+        if !listing.isFirst { try noteMissing(listing) }
         try index.write { transaction throws(Failure) in
-            let isWhole = listing.isFirst ? true : try isWhole(listing, transaction)
-            if !isWhole {
-                for item in try transaction.remoteChildren(of: listing.identifier)
-                where !listing.seen.contains(item.identifier) && !isNewer(item, than: listing) {
-                    state.missing.insert(item.identifier)
-                }
-            }
             guard var node = try transaction.node(folder), !node.isPopulated else { return }
             node.isPopulated = true
             try transaction.update(node)
@@ -124,8 +124,25 @@ extension SyncEngine {
             if cost > .milliseconds(20), let due = state.folderDue[listing.identifier] {
                 state.folderDue[listing.identifier] = max(due, clock.uptime() + min(cost * 10, .seconds(30)))
             }
-            for name in listing.appeared { observer.entryChanged(in: folder, named: name) }
         }
+    }
+
+    /// What a listing that came to its end did not show is asked for. In parts, as there may be a million; nothing else is
+    /// agreed on meanwhile, and what is renamed here stays where both sides last agreed that it is.
+    private func noteMissing(_ listing: Listing) throws(Failure) {
+        if try index.read({ transaction throws(Failure) in try isWhole(listing, transaction) }) { return }
+        var span: NameSpan?
+        repeat {
+            span = try index.read { transaction throws(Failure) in
+                let next = try transaction.nameSpan(of: listing.identifier, after: span, count: SyncEngine.itemsPerWrite)
+                guard let next else { return nil }
+                for item in try transaction.remoteChildren(of: listing.identifier, in: next)
+                where !listing.seen.contains(item.identifier) && !isNewer(item, than: listing) {
+                    state.missing.insert(item.identifier)
+                }
+                return next
+            }
+        } while span != nil
     }
 
     /// Whether it showed all that was agreed on, each once. Between two pages something else may have been agreed on.

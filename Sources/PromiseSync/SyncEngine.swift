@@ -57,8 +57,10 @@ package final class SyncEngine: Sendable {
         var walk = FolderWalk()
         /// Folders to list again, and when at the earliest (uptime).
         var folderDue: [ItemIdentifier: Duration] = [:]
-        /// Of the folders that a provider without a feed named last: those that were not listed since; and when all had been.
+        /// Of the folders that a provider without a feed named last: those that were not listed since; and when that
+        /// began, and when all had been.
         var polled: Set<ItemIdentifier> = []
+        var pollBegan: Duration = .zero
         var pollEnded: Duration = .zero
         /// Items that a listing no longer showed, to be asked for one by one.
         var missing: Set<ItemIdentifier> = []

@@ -43,6 +43,36 @@ import Testing
         }
     }
 
+    /// In parts a folder's items are the same, each once, wherever they are kept.
+    @Test func partsOfAFolderMakeUpAllOfIt() throws {
+        try withTransaction { transaction throws(Failure) in
+            try transaction.setSetting("root.identifier", "root")
+            let root = ItemIdentifier("root")
+            for number in 10..<50 {
+                let item = item("\(number)", in: "root", named: name("n\(number)"))
+                if number % 3 == 0 {
+                    try transaction.setSynced(SyncedItem(item: item, edits: 0))
+                } else if number % 3 == 1 {
+                    try transaction.setRemote(item.identifier, .present(item))
+                } else {
+                    let node = Node(
+                        id: .root, kind: .file, mode: 0o644, owner: 0, group: 0, time: .zero, version: item.version)
+                    let isInserted = try transaction.insertListed(node, of: item, in: .root)
+                    #expect(isInserted)
+                }
+            }
+            for count in [1, 2, 7, 100] {
+                var found: [ItemIdentifier] = []
+                var span: NameSpan?
+                repeat {
+                    span = try transaction.nameSpan(of: root, after: span, count: count)
+                    if let span { found += try transaction.remoteChildren(of: root, in: span).map(\.identifier) }
+                } while span != nil
+                #expect(found == (10..<50).map { ItemIdentifier("\($0)") }, "parts of \(count)")
+            }
+        }
+    }
+
     @Test func remotePathFollowsTheRemoteTreeAndEndsInACircle() throws {
         try withTransaction { transaction throws(Failure) in
             try transaction.setSetting("root.identifier", "root")
