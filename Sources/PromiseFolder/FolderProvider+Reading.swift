@@ -7,10 +7,10 @@ import Synchronization
 // Listing folders and sending content.
 
 extension FolderProvider {
-    /// Larger folders are listed in pages of this many names.
-    static let pageSize = 16_384
+    /// Larger folders are listed in pages of this many names: who reads the folder sees the first while the others are made.
+    static let pageSize = 2_048
     /// Unfinished listings of large folders that are remembered; a forgotten one is read again.
-    private static let listingCountMax = 4
+    private static let listingCountMax = 16
     /// How much of a content is sent before the thread serves somebody else.
     private static let hopByteCount: UInt64 = 4 << 20
     private static let pieceByteCount: UInt64 = 1 << 20

@@ -17,6 +17,8 @@ extension SyncEngine {
         var isFirst: Bool
         /// Our operations finished after this count are newer than the listing.
         var operationCount: Int
+        /// Of the feed, when it began; nil where that is not known.
+        var lastChange: Int64?
         var started: Duration
         var waiters: [HydrationReply] = []
         /// Those who can go on when there is more, too.
@@ -167,6 +169,7 @@ extension SyncEngine {
         let number = state.listingCount
         var listing = Listing(
             number: number, folder: folder, identifier: identifier, isFirst: isFirst, operationCount: state.operationCount,
+            lastChange: try? index.read { transaction throws(Failure) in try transaction.lastChange() },
             started: clock.uptime(), waiters: waiters, readers: readers)
         listing.task = Task { [provider, mailbox, index] in
             do throws(ProviderError) {

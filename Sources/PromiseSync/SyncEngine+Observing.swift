@@ -145,9 +145,14 @@ extension SyncEngine {
         } while span != nil
     }
 
-    /// Whether it showed all that was agreed on, each once. Between two pages something else may have been agreed on.
+    /// Whether it showed all that was agreed on, each once. Between two pages nothing else may have been agreed on.
     private func isWhole(_ listing: Listing, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
-        guard listing.pageCount == 1, listing.seen.count == listing.unchangedCount else { return false }
+        guard listing.seen.count == listing.unchangedCount else { return false }
+        if listing.pageCount > 1 {
+            guard state.operationCount == listing.operationCount, try transaction.lastChange() == listing.lastChange else {
+                return false
+            }
+        }
         return try transaction.agreedItemCount(in: listing.identifier) == listing.unchangedCount
     }
 
