@@ -79,7 +79,9 @@ package final class HTTPTransport: Sendable {
         configuration.httpVersion = .http1Only
         // Nobody looks at traces here, and each costs as much as a part of the request.
         configuration.tracing.tracer = nil
-        configuration.http1_1ConnectionDebugInitializer = { PromptAcknowledgement.add(to: $0) }
+        configuration.http1_1ConnectionDebugInitializer = { channel in
+            trust.examine(channel).flatMap { PromptAcknowledgement.add(to: channel) }
+        }
         // A server that is not there is offline, at once; the engine tries again.
         configuration.connectionPool.retryConnectionEstablishment = false
         configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = connections

@@ -47,7 +47,7 @@ package enum ServerTrust: Sendable, Hashable {
         return found
     }
 
-    /// For connections on which something is sent. Throws a sentence when the file has gone wrong meanwhile.
+    /// For connections on which something is sent, each of which `examine` has to be asked about, too. Throws a sentence when the file has gone wrong meanwhile.
     package func apply(to configuration: inout HTTPClient.Configuration) throws(ProviderError) {
         switch self {
         case .system: break
@@ -55,15 +55,16 @@ package enum ServerTrust: Sendable, Hashable {
             var tls = TLSConfiguration.makeClientConfiguration()
             tls.trustRoots = try roots().map { .certificates($0) }
             configuration.tlsConfiguration = tls
-        case .fingerprint(let expected):
-            configuration.tlsConfiguration = ServerTrust.unverified
-            // Before anything is sent. The handshake has proved that the server has the certificate's key.
-            configuration.http1_1ConnectionDebugInitializer = { channel in
-                channel.nioSSL_peerCertificate().flatMapThrowing { certificate in
-                    let found = try certificate.map { try ServerTrust.fingerprint(of: $0) }
-                    guard found == expected else { throw DistrustedServer(fingerprint: found, isPinned: true) }
-                }
-            }
+        case .fingerprint: configuration.tlsConfiguration = ServerTrust.unverified
+        }
+    }
+
+    /// A new connection, before anything is sent. The handshake has proved that the server has the certificate's key.
+    func examine(_ channel: any Channel) -> EventLoopFuture<Void> {
+        guard case .fingerprint(let expected) = self else { return channel.eventLoop.makeSucceededVoidFuture() }
+        return channel.nioSSL_peerCertificate().flatMapThrowing { certificate in
+            let found = try certificate.map { try ServerTrust.fingerprint(of: $0) }
+            guard found == expected else { throw DistrustedServer(fingerprint: found, isPinned: true) }
         }
     }
 

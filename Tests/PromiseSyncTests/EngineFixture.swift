@@ -123,6 +123,12 @@ final class EngineFixture: Sendable {
         }
     }
 
+    /// What a file that the provider has is here, after the root was listed.
+    func listed(_ name: String) async throws -> Node {
+        try await list()
+        return try #require(try node(name))
+    }
+
     func names(in parent: NodeID = .root) throws -> [String] {
         try index.read { transaction throws(Failure) in try transaction.children(of: parent) }.map(\.name.display)
     }

@@ -251,8 +251,7 @@ import Testing
         await fixture.provider.put("edited", "base", in: folder)
         await fixture.provider.put("untouched", "base", in: folder)
         try await fixture.run {
-            try await fixture.list()
-            let node = try #require(try fixture.node("folder")).id
+            let node = try await fixture.listed("folder").id
             try await fixture.list(node)
             try await fixture.hydrate(try #require(try fixture.node("edited", in: node)).id)
             // The edit is made while the provider is away, so that it is not told before the deletion is seen.

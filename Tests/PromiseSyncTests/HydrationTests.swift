@@ -7,6 +7,15 @@ import PromiseSystem
 import Testing
 
 @Suite(.timeLimit(.minutes(2))) struct HydrationTests {
+    /// A provider has a file, `a`, and no content comes before the gate is open.
+    private func held() async throws -> (EngineFixture, Gate) {
+        let fixture = try EngineFixture()
+        await fixture.provider.put("a", "hello")
+        let gate = Gate()
+        await fixture.provider.holdFetches(at: gate)
+        return (fixture, gate)
+    }
+
     @Test func listingMakesPlaceholders() async throws {
         let fixture = try EngineFixture()
         await fixture.provider.put("a", "hello")
@@ -23,13 +32,9 @@ import Testing
     }
 
     @Test func twentyWaitersCauseOneFetch() async throws {
-        let fixture = try EngineFixture()
-        await fixture.provider.put("a", "hello")
-        let gate = Gate()
-        await fixture.provider.holdFetches(at: gate)
+        let (fixture, gate) = try await held()
         try await fixture.run {
-            try await fixture.list()
-            let node = try #require(try fixture.node("a")).id
+            let node = try await fixture.listed("a").id
             let replies = Monitor([Bool]())
             for _ in 0..<20 {
                 let id = fixture.engine.hydrator.hydrate(node) { result in
@@ -53,8 +58,7 @@ import Testing
         await fixture.provider.put("a", "hello")
         await fixture.provider.failFetches([ProviderError(.corrupted, "its checksum is another")])
         try await fixture.run {
-            try await fixture.list()
-            let node = try #require(try fixture.node("a")).id
+            let node = try await fixture.listed("a").id
             for isRight in [false, true] {
                 let outcome = Monitor<Bool?>(nil)
                 _ = fixture.engine.hydrator.hydrate(node) { result in
@@ -69,13 +73,9 @@ import Testing
     }
 
     @Test func aReaderWhoGoesAwayTakesNoBackgroundFetchWithHim() async throws {
-        let fixture = try EngineFixture()
-        await fixture.provider.put("a", "hello")
-        let gate = Gate()
-        await fixture.provider.holdFetches(at: gate)
+        let (fixture, gate) = try await held()
         try await fixture.run {
-            try await fixture.list()
-            let node = try #require(try fixture.node("a")).id
+            let node = try await fixture.listed("a").id
             let hydrator = fixture.engine.hydrator
             hydrator.hydrateInBackground(node)
             let waiter = try #require(hydrator.hydrate(node) { _ in })
@@ -87,13 +87,9 @@ import Testing
 
     /// Until it is whole the index need not know of it, and whoever looks for rubbish leaves it alone.
     @Test func contentOnItsWayIsNotTakenForRubbish() async throws {
-        let fixture = try EngineFixture()
-        await fixture.provider.put("a", "hello")
-        let gate = Gate()
-        await fixture.provider.holdFetches(at: gate)
+        let (fixture, gate) = try await held()
         try await fixture.run {
-            try await fixture.list()
-            let node = try #require(try fixture.node("a"))
+            let node = try await fixture.listed("a")
             let hydrator = fixture.engine.hydrator
             hydrator.hydrateInBackground(node.id)
             #expect(await fixture.eventually { (try? fixture.content.status(node.id, node.generation)) != nil })
@@ -114,8 +110,7 @@ import Testing
         await fixture.provider.put("a", "hello")
         await fixture.provider.failFetches([ProviderError(code, "not today")])
         try await fixture.run {
-            try await fixture.list()
-            let node = try #require(try fixture.node("a"))
+            let node = try await fixture.listed("a")
             await #expect(throws: Failure.self) { try await fixture.hydrate(node.id) }
             #expect(await fixture.eventually { (try? fixture.content.status(node.id, node.generation)) == nil })
             try await fixture.hydrate(node.id)
@@ -124,13 +119,9 @@ import Testing
     }
 
     @Test func whatIsEditedWhileItIsFetchedKeepsTheEdit() async throws {
-        let fixture = try EngineFixture()
-        await fixture.provider.put("a", "hello")
-        let gate = Gate()
-        await fixture.provider.holdFetches(at: gate)
+        let (fixture, gate) = try await held()
         try await fixture.run {
-            try await fixture.list()
-            let node = try #require(try fixture.node("a")).id
+            let node = try await fixture.listed("a").id
             let hydrator = fixture.engine.hydrator
             hydrator.hydrateInBackground(node)
             #expect(try hydrator.claim(ByteRange(0, 1), of: node) != nil)
@@ -150,8 +141,7 @@ import Testing
         let size = 2 << 20
         await fixture.provider.put("a", String(repeating: "x", count: size))
         try await fixture.run {
-            try await fixture.list()
-            let node = try #require(try fixture.node("a")).id
+            let node = try await fixture.listed("a").id
             #expect(try fixture.engine.hydrator.claim(ByteRange(0, UInt64(size)), of: node) != nil)
             try await fixture.hydrate(node)
             #expect(try fixture.node("a")?.content == .whole)
@@ -165,8 +155,7 @@ import Testing
             let fixture = try EngineFixture()
             await fixture.provider.put("a", String(repeating: "x", count: size))
             try await fixture.run {
-                try await fixture.list()
-                let node = try #require(try fixture.node("a")).id
+                let node = try await fixture.listed("a").id
                 _ = try fixture.engine.hydrator.resize(node, to: UInt64(newSize))
                 let file = try #require(try fixture.engine.hydrator.file(of: node))
                 try truncate(file.number, to: UInt64(newSize), label: "test.cut")
@@ -206,8 +195,7 @@ import Testing
         let fixture = try EngineFixture()
         await fixture.provider.put("a", "hello")
         try await fixture.run {
-            try await fixture.list()
-            let node = try #require(try fixture.node("a")).id
+            let node = try await fixture.listed("a").id
             await fixture.provider.fail(ProviderError(.offline, "the cable is out"))
             let failure = await #expect(throws: Failure.self) { try await fixture.hydrate(node) }
             #expect(failure?.code == .offline)
@@ -226,8 +214,7 @@ import Testing
         await fixture.provider.put("a", "hello")
         await fixture.provider.failFetches([ProviderError(.refused, "not yours")])
         try await fixture.run {
-            try await fixture.list()
-            let node = try #require(try fixture.node("a"))
+            let node = try await fixture.listed("a")
             let failure = await #expect(throws: Failure.self) { try await fixture.hydrate(node.id) }
             #expect(failure?.code == .refused)
             #expect(fixture.engine.connection == .online)
@@ -239,8 +226,7 @@ import Testing
         let text = String(repeating: "0123456789abcdef", count: 1 << 19)
         await fixture.provider.put("large", text)
         try await fixture.run {
-            try await fixture.list()
-            let node = try #require(try fixture.node("large")).id
+            let node = try await fixture.listed("large").id
             let range = ByteRange(offset: 5 << 20, count: 4096)
             let result: Result<Void, Failure> = await withCheckedContinuation { continuation in
                 _ = fixture.engine.hydrator.read(node, range) { continuation.resume(returning: $0) }
@@ -262,8 +248,7 @@ import Testing
         let fixture = try EngineFixture()
         await fixture.provider.put("a", "hello")
         try await fixture.run {
-            try await fixture.list()
-            let node = try #require(try fixture.node("a"))
+            let node = try await fixture.listed("a")
             try await fixture.hydrate(node.id)
             fixture.observer.setOpen(node.id, true)
             guard case .kept = try fixture.engine.evict(node.id) else { throw Failure(.busy, "an open file was evicted") }

@@ -15,8 +15,7 @@ import Testing
         let folder = await fixture.provider.put("folder", kind: .folder)
         await fixture.provider.put("file", "the old", in: folder)
         try await fixture.run {
-            try await fixture.list()
-            let node = try #require(try fixture.node("folder")).id
+            let node = try await fixture.listed("folder").id
             try await fixture.list(node)
             if isHere { try await fixture.hydrate(try #require(try fixture.node("file", in: node)).id) }
             try await body(fixture, node)

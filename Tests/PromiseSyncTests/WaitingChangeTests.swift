@@ -13,8 +13,7 @@ import Testing
         let identifier = await fixture.provider.put("a", "text", kind: kind)
         if kind == .folder { await fixture.provider.put("inside", "in", in: identifier) }
         try await fixture.run {
-            try await fixture.list()
-            let node = try #require(try fixture.node("a")).id
+            let node = try await fixture.listed("a").id
             if kind == .folder { try await fixture.list(node) } else { try await fixture.hydrate(node) }
             let other: NodeKind = kind == .folder ? .file : .folder
             await fixture.provider.replace(identifier, by: other, other == .file ? "other" : "")
@@ -48,8 +47,7 @@ import Testing
         let fixture = try EngineFixture()
         let identifier = await fixture.provider.put("a", "base")
         try await fixture.run {
-            try await fixture.list()
-            let node = try #require(try fixture.node("a")).id
+            let node = try await fixture.listed("a").id
             try await fixture.hydrate(node)
             fixture.observer.claims.withLock { $0.held = [node] }
             await fixture.provider.change(identifier, text: "theirs")
