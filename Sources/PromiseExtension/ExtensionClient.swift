@@ -35,6 +35,7 @@ final class ExtensionClient: Sendable {
     private let clock: any TimeSource
     /// Contents under way, so that the other calls find a connection.
     let transfers = TransferTurns(limit: ExtensionClient.transfersMax)
+    let faultLine = FaultLine()
 
     /// `process`: what is to run before anything is sent; nil: somebody else sees to it.
     init(
@@ -142,12 +143,12 @@ final class ExtensionClient: Sendable {
         _ request: HTTPClientRequest, _ limit: TimeAmount, _ body: FileBody?
     ) async throws(ProviderError) -> HTTPClientResponse {
         do {
-            return try await http.execute(request, timeout: limit)
+            return try await faultLine.carry { try await http.execute(request, timeout: limit) }
         } catch let error as HTTPClientError where error == .remoteConnectionClosed && request.method == .GET {
             // A kept connection that the extension had closed already, or that ended with it.
             try await process?.ready()
             do {
-                return try await http.execute(request, timeout: limit)
+                return try await faultLine.carry { try await http.execute(request, timeout: limit) }
             } catch {
                 throw meaning(of: error)
             }

@@ -98,6 +98,7 @@ package final class ExtensionProvider: Provider, Sendable {
 
     package var capabilities: Capabilities { shared.withLock { $0.capabilities } ?? [] }
     package var limitations: [String] { shared.withLock { $0.limitations } }
+    package var faultLine: FaultLine? { client.faultLine }
 
     package func connect() async throws(ProviderError) {
         let document = try await client.exchange(.GET, "capabilities", as: ExtensionCapabilitiesDocument.self)

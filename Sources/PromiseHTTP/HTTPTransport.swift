@@ -52,6 +52,7 @@ package final class HTTPTransport: Sendable {
     package let server: String
     /// Where tasks that send requests run best.
     package let executor: LoopExecutor
+    package let faultLine = FaultLine()
     private let http: HTTPClient
     /// For requests that may take long.
     private let patientHTTP: HTTPClient
@@ -116,10 +117,10 @@ package final class HTTPTransport: Sendable {
         let limit = TimeAmount.nanoseconds((timeout ?? timeouts.reply).nanoseconds)
         let http = takesLong ? patientHTTP : stores ? storingHTTP : http
         do {
-            return try await http.execute(request, timeout: limit)
+            return try await faultLine.carry { try await http.execute(request, timeout: limit) }
         } catch let error as HTTPClientError where error == .remoteConnectionClosed && isRepeatable {
             do {
-                return try await http.execute(request, timeout: limit)
+                return try await faultLine.carry { try await http.execute(request, timeout: limit) }
             } catch {
                 throw await meaning(of: error, method)
             }

@@ -48,6 +48,7 @@ package final class FaultyProvider: Provider {
     package var capabilities: Capabilities { wrapped.capabilities }
     package var limitations: [String] { wrapped.limitations }
     package var executor: (any TaskExecutor)? { wrapped.executor }
+    package var faultLine: FaultLine? { wrapped.faultLine }
 
     /// How often each call of the protocol was made, by its name, faults included.
     package var callCounts: [String: Int] { state.withLock { $0.counts } }

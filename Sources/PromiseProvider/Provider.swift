@@ -17,6 +17,9 @@ package protocol Provider: Sendable {
     /// Where its calls run best; nil: anywhere. Only calls run there, nothing that waits for the index or the disk.
     var executor: (any TaskExecutor)? { get }
 
+    /// Where checks let its requests have trouble; nil: it sends none.
+    var faultLine: FaultLine? { get }
+
     /// Checks that the storage is there and may be used. Called once at mount, before anything else, and again by
     /// `doctor`. Throws `.permanent` with a sentence when it can never work.
     func connect() async throws(ProviderError)
@@ -78,6 +81,7 @@ package protocol Provider: Sendable {
 extension Provider {
     package var limitations: [String] { [] }
     package var executor: (any TaskExecutor)? { nil }
+    package var faultLine: FaultLine? { nil }
     package func fetchThumbnail(
         of reference: ItemReference, version: ContentVersion, size: Int
     ) async throws(ProviderError) -> [UInt8]? { nil }

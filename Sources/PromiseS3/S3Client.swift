@@ -50,6 +50,7 @@ package final class S3Client: Sendable {
 
     package let location: S3Location
     let transport: HTTPTransport
+    private let signingKeys = SigningKeys()
     private let source: AccessKeySource
     private let clock: any TimeSource
     private struct State: Sendable {
@@ -159,7 +160,8 @@ package final class S3Client: Sendable {
             headers.add(name: "X-Amz-Content-Sha256", value: hash)
             if let token = key.sessionToken { headers.add(name: "X-Amz-Security-Token", value: token.value) }
             let signature = Signature(key: key, region: region).authorization(
-                request.method, path: path, query: request.query, headers: headers, payloadHash: hash, time: now)
+                request.method, path: path, query: request.query, headers: headers, payloadHash: hash, time: now,
+                keys: signingKeys)
             headers.add(name: "Authorization", value: signature)
         }
         let needsBody = [.PUT, .POST].contains(request.method)

@@ -287,9 +287,11 @@ extension S3Provider {
         let what = "\(shown(path)) cannot be deleted"
         let reply = try await client.exchange(request)
         if !reply.isSuccess {
-            // Of two attempts the first may have succeeded.
+            // Of two attempts the first may have succeeded: some servers call that a conflict, others say that nothing is there.
             let error = S3Refusal(reply).error(what)
-            guard error.code == .conflict, try await status(ofKey: names.key(path), what) == nil else { throw error }
+            guard [.conflict, .notFound].contains(error.code), try await status(ofKey: names.key(path), what) == nil else {
+                throw error
+            }
         }
         details.forget(names.key(path))
     }

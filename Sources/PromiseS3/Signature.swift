@@ -5,6 +5,7 @@ package import NIOHTTP1
 package import PromiseCore
 import PromiseHTTP
 package import PromiseProvider
+import Synchronization
 
 /// Who signs.
 package struct AccessKey: Sendable, Hashable {
@@ -23,7 +24,7 @@ package struct AccessKey: Sendable, Hashable {
 /// Signs requests with AWS Signature Version 4, in the header `Authorization`: method, path, query, the headers that the request
 /// has so far, and the payload's hash (or the word that it is not signed).
 /// <https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html>
-package struct Signature: Sendable {
+package struct Signature: Hashable, Sendable {
     /// In place of a payload's hash: TLS protects it.
     package static let unsignedPayload = "UNSIGNED-PAYLOAD"
 
@@ -38,8 +39,10 @@ package struct Signature: Sendable {
     }
 
     /// The value of `Authorization`. `headers` holds `Host` and `X-Amz-Date`; `path` and `query` are encoded as they are sent.
+    /// `keys`: where the day's key may be known from a request before.
     package func authorization(
-        _ method: HTTPMethod, path: String, query: [QueryItem], headers: HTTPHeaders, payloadHash: String, time: Timestamp
+        _ method: HTTPMethod, path: String, query: [QueryItem], headers: HTTPHeaders, payloadHash: String, time: Timestamp,
+        keys: SigningKeys? = nil
     ) -> String {
         let date = Signature.timeText(time)
         let scope = "\(date.prefix(8))/\(region)/\(service)/aws4_request"
@@ -51,7 +54,8 @@ package struct Signature: Sendable {
         ].joined(separator: "\n")
         let text = ["AWS4-HMAC-SHA256", date, scope, hexadecimalText(SHA256.hash(data: Data(request.utf8)))]
             .joined(separator: "\n")
-        let signature = hexadecimalText(code(text, signingKey(day: date.prefix(8))))
+        let day = String(date.prefix(8))
+        let signature = hexadecimalText(code(text, keys?.key(of: self, day: day) ?? signingKey(day: day)))
         return "AWS4-HMAC-SHA256 Credential=\(key.identifier)/\(scope), SignedHeaders=\(names), Signature=\(signature)"
     }
 
@@ -77,14 +81,30 @@ package struct Signature: Sendable {
         return values.sorted { $0.key < $1.key }.map { ($0.key, $0.value.joined(separator: ",")) }
     }
 
-    private func signingKey(day: Substring) -> SymmetricKey {
+    fileprivate func signingKey(day: String) -> SymmetricKey {
         var current = SymmetricKey(data: Data("AWS4\(key.secret.value)".utf8))
-        for step in [String(day), region, service, "aws4_request"] { current = SymmetricKey(data: Data(code(step, current))) }
+        for step in [day, region, service, "aws4_request"] { current = SymmetricKey(data: Data(code(step, current))) }
         return current
     }
 
     private func code(_ text: String, _ key: SymmetricKey) -> HMAC<SHA256>.MAC {
         HMAC<SHA256>.authenticationCode(for: Data(text.utf8), using: key)
+    }
+}
+
+/// The key that requests of one day are signed with, which takes longer to make than all else of a signature.
+package final class SigningKeys: Sendable {
+    private let known = Mutex<(signature: Signature, day: String, key: SymmetricKey)?>(nil)
+
+    package init() {}
+
+    fileprivate func key(of signature: Signature, day: String) -> SymmetricKey {
+        known.withLock { known in
+            if let known, known.day == day, known.signature == signature { return known.key }
+            let key = signature.signingKey(day: day)
+            known = (signature, day, key)
+            return key
+        }
     }
 }
 

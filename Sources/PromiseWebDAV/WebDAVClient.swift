@@ -32,6 +32,7 @@ final class WebDAVClient: Sendable {
     }
 
     var executor: LoopExecutor { transport.executor }
+    var faultLine: FaultLine { transport.faultLine }
 
     // MARK: Requests
 

@@ -94,6 +94,7 @@ package final class WebDAVProvider: Provider, Sendable {
     }
 
     package var executor: (any TaskExecutor)? { client.executor }
+    package var faultLine: FaultLine? { client.faultLine }
 
     package var limitations: [String] { shared.withLock { $0.traits }?.shortcomings ?? [] }
 

@@ -40,6 +40,24 @@ import Testing
             signature: "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7"),
     ]
 
+    /// Who signs, where and on which day may change while the key of the last request is known.
+    @Test func theKeyOfAnotherRequestIsTakenOnlyForTheSame() {
+        let keys = SigningKeys()
+        let other = AccessKey(identifier: Self.key.identifier, secret: Secret("another"))
+        let times = [Self.time, Timestamp(seconds: Self.time.seconds + 86_400, nanoseconds: 0)]
+        for time in times + times {
+            for (key, region) in [(Self.key, "us-east-1"), (other, "us-east-1"), (other, "eu"), (other, "eu")] {
+                let signature = Signature(key: key, region: region)
+                let headers: HTTPHeaders = ["Host": "host", "X-Amz-Date": Signature.timeText(time)]
+                let known = signature.authorization(
+                    .GET, path: "/", query: [], headers: headers, payloadHash: Self.empty, time: time, keys: keys)
+                let fresh = signature.authorization(
+                    .GET, path: "/", query: [], headers: headers, payloadHash: Self.empty, time: time)
+                #expect(known == fresh)
+            }
+        }
+    }
+
     @Test(arguments: examples) func aRequestToS3IsSignedAsPublished(example: Example) {
         var headers = example.headers
         headers.add(name: "Host", value: "examplebucket.s3.amazonaws.com")

@@ -29,11 +29,12 @@ package struct ConformanceSuite: Sendable {
     package static var checkNames: [String] { checks.map(\.name) }
 
     static let checks: [ConformanceCheck] =
-        itemChecks + contentChecks + nameChecks + conflictChecks + changeChecks + faultChecks
+        itemChecks + contentChecks + nameChecks + conflictChecks + changeChecks + faultChecks + lineChecks
 
     private func outcome(of check: ConformanceCheck) async -> ConformanceResult.Outcome {
         let missing = check.needs.subtracting(provider.capabilities)
         if !missing.isEmpty { return .skipped("not declared: \(missing.nameList.joined(separator: ", "))") }
+        if check.needsLine && provider.faultLine == nil { return .skipped("there is no line to a server") }
         do {
             let name = FileName(trusted: check.folderName)
             let metadata = Metadata(
@@ -51,7 +52,11 @@ package struct ConformanceSuite: Sendable {
             } catch let error as ProviderError {
                 result = .failed("an error nobody expected: \(error.code): \(error.message)")
             }
-            try await context.removeEverything()
+            if check.needsLine {
+                try await context.patiently { try await context.removeEverything() }
+            } else {
+                try await context.removeEverything()
+            }
             return result
         } catch let error as ProviderError {
             return .failed("the check's folder could not be made or removed: \(error.code): \(error.message)")
@@ -65,11 +70,17 @@ package struct ConformanceSuite: Sendable {
 struct ConformanceCheck: Sendable {
     var name: String
     var needs: Capabilities
+    /// It breaks the line to the storage.
+    var needsLine: Bool
     var body: @Sendable (ConformanceContext) async throws -> Void
 
-    init(_ name: String, needs: Capabilities = [], _ body: @escaping @Sendable (ConformanceContext) async throws -> Void) {
+    init(
+        _ name: String, needs: Capabilities = [], needsLine: Bool = false,
+        _ body: @escaping @Sendable (ConformanceContext) async throws -> Void
+    ) {
         self.name = name
         self.needs = needs
+        self.needsLine = needsLine
         self.body = body
     }
 
