@@ -1,5 +1,6 @@
 import AsyncHTTPClient
 import Foundation
+import NIOCore
 import NIOHTTP1
 import PromiseCore
 import PromiseHTTP
@@ -64,6 +65,19 @@ extension ServerProbe {
         let error = ProviderError(reply, "the server cannot be tried with a part of a file")
         if error.code != .retry, ServerProbe.isTrouble(error) { throw error }
         return false
+    }
+
+    /// Of a picture of one point, which is no 32 points wide.
+    func makesPreviews(_ file: [FileName]) async throws(ProviderError) -> Bool {
+        let point = """
+            iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGNgYEgGAABnAGSrVUwdAAAAAElFTkSuQmCC
+            """
+        guard let content = Data(base64Encoded: point), let name = file.last else { return false }
+        let picture = Array(file.dropLast()) + [FileName(trusted: name.bytes + Array(".png".utf8))]
+        guard try await exchange(.PUT, picture, body: .bytes(ByteBuffer(bytes: content))).isSuccess else { return false }
+        let preview = try await unlessTrouble { () async throws(ProviderError) in try await provider.preview(picture, size: 32) }
+        _ = try await exchange(.DELETE, picture)
+        return preview != nil && preview != Array(content)
     }
 
     /// Ends with the content of before.

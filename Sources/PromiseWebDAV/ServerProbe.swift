@@ -52,6 +52,8 @@ struct ServerProbe: Sendable {
         traits.putsOnlyNew = try await putsOnlyNew(file)
         traits.takesTimes = try await takesTimes(file)
         traits.takesChecksums = try await takesChecksums(file)
+        // Of no server but those that take times is it known that it does.
+        if traits.takesTimes == true { traits.makesPreviews = try await makesPreviews(file) }
         traits.tagsTellContent = try await tellsContent(file)
         traits.keepsProperties = try await keepsProperty(file)
         traits.hasQuota = try await unlessTrouble { () async throws(ProviderError) in try await provider.quota() } != nil
@@ -80,7 +82,7 @@ struct ServerProbe: Sendable {
     }
 
     /// Nil when the server does not do this, which is an answer; throws when it has trouble.
-    private func unlessTrouble<Value: Sendable>(
+    func unlessTrouble<Value: Sendable>(
         _ body: () async throws(ProviderError) -> Value?
     ) async throws(ProviderError) -> Value? {
         do throws(ProviderError) {

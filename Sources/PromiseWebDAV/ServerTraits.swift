@@ -54,6 +54,8 @@ package struct ServerTraits: Codable, Hashable, Sendable {
     package var takesTimes: Bool?
     /// PUT refuses content that has not the SHA-1 that `OC-Checksum` says.
     package var takesChecksums: Bool?
+    /// GET with `?preview=1` gives a picture of the file.
+    var makesPreviews: Bool?
     /// Nothing could be tried.
     package var isGuess = true
     /// Trying broke off, as the server had passing trouble. Like any guess not remembered: the next mount tries again.

@@ -121,6 +121,23 @@ struct OtherServerTests {
         #expect(sent.contains("OC-Checksum: SHA1:372ea08cab33e71c02c651dbc83a474d32c676ea"))
     }
 
+    /// ownCloud; the reply does not say of which version it is.
+    @Test(arguments: [("image/png", "7", true), ("image/png", "8", false), ("text/plain", "7", false)])
+    func aPictureThatTheServerMakesIsOfTheVersion(kind: String, version: String, isTaken: Bool) async throws {
+        let server = ScriptedServer { request in
+            switch (request.method, request.path) {
+            case ("OPTIONS", _): reply("200 OK", ["DAV: 1", "Server: s"])
+            case ("PROPFIND", "/"): rows(("/", collection))
+            case ("GET", "/file?preview=1&x=64&y=64&a=1"): reply("200 OK", ["Content-Type: \(kind)"], "picture")
+            default: reply("200 OK", ["ETag: \"7\""], "text")
+            }
+        }
+        defer { server.stop() }
+        let provider = try await provider(server, remembering: ["makesPreviews"])
+        let found = try await provider.fetchThumbnail(of: Self.file, version: ContentVersion(version), size: 64)
+        #expect(found == (isTaken ? Array("picture".utf8) : nil))
+    }
+
     /// sabre/dav, when its database of properties is busy.
     @Test func aMoveThatFailedAfterItWasDoneIsDone() async throws {
         let server = ScriptedServer { request in

@@ -39,7 +39,7 @@ func provider(
     let names = [
         "locks", "lockMakesFile", "moveNeedsSourceLock", "keepsProperties", "putIsWhole", "moveKeepsTag", "tagsTellContent",
         "honoursOverwrite", "honoursConditionsOnPut", "honoursConditionsOnDelete", "putsOnlyNew", "hasRanges", "hasQuota",
-        "tellsNews", "isGuess", "brokeOff", "normalizesNames", "takesTimes", "takesChecksums",
+        "tellsNews", "isGuess", "brokeOff", "normalizesNames", "takesTimes", "takesChecksums", "makesPreviews",
     ]
     // What nearly every server does.
     let usual = ["listsTags": true, "listsHiddenNames": !traits.contains("hidesNames")]
