@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import NIOCore
 package import NIOHTTP1
 package import PromiseProvider
 import Synchronization
@@ -24,6 +25,22 @@ package struct ContentDigest: Sendable, Hashable {
             return ContentDigest(algorithm, value)
         }
         self.init(strongest: known)
+    }
+
+    /// For `OC-Checksum`, of what a request carries. Blocking.
+    package static func ownCloud(of body: RequestBody) throws(ProviderError) -> String {
+        var hash = Insecure.SHA1()
+        switch body {
+        case .bytes(let buffer): buffer.withUnsafeReadableBytes { hash.update(bufferPointer: $0) }
+        case .file(let file):
+            var position: UInt64 = 0
+            while position < file.source.size {
+                let piece = try file.read(at: position, min(FileBody.pieceByteCount, file.source.size - position))
+                piece.withUnsafeReadableBytes { hash.update(bufferPointer: $0) }
+                position += UInt64(piece.readableBytes)
+            }
+        }
+        return "SHA1:" + hexadecimalText(hash.finalize())
     }
 
     /// Of `x-amz-checksum-…`; nil when there is none that is known here. One of parts, which ends with their number, is no hash

@@ -74,14 +74,15 @@ package final class UploadJournal: Sendable {
         }
     }
 
-    /// To be called before the part leaves. Returns when it is written. Blocking.
+    /// To be called before the part leaves. Returns when it is written, for whoever comes after a kill: of what this machine sent
+    /// before a power cut nothing is on its way any more, and without a journal an upload begins anew. Blocking.
     package func note(_ digest: String, ofPart number: Int, of record: Record) {
         records.withLock { records in
             guard let index = records.firstIndex(where: { $0.key == record.key && $0.upload == record.upload }),
                 records[index].digests?.count == number - 1
             else { return }
             records[index].digests?.append(digest)
-            file.write(records)
+            file.write(records, survivesPowerCut: false)
         }
     }
 

@@ -1,3 +1,4 @@
+import Foundation
 package import PromiseCore
 
 // Names on the wire. A URL carries UTF-8, and servers as well as HTTP libraries take nothing else, so a byte of a name that is
@@ -32,6 +33,12 @@ package enum WireName {
             }
         }
         return result
+    }
+
+    /// In Unicode's normal form C, as it is on the wire.
+    package static func isComposed(_ name: [UInt8]) -> Bool {
+        let text = String(decoding: encoded(name), as: UTF8.self)
+        return text.precomposedStringWithCanonicalMapping.utf8.elementsEqual(text.utf8)
     }
 
     /// Nil for what `encoded` makes of no name: a name on the server that is no UTF-8, or one that would be another's.

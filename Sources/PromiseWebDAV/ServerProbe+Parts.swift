@@ -1,11 +1,13 @@
 import AsyncHTTPClient
 import Foundation
+import NIOCore
 import NIOHTTP1
 import PromiseCore
 import PromiseHTTP
 import PromiseProvider
 
-// Whether the server writes a part into a file: tried on a file of its own, as many servers take the part for the whole.
+// Whether the server writes a part into a file: tried on a file of its own, as many servers take the part for the whole. And what
+// ownCloud and Nextcloud take with a content.
 
 extension ServerProbe {
     /// A part in the middle, a part that makes the file longer, one that breaks off, and one of a file that is not there. What is
@@ -26,7 +28,71 @@ extension ServerProbe {
             await client.breakOff(writing.method, location.url(file), body, writing.headers(range, of: range.upper))
             return writing
         }
-        return .nothing
+        return try await joinsChunks(file) ? .chunks : .nothing
+    }
+
+    /// Ends with the same content.
+    private func joinsChunks(_ file: [FileName]) async throws(ProviderError) -> Bool {
+        guard let name = file.last?.display, let folder = location.chunkURL.map({ $0 + name + "/" }) else { return false }
+        let parts = [1, 2].map { folder + WebDAVProvider.chunkName($0) }
+        guard try await isDone(.MKCOL, folder) else { return false }
+        for (part, text) in zip(parts, ["abXY", "efgh"]) {
+            guard try await isDone(.PUT, part, text), try await chunk(part) == text else { return false }
+        }
+        let joined = folder + WebDAVProvider.joinedName
+        let headers = [9, 8].map { WebDAVProvider.chunkHeaders(location.url(file), size: $0) }
+        let isDeceived = try await isDone(.MOVE, joined, headers: headers[0])
+        let isJoined = try await isDone(.MOVE, joined, headers: headers[1])
+        _ = try await isDone(.DELETE, folder)
+        guard !isDeceived, isJoined else { return false }
+        return try await keepsParts(file)
+    }
+
+    private func chunk(_ url: String) async throws(ProviderError) -> String {
+        String(decoding: try await client.exchange(.GET, url).body, as: UTF8.self)
+    }
+
+    private func isDone(
+        _ method: HTTPMethod, _ url: String, _ text: String? = nil, headers: HTTPHeaders = [:]
+    ) async throws(ProviderError) -> Bool {
+        try isDone(try await client.exchange(method, url, headers, body: text.map { RequestBody($0) }))
+    }
+
+    /// Not, and that is an answer; throws when the server has trouble.
+    private func isDone(_ reply: HTTPReply) throws(ProviderError) -> Bool {
+        if reply.isSuccess { return reply.status != 207 }
+        // A server that fails at what it does not know has no trouble.
+        let error = ProviderError(reply, "the server cannot be tried with a part of a file")
+        if error.code != .retry, ServerProbe.isTrouble(error) { throw error }
+        return false
+    }
+
+    /// Of a picture of one point, which is no 32 points wide.
+    func makesPreviews(_ file: [FileName]) async throws(ProviderError) -> Bool {
+        let point = """
+            iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGNgYEgGAABnAGSrVUwdAAAAAElFTkSuQmCC
+            """
+        guard let content = Data(base64Encoded: point), let name = file.last else { return false }
+        let picture = Array(file.dropLast()) + [FileName(trusted: name.bytes + Array(".png".utf8))]
+        guard try await exchange(.PUT, picture, body: .bytes(ByteBuffer(bytes: content))).isSuccess else { return false }
+        let preview = try await unlessTrouble { () async throws(ProviderError) in try await provider.preview(picture, size: 32) }
+        _ = try await exchange(.DELETE, picture)
+        return preview != nil && preview != Array(content)
+    }
+
+    /// Ends with the content of before.
+    func takesTimes(_ file: [FileName]) async throws(ProviderError) -> Bool {
+        let reply = try await put("one", file, ["X-OC-Mtime": "1234567890"])
+        guard reply.header("X-OC-MTime")?.lowercased() == "accepted" else { return false }
+        let found = try await provider.resource(at: file).lastModified
+        return found.flatMap { HTTPDate.timestamp($0) } == Timestamp(seconds: 1_234_567_890, nanoseconds: 0)
+    }
+
+    /// The same.
+    func takesChecksums(_ file: [FileName]) async throws(ProviderError) -> Bool {
+        let digests = try ["two", "one"].map { text throws(ProviderError) in try ContentDigest.ownCloud(of: RequestBody(text)) }
+        let isRefused = try await !isDone(.PUT, location.url(file), "one", headers: ["OC-Checksum": digests[0]])
+        return try await put("one", file, ["OC-Checksum": digests[1]]).isSuccess && isRefused
     }
 
     func keepsParts(_ file: [FileName]) async throws(ProviderError) -> Bool {
@@ -37,11 +103,6 @@ extension ServerProbe {
         _ text: String, _ offset: UInt64, of size: UInt64, to file: [FileName], _ writing: PartWriting
     ) async throws(ProviderError) -> Bool {
         let headers = writing.headers(ByteRange(offset, offset + UInt64(text.utf8.count)), of: size)
-        let reply = try await client.exchange(writing.method, location.url(file), headers, body: RequestBody(text))
-        if reply.isSuccess { return reply.status != 207 }
-        // A server that fails at what it does not know has no trouble.
-        let error = ProviderError(reply, "the server cannot be tried with a part of a file")
-        if error.code != .retry, ServerProbe.isTrouble(error) { throw error }
-        return false
+        return try isDone(try await client.exchange(writing.method, location.url(file), headers, body: RequestBody(text)))
     }
 }

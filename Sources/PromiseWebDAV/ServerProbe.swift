@@ -41,7 +41,7 @@ struct ServerProbe: Sendable {
         guard first.isSuccess else { throw ProviderError(first, "a file to try the server with cannot be made") }
         traits.isGuess = false
         traits.listsTags = try await listsTag(file)
-        traits.listsHiddenNames = try await listsHidden(file)
+        try await tryNames(file, &traits)
         traits.hasRanges = try await sendsRanges(file)
         let parts = try await provider.uploadPlace()
         if traits.hasRanges { traits.partWriting = try await writesParts(parts) } else { traits.partWriting = .nothing }
@@ -50,6 +50,10 @@ struct ServerProbe: Sendable {
         if traits.partWriting != .nothing, try await !keepsParts(parts) { traits.partWriting = .nothing }
         _ = try await exchange(.DELETE, parts)
         traits.putsOnlyNew = try await putsOnlyNew(file)
+        traits.takesTimes = try await takesTimes(file)
+        traits.takesChecksums = try await takesChecksums(file)
+        // Of no server but those that take times is it known that it does.
+        if traits.takesTimes == true { traits.makesPreviews = try await makesPreviews(file) }
         traits.tagsTellContent = try await tellsContent(file)
         traits.keepsProperties = try await keepsProperty(file)
         traits.hasQuota = try await unlessTrouble { () async throws(ProviderError) in try await provider.quota() } != nil
@@ -78,7 +82,7 @@ struct ServerProbe: Sendable {
     }
 
     /// Nil when the server does not do this, which is an answer; throws when it has trouble.
-    private func unlessTrouble<Value: Sendable>(
+    func unlessTrouble<Value: Sendable>(
         _ body: () async throws(ProviderError) -> Value?
     ) async throws(ProviderError) -> Value? {
         do throws(ProviderError) {
@@ -113,15 +117,18 @@ struct ServerProbe: Sendable {
         return try await exchange(.HEAD, file).header("ETag").map { EntityTag.opaque($0) == EntityTag.opaque(listed) } ?? true
     }
 
-    private func listsHidden(_ file: [FileName]) async throws(ProviderError) -> Bool {
-        let folder = Array(file.dropLast())
-        let hidden = folder + [FileName(trusted: Array(".".utf8) + (file.last?.bytes ?? []))]
+    private func tryNames(_ file: [FileName], _ traits: inout ServerTraits) async throws(ProviderError) {
+        let (folder, name) = (Array(file.dropLast()), file.last?.bytes ?? [])
+        let hidden = folder + [FileName(trusted: Array(".".utf8) + name)]
+        let decomposed = folder + [FileName(trusted: name + Array("e\u{301}".utf8))]
         _ = try await put("one", hidden)
+        let isMade = try await put("one", decomposed).isSuccess
         let body = "<propfind xmlns=\"DAV:\"><prop><resourcetype/></prop></propfind>"
         let listed = try await provider.propfind(folder, isFolder: true, depth: "1", body: body).map(\.path)
-        _ = try await exchange(.DELETE, hidden)
+        for path in [hidden, decomposed] { _ = try await exchange(.DELETE, path) }
         // A server that shows nothing at all of the folder tells nothing.
-        return listed.contains(hidden) || !listed.contains(file)
+        traits.listsHiddenNames = listed.contains(hidden) || !listed.contains(file)
+        traits.normalizesNames = isMade && listed.contains(file) && !listed.contains(decomposed)
     }
 
     private func sendsRanges(_ file: [FileName]) async throws(ProviderError) -> Bool {

@@ -1,4 +1,4 @@
-/// How a server writes a part into a file that is there, leaving the rest as it is, also when the part breaks off.
+/// How a server takes a part of a file, leaving the rest as it is, also when the part breaks off.
 package enum PartWriting: String, Codable, Sendable {
     /// It does not.
     case nothing
@@ -6,6 +6,8 @@ package enum PartWriting: String, Codable, Sendable {
     case contentRange
     /// PATCH with `X-Update-Range`, as sabre/dav calls it.
     case partialUpdate
+    /// Each part is a file in a folder of its own, and MOVE makes one of them (ownCloud, Nextcloud).
+    case chunks
 }
 
 /// What a server really does, as it was seen and not as it says. A server that could not be asked (nothing may be written
@@ -44,8 +46,16 @@ package struct ServerTraits: Codable, Hashable, Sendable {
     package var hasQuota = false
     /// `sync-collection` tells all that a listing shows: files and folders that come, change and go, and properties of ours.
     package var tellsNews = false
-    /// How a file that is there is written into; nil: an older version has not tried it.
+    /// How parts of files are sent; nil: an older version has not tried it, nor what follows.
     package var partWriting: PartWriting?
+    /// A name comes back in Unicode's composed form, whatever it was.
+    package var normalizesNames: Bool?
+    /// PUT takes the modification time, in whole seconds, from `X-OC-Mtime`.
+    package var takesTimes: Bool?
+    /// PUT refuses content that has not the SHA-1 that `OC-Checksum` says.
+    package var takesChecksums: Bool?
+    /// GET with `?preview=1` gives a picture of the file.
+    var makesPreviews: Bool?
     /// Nothing could be tried.
     package var isGuess = true
     /// Trying broke off, as the server had passing trouble. Like any guess not remembered: the next mount tries again.
@@ -74,7 +84,10 @@ package struct ServerTraits: Codable, Hashable, Sendable {
             result.append("the server lists no names that begin with a dot: what has one stays on this machine")
         }
         if partWriting == .nothing {
-            result.append("the server writes no parts of files: a large upload that breaks off begins anew")
+            result.append("the server takes no parts of files: a large upload that breaks off begins anew")
+        }
+        if normalizesNames == true {
+            result.append("the server writes names in Unicode's composed form: what has another name stays on this machine")
         }
         if !hasQuota { result.append("the server tells no quota") }
         return result

@@ -82,6 +82,16 @@ package struct WebDAVLocation: Hashable, Sendable {
         return basePath + names.joined(separator: "/") + (isFolder && !path.isEmpty ? "/" : "")
     }
 
+    /// Where ownCloud and Nextcloud take parts of what goes to `…/dav/files/USER/`; nil for another address, with a slash at
+    /// the end.
+    package var chunkURL: String? {
+        let names = basePath.split(separator: "/")
+        guard let files = names.indices.first(where: { names[$0...].starts(with: ["dav", "files"]) }).map({ $0 + 1 }),
+            files + 1 < names.count
+        else { return nil }
+        return origin + "/" + (names[..<files] + ["uploads", names[files + 1]]).joined(separator: "/") + "/"
+    }
+
     /// The names from the root that a `href` of a reply (RFC 4918, section 8.3: a URL or an absolute path) stands for.
     package func names(ofReference reference: String) -> ReferencedPlace {
         var text = reference.utf8[...]
@@ -103,6 +113,15 @@ package struct WebDAVLocation: Hashable, Sendable {
             return .elsewhere
         }
         return WebDAVLocation.names(parts.dropFirst(base.count))
+    }
+
+    /// A reference that led to these names, and in which commas were escaped twice, is that of those.
+    static func hasCommasEscapedTwice(_ names: [FileName], of path: [FileName]) -> Bool {
+        names.count == path.count
+            && zip(names, path).allSatisfy { name, meant in
+                let text = String(decoding: WireName.encoded(name.bytes), as: UTF8.self).replacing("%2C", with: ",")
+                return WireName.decoded(Array(text.utf8)) == meant
+            }
     }
 
     private static let slash = UInt8(ascii: "/")

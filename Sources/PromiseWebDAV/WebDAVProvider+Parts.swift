@@ -7,10 +7,10 @@ import PromiseProvider
 import PromiseSystem
 import Synchronization
 
-// Large content on its way aside, in parts, on a server that writes a part into a file. An upload that broke off is gone on with,
-// also by another daemon. What proves that the bytes aside are of this content: every part's hash is in the journal before the
-// part leaves, and no other content is ever sent to that place, whatever else may be on its way to it still; the server's size
-// tells how many parts have arrived, and the last of them is read back, as a server that lost power may have lost it.
+// Large content on its way aside, in parts, on a server that takes parts. An upload that broke off is gone on with, also by
+// another daemon. What proves that the bytes aside are of this content: every part's hash is in the journal before the part
+// leaves, and no other content is ever sent to that place, whatever else may be on its way to it still; the server's sizes tell
+// how many parts have arrived, and the last of them is read back, as a server that lost power may have lost it.
 
 extension WebDAVProvider {
     /// Smaller content goes in one request.
@@ -24,7 +24,7 @@ extension WebDAVProvider {
 
     /// Runs `body` with the place that has all of it, and what the server says of that.
     func withPartsAside<Value: Sendable>(
-        _ source: any ContentSource, for path: [FileName],
+        _ source: any ContentSource, for path: [FileName], _ metadata: Metadata?,
         _ body: ([FileName], ResourceStatus) async throws(ProviderError) -> Value
     ) async throws(ProviderError) -> Value {
         let file = FileBody(source: source, pool: pool)
@@ -32,6 +32,9 @@ extension WebDAVProvider {
         do throws(ProviderError) {
             try await send(file, after: arrived, record)
             try source.validate()
+            if traits.partWriting == .chunks, try await contentLength(aside(record)) == nil {
+                try await joinChunks(record, to: aside(record), metadata)
+            }
             let value = try await body(aside(record), try await whole(record, path))
             await pool.run { [uploads] in uploads.remove(record) }
             return value
@@ -47,6 +50,7 @@ extension WebDAVProvider {
 
     /// What cannot be removed is removed at a later start.
     func giveUp(_ record: UploadJournal.Record) async {
+        if traits.partWriting == .chunks { await removeChunks(record) }
         guard await remove(aside(record)) else { return }
         await pool.run { [uploads] in uploads.remove(record) }
     }
@@ -58,6 +62,7 @@ extension WebDAVProvider {
         if let record = uploads.record(key) {
             if let arrived = try await arrived(record, file) {
                 await pool.run { [uploads, clock] in uploads.touch(record, at: clock.now()) }
+                if arrived == 0, traits.partWriting == .chunks { try await makeChunkFolder(record) }
                 return (record, arrived)
             }
             await giveUp(record)
@@ -67,6 +72,7 @@ extension WebDAVProvider {
             key: key, upload: try await uploadPlace().last?.display ?? "", size: plan.size, partByteCount: plan.partByteCount,
             began: clock.now(), digests: [])
         await pool.run { [uploads] in uploads.add(record) }
+        if traits.partWriting == .chunks { try await makeChunkFolder(record) }
         return (record, 0)
     }
 
@@ -81,14 +87,18 @@ extension WebDAVProvider {
             }
             guard isSame else { return nil }
         }
-        guard let there = try await contentLength(aside(record)), !digests.isEmpty else { return 0 }
-        guard there <= record.size else { return nil }
-        let last = min(plan.count(in: there), digests.count)
+        guard !digests.isEmpty else { return 0 }
+        let there = try await contentLength(aside(record))
+        guard there ?? 0 <= record.size else { return nil }
+        let areChunks = there == nil && traits.partWriting == .chunks
+        let last = min(areChunks ? try await arrivedChunks(record, plan) : plan.count(in: there ?? 0), digests.count)
         guard last > 0 else { return 0 }
         let range = plan.range(last)
-        let reply = try await client.exchange(
-            .GET, location.url(aside(record)), ["Range": "bytes=\(range.lower)-\(range.upper - 1)"])
-        guard reply.status == 206 else { return nil }
+        let headers: HTTPHeaders = ["Range": "bytes=\(range.lower)-\(range.upper - 1)"]
+        let reply =
+            areChunks
+            ? try await chunk(last, record) : try await client.exchange(.GET, location.url(aside(record)), headers)
+        guard reply.status == (areChunks ? 200 : 206) else { return nil }
         let found = await pool.run { UploadJournal.digest(of: ByteBuffer(bytes: reply.body)) }
         return found == digests[last - 1] ? last : nil
     }
@@ -111,7 +121,7 @@ extension WebDAVProvider {
         var current = await load(arrived + 1, plan, file, record)
         for number in (arrived + 1)...plan.count {
             async let next = plan.readsAhead ? load(number + 1, plan, file, record) : nil
-            if let part = current { try await send(part.get(), plan.range(number), record) }
+            if let part = current { try await send(part.get(), number, plan.range(number), record) }
             current = await next
             if current == nil { current = await load(number + 1, plan, file, record) }
         }
@@ -134,17 +144,23 @@ extension WebDAVProvider {
         }
     }
 
-    private func send(_ part: ByteBuffer, _ range: ByteRange, _ record: UploadJournal.Record) async throws(ProviderError) {
-        let place = aside(record)
-        if range.lower == 0 {
+    private func send(
+        _ part: ByteBuffer, _ number: Int, _ range: ByteRange, _ record: UploadJournal.Record
+    ) async throws(ProviderError) {
+        let (place, writing) = (aside(record), traits.partWriting ?? .nothing)
+        let reply: HTTPReply
+        if writing == .chunks {
+            reply = try await sendChunk(part, number, record)
+        } else if number == 1 {
             return try await withUploadFolder { () async throws(ProviderError) in try await put(.bytes(part), to: place, [:]) }
+        } else {
+            reply = try await client.exchange(
+                writing.method, location.url(place), writing.headers(range, of: record.size), body: .bytes(part),
+                timeout: .seconds(24 * 3600))
         }
-        let writing = traits.partWriting ?? .nothing
-        let reply = try await client.exchange(
-            writing.method, location.url(place), writing.headers(range, of: record.size), body: .bytes(part),
-            timeout: .seconds(24 * 3600))
         // A file that was made has nothing where the parts before were.
-        guard ![201, 404, 409, 410, 412].contains(reply.status) else {
+        let isGone = [404, 409, 410, 412].contains(reply.status) || (reply.status == 201 && writing != .chunks)
+        guard !isGone else {
             await giveUp(record)
             throw ProviderError(.retry, "what was uploaded of \(shown(place)) is gone on the server: it begins anew")
         }

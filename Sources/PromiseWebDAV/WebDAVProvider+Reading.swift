@@ -110,7 +110,7 @@ extension WebDAVProvider {
         _ path: [FileName], in found: [(path: [FileName], resource: ResourceStatus)]
     ) throws(ProviderError) -> ResourceStatus {
         let what = "\(shown(path)) cannot be looked at"
-        guard let own = found.first(where: { $0.path == path })?.resource else {
+        guard let own = found.first(where: { $0.path == path })?.resource ?? gone(path, in: found) else {
             throw ProviderError(.retry, "\(what): the server's answer is about something else")
         }
         guard own.isNothing else { return own }
@@ -119,6 +119,15 @@ extension WebDAVProvider {
             throw error.code == .notFound ? ProviderError(.retry, error.message) : error
         }
         throw ProviderError(.notFound, "\(shown(path)) is not on the server")
+    }
+
+    /// Xandikos escapes commas twice where it says that a name is not there: then it must say nothing else. What else it escapes
+    /// twice is not believed: it says so of names that are there, when they end with spaces.
+    private func gone(_ path: [FileName], in found: [(path: [FileName], resource: ResourceStatus)]) -> ResourceStatus? {
+        guard found.count == 1, let only = found.first, only.resource.status == 404,
+            WebDAVLocation.hasCommasEscapedTwice(only.path, of: path)
+        else { return nil }
+        return only.resource
     }
 
     // MARK: Folders

@@ -56,7 +56,9 @@ extension WebDAVProvider {
     ) async throws(ProviderError) -> ResourceStatus {
         guard case .bytes(let content) = try await body(of: payload) else { preconditionFailure("what is small is in memory") }
         return try await turns.take(location.urlPath(path)) { () async throws(ProviderError) in
-            try await put(.bytes(content), to: path, ["If-None-Match": "*"])
+            var headers = try await described(.bytes(content), metadata)
+            headers.add(name: "If-None-Match", value: "*")
+            try await put(.bytes(content), to: path, headers)
             let url = location.url(path)
             guard let reply = try await client.content(url, byteCount: payload.size) else { throw madeByAnother(path) }
             guard reply.status == 200 else { throw ProviderError(reply, "\(shown(path)) cannot be looked at") }
@@ -80,7 +82,7 @@ extension WebDAVProvider {
     private func writeNew(
         _ payload: Payload, at path: [FileName], _ metadata: Metadata?, target: [UInt8]?
     ) async throws(ProviderError) -> ResourceStatus {
-        try await withContentAside(payload, for: path) { (aside, arrived) async throws(ProviderError) in
+        try await withContentAside(payload, for: path, metadata) { (aside, arrived) async throws(ProviderError) in
             var written = arrived
             if traits.moveKeepsTag { written = try await keep(metadata, target, with: written, at: aside, token: nil) }
             let sent = written
@@ -101,10 +103,10 @@ extension WebDAVProvider {
         _ payload: Payload, at path: [FileName], _ expectation: Expectation, _ metadata: Metadata?, target: [UInt8]?
     ) async throws(ProviderError) -> ResourceStatus {
         try await withTurn(at: path, expectation, byteCount: payload.size) { (turn) async throws(ProviderError) in
-            var written = try await send(payload, to: path, turn.headers)
+            var written = try await send(payload, to: path, turn.headers, metadata)
             let again = WriteTurn(url: turn.url, token: turn.token).headers
             try await renew(&written, unlike: expectation, at: path) { () async throws(ProviderError) in
-                try await send(payload, to: path, again)
+                try await send(payload, to: path, again, metadata)
             }
             return try await keep(metadata, target, with: written, at: path, token: turn.token)
         }
@@ -133,10 +135,10 @@ extension WebDAVProvider {
     private func writeAside(
         _ payload: Payload, at path: [FileName], _ expectation: Expectation, _ metadata: Metadata?, target: [UInt8]?
     ) async throws(ProviderError) -> ResourceStatus {
-        try await withContentAside(payload, for: path) { (aside, arrived) async throws(ProviderError) in
+        try await withContentAside(payload, for: path, metadata) { (aside, arrived) async throws(ProviderError) in
             var written = arrived
             try await renew(&written, unlike: expectation, at: path) { () async throws(ProviderError) in
-                try await send(payload, to: aside, [:])
+                try await send(payload, to: aside, [:], metadata)
             }
             if traits.moveKeepsTag { written = try await keep(metadata, target, with: written, at: aside, token: nil) }
             let kept = written
@@ -155,13 +157,15 @@ extension WebDAVProvider {
     /// Runs `body` with a place that has the whole content, and what the server says of it. When it fails, what is there is
     /// removed, unless a later attempt may go on with it.
     private func withContentAside<Value: Sendable>(
-        _ payload: Payload, for path: [FileName],
+        _ payload: Payload, for path: [FileName], _ metadata: Metadata?,
         _ body: ([FileName], ResourceStatus) async throws(ProviderError) -> Value
     ) async throws(ProviderError) -> Value {
-        if case .source(let source) = payload, mayBeParted(source) { return try await withPartsAside(source, for: path, body) }
+        if case .source(let source) = payload, mayBeParted(source) {
+            return try await withPartsAside(source, for: path, metadata, body)
+        }
         let aside = try await uploadPlace()
         do throws(ProviderError) {
-            return try await body(aside, try await sendAside(payload, to: aside))
+            return try await body(aside, try await sendAside(payload, to: aside, metadata))
         } catch {
             _ = await remove(aside)
             throw error
@@ -221,9 +225,12 @@ extension WebDAVProvider {
 
     /// One PUT, and what the server has then. Throws unless that has the size that was sent.
     private func send(
-        _ payload: Payload, to path: [FileName], _ conditions: HTTPHeaders
+        _ payload: Payload, to path: [FileName], _ conditions: HTTPHeaders, _ metadata: Metadata?
     ) async throws(ProviderError) -> ResourceStatus {
-        try await put(try await body(of: payload), to: path, conditions)
+        let body = try await body(of: payload)
+        var headers = conditions
+        headers.add(contentsOf: try await described(body, metadata))
+        try await put(body, to: path, headers)
         let written = try await file(at: path)
         guard written.contentLength == nil || written.contentLength == payload.size else {
             throw ProviderError(
@@ -246,8 +253,25 @@ extension WebDAVProvider {
     }
 
     /// The folder for uploads may have been removed by somebody; then it is made again.
-    private func sendAside(_ payload: Payload, to aside: [FileName]) async throws(ProviderError) -> ResourceStatus {
-        try await withUploadFolder { () async throws(ProviderError) in try await send(payload, to: aside, [:]) }
+    private func sendAside(
+        _ payload: Payload, to aside: [FileName], _ metadata: Metadata?
+    ) async throws(ProviderError) -> ResourceStatus {
+        try await withUploadFolder { () async throws(ProviderError) in try await send(payload, to: aside, [:], metadata) }
+    }
+
+    /// What is told with a content, where the server takes that: its time, which others see then, and its hash.
+    private func described(_ body: RequestBody, _ metadata: Metadata?) async throws(ProviderError) -> HTTPHeaders {
+        var headers = timeHeaders(metadata)
+        if traits.takesChecksums == true {
+            let digest = try await pool.run { () throws(ProviderError) in try ContentDigest.ownCloud(of: body) }
+            headers.add(name: "OC-Checksum", value: digest)
+        }
+        return headers
+    }
+
+    func timeHeaders(_ metadata: Metadata?) -> HTTPHeaders {
+        guard traits.takesTimes == true, let time = metadata?.modificationTime, time.rawValue > 0 else { return [:] }
+        return ["X-OC-Mtime": "\(time.seconds)"]
     }
 
     func withUploadFolder<Value: Sendable>(

@@ -87,6 +87,11 @@ extension WebDAVProvider {
         guard traits.listsHiddenNames || path.last?.bytes.first != UInt8(ascii: ".") else {
             throw ProviderError(.refused, "the server lists no names with a dot first: \(shown(path)) stays on this machine")
         }
+        // What comes back with another name would be taken for something new.
+        guard traits.normalizesNames != true || path.last.map({ WireName.isComposed($0.bytes) }) != false else {
+            throw ProviderError(
+                .refused, "the server would write \(shown(path)) in Unicode's composed form: it stays on this machine")
+        }
     }
 
     // MARK: Folders

@@ -64,6 +64,80 @@ struct OtherServerTests {
         #expect(!server.requests.contains { $0.hasPrefix("PUT") })
     }
 
+    /// Xandikos escapes commas twice where it says that a name is not there; anything else is about something else.
+    @Test(arguments: [
+        ("http://127.0.0.1/a%252Cb%20", "404 Not Found", ProviderError.Code.notFound),
+        ("/a%252Cc%20", "404 Not Found", .retry), ("/a%252Cb%2520", "404 Not Found", .retry),
+        ("/a%252Cb%20", "403 Forbidden", .retry), ("/a%2Cb%20", "404 Not Found", .notFound),
+    ])
+    func whatIsGoneMayHaveCommasEscapedTwice(reference: String, status: String, code: ProviderError.Code) async throws {
+        let server = ScriptedServer { request in
+            switch (request.method, request.path) {
+            case ("OPTIONS", _): reply("200 OK", ["DAV: 1", "Server: s"])
+            case ("PROPFIND", "/"): rows(("/", collection))
+            default: rows((reference, "<status>HTTP/1.1 \(status)</status>"))
+            }
+        }
+        defer { server.stop() }
+        let provider = try await provider(server, remembering: [])
+        do throws(ProviderError) {
+            _ = try await provider.item(for: ItemReference(identifier: ItemIdentifier("/a"), path: [FileName("a,b ")!]))
+            Issue.record("it was found")
+        } catch {
+            #expect(error.code == code)
+        }
+    }
+
+    /// ownCloud: it would come back as something new.
+    @Test func aNameThatTheServerWouldWriteInAnotherFormStaysHere() async throws {
+        let server = ScriptedServer { request in
+            request.method == "OPTIONS" ? reply("200 OK", ["DAV: 1", "Server: s"]) : rows(("/", collection))
+        }
+        defer { server.stop() }
+        let provider = try await provider(server, remembering: ["normalizesNames"])
+        let metadata = Metadata(mode: 0o755, owner: 1, group: 2, modificationTime: .zero)
+        do throws(ProviderError) {
+            let item = NewItem(name: FileName("e\u{301}")!, kind: .folder, metadata: metadata)
+            _ = try await provider.create(item, in: Self.root, contents: nil)
+            Issue.record("it was made")
+        } catch {
+            #expect(error.code == .refused && error.message.contains("composed"))
+        }
+        #expect(!server.requests.contains { $0.hasPrefix("MKCOL") })
+    }
+
+    /// ownCloud and Nextcloud: other clients see the time, and the server compares the hash.
+    @Test func timeAndHashGoWithAContentWhereTheyAreTaken() async throws {
+        let part = PartServer(.takesNone)
+        let server = part.start()
+        defer { server.stop() }
+        let provider = try await provider(server, remembering: ["takesTimes", "takesChecksums", "honoursOverwrite"])
+        let metadata = Metadata(
+            mode: 0o644, owner: 1, group: 2, modificationTime: Timestamp(seconds: 1_234_567_890, nanoseconds: 5))
+        let item = NewItem(name: FileName("file")!, kind: .file, metadata: metadata)
+        _ = try await provider.create(item, in: Self.root, contents: try ConformanceSource(Array("text".utf8)))
+        let sent = server.requests.first { $0.hasPrefix("PUT") } ?? ""
+        #expect(sent.contains("X-OC-Mtime: 1234567890\r\n"))
+        #expect(sent.contains("OC-Checksum: SHA1:372ea08cab33e71c02c651dbc83a474d32c676ea"))
+    }
+
+    /// ownCloud; the reply does not say of which version it is.
+    @Test(arguments: [("image/png", "7", true), ("image/png", "8", false), ("text/plain", "7", false)])
+    func aPictureThatTheServerMakesIsOfTheVersion(kind: String, version: String, isTaken: Bool) async throws {
+        let server = ScriptedServer { request in
+            switch (request.method, request.path) {
+            case ("OPTIONS", _): reply("200 OK", ["DAV: 1", "Server: s"])
+            case ("PROPFIND", "/"): rows(("/", collection))
+            case ("GET", "/file?preview=1&x=64&y=64&a=1"): reply("200 OK", ["Content-Type: \(kind)"], "picture")
+            default: reply("200 OK", ["ETag: \"7\""], "text")
+            }
+        }
+        defer { server.stop() }
+        let provider = try await provider(server, remembering: ["makesPreviews"])
+        let found = try await provider.fetchThumbnail(of: Self.file, version: ContentVersion(version), size: 64)
+        #expect(found == (isTaken ? Array("picture".utf8) : nil))
+    }
+
     /// sabre/dav, when its database of properties is busy.
     @Test func aMoveThatFailedAfterItWasDoneIsDone() async throws {
         let server = ScriptedServer { request in

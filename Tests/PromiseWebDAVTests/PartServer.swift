@@ -4,7 +4,9 @@ import Synchronization
 
 /// A WebDAV server without locks and properties that keeps files in memory, and writes parts of them as a test says.
 final class PartServer: Sendable {
-    enum Conduct: CaseIterable { case writesParts, patches, replacesByThePart, cutsBehindThePart, fillsWhatIsMissing, takesNone }
+    enum Conduct: CaseIterable {
+        case writesParts, patches, joinsChunks, replacesByThePart, cutsBehindThePart, fillsWhatIsMissing, takesNone
+    }
 
     struct State: Sendable {
         var files: [String: String] = [:]
@@ -16,6 +18,8 @@ final class PartServer: Sendable {
     }
 
     let conduct: Conduct
+    /// Of the user's files; parts go beside them.
+    var base: String { conduct == .joinsChunks ? "/dav/files/u/" : "/" }
     let state = Mutex(State())
 
     init(_ conduct: Conduct) { self.conduct = conduct }
@@ -30,23 +34,35 @@ final class PartServer: Sendable {
             case "PUT", "PATCH": return write(request, &state)
             case "GET", "HEAD": return read(request, state)
             case "DELETE": return reply(state.files.removeValue(forKey: request.path) == nil ? "404 Not Found" : "204 No Content")
-            case "MOVE":
-                guard let content = state.files.removeValue(forKey: request.path) else { return reply("404 Not Found") }
-                let target = header("Destination", request).split(separator: "/").dropFirst(2).joined(separator: "/")
-                state.files["/" + target] = content
-                return reply("201 Created")
+            case "MOVE": return move(request, &state)
             case "PROPFIND": return list(request, state)
             default: return reply("405 Method Not Allowed")
             }
         }
     }
 
+    private func move(_ request: ScriptedServer.Request, _ state: inout State) -> String {
+        let target = "/" + header("Destination", request).split(separator: "/").dropFirst(2).joined(separator: "/")
+        var content = state.files.removeValue(forKey: request.path)
+        if request.path.hasSuffix("/.file") {
+            let parts = state.files.filter { $0.key.hasPrefix(request.path.dropLast(5)) }.sorted { $0.key < $1.key }
+            let joined = parts.map(\.value).joined()
+            guard header("OC-Total-Length", request) == "\(joined.utf8.count)" else { return reply("400 Bad Request") }
+            for part in parts { state.files[part.key] = nil }
+            content = joined
+        }
+        guard let content else { return reply("404 Not Found") }
+        state.files[target] = content
+        return reply("201 Created")
+    }
+
     private func write(_ request: ScriptedServer.Request, _ state: inout State) -> String? {
         let isPatch = request.method == "PATCH"
         let range = header(isPatch ? "X-Update-Range" : "Content-Range", request)
-        let isKnown = range.isEmpty ? !isPatch : isPatch == (conduct == .patches) && conduct != .takesNone
+        let isKnown = range.isEmpty ? !isPatch : isPatch == (conduct == .patches) && ![.takesNone, .joinsChunks].contains(conduct)
         guard isKnown else { return reply("501 Not Implemented") }
-        if !range.isEmpty, let left = state.partsLeft {
+        let isPart = !range.isEmpty || request.path.hasPrefix("/dav/uploads/u/")
+        if isPart, let left = state.partsLeft {
             guard left > 0 else { return nil }
             state.partsLeft = left - 1
         }

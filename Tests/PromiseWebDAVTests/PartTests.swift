@@ -30,12 +30,12 @@ struct PartTests {
         let server = part.start()
         defer { server.stop() }
         let folder = try TemporaryFolder("parts")
-        let writing: PartWriting = conduct == .patches ? .partialUpdate : .contentRange
+        let writing: PartWriting = conduct == .joinsChunks ? .chunks : conduct == .patches ? .partialUpdate : .contentRange
         let traits: Set<String> = ["hasRanges", "moveKeepsTag", "tagsTellContent", "honoursOverwrite"]
         if isCut {
-            part.state.withLock { $0.partsLeft = 2 }
+            part.state.withLock { $0.partsLeft = writing == .chunks ? 3 : 2 }
             let first = try await provider(
-                server, remembering: traits, in: folder, partWriting: writing, partByteCount: UInt64(Self.part))
+                server, remembering: traits, in: folder, at: part.base, partWriting: writing, partByteCount: UInt64(Self.part))
             await #expect(throws: ProviderError.self) {
                 _ = try await first.create(Self.item, in: Self.root, contents: ConformanceSource(Self.content("a")))
             }
@@ -47,7 +47,7 @@ struct PartTests {
         }
         let before = server.requests.count
         let next = try await provider(
-            server, remembering: traits, in: folder, partWriting: writing, partByteCount: UInt64(Self.part))
+            server, remembering: traits, in: folder, at: part.base, partWriting: writing, partByteCount: UInt64(Self.part))
         do throws(ProviderError) {
             let source: ConformanceSource
             do { source = try ConformanceSource(second) } catch { throw ProviderError(.permanent, "\(error)") }
@@ -58,9 +58,11 @@ struct PartTests {
         return (part, Array(server.requests.dropFirst(before)), part.state.withLock { $0.sentByteCount })
     }
 
-    private func file(_ server: PartServer) -> [UInt8]? { server.state.withLock { $0.files["/large"] }.map { Array($0.utf8) } }
+    private func file(_ server: PartServer) -> [UInt8]? {
+        server.state.withLock { $0.files[server.base + "large"] }.map { Array($0.utf8) }
+    }
 
-    @Test(arguments: [PartServer.Conduct.writesParts, .patches])
+    @Test(arguments: [PartServer.Conduct.writesParts, .patches, .joinsChunks])
     func whatBrokeOffIsGoneOnWithByTheNextProvider(conduct: PartServer.Conduct) async throws {
         let (server, _, sent) = try await uploaded(conduct)
         #expect(sent == Self.size - 3 * Self.part, "what had arrived is not sent again")
@@ -105,15 +107,26 @@ struct PartTests {
 
     // MARK: What a server does
 
+    @Test(arguments: [
+        ("https://host/remote.php/dav/files/u/", "https://host/remote.php/dav/uploads/u/"),
+        ("http://host:8/a/dav/files/%C3%BC%40x/in/it", "http://host:8/a/dav/uploads/%C3%BC%40x/"),
+        ("https://host/remote.php/webdav/", nil), ("https://host/dav/files/", nil),
+    ])
+    func partsGoBesideTheFilesOfTheUser(address: String, chunks: String?) throws {
+        #expect(try WebDAVLocation(parsing: "webdav+" + address).chunkURL == chunks)
+    }
+
     private func isSaidToLackParts(_ conduct: PartServer.Conduct, _ remembered: Bool = false) async throws -> Bool {
-        let server = PartServer(conduct).start()
+        let part = PartServer(conduct)
+        let server = part.start()
         defer { server.stop() }
         let provider =
             remembered
             ? try await provider(server, remembering: ["hasRanges"], partWriting: nil)
             : try WebDAVProvider(
-                location: WebDAVLocation(parsing: "webdav+http://127.0.0.1:\(server.port)/"), credentials: CredentialSource(),
-                stateFolder: nil, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+                location: WebDAVLocation(parsing: "webdav+http://127.0.0.1:\(server.port)\(part.base)"),
+                credentials: CredentialSource(), stateFolder: nil,
+                logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         if !remembered { try await provider.connect() }
         return provider.limitations.contains { $0.contains("no parts of files") }
     }
@@ -121,7 +134,7 @@ struct PartTests {
     @Test(arguments: PartServer.Conduct.allCases)
     func partsAreSentOnlyWhereTheyAreWritten(conduct: PartServer.Conduct) async throws {
         let lacks = try await isSaidToLackParts(conduct)
-        #expect(lacks == ![.writesParts, .patches].contains(conduct))
+        #expect(lacks == ![.writesParts, .patches, .joinsChunks].contains(conduct))
     }
 
     @Test func whatAnOlderVersionDidNotTryIsTried() async throws {

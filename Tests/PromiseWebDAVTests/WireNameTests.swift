@@ -42,6 +42,10 @@ struct WireNameTests {
 }
 
 struct LocationTests {
+    /// Names of a server that makes other names of others.
+    @Test(arguments: [("é", true), ("e\u{301}", false), ("a,b", true), ("\u{212B}", false), ("‛FF", true)])
+    func aComposedNameIsKnown(name: String, isComposed: Bool) { #expect(WireName.isComposed(Array(name.utf8)) == isComposed) }
+
     @Test func aNameIsReadAndWrittenWithoutASecret() throws {
         let location = try WebDAVLocation(parsing: "webdav+https://ann@example.com:8443/a%20b/c")
         #expect(location.name == "webdav+https://ann@example.com:8443/a%20b/c/")

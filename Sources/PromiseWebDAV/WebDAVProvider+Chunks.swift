@@ -1,0 +1,87 @@
+import NIOCore
+import NIOHTTP1
+import PromiseCore
+import PromiseHTTP
+import PromiseProvider
+
+// Parts as ownCloud and Nextcloud take them: files in a folder beside the user's own, of which a MOVE makes one, in the order of
+// their names. <https://github.com/owncloud/core/tree/master/apps/dav/lib/Upload>
+
+extension WebDAVProvider {
+    /// In a folder of chunks: all of them as one.
+    static let joinedName = ".file"
+
+    static func chunkName(_ number: Int) -> String {
+        let digits = String(number)
+        return String(repeating: "0", count: max(0, 5 - digits.count)) + digits
+    }
+
+    /// For the MOVE that joins them.
+    static func chunkHeaders(_ target: String, size: UInt64) -> HTTPHeaders {
+        ["Destination": target, "Overwrite": "T", "OC-Total-Length": "\(size)"]
+    }
+
+    /// The folder of an upload.
+    private func chunkURL(_ record: UploadJournal.Record) throws(ProviderError) -> String {
+        guard let base = location.chunkURL else {
+            throw ProviderError(.retry, "the server has no place for parts: what was uploaded of a file begins anew")
+        }
+        return base + record.upload + "/"
+    }
+
+    func makeChunkFolder(_ record: UploadJournal.Record) async throws(ProviderError) {
+        let reply = try await client.exchange(.MKCOL, try chunkURL(record))
+        guard reply.isSuccess || reply.status == 405 else {
+            throw ProviderError(reply, "a folder for parts of a file cannot be made", puts: true)
+        }
+    }
+
+    func removeChunks(_ record: UploadJournal.Record) async {
+        // Also when the caller was cancelled.
+        let request = Task { [client] in try? await client.exchange(.DELETE, try chunkURL(record)) }
+        _ = await request.value
+    }
+
+    /// How many of the first ones are there whole.
+    func arrivedChunks(_ record: UploadJournal.Record, _ plan: PartPlan) async throws(ProviderError) -> Int {
+        let body = "<propfind xmlns=\"DAV:\"><prop><resourcetype/><getcontentlength/></prop></propfind>"
+        let headers: HTTPHeaders = ["Depth": "1", "Content-Type": "application/xml; charset=utf-8"]
+        let reply = try await client.exchange(.PROPFIND, try chunkURL(record), headers, body: RequestBody(body))
+        if reply.status == 404 { return 0 }
+        let what = "the parts of a file cannot be looked at"
+        guard reply.status == 207 else { throw ProviderError(reply, what) }
+        guard let rows = await parsed(reply.body) else {
+            throw ProviderError(.retry, "\(what): the server's answer is not whole")
+        }
+        var sizes: [String: UInt64] = [:]
+        for row in rows {
+            if let name = row.reference.split(separator: "/").last { sizes[String(name)] = row.contentLength }
+        }
+        return (1...plan.count).first { sizes[WebDAVProvider.chunkName($0)] != plan.range($0).count }.map { $0 - 1 } ?? plan.count
+    }
+
+    func chunk(_ number: Int, _ record: UploadJournal.Record) async throws(ProviderError) -> HTTPReply {
+        try await client.exchange(.GET, try chunkURL(record) + WebDAVProvider.chunkName(number))
+    }
+
+    func sendChunk(_ part: ByteBuffer, _ number: Int, _ record: UploadJournal.Record) async throws(ProviderError) -> HTTPReply {
+        try await client.exchange(
+            .PUT, try chunkURL(record) + WebDAVProvider.chunkName(number), ["Content-Type": "application/octet-stream"],
+            body: .bytes(part), timeout: .seconds(24 * 3600))
+    }
+
+    /// One of them that is missing or too short is told by the length.
+    func joinChunks(
+        _ record: UploadJournal.Record, to aside: [FileName], _ metadata: Metadata?
+    ) async throws(ProviderError) {
+        var headers = WebDAVProvider.chunkHeaders(location.url(aside), size: record.size)
+        headers.add(contentsOf: timeHeaders(metadata))
+        let url = try chunkURL(record) + WebDAVProvider.joinedName
+        try await withUploadFolder { () async throws(ProviderError) in
+            let reply = try await client.exchange(.MOVE, url, headers, timeout: .seconds(3600))
+            guard reply.isSuccess, reply.status != 207 else {
+                throw ProviderError(reply, "the parts of a file cannot be put together", puts: true)
+            }
+        }
+    }
+}
