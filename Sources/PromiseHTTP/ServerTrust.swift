@@ -47,7 +47,8 @@ package enum ServerTrust: Sendable, Hashable {
         return found
     }
 
-    /// For connections on which something is sent, each of which `examine` has to be asked about, too. Throws a sentence when the file has gone wrong meanwhile.
+    /// For connections on which something is sent, each of which `examine` has to be asked about, too. Throws a sentence when the
+    /// file has gone wrong meanwhile.
     package func apply(to configuration: inout HTTPClient.Configuration) throws(ProviderError) {
         switch self {
         case .system: break

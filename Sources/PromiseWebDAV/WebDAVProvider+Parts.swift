@@ -60,10 +60,8 @@ extension WebDAVProvider {
     /// An upload, and how many parts of it have arrived.
     private func begin(_ file: FileBody, _ key: String) async throws(ProviderError) -> (UploadJournal.Record, Int) {
         if let record = uploads.record(key) {
-            if let arrived = try await arrived(record, file) {
-                await pool.run { [uploads, clock] in uploads.touch(record, at: clock.now()) }
-                if arrived == 0, traits.partWriting == .chunks { try await makeChunkFolder(record) }
-                return (record, arrived)
+            if let arrived = try await arrived(record, file), let next = try await goOn(with: record, arrived) {
+                return (next, arrived)
             }
             await giveUp(record)
         }
@@ -74,6 +72,28 @@ extension WebDAVProvider {
         await pool.run { [uploads] in uploads.add(record) }
         if traits.partWriting == .chunks { try await makeChunkFolder(record) }
         return (record, 0)
+    }
+
+    /// A part that was sent before may be on its way still, and would change the file when it has its name, or put a first part
+    /// in the place of all. So the upload goes on with a copy, to which nothing was sent yet. Nil when it cannot.
+    private func goOn(
+        with record: UploadJournal.Record, _ arrived: Int
+    ) async throws(ProviderError) -> UploadJournal.Record? {
+        if traits.partWriting == .chunks {
+            await pool.run { [uploads, clock] in uploads.touch(record, at: clock.now()) }
+            if arrived == 0 { try await makeChunkFolder(record) }
+            return record
+        }
+        guard arrived > 0 else { return nil }
+        var next = record
+        next.upload = try await uploadPlace().last?.display ?? ""
+        next.began = clock.now().rawValue
+        let headers: HTTPHeaders = ["Destination": location.url(aside(next)), "Overwrite": "F"]
+        let reply = try await client.exchange(.COPY, location.url(aside(record)), headers, timeout: .seconds(600))
+        guard reply.isSuccess, reply.status != 207 else { return nil }
+        await pool.run { [uploads, next] in uploads.add(next) }
+        _ = await remove(aside(record))
+        return next
     }
 
     /// Nil when something else was sent there, or is there.

@@ -70,6 +70,14 @@ struct PartTests {
         #expect(server.state.withLock { $0.files.count } == 1, "nothing is left aside")
     }
 
+    /// One that arrives after the move would change the file, and its version with it.
+    @Test(arguments: [PartServer.Conduct.writesParts, .patches])
+    func nothingIsAddedWhereAPartMayBeOnItsWay(conduct: PartServer.Conduct) async throws {
+        let (_, requests, _) = try await uploaded(conduct)
+        let place = try #require(requests.first { $0.hasPrefix("COPY ") }).dropFirst(5)
+        #expect(!["PUT ", "PATCH ", "MOVE "].contains { requests.contains($0 + place) })
+    }
+
     /// Bytes of the old one may be on their way to its place still.
     @Test func anotherContentGoesToAnotherPlace() async throws {
         let (server, requests, sent) = try await uploaded(then: Self.content("A"))
