@@ -8,7 +8,7 @@ import Synchronization
 /// What a content hashes to, as a server says.
 package struct ContentDigest: Sendable, Hashable {
     /// The strongest first.
-    package enum Algorithm: String, Sendable, CaseIterable { case sha256, sha1, md5 }
+    package enum Algorithm: String, Sendable, CaseIterable { case sha256, sha1, md5, crc64nvme, crc32c, crc32 }
 
     package let algorithm: Algorithm
     let value: [UInt8]
@@ -71,14 +71,49 @@ extension ContentDigest.Algorithm {
         case .sha256: SHA256.byteCount
         case .sha1: Insecure.SHA1.byteCount
         case .md5: Insecure.MD5.byteCount
+        case .crc64nvme, .crc32c, .crc32: check?.byteCount ?? 0
         }
     }
 
-    fileprivate var function: any HashFunction {
+    private var check: CyclicRedundancyCheck.Kind? {
         switch self {
-        case .sha256: SHA256()
-        case .sha1: Insecure.SHA1()
-        case .md5: Insecure.MD5()
+        case .crc64nvme: .crc64nvme
+        case .crc32c: .crc32c
+        case .crc32: .crc32
+        default: nil
+        }
+    }
+
+    fileprivate var sum: RunningSum {
+        if let check { return .check(CyclicRedundancyCheck(check)) }
+        return switch self {
+        case .sha256: .hash(SHA256())
+        case .sha1: .hash(Insecure.SHA1())
+        default: .hash(Insecure.MD5())
+        }
+    }
+}
+
+/// Of the bytes that have come.
+private enum RunningSum {
+    case hash(any HashFunction)
+    case check(CyclicRedundancyCheck)
+
+    mutating func update(_ bytes: UnsafeRawBufferPointer) {
+        switch self {
+        case .hash(var hash):
+            hash.update(bufferPointer: bytes)
+            self = .hash(hash)
+        case .check(var check):
+            check.update(bytes)
+            self = .check(check)
+        }
+    }
+
+    var bytes: [UInt8] {
+        switch self {
+        case .hash(let hash): hash.finalizedBytes()
+        case .check(let check): check.bytes
         }
     }
 }
@@ -86,7 +121,7 @@ extension ContentDigest.Algorithm {
 /// Passes a whole content on and hashes it on its way. Bytes must come in order, one piece after the other.
 package final class VerifyingSink: ContentSink {
     private struct State {
-        var hash: any HashFunction
+        var sum: RunningSum
         /// Nil: not in order, so nothing can be said.
         var position: UInt64? = 0
     }
@@ -98,14 +133,14 @@ package final class VerifyingSink: ContentSink {
     package init(_ sink: any ContentSink, _ expected: ContentDigest) {
         self.sink = sink
         self.expected = expected
-        state = Mutex(State(hash: expected.algorithm.function))
+        state = Mutex(State(sum: expected.algorithm.sum))
     }
 
     package func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(ProviderError) {
         try sink.write(bytes, at: offset)
         state.withLock { state in
             guard state.position == offset else { return state.position = nil }
-            state.hash.update(bufferPointer: bytes)
+            state.sum.update(bytes)
             state.position = offset + UInt64(bytes.count)
         }
     }
@@ -119,7 +154,7 @@ package final class VerifyingSink: ContentSink {
 
     /// To be called when all has come. Throws `.corrupted` when it is not what the server said.
     package func verify(_ what: String) throws(ProviderError) {
-        let found: [UInt8]? = state.withLock { state in state.position == nil ? nil : state.hash.finalizedBytes() }
+        let found: [UInt8]? = state.withLock { state in state.position == nil ? nil : state.sum.bytes }
         guard found == nil || found == expected.value else {
             throw ProviderError(.corrupted, "\(what): its \(expected.algorithm) is not the one that the server names")
         }

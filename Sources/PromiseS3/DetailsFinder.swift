@@ -17,8 +17,8 @@ final class DetailsFinder: Sendable {
 
     /// Between two looks somebody else's requests have a chance.
     private static let batch = 64
-    /// What is beyond is asked for again by the next listing.
-    private static let keysMax = 200_000
+    /// What is beyond is asked for again by the next listing. No more than `KnownDetails` keeps until then.
+    private static let keysMax = 40_000
 
     private let state = Mutex(State())
 

@@ -58,7 +58,10 @@ struct S3FaultTests {
         (["x-amz-checksum-sha256: mC2ePrmW9VnmM/TRlN7zdh2Qn1o7ZH0ahR/q1nwyydE="], nil),
         (["x-amz-checksum-sha1: AAAAAAAAAAAAAAAAAAAAAAAAAAA="], ProviderError.Code.corrupted),
         (["x-amz-checksum-sha1: AAAAAAAAAAAAAAAAAAAAAAAAAAA=", "x-amz-checksum-type: COMPOSITE"], nil),
-        (["x-amz-checksum-sha1: AAAAAAAAAAAAAAAAAAAAAAAAAAA=-3"], nil), (["x-amz-checksum-crc64nvme: AAAAAAAAAAA="], nil),
+        (["x-amz-checksum-sha1: AAAAAAAAAAAAAAAAAAAAAAAAAAA=-3"], nil),
+        (["x-amz-checksum-crc64nvme: rCixvM1b9Xc=", "x-amz-checksum-type: FULL_OBJECT"], nil),
+        (["x-amz-checksum-crc64nvme: AAAAAAAAAAA="], .corrupted), (["x-amz-checksum-crc32c: L1MZ4Q=="], nil),
+        (["x-amz-checksum-crc32: O4unxw=="], nil), (["x-amz-checksum-crc32: O4unxQ=="], .corrupted),
     ])
     func contentThatHasNotTheChecksumTheServerSaysIsCorrupted(headers: [String], code: ProviderError.Code?) async throws {
         try await withProvider({ _ in reply("200 OK", ["ETag: \"1\""] + headers, "text") }) { provider, server in

@@ -11,6 +11,28 @@ import Testing
 
 /// Names of buckets and keys, and what servers say of objects.
 @Suite struct ValueTests {
+    // MARK: Checksums
+
+    /// The check values that catalogues of such codes have, of `123456789`; in pieces of any size.
+    @Test(arguments: [
+        (CyclicRedundancyCheck.Kind.crc32, "cbf43926"), (.crc32c, "e3069283"), (.crc64nvme, "ae8b14860a799888"),
+    ])
+    func checksAreThoseOfTheStandards(kind: CyclicRedundancyCheck.Kind, expected: String) {
+        var check = CyclicRedundancyCheck(kind)
+        Array("123456789".utf8).withUnsafeBytes { check.update($0) }
+        #expect(check.bytes == PercentEncoding.decoded(hexadecimal: Substring(expected)))
+        let bytes = (0..<100).map { UInt8(truncatingIfNeeded: $0 &* 37) }
+        var whole = CyclicRedundancyCheck(kind)
+        bytes.withUnsafeBytes { whole.update($0) }
+        for size in [1, 7, 8, 9, 33] {
+            var pieces = CyclicRedundancyCheck(kind)
+            for start in stride(from: 0, to: bytes.count, by: size) {
+                bytes[start..<min(start + size, bytes.count)].withUnsafeBytes { pieces.update($0) }
+            }
+            #expect(pieces.bytes == whole.bytes)
+        }
+    }
+
     // MARK: Locations
 
     @Test(arguments: [
