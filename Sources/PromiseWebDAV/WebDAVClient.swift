@@ -162,6 +162,6 @@ extension HTTPMethod {
 
     /// A look at one item is short, and tells soon that a server is away.
     fileprivate func takesLong(_ headers: HTTPHeaders) -> Bool {
-        self == .PUT || self == .PATCH || self == .MOVE || (self == .PROPFIND && headers.first(name: "Depth") != "0")
+        [.PUT, .PATCH, .MOVE, .COPY].contains(self) || (self == .PROPFIND && headers.first(name: "Depth") != "0")
     }
 }

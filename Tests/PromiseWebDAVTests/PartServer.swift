@@ -35,6 +35,9 @@ final class PartServer: Sendable {
             case "GET", "HEAD": return read(request, state)
             case "DELETE": return reply(state.files.removeValue(forKey: request.path) == nil ? "404 Not Found" : "204 No Content")
             case "MOVE": return move(request, &state)
+            case "COPY":
+                state.files[target(request)] = state.files[request.path]
+                return reply("201 Created")
             case "PROPFIND": return list(request, state)
             default: return reply("405 Method Not Allowed")
             }
@@ -42,7 +45,6 @@ final class PartServer: Sendable {
     }
 
     private func move(_ request: ScriptedServer.Request, _ state: inout State) -> String {
-        let target = "/" + header("Destination", request).split(separator: "/").dropFirst(2).joined(separator: "/")
         var content = state.files.removeValue(forKey: request.path)
         if request.path.hasSuffix("/.file") {
             let parts = state.files.filter { $0.key.hasPrefix(request.path.dropLast(5)) }.sorted { $0.key < $1.key }
@@ -52,8 +54,12 @@ final class PartServer: Sendable {
             content = joined
         }
         guard let content else { return reply("404 Not Found") }
-        state.files[target] = content
+        state.files[target(request)] = content
         return reply("201 Created")
+    }
+
+    private func target(_ request: ScriptedServer.Request) -> String {
+        "/" + header("Destination", request).split(separator: "/").dropFirst(2).joined(separator: "/")
     }
 
     private func write(_ request: ScriptedServer.Request, _ state: inout State) -> String? {
