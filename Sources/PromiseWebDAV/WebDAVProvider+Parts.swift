@@ -9,8 +9,8 @@ import Synchronization
 
 // Large content on its way aside, in parts, on a server that takes parts. An upload that broke off is gone on with, also by
 // another daemon. What proves that the bytes aside are of this content: every part's hash is in the journal before the part
-// leaves, and no other content is ever sent to that place, whatever else may be on its way to it still; the server's sizes tell
-// how many parts have arrived, and the last of them is read back, as a server that lost power may have lost it.
+// leaves, and no other content is ever sent to that place; the server's sizes tell how many parts have arrived, and the last of
+// them is read back, as a server that lost power may have lost it.
 
 extension WebDAVProvider {
     /// Smaller content goes in one request.
@@ -60,45 +60,30 @@ extension WebDAVProvider {
     /// An upload, and how many parts of it have arrived.
     private func begin(_ file: FileBody, _ key: String) async throws(ProviderError) -> (UploadJournal.Record, Int) {
         if let record = uploads.record(key) {
-            if let arrived = try await arrived(record, file), let next = try await goOn(with: record, arrived) {
-                return (next, arrived)
+            if let resumed = try await resumed(record, file) {
+                await pool.run { [uploads] in uploads.add(resumed.record) }
+                if resumed.record.upload != record.upload { _ = await remove(aside(record)) }
+                return resumed
             }
             await giveUp(record)
         }
         let plan = PartPlan(size: file.source.size, wanted: partByteCount)
         let record = UploadJournal.Record(
-            key: key, upload: try await uploadPlace().last?.display ?? "", size: plan.size, partByteCount: plan.partByteCount,
-            began: clock.now(), digests: [])
+            key: key, upload: try await uploadName(), size: plan.size, partByteCount: plan.partByteCount, began: clock.now(),
+            digests: [])
         await pool.run { [uploads] in uploads.add(record) }
         if traits.partWriting == .chunks { try await makeChunkFolder(record) }
         return (record, 0)
     }
 
-    /// A part that was sent before may be on its way still, and would change the file when it has its name, or put a first part
-    /// in the place of all. So the upload goes on with a copy, to which nothing was sent yet. Nil when it cannot.
-    private func goOn(
-        with record: UploadJournal.Record, _ arrived: Int
-    ) async throws(ProviderError) -> UploadJournal.Record? {
-        if traits.partWriting == .chunks {
-            await pool.run { [uploads, clock] in uploads.touch(record, at: clock.now()) }
-            if arrived == 0 { try await makeChunkFolder(record) }
-            return record
-        }
-        guard arrived > 0 else { return nil }
-        var next = record
-        next.upload = try await uploadPlace().last?.display ?? ""
-        next.began = clock.now().rawValue
-        let headers: HTTPHeaders = ["Destination": location.url(aside(next)), "Overwrite": "F"]
-        let reply = try await client.exchange(.COPY, location.url(aside(record)), headers, timeout: .seconds(600))
-        guard reply.isSuccess, reply.status != 207 else { return nil }
-        await pool.run { [uploads, next] in uploads.add(next) }
-        _ = await remove(aside(record))
-        return next
-    }
+    private func uploadName() async throws(ProviderError) -> String { try await uploadPlace().last?.display ?? "" }
 
-    /// Nil when something else was sent there, or is there.
-    private func arrived(_ record: UploadJournal.Record, _ file: FileBody) async throws(ProviderError) -> Int? {
-        guard record.fits(size: file.source.size, headers: []), let digests = record.digests else { return nil }
+    /// Nil when nothing has arrived, or something else was sent there. A file goes on as a copy: the server may write for a while
+    /// what is left of a request that broke off, and would do so in what was moved to its name meanwhile.
+    private func resumed(
+        _ record: UploadJournal.Record, _ file: FileBody
+    ) async throws(ProviderError) -> (record: UploadJournal.Record, arrived: Int)? {
+        guard record.fits(size: file.source.size, headers: []), let digests = record.digests, !digests.isEmpty else { return nil }
         let plan = PartPlan(size: record.size, partByteCount: record.partByteCount)
         for (index, digest) in digests.enumerated() {
             let range = plan.range(index + 1)
@@ -107,20 +92,38 @@ extension WebDAVProvider {
             }
             guard isSame else { return nil }
         }
-        guard !digests.isEmpty else { return 0 }
-        let there = try await contentLength(aside(record))
-        guard there ?? 0 <= record.size else { return nil }
-        let areChunks = there == nil && traits.partWriting == .chunks
-        let last = min(areChunks ? try await arrivedChunks(record, plan) : plan.count(in: there ?? 0), digests.count)
-        guard last > 0 else { return 0 }
-        let range = plan.range(last)
+        var resumed = record
+        resumed.began = clock.now().rawValue
+        let isFile = try await contentLength(aside(record)) != nil
+        guard isFile || traits.partWriting == .chunks else { return nil }
+        var arrived = 0
+        if isFile {
+            resumed.upload = try await uploadName()
+            let headers: HTTPHeaders = ["Destination": location.url(aside(resumed)), "Overwrite": "F"]
+            let reply = try await client.exchange(.COPY, location.url(aside(record)), headers, timeout: .seconds(3600))
+            guard reply.isSuccess, reply.status != 207 else { return nil }
+            let byteCount = try await contentLength(aside(resumed)) ?? 0
+            arrived = byteCount <= record.size ? min(plan.count(in: byteCount), digests.count) : 0
+        } else {
+            arrived = min(try await arrivedChunks(record, plan), digests.count)
+        }
+        if arrived > 0, try await hasPart(arrived, plan, resumed, digests[arrived - 1], isChunk: !isFile) {
+            return (resumed, arrived)
+        }
+        if isFile { _ = await remove(aside(resumed)) }
+        return nil
+    }
+
+    private func hasPart(
+        _ number: Int, _ plan: PartPlan, _ record: UploadJournal.Record, _ digest: String, isChunk: Bool
+    ) async throws(ProviderError) -> Bool {
+        let range = plan.range(number)
         let headers: HTTPHeaders = ["Range": "bytes=\(range.lower)-\(range.upper - 1)"]
         let reply =
-            areChunks
-            ? try await chunk(last, record) : try await client.exchange(.GET, location.url(aside(record)), headers)
-        guard reply.status == (areChunks ? 200 : 206) else { return nil }
-        let found = await pool.run { UploadJournal.digest(of: ByteBuffer(bytes: reply.body)) }
-        return found == digests[last - 1] ? last : nil
+            isChunk
+            ? try await chunk(number, record) : try await client.exchange(.GET, location.url(aside(record)), headers)
+        guard reply.status == (isChunk ? 200 : 206) else { return false }
+        return await pool.run { UploadJournal.digest(of: ByteBuffer(bytes: reply.body)) } == digest
     }
 
     private func contentLength(_ aside: [FileName]) async throws(ProviderError) -> UInt64? {

@@ -103,10 +103,10 @@ extension WebDAVProvider {
         _ payload: Payload, at path: [FileName], _ expectation: Expectation, _ metadata: Metadata?, target: [UInt8]?
     ) async throws(ProviderError) -> ResourceStatus {
         try await withTurn(at: path, expectation, byteCount: payload.size) { (turn) async throws(ProviderError) in
-            var written = try await send(payload, to: path, turn.headers, metadata)
+            var written = try await send(payload, to: path, turn.headers, nil)
             let again = WriteTurn(url: turn.url, token: turn.token).headers
             try await renew(&written, unlike: expectation, at: path) { () async throws(ProviderError) in
-                try await send(payload, to: path, again, metadata)
+                try await send(payload, to: path, again, nil)
             }
             return try await keep(metadata, target, with: written, at: path, token: turn.token)
         }
@@ -135,10 +135,10 @@ extension WebDAVProvider {
     private func writeAside(
         _ payload: Payload, at path: [FileName], _ expectation: Expectation, _ metadata: Metadata?, target: [UInt8]?
     ) async throws(ProviderError) -> ResourceStatus {
-        try await withContentAside(payload, for: path, metadata) { (aside, arrived) async throws(ProviderError) in
+        try await withContentAside(payload, for: path, nil) { (aside, arrived) async throws(ProviderError) in
             var written = arrived
             try await renew(&written, unlike: expectation, at: path) { () async throws(ProviderError) in
-                try await send(payload, to: aside, [:], metadata)
+                try await send(payload, to: aside, [:], nil)
             }
             if traits.moveKeepsTag { written = try await keep(metadata, target, with: written, at: aside, token: nil) }
             let kept = written
@@ -259,7 +259,8 @@ extension WebDAVProvider {
         try await withUploadFolder { () async throws(ProviderError) in try await send(payload, to: aside, [:], metadata) }
     }
 
-    /// What is told with a content, where the server takes that: its time, which others see then, and its hash.
+    /// What is told with a content, where the server takes that: its time, which others see then, and its hash. The time of a new
+    /// file only: ownCloud makes tags of time and size, and two contents that have both the same would have one.
     private func described(_ body: RequestBody, _ metadata: Metadata?) async throws(ProviderError) -> HTTPHeaders {
         var headers = timeHeaders(metadata)
         if traits.takesChecksums == true {

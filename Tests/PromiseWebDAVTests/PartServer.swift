@@ -36,8 +36,7 @@ final class PartServer: Sendable {
             case "DELETE": return reply(state.files.removeValue(forKey: request.path) == nil ? "404 Not Found" : "204 No Content")
             case "MOVE": return move(request, &state)
             case "COPY":
-                guard let content = state.files[request.path] else { return reply("404 Not Found") }
-                state.files[target(request)] = content
+                state.files[target(request)] = state.files[request.path]
                 return reply("201 Created")
             case "PROPFIND": return list(request, state)
             default: return reply("405 Method Not Allowed")
@@ -45,12 +44,7 @@ final class PartServer: Sendable {
         }
     }
 
-    private func target(_ request: ScriptedServer.Request) -> String {
-        "/" + header("Destination", request).split(separator: "/").dropFirst(2).joined(separator: "/")
-    }
-
     private func move(_ request: ScriptedServer.Request, _ state: inout State) -> String {
-        let target = target(request)
         var content = state.files.removeValue(forKey: request.path)
         if request.path.hasSuffix("/.file") {
             let parts = state.files.filter { $0.key.hasPrefix(request.path.dropLast(5)) }.sorted { $0.key < $1.key }
@@ -60,8 +54,12 @@ final class PartServer: Sendable {
             content = joined
         }
         guard let content else { return reply("404 Not Found") }
-        state.files[target] = content
+        state.files[target(request)] = content
         return reply("201 Created")
+    }
+
+    private func target(_ request: ScriptedServer.Request) -> String {
+        "/" + header("Destination", request).split(separator: "/").dropFirst(2).joined(separator: "/")
     }
 
     private func write(_ request: ScriptedServer.Request, _ state: inout State) -> String? {
