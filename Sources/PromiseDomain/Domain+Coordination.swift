@@ -195,13 +195,34 @@ extension Domain {
 final class PresenterNews: ChangeListener {
     private static let followingTime = Duration.milliseconds(200)
 
+    private struct VersionNews: Sendable {
+        let change: Change
+        let what: VersionChange
+        let name: FileName
+        let due: ContinuousClock.Instant
+    }
+
     private let index: Index
     private let coordinator: Coordinator
+    private let versionNews: AsyncStream<VersionNews>.Continuation
 
     init(index: Index, coordinator: Coordinator) {
         self.index = index
         self.coordinator = coordinator
+        let (stream, continuation) = AsyncStream.makeStream(of: VersionNews.self)
+        versionNews = continuation
+        // One after the other: a version that is gained and lost in a moment is not lost first.
+        Task { [weak self] in
+            for await news in stream {
+                try? await Task.sleep(until: news.due)
+                guard let self else { return }
+                let node = self.coordinator.current(news.change.node, after: news.change.sequence)
+                self.tell(.version(news.what, news.name), news.change, node)
+            }
+        }
     }
+
+    deinit { versionNews.finish() }
 
     func changed(_ changes: [Change]) {
         guard coordinator.isActive else { return }
@@ -234,10 +255,7 @@ final class PresenterNews: ChangeListener {
             case .versionLost: .lost
             default: .resolved
             }
-        Task { [self] in
-            try? await Task.sleep(for: PresenterNews.followingTime)
-            tell(.version(what, name), change, coordinator.current(change.node, after: change.sequence))
-        }
+        versionNews.yield(VersionNews(change: change, what: what, name: name, due: .now + PresenterNews.followingTime))
     }
 
     private func tell(_ event: ClaimTable.Event, _ change: Change, _ node: NodeID) {
