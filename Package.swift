@@ -192,7 +192,7 @@ let package = Package(
             ]),
         tests(
             "PromiseFilesystemTests",
-            ["PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseFilesystem", "PromiseTestSupport"]),
+            ["PromiseCore", "PromiseCoordination", "PromiseSystem", "PromiseIndex", "PromiseFilesystem", "PromiseTestSupport"]),
         tests(
             "PromiseMountTests",
             ["CFuse", "CFuseTransport", "PromiseCore", "PromiseSystem", "PromiseFilesystem", "PromiseMount", logging]),

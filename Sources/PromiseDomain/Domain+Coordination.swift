@@ -215,9 +215,7 @@ final class PresenterNews: ChangeListener {
         Task { [weak self] in
             for await news in stream {
                 try? await Task.sleep(until: news.due)
-                guard let self else { return }
-                let node = self.coordinator.current(news.change.node, after: news.change.sequence)
-                self.tell(.version(news.what, news.name), news.change, node)
+                self?.tell(news)
             }
         }
     }
@@ -258,12 +256,22 @@ final class PresenterNews: ChangeListener {
         versionNews.yield(VersionNews(change: change, what: what, name: name, due: .now + PresenterNews.followingTime))
     }
 
-    private func tell(_ event: ClaimTable.Event, _ change: Change, _ node: NodeID) {
-        let places = try? index.read { transaction throws(Failure) in
+    private func tell(_ news: VersionNews) {
+        let change = news.change
+        guard let (now, then) = folders(of: change, coordinator.current(change.node, after: change.sequence)) else { return }
+        coordinator.happened(.version(news.what, news.name), to: change.node, after: change.sequence, in: now ?? then)
+    }
+
+    /// Those above the node now, nil when it has gone, and those above it when the change happened.
+    private func folders(of change: Change, _ node: NodeID) -> (now: [NodeID]?, then: [NodeID])? {
+        try? index.read { transaction throws(Failure) in
             let then = [change.parent] + (try transaction.foldersAbove(change.parent) ?? [])
             return (now: try transaction.foldersAbove(node), then: then)
         }
-        guard let (now, then) = places else { return }
+    }
+
+    private func tell(_ event: ClaimTable.Event, _ change: Change, _ node: NodeID) {
+        guard let (now, then) = folders(of: change, node) else { return }
         // One of its names has gone: that of a draft that has taken its document's name, or one of several.
         if event == .deleted, let now { return coordinator.left(then.filter { !now.contains($0) }, node) }
         // A move between folders is two changes: the first one says where from.

@@ -52,6 +52,10 @@ package final class Coordinator: Sendable {
         var isCalled = false
         /// The latest ones, oldest first.
         var replacements: [Replacement] = []
+
+        func current(_ node: NodeID, after change: Int64) -> NodeID {
+            replacements.reduce(node) { $1.change < change ? $0 : $1.nodes[$0] ?? $0 }
+        }
     }
 
     /// Items that became other nodes, and the newest change of the index when that was told.
@@ -188,6 +192,15 @@ package final class Coordinator: Sendable {
         }
     }
 
+    /// The same of an item that was `node` after a change of the index, by somebody who tells of it later: it may have become
+    /// another node meanwhile, and may do so at this moment.
+    package func happened(_ event: ClaimTable.Event, to node: NodeID, after number: Int64, in folders: [NodeID]) {
+        change { state in
+            state.table.happened(event, to: state.current(node, after: number), in: folders)
+            settle(&state)
+        }
+    }
+
     /// An item left these folders for others.
     package func left(_ folders: [NodeID], _ node: NodeID) {
         change { state in
@@ -216,13 +229,8 @@ package final class Coordinator: Sendable {
         }
     }
 
-    /// The node that the item is now which was `node` after a change of the index: whoever tells of a change later may find
-    /// that the item has become another node meanwhile.
-    package func current(_ node: NodeID, after change: Int64) -> NodeID {
-        state.withLock { state in
-            state.replacements.reduce(node) { $1.change < change ? $0 : $1.nodes[$0] ?? $0 }
-        }
-    }
+    /// The node that the item is now which was `node` after a change of the index.
+    package func current(_ node: NodeID, after change: Int64) -> NodeID { state.withLock { $0.current(node, after: change) } }
 
     /// The nodes of a claim's items as they are now, in the order in which they were asked for.
     package func nodes(of claim: ClaimID) -> [NodeID] { state.withLock { $0.table.nodes(of: claim) } }

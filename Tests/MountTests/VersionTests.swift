@@ -38,7 +38,7 @@ extension MountSuites {
                     [ "$(getfattr --only-values -n user.promisefs.state "$M"/c\\ *)" = current ]
                     [ -z "$("$P" conflicts "$M")" ]; not "$P" resolve "$M/c.txt" --keep current 2> /dev/null
                     within 10 'grep -q "tell didLoseVersion a (conflict," "$T/told"' || { cat "$T/told" >&2; false; }
-                    grep -q "tell didGainVersion a (conflict,.* $M/a.txt" "$T/told" || { cat "$T/told" >&2; false; }
+                    within 10 'grep -q "tell didGainVersion a (conflict,.* $M/a.txt" "$T/told"' || { cat "$T/told" >&2; false; }
                     kill "$(cat "$T/watch")"
                     """)
                 try await domain.synchronize()

@@ -1,6 +1,8 @@
+import PromiseCoordination
 import PromiseCore
 import PromiseFilesystem
 import PromiseSystem
+import Synchronization
 import Testing
 
 @Suite struct CoordinatorTests {
@@ -18,5 +20,22 @@ import Testing
             coordinator.replaced([NodeID(20): NodeID(20 + UInt64(number))], by: 200 + number)
         }
         #expect(coordinator.current(NodeID(9), after: 100) == NodeID(9), "only the latest are kept")
+    }
+
+    /// Between asking what the item has become and telling of it, it became another node once more, and nobody was told.
+    @Test func whoShowsAnItemIsToldWhateverItHasBecomeAtThatMoment() throws {
+        let coordinator = Coordinator(clock: SystemClock(), mode: .wait)
+        let told = Mutex<[Coordinator.PresenterEvent]>([])
+        _ = try coordinator.addPresenter(of: NodeID(7), in: [.root], purpose: nil) { event in
+            told.withLock { $0.append(event) }
+            return true
+        }
+        coordinator.replaced([NodeID(7): NodeID(9)], by: 100)
+        coordinator.replaced([NodeID(9): NodeID(7)], by: 105)
+        coordinator.happened(.version(.gained, FileName("a")!), to: NodeID(9), after: 100, in: [.root])
+        let isTold = told.withLock { events in
+            events.contains { if case .tell(.version(.gained, _)) = $0 { true } else { false } }
+        }
+        #expect(isTold)
     }
 }
