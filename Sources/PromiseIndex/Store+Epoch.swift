@@ -141,7 +141,6 @@ extension Store {
             if let fault = FaultInjection.take("index.commit") { throw Failure(SystemError(errno: fault, label: "index.commit")) }
             try flushNodes()
             try JournalMark.set(sequence, in: connection)
-            try memory.totals.store(at: sequence, in: connection)
             try connection.run("COMMIT")
         } catch {
             commitFailure = (error, monotonicTime())

@@ -94,10 +94,9 @@ final class Store {
         try fitCache()
         try loadNumbers()
         try makeRoot(now: now)
+        memory.totals = try Totals(from: connection)
         hasAttributes = try connection.exists("SELECT 1 FROM attribute LIMIT 1")
         let mark = try JournalMark.take(from: connection)
-        let totals = try Totals(storedAt: mark.sequence, in: connection)
-        if let totals { memory.totals = totals } else { memory.totals = try Totals(from: connection) }
         sequence = mark.sequence
         committedSequence = mark.sequence
         journal.takeStock(of: mark.identity)

@@ -1,7 +1,7 @@
 import PromiseCore
 
-/// Running totals of the node table, so that `counts` scans nothing. Kept in step by every change of a node, roll-backs included
-/// (`Store.memory`), and stored with each commit, so that opening a large index scans nothing either.
+/// Running totals of the node table, so that `counts` scans nothing. Summed up once when the index is opened, then kept
+/// in step by every change of a node, roll-backs included (`Store.memory`).
 struct Totals: Equatable {
     var nodes = 0
     var placeholders = 0
@@ -18,22 +18,6 @@ struct Totals: Equatable {
         ) { row in (Int(row.integer(0)), Int(row.integer(1)), row.unsigned(2)) }
         guard let sums else { preconditionFailure("a sum without groups gives one row") }
         (nodes, placeholders, localBytes) = sums
-    }
-
-    /// What the commit stored that had everything up to `sequence`; nil when the last one was made by somebody who stores none:
-    /// what a crash left in the journal, or an older version.
-    init?(storedAt sequence: UInt64, in connection: Connection) throws(Failure) {
-        let text = try connection.first("SELECT value FROM setting WHERE key = 'totals'") { $0.text(0) }
-        let numbers = text?.split(separator: " ").compactMap { UInt64($0) } ?? []
-        guard numbers.count == 4, numbers[0] == sequence else { return nil }
-        (nodes, placeholders, localBytes) = (Int(numbers[1]), Int(numbers[2]), numbers[3])
-    }
-
-    /// Within the transaction that commits everything up to `sequence`.
-    func store(at sequence: UInt64, in connection: Connection) throws(Failure) {
-        let text = "\(sequence) \(nodes) \(placeholders) \(localBytes)"
-        try connection.run(
-            "INSERT INTO setting VALUES ('totals', ?1) ON CONFLICT DO UPDATE SET value = excluded.value", .text(text))
     }
 
     mutating func add(_ node: Node) {

@@ -22,18 +22,6 @@ import Testing
         return found
     }
 
-    /// Stored by each commit: after a kill they are older than what the journal brings.
-    @Test func totalsAreRightWhenAnIndexIsOpenedAgain() throws {
-        let index = try folder.open()
-        try index.write { transaction throws(Failure) in for text in ["a", "b"] { try transaction.make(named: name(text)) } }
-        index.close()
-        let again = try folder.open()
-        #expect(try again.verify() == [])
-        try again.write { transaction throws(Failure) in _ = try transaction.make(named: name("c")) }
-        let killed = try Index(path: folder.copyOfDatabase("killed"))
-        #expect(try killed.verify() == [])
-    }
-
     @Test func anEntryOfAMissingNode() throws {
         let found = try problems { transaction throws(Failure) in
             _ = try transaction.insertEntry(in: .root, named: name("a"), node: NodeID(77), identifier: nil)
