@@ -38,7 +38,9 @@ class Handler(extension.Handler):
         behaviour = getattr(self, "content_" + name, None)
         if behaviour is None:
             return super().send_content(file)
-        print("misbehaving:", name, file=sys.stderr, flush=True)
+        # In one piece: others misbehave at the same moment.
+        sys.stderr.write(f"misbehaving: {name}\n")
+        sys.stderr.flush()
         behaviour(os.fstat(file.fileno()).st_size)
         self.close_connection = True
 
