@@ -25,7 +25,8 @@ struct PathList {
     /// The old list or the new one is there afterwards, never half of one. A path with a line feed cannot be in a list.
     func write(to file: [UInt8]) throws(CommandFailure) {
         let lines = Array(paths.filter { !$0.contains(0x0A) }.map { $0 + [0x0A] }.joined())
-        let aside = file + Array(".new".utf8)
+        // Another command may write it at the same moment.
+        let aside = file + Array(".\(getpid()).new".utf8)
         do throws(SystemError) {
             let new = try Descriptor.open(aside, flags: O_WRONLY | O_CREAT | O_TRUNC, mode: 0o666, label: "list.create")
             try writeFully(new.number, lines, at: 0, label: "list.write")

@@ -17,7 +17,8 @@ struct ProfiledRun {
     let profile: [UInt8]
     let command: [[UInt8]]
 
-    /// The command's exit status. One that fails may have opened only a part: then the profile is added to, not replaced.
+    /// The command's exit status. One that fails may have opened only a part: then the profile is added to, not replaced. Where
+    /// nothing was opened it stays as it is: what it is about may not be mounted.
     func run() async throws -> Int32 {
         // A place that cannot be written is found before the command runs.
         if withCPath(profile, { access($0, F_OK) }) != 0 { try PathList(paths: []).write(to: profile) }
@@ -36,8 +37,13 @@ struct ProfiledRun {
         }
         await opened.settle(Self.silence, atMost: Self.silenceMax)
         let fresh = opened.paths
-        try PathList(paths: status == 0 ? fresh : known + fresh.filter { !Set(known).contains($0) }).write(to: profile)
+        if !fresh.isEmpty { try PathList(paths: status == 0 ? fresh : added(fresh, to: known)).write(to: profile) }
         return status
+    }
+
+    private func added(_ fresh: [[UInt8]], to known: [[UInt8]]) -> [[UInt8]] {
+        let before = Set(known)
+        return known + fresh.filter { !before.contains($0) }
     }
 
     /// Returns when every mount's daemon tells. One that cannot be asked is left out, and said so.

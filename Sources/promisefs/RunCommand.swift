@@ -27,6 +27,7 @@ struct RunCommand: AsyncParsableCommand {
 
     func validate() throws {
         if command.isEmpty { throw ValidationError("say which command to run, after '--'") }
+        if profile?.bytes == [UInt8(ascii: "-")] { throw ValidationError("a profile is read and written: name a file") }
         if noHydrate && profile != nil { throw ValidationError("give --no-hydrate or --profile: one fetches nothing") }
     }
 

@@ -23,7 +23,7 @@ import Testing
     @Test(arguments: [
         ["mount"], ["mount", "a", "b", "c"], ["mount", "--cache-limit", "lots", "/x"], ["mount", "--upload-delay", "soon", "/x"],
         ["mount", "--hydration-rule", "refuse:color=red", "/x"], ["run"], ["run", "--no-hydrate", "--"],
-        ["run", "--no-hydrate", "--profile", "x", "--", "true"],
+        ["run", "--no-hydrate", "--profile", "x", "--", "true"], ["run", "--profile", "-", "--", "true"],
         ["nonsense"],
         ["mount", "--domain", "a/b", "/x"], ["info"], ["fetch"], ["unmount"], ["status", "--bogus"],
         ["unmount", "/x", "--timeout", "1y"],

@@ -56,6 +56,7 @@ extension MountSuites {
                     """
                     ls -R "$M" > /dev/null
                     "$P" run --profile "$T/profile" -- sh -c 'cat "$M/3" "$M/sub/1"; (cat "$M/2" "$M/3")' > /dev/null
+                    "$P" run --profile "$T/profile" -- true
                     cat "$M/4" > /dev/null; sed "s|$M||" "$T/profile"
                     """)
                 #expect(profile.text == "/3\n/sub/1\n/2")
