@@ -7,6 +7,7 @@ from .command_line import Refused
 # What each mode turns off; `user` is the default as an ordinary user mounts it.
 MODES = {
     "default": [],
+    "no-latency-limit": ["--no-latency-limit"],
     "device": ["--no-io-uring"],
     "no-passthrough": ["--no-passthrough"],
     "device-no-passthrough": ["--no-io-uring", "--no-passthrough"],

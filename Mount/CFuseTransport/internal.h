@@ -19,6 +19,10 @@ struct ct_transport {
   int rings_problem; // the errno of making them
   // Requests received, by opcode; the last one counts what is beyond.
   _Atomic uint64_t requests[CT_OPCODE_COUNT];
+  // Told of every so many of them; null when nobody is.
+  void (*hook)(void *owner);
+  uint32_t hook_every;
+  _Atomic uint32_t hook_count;
   // A page that outlives this process, or null; and whether INIT is being answered from it.
   void *record;
   bool is_resuming;

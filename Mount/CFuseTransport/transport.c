@@ -80,6 +80,11 @@ uint64_t ct_request_count(const struct ct_transport *transport, uint32_t opcode)
   return opcode < CT_OPCODE_COUNT ? atomic_load_explicit(&transport->requests[opcode], memory_order_relaxed) : 0;
 }
 
+void ct_on_requests(struct ct_transport *transport, uint32_t every, void (*hook)(void *owner)) {
+  transport->hook_every = every;
+  transport->hook = hook;
+}
+
 uint32_t ct_ring_count(const struct ct_transport *transport) {
   return transport->negotiation.accepted & CT_OVER_IO_URING ? rings_lane_count(transport->rings) : 0;
 }
@@ -266,6 +271,9 @@ static struct ct_request look_at(struct ct_transport *transport, struct fuse_buf
 
 void transport_process(struct ct_transport *transport, struct fuse_session *session, struct fuse_buf *memory) {
   current = look_at(transport, memory);
+  if (transport->hook &&
+      (atomic_fetch_add_explicit(&transport->hook_count, 1, memory_order_relaxed) + 1) % transport->hook_every == 0)
+    transport->hook(transport->owner);
   fuse_session_process_buf(session, memory);
   current = (struct ct_request){0};
 }

@@ -12,13 +12,19 @@ final class MountContext: Sendable {
     let trace: RequestTrace
     let logger: Logger
     let parked = ParkingLot()
+    /// Nil: processors sleep as they like.
+    let latency: ProcessorLatency?
     /// Requests whose `Reply` has not been sent.
     let unanswered = Atomic<Int>(0)
     private let failures = Mutex<[Failure.Code: UInt64]>([:])
 
-    init(filesystem: any FileSystemOperations, trace: RequestTrace = RequestTrace(), logger: Logger) {
+    init(
+        filesystem: any FileSystemOperations, trace: RequestTrace = RequestTrace(), latency: ProcessorLatency? = nil,
+        logger: Logger
+    ) {
         self.filesystem = filesystem
         self.trace = trace
+        self.latency = latency
         self.logger = logger
     }
 

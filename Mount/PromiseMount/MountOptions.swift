@@ -18,6 +18,8 @@ package struct MountOptions: Sendable, Equatable {
     package var backingHelper: BackingHelper?
     /// Use FUSE over io_uring where the kernel offers it.
     package var wantsRings = true
+    /// Keep processors awake while requests come fast, where this process may.
+    package var wantsLatencyLimit = true
     /// Threads that read requests. At least 1.
     package var threads = 2
     /// `uid=` and `gid=`: who owns items of a provider that knows no owners. For the domain; the mount does not use them.

@@ -45,7 +45,8 @@ package final class MountSession: Sendable {
         self.options = options
         self.holder = holder
         self.logger = logger
-        context = MountContext(filesystem: filesystem, trace: trace, logger: logger)
+        let latency = options.wantsLatencyLimit ? ProcessorLatency(logger: logger) : nil
+        context = MountContext(filesystem: filesystem, trace: trace, latency: latency, logger: logger)
     }
 
     /// Mounts, settles with the kernel what both can do, and calls the file system's `mounted`. Requests wait until `run`.
@@ -88,6 +89,7 @@ package final class MountSession: Sendable {
             state.phase = .running
             return session
         }
+        context.latency?.start()
         let threads = options.threads
         // It waits for the serving threads, which nobody else may; and nobody waits for it.
         _ = OwnedThread(name: "pfs-session") { [self] in

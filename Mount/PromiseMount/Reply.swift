@@ -68,6 +68,7 @@ final class Reply: @unchecked Sendable {
     /// Announces that the file system answers later: an interruption is passed on to it from now on. Nil: it has answered.
     func park(_ parked: ParkedRequest?) {
         guard let parked else { return }
+        context.latency?.parked()
         let isInterrupted = state.withLock { state in
             // Another thread may have answered in the meantime; then libfuse's request is gone.
             guard case .open = state else { return false }

@@ -38,6 +38,7 @@ final class Session: @unchecked Sendable {
         guard let transport = ct_create(owner.toOpaque(), options.wantsPassthrough, options.wantsRings) else {
             preconditionFailure("out of memory")
         }
+        if context.latency != nil { ct_on_requests(transport, RequestBurst.batch, batchCame) }
         if let holder { ct_use_record(transport, holder.record.session) }
         do throws(Failure) {
             session = try Session.mounted(transport, options, mountPoint, holder)
@@ -169,6 +170,7 @@ final class Session: @unchecked Sendable {
         let isQuiet = waitForReplies()
         // With the connection gone the kernel holds no notification back any more.
         let isSilent = notifications.stop(within: .seconds(Self.partingSeconds))
+        context.latency?.end()
         backings.close()
         gauge.close()
         // Closes the descriptor and, where the mount is still there, takes it away.
@@ -208,4 +210,10 @@ final class Session: @unchecked Sendable {
         // Balances the passRetained of init; no request is left that could ask for it.
         owner.release()
     }
+}
+
+/// On a serving thread, with what `ct_create` was given.
+private func batchCame(_ owner: UnsafeMutableRawPointer) {
+    // Unretained: the session holds a reference until after its last request has been freed.
+    Unmanaged<MountContext>.fromOpaque(owner).takeUnretainedValue().latency?.batchCame()
 }

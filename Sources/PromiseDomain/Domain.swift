@@ -133,6 +133,7 @@ package final class Domain: Sendable {
             options.wantsPassthrough = configuration.allowsPassthrough
             options.backingHelper = configuration.backingHelper.map { BackingHelper(path: $0, store: state.file("content")) }
             options.wantsRings = configuration.allowsRings
+            options.wantsLatencyLimit = configuration.allowsLatencyLimit
             session = MountSession(
                 filesystem: filesystem, options: options, holder: holder, trace: trace, logger: logger)
         } catch {

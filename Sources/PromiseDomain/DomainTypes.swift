@@ -30,6 +30,7 @@ package struct DomainConfiguration: Sendable {
     /// Bytes of the path of `promisefs-backing`, which gives an ordinary user passthrough; nil: there is none.
     package var backingHelper: [UInt8]?
     package var allowsRings = true
+    package var allowsLatencyLimit = true
     /// As mount(8): allow_other, uid=, gid=, …
     package var mountOptions: [String] = []
     /// From the environment; wins over the credentials file.

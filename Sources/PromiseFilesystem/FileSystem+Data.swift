@@ -9,10 +9,13 @@ import PromiseSystem
 
 extension FileSystem {
     private func file(_ handle: HandleID) throws(Failure) -> (node: NodeID, file: SharedDescriptor) {
-        guard let open = opens.handle(handle), let file = open.file else {
+        guard let open = opens.handle(handle) else { throw Failure(.invalid, "the handle is not open for this") }
+        if let file = open.file { return (open.node, file) }
+        // Opened for the kernel's pages, and here is one that it does not have.
+        guard !opens.mode(of: open.node).isPassthrough, let node = try known(open.node), node.content == .whole else {
             throw Failure(.invalid, "the handle is not open for this")
         }
-        return (open.node, file)
+        return (open.node, opens.keep(try contentFile(of: node), for: handle))
     }
 
     // MARK: Reading

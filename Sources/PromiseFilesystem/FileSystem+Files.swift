@@ -34,9 +34,8 @@ extension FileSystem {
                 if request.clearsSetID { try clearSetID(of: id, for: caller) }
             } else if node.content == .whole {
                 engine.neighbours.opened(id, isHere: true)
-                let isShared = !request.isWritable
-                if isShared, let known = opens.grantRegistered(id, generation: node.generation, request: caller.request) {
-                    reply(.success(OpenReply(handle: known.handle, backing: known.backing, keepsCache: true)))
+                if request.access == .read, let granted = grantKnown(node, caller) {
+                    reply(.success(granted))
                     return nil
                 }
             } else if node.size <= HydrationPlan.smallFileMax, request.access != .write {
@@ -53,6 +52,22 @@ extension FileSystem {
             reply(.failure(error))
         }
         return nil
+    }
+
+    /// A small file is read by the kernel's pages: one that is read again costs no request but OPEN and RELEASE, while each
+    /// read by passthrough makes the kernel ask for the attributes anew. Beyond this size the copy costs more than that.
+    private static let pagesMax: UInt64 = 128 << 10
+
+    /// Content that is here, opened for reading in a way that needs no look at the content file.
+    private func grantKnown(_ node: Node, _ caller: Caller) -> OpenReply? {
+        if node.size <= Self.pagesMax,
+            let handle = opens.grantPages(node.id, generation: node.generation, request: caller.request)
+        {
+            return OpenReply(handle: handle, backing: nil, keepsCache: true)
+        }
+        return opens.grantRegistered(node.id, generation: node.generation, request: caller.request).map { known in
+            OpenReply(handle: known.handle, backing: known.backing, keepsCache: true)
+        }
     }
 
     /// Small files are brought here whole and opened then.
@@ -106,7 +121,7 @@ extension FileSystem {
         // The kernel clears no set-ID bits on passthrough writes, so such files are written through the daemon.
         let lendsPrivilege = request.isWritable && node.mode & 0o6000 != 0
         let granted = opens.grant(
-            id, isWritable: request.isWritable, file: file, generation: node.generation,
+            id, access: request.access, file: file, generation: node.generation,
             backings: isWhole && !lendsPrivilege ? backings : nil, now: clock.now(), request: caller.request)
         // A mapping's writes pass the kernel's attributes by, and those that it has from before may be an hour old.
         if granted.backing != nil, request.access == .readWrite { notifier?.invalidateAttributes(of: id) }

@@ -79,7 +79,7 @@ extension FileSystem {
     func opened(_ node: Node, _ file: SharedDescriptor, _ opening: OpenRequest, _ caller: Caller) -> CreateReply {
         opens.announce(node.id)
         let granted = opens.grant(
-            node.id, isWritable: opening.isWritable, file: file, generation: node.generation, backings: backings,
+            node.id, access: opening.access, file: file, generation: node.generation, backings: backings,
             now: node.modificationTime, request: caller.request)
         let opened = OpenReply(handle: granted.handle, backing: granted.backing, keepsCache: true)
         return CreateReply(entry: remember(node), opened: opened)

@@ -10,7 +10,8 @@ final class OpenTable: Sendable {
     struct Handle {
         var node: NodeID
         var isWritable: Bool
-        /// Nil for a read-only passthrough open: the kernel needs nothing more from us.
+        /// Nil for a read-only passthrough open: the kernel needs nothing more from us; and for one of pages until the kernel
+        /// asks for one.
         var file: SharedDescriptor?
         /// Where it is noted for a successor.
         var position: MountRecord.Position?
@@ -47,6 +48,7 @@ final class OpenTable: Sendable {
         var backingPositions: [BackingID: MountRecord.Position] = [:]
         /// Handles that the daemon before opened, by the request: it may not have answered.
         var inherited: [UInt64: HandleID] = [:]
+        var mapped = PossiblyMapped()
     }
 
     let state: Mutex<State>
@@ -57,7 +59,10 @@ final class OpenTable: Sendable {
     init(record: MountRecord? = nil) {
         self.record = record
         var initial = State()
-        if let record { initial.inherit(record.inherited) }
+        if let record {
+            initial.inherit(record.inherited)
+            if record.isInherited { initial.mapped.giveUp() }
+        }
         state = Mutex(initial)
     }
 
@@ -79,10 +84,11 @@ final class OpenTable: Sendable {
     /// Turns an announced open into a handle, in the mode that the node's other opens have. `generation` is the one of
     /// `file`, the content file.
     func grant(
-        _ node: NodeID, isWritable: Bool, file: SharedDescriptor, generation: Generation, backings: (any BackingRegistrar)?,
-        now: Timestamp, request: UInt64
+        _ node: NodeID, access: OpenRequest.Access, file: SharedDescriptor, generation: Generation,
+        backings: (any BackingRegistrar)?, now: Timestamp, request: UInt64
     ) -> (handle: HandleID, backing: BackingID?) {
         state.withLock { state in
+            let isWritable = access != .read
             var open = state.nodes[node, default: OpenNode()]
             var grant = open.mode.open(passthroughPossible: backings != nil)
             if grant == .register {
@@ -108,6 +114,7 @@ final class OpenTable: Sendable {
             state.nodes[node] = open
             var backing: BackingID?
             if case .passthrough(let registered) = grant { backing = registered }
+            if backing != nil, access == .readWrite { state.mapped.insert(node) }
             let keepsFile = isWritable || backing == nil
             let handle = Handle(node: node, isWritable: isWritable, file: keepsFile ? file : nil)
             return (enter(handle, open.generation, backing, request, &state), backing)
@@ -135,6 +142,30 @@ final class OpenTable: Sendable {
             state.nodes[node] = open
             let handle = Handle(node: node, isWritable: false, file: nil)
             return (enter(handle, generation, backing, request, &state), backing)
+        }
+    }
+
+    /// As `grant`, for reading by the kernel's pages, which stay from one such open to the next: every open for passthrough
+    /// throws them away. No content file is needed before the kernel asks for a page it does not have. Nil while the kernel has
+    /// the content file itself, or may have it in a mapping; then the open stays announced.
+    func grantPages(_ node: NodeID, generation: Generation, request: UInt64) -> HandleID? {
+        state.withLock { state in
+            var open = state.nodes[node, default: OpenNode()]
+            guard !open.mode.isPassthrough, !state.mapped.contains(node) else { return nil }
+            _ = open.mode.open(passthroughPossible: false)
+            open.announced -= 1
+            open.handles += 1
+            state.nodes[node] = open
+            return enter(Handle(node: node, isWritable: false, file: nil), generation, nil, request, &state)
+        }
+    }
+
+    /// The content file of a handle that `grantPages` gave, for all its reads: the one that is kept.
+    func keep(_ file: SharedDescriptor, for id: HandleID) -> SharedDescriptor {
+        state.withLock { state in
+            if let known = state.handles[id]?.file { return known }
+            state.handles[id]?.file = file
+            return file
         }
     }
 

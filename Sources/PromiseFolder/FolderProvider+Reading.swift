@@ -9,6 +9,8 @@ import Synchronization
 extension FolderProvider {
     /// Larger folders are listed in pages of this many names: who reads the folder sees the first while the others are made.
     static let pageSize = 2_048
+    /// The first page is shorter, as somebody waits for it.
+    static let firstPageSize = 256
     /// Unfinished listings of large folders that are remembered; a forgotten one is read again.
     private static let listingCountMax = 16
     /// How much of a content is sent before the thread serves somebody else.
@@ -78,7 +80,7 @@ extension FolderProvider {
             }
             start = firstIndex(after: last, in: all)
         }
-        let end = min(start + FolderProvider.pageSize, all.count)
+        let end = min(start + (page == nil ? FolderProvider.firstPageSize : FolderProvider.pageSize), all.count)
         guard end < all.count else {
             shared.withLock { $0.listings[folder.identifier] = nil }
             return (Array(all[start..<end]), nil)

@@ -58,6 +58,9 @@ package final class HTTPTransport: Sendable {
     private let patientHTTP: HTTPClient
     /// For requests that carry content.
     private let storingHTTP: HTTPClient
+    /// A large body comes in few pieces, each of which costs a way through the pipeline and to a thread; small ones take no more
+    /// memory than before.
+    private static let receiveBuffers = AdaptiveRecvByteBufferAllocator(minimum: 1 << 10, initial: 16 << 10, maximum: 512 << 10)
     private let timeouts: Timeouts
     private let trust: ServerTrust
     private let clock: any TimeSource
@@ -82,6 +85,7 @@ package final class HTTPTransport: Sendable {
         configuration.tracing.tracer = nil
         configuration.http1_1ConnectionDebugInitializer = { channel in
             trust.examine(channel).flatMap { PromptAcknowledgement.add(to: channel) }
+                .flatMap { channel.setOption(.recvAllocator, value: HTTPTransport.receiveBuffers) }
         }
         // A server that is not there is offline, at once; the engine tries again.
         configuration.connectionPool.retryConnectionEstablishment = false

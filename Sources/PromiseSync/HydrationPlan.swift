@@ -14,7 +14,7 @@ package struct HydrationPlan: Sendable {
     static let readAheadMin: UInt64 = 1 << 20
     static let readAheadMax: UInt64 = 64 << 20
     /// So many fetches run at a time, so that a provider far away is kept busy by a reader that goes on and on.
-    package static let fetchesMax = 8
+    package static let fetchesMax = 16
     /// Of a provider that is near, where fetches side by side only take each other's disk.
     package static let nearFetchesMax = 2
 
@@ -47,7 +47,9 @@ package struct HydrationPlan: Sendable {
             sequentialByteCount = range.count
         }
         expectedOffset = range.upper
-        let ahead = min(max(sequentialByteCount * 4, HydrationPlan.readAheadMin), HydrationPlan.readAheadMax)
+        // Whoever has read on and on and has to wait all the same is faster than what is fetched ahead.
+        let isLate = sequentialByteCount > range.count && !isPresent(range)
+        let ahead = min(max(sequentialByteCount * (isLate ? 16 : 4), HydrationPlan.readAheadMin), HydrationPlan.readAheadMax)
         // In steps of whole pieces, so that a reader who goes on does not cause a small fetch at every read.
         let step = min(ahead, HydrationPlan.pieceMax)
         let end = (range.lower + ahead + step - 1) / step * step

@@ -26,6 +26,7 @@ struct ConfigurationFile: Sendable, Equatable {
         "certificate": ("--certificate", .value),
         "read-only": ("--read-only", .switched), "no-passthrough": ("--no-passthrough", .switched),
         "no-io-uring": ("--no-io-uring", .switched), "no-supervision": ("--no-supervision", .switched),
+        "no-latency-limit": ("--no-latency-limit", .switched),
         "hydration-rules": ("--hydration-rule", .list), "options": ("-o", .list),
     ]
 

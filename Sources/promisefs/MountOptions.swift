@@ -33,6 +33,8 @@ struct DomainOptions: ParsableArguments {
     var noPassthrough = false
     @Flag(name: .long, help: "Do not use FUSE over io_uring.")
     var noIoUring = false
+    @Flag(name: .long, help: "Let processors sleep between requests, also while many come: saves power, costs speed.")
+    var noLatencyLimit = false
     @Flag(name: .long, help: "Let the mount end with its daemon, instead of keeping it for a successor.")
     var noSupervision = false
     @Option(
@@ -72,6 +74,7 @@ struct DomainOptions: ParsableArguments {
         configuration.allowsPassthrough = !noPassthrough
         configuration.backingHelper = HelperPlace.backing()
         configuration.allowsRings = !noIoUring
+        configuration.allowsLatencyLimit = !noLatencyLimit
         configuration.mountOptions = splitMountOptions
     }
 
@@ -89,6 +92,7 @@ struct DomainOptions: ParsableArguments {
         if isReadOnly { result.append("--read-only") }
         if noPassthrough { result.append("--no-passthrough") }
         if noIoUring { result.append("--no-io-uring") }
+        if noLatencyLimit { result.append("--no-latency-limit") }
         if noSupervision { result.append("--no-supervision") }
         for option in splitMountOptions { result += ["-o", option] }
         return result

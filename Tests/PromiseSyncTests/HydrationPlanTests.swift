@@ -147,7 +147,17 @@ private let mebibyte: UInt64 = 1 << 20
         plan.wantsWhole = true
         let fetches = plan.next(waiting: [ByteRange(0, 4096)], atOnce: countMax)
         #expect(fetches.count == countMax && fetches.first?.lower == 0)
-        #expect(fetches.reduce(0) { $0 + $1.count } <= 12 * mebibyte)
+        #expect(fetches.reduce(0) { $0 + $1.count } <= 24 * mebibyte)
+    }
+
+    @Test func aReaderWhoIsAheadOfWhatIsFetchedWidensItFaster() {
+        func ahead(isLate: Bool) -> UInt64 {
+            var plan = HydrationPlan(size: 1 << 30, present: ByteRangeSet())
+            if !isLate { plan.arrived(ByteRange(0, 4 * mebibyte)) }
+            for step in 0..<4 as Range<UInt64> { plan.read(ByteRange(offset: step * mebibyte, count: mebibyte)) }
+            return plan.next(waiting: []).map(\.upper).max()!
+        }
+        #expect(ahead(isLate: true) > 2 * ahead(isLate: false))
     }
 
     @Test func waitersComeBeforeReadAhead() {

@@ -56,6 +56,9 @@ struct ct_negotiation ct_negotiated(const struct ct_transport *_Nonnull transpor
 // How many requests with an opcode have been received, from any thread; the last opcode stands for all that are unknown.
 #define CT_OPCODE_COUNT 64
 uint64_t ct_request_count(const struct ct_transport *_Nonnull transport, uint32_t opcode);
+// Has `hook` called with the owner after every so many requests, on the thread that serves the last of them and before it
+// does. Before the first request.
+void ct_on_requests(struct ct_transport *_Nonnull transport, uint32_t every, void (*_Nonnull hook)(void *_Nonnull owner));
 
 // Takes over reading and writing of a session that is mounted. Returns 0 or -errno.
 int ct_attach(struct ct_transport *_Nonnull transport, struct fuse_session *_Nonnull session);
