@@ -1,5 +1,6 @@
 #include "CPromiseSystem.h"
 
+#include <signal.h>
 #include <malloc.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -102,6 +103,14 @@ int cps_file_system(int descriptor, int64_t *type, uint64_t *identity) {
 }
 
 int cps_event_descriptor(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+int cps_has_writers(int descriptor) {
+  // Whoever opens it for writing in between waits until it is given back, and this process is told by a signal: by one that
+  // does nothing, as SIGIO would end it.
+  if (fcntl(descriptor, F_SETSIG, SIGURG) < 0) return -1;
+  if (fcntl(descriptor, F_SETLEASE, F_RDLCK) < 0) return errno == EAGAIN ? 1 : -1;
+  return fcntl(descriptor, F_SETLEASE, F_UNLCK);
+}
 
 void cps_share_arenas(void) { mallopt(M_ARENA_MAX, 2); }
 

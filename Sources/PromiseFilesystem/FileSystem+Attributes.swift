@@ -159,7 +159,7 @@ extension FileSystem {
 
     /// The file that writers have open, or the same opened again.
     func contentFile(of node: Node) throws(Failure) -> SharedDescriptor {
-        if let file = opens.writeFile(of: node.id) { return file }
+        if let file = opens.writableFile(of: node.id) { return file }
         return SharedDescriptor(try content.open(node.id, node.generation))
     }
 

@@ -159,11 +159,16 @@ extension FileSystem {
     }
 
     package func release(_ id: NodeID, handle: HandleID) {
-        guard let closed = opens.close(handle, now: clock.now()) else { return }
+        guard var closed = opens.close(handle, now: clock.now()) else { return }
         if closed.usesAreDue { engine.store(uses: opens.takeRecentUses()) }
         for backing in closed.releasedBackings { backings?.release(backing) }
+        // Given back first: what is ours must not be taken for a mapping.
+        closed.handle.file = nil
+        let lingers = closed.isLast && closed.mayBeMapped && linger(id)
         // The last close looks again: at the last writer's an open may have been under way.
-        if closed.isLastWriter || closed.isLast && opens.writeFile(of: id) != nil { noteWrites(of: id, isClosing: true) }
+        if lingers || closed.isLastWriter || closed.isLast && opens.writeFile(of: id) != nil {
+            noteWrites(of: id, isClosing: !lingers)
+        }
         if closed.isLast {
             engine.hydrator.release(id)
             // Nearly always neither, which one look tells.
@@ -186,7 +191,7 @@ extension FileSystem {
     }
 
     /// An unlinked file lives until its last close.
-    private func deleteIfNameless(_ id: NodeID) {
+    func deleteIfNameless(_ id: NodeID) {
         do throws(Failure) {
             let removed: Removed? = try index.writeFreeing { transaction throws(Failure) in
                 guard let node = try transaction.node(id), node.linkCount == 0, !opens.isOpen(id) else { return nil }

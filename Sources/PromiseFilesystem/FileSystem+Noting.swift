@@ -12,8 +12,9 @@ import Synchronization
 extension FileSystem {
     /// The kernel writes without telling us: the content file's size and time say whether it did.
     ///
-    /// A write within the clock's granularity of the time before it cannot be told from none, and counts as one.
-    func noteWrites(of id: NodeID, isClosing: Bool) {
+    /// A write within the clock's granularity of the time before it cannot be told from none, and counts as one. `isCertain`: it
+    /// was written to, whatever size and time say.
+    func noteWrites(of id: NodeID, isClosing: Bool, isCertain: Bool = false) {
         // Perhaps through a mapping, of which the kernel's attributes know nothing; everything else makes it ask again.
         var hasMovedTimesAlone = false
         do throws(Failure) {
@@ -31,11 +32,11 @@ extension FileSystem {
                 let isStillWritten = !isClosing || opens.mayBeWritten(id)
                 let isDoubtful = since.map { $0.rawValue - node.modificationTime.rawValue < 20_000_000 } ?? true
                 let isVisible = node.content == .whole
+                let hasMoved = status.modificationTime != node.modificationTime
                 let isEdited =
                     isVisible
-                    && (status.size != node.size || status.modificationTime != node.modificationTime || isDoubtful && isClosing)
-                hasMovedTimesAlone =
-                    isVisible && status.size == node.size && status.modificationTime != node.modificationTime
+                    && (isCertain || status.size != node.size || hasMoved || isDoubtful && isClosing)
+                hasMovedTimesAlone = isVisible && status.size == node.size && hasMoved
                 if isEdited { node.take(status) }
                 node.isOpenForWriting = isStillWritten
                 try transaction.update(node)

@@ -16,7 +16,10 @@ extension FileSystem {
         }
         // What the kernel has open through the daemon before is looked at in `resumeOpenFiles`.
         for node in nameless where !opens.isOpen(node.id) { try deleteNameless(node) }
-        for node in written where node.linkCount > 0 && !opens.hasWriters(node.id) { try takeStock(of: node) }
+        for node in written where node.linkCount > 0 && !opens.hasWriters(node.id) {
+            // A mapping outlives a daemon, too.
+            if !linger(node.id) { try takeStock(of: node) }
+        }
         if hasPowerFailed {
             try dropDoubtfulContent()
             try replaceLostContent()

@@ -60,6 +60,7 @@ package final class FileSystem: FileSystemOperations {
     let workers = BlockingPool(name: "filesystem", threads: 4)
     /// Nodes whose content file has changed and whose row could not be: noted again until it works.
     let unnoted = Mutex(Set<NodeID>())
+    let mappings = Monitor(MappingWatch())
     let callers = KnownCallers()
     let spares: SpareFiles
     /// A serving thread is in an fsync.
@@ -97,6 +98,7 @@ package final class FileSystem: FileSystemOperations {
         stitching.end()
         parking.end()
         coordinator.end()
+        mappings.update { $0.isEnded = true }
         for node in opens.writtenNodes { noteWrites(of: node, isClosing: true) }
         for node in unnoted.withLock({ $0 }) { noteSize(of: node) }
         connection.withLock { $0 = nil }

@@ -29,6 +29,7 @@ extension OpenTable.State {
         if open.isWritable {
             node.writers += 1
             node.wasWritable = true
+            node.mayBeMapped = open.backing != nil
         }
         nodes[open.node] = node
         let handle = OpenTable.Handle(node: open.node, isWritable: open.isWritable, file: nil, position: position)

@@ -33,6 +33,12 @@ final class OpenTable: Sendable {
         var generation = Generation(0)
         /// Somebody could write since the content file was registered.
         var wasWritable = false
+        /// Somebody has had it open by passthrough for reading and writing, as a shared mapping that writes needs (mmap(2)).
+        var mayBeMapped = false
+        /// Nobody has it open, and there may be such a mapping all the same. Counts as a writer.
+        var lingers = false
+        /// `writeFile` is open for reading only.
+        var isFileReadOnly = false
 
         /// What was written and could not be noted yet counts as a use.
         var isUnused: Bool { handles == 0 && announced == 0 && writeFile == nil }
@@ -48,7 +54,6 @@ final class OpenTable: Sendable {
         var backingPositions: [BackingID: MountRecord.Position] = [:]
         /// Handles that the daemon before opened, by the request: it may not have answered.
         var inherited: [UInt64: HandleID] = [:]
-        var mapped = PossiblyMapped()
     }
 
     let state: Mutex<State>
@@ -59,10 +64,7 @@ final class OpenTable: Sendable {
     init(record: MountRecord? = nil) {
         self.record = record
         var initial = State()
-        if let record {
-            initial.inherit(record.inherited)
-            if record.isInherited { initial.mapped.giveUp() }
-        }
+        if let record { initial.inherit(record.inherited) }
         state = Mutex(initial)
     }
 
@@ -106,15 +108,17 @@ final class OpenTable: Sendable {
             if isWritable {
                 open.writers += 1
                 open.wasWritable = true
-                if open.writeFile == nil {
+                if open.writeFile == nil || open.isFileReadOnly {
                     open.writeFile = file
                     open.writingSince = now
+                    open.isFileReadOnly = false
                 }
+                open.lingers = false
             }
-            state.nodes[node] = open
             var backing: BackingID?
             if case .passthrough(let registered) = grant { backing = registered }
-            if backing != nil, access == .readWrite { state.mapped.insert(node) }
+            if backing != nil, access == .readWrite { open.mayBeMapped = true }
+            state.nodes[node] = open
             let keepsFile = isWritable || backing == nil
             let handle = Handle(node: node, isWritable: isWritable, file: keepsFile ? file : nil)
             return (enter(handle, open.generation, backing, request, &state), backing)
@@ -151,7 +155,7 @@ final class OpenTable: Sendable {
     func grantPages(_ node: NodeID, generation: Generation, request: UInt64) -> HandleID? {
         state.withLock { state in
             var open = state.nodes[node, default: OpenNode()]
-            guard !open.mode.isPassthrough, !state.mapped.contains(node) else { return nil }
+            guard !open.mode.isPassthrough, !open.lingers else { return nil }
             _ = open.mode.open(passthroughPossible: false)
             open.announced -= 1
             open.handles += 1
@@ -212,6 +216,7 @@ final class OpenTable: Sendable {
         var releasedBackings: [BackingID]
         var isLastWriter: Bool
         var isLast: Bool
+        var mayBeMapped: Bool
         /// So many uses are kept that the index is to have them.
         var usesAreDue: Bool
     }
@@ -225,7 +230,7 @@ final class OpenTable: Sendable {
             if case .lastClose(let backing?) = open.mode.close() {
                 // A disk keeps room ahead of the end of a file until its last writer has closed it.
                 released =
-                    open.wasWritable ? [backing] : state.resting.rest(backing, handle.node, open.generation)
+                    open.wasWritable || open.mayBeMapped ? [backing] : state.resting.rest(backing, handle.node, open.generation)
                 open.wasWritable = false
                 forget(released, &state)
             }
@@ -238,6 +243,7 @@ final class OpenTable: Sendable {
             state.nodes[handle.node] = open
             return Closed(
                 handle: handle, releasedBackings: released, isLastWriter: isLastWriter, isLast: open.handles == 0,
+                mayBeMapped: open.mayBeMapped,
                 usesAreDue: state.recentUses.count >= OpenTable.recentUseCountMax)
         }
     }
@@ -246,6 +252,7 @@ final class OpenTable: Sendable {
     func endWriting(_ node: NodeID) {
         state.withLock { state in
             state.nodes[node]?.writeFile = nil
+            state.nodes[node]?.isFileReadOnly = false
             state.nodes[node]?.writingSince = nil
             state.nodes[node]?.isWritingDurable = false
         }
@@ -277,10 +284,15 @@ final class OpenTable: Sendable {
     func hasHandles(_ node: NodeID) -> Bool { state.withLock { ($0.nodes[node]?.handles ?? 0) > 0 } }
     /// Somebody writes, or an open is under way that may be for writing.
     func mayBeWritten(_ node: NodeID) -> Bool {
-        state.withLock { $0.nodes[node].map { $0.writers > 0 || $0.announced > 0 } ?? false }
+        state.withLock { $0.nodes[node].map { $0.writers > 0 || $0.announced > 0 || $0.lingers } ?? false }
     }
     func hasWriters(_ node: NodeID) -> Bool { state.withLock { ($0.nodes[node]?.writers ?? 0) > 0 } }
+    /// For its size and times.
     func writeFile(of node: NodeID) -> SharedDescriptor? { state.withLock { $0.nodes[node]?.writeFile } }
+    /// For reading and writing.
+    func writableFile(of node: NodeID) -> SharedDescriptor? {
+        state.withLock { $0.nodes[node].flatMap { $0.isFileReadOnly ? nil : $0.writeFile } }
+    }
     func writingSince(_ node: NodeID) -> Timestamp? { state.withLock { $0.nodes[node]?.writingSince } }
     /// Nodes that are written to, and those whose last writes could not be noted yet.
     var writtenNodes: [NodeID] { state.withLock { $0.nodes.filter { $0.value.writeFile != nil }.map(\.key) } }

@@ -41,6 +41,8 @@ package struct RestingBackings {
         return drop(node)
     }
 
+    package func holds(_ node: NodeID) -> Bool { resting[node] != nil }
+
     package mutating func drop(_ node: NodeID) -> BackingID? { resting.removeValue(forKey: node)?.backing }
 
     private mutating func next() -> NodeID? {

@@ -243,3 +243,7 @@ package func punchHole(_ descriptor: CInt, _ range: ByteRange, label: StaticStri
 package func allocate(_ descriptor: CInt, mode: CInt, _ range: ByteRange, label: StaticString) throws(SystemError) {
     _ = try call(label) { cps_fallocate(descriptor, mode, Int64(range.lower), Int64(range.count)) }
 }
+
+/// Whether anybody but `descriptor`, which is open for reading only, has its file open for writing or mapped so; false where
+/// the file system cannot tell. A mapping outlives the descriptor that it was made of (mmap(2)), and shows nowhere else.
+package func hasWriters(_ descriptor: CInt) -> Bool { cps_has_writers(descriptor) == 1 }

@@ -40,16 +40,13 @@ package final class MountRecord: @unchecked Sendable {
 
     /// What the last daemon noted and did not take back.
     package let inherited: [(position: Position, open: Open)]
-    /// There was a daemon before, whether it left anything open or not.
-    package let isInherited: Bool
     private let inheritedRequests: [UInt64: UInt64]
 
     /// Maps what the holder keeps. What it does not understand, or is told not to take over, begins empty.
     package init(descriptor: CInt, takesOver: Bool) throws(SystemError) {
         guard let memory = cps_record_map(descriptor) else { throw SystemError(errno: errno, label: "record.map") }
         self.memory = memory
-        isInherited = takesOver && cps_record_is_known(memory)
-        guard isInherited else {
+        guard takesOver, cps_record_is_known(memory) else {
             cps_record_reset(memory)
             inherited = []
             inheritedRequests = [:]

@@ -131,6 +131,22 @@ extension MountSuites {
             }
         }
 
+        /// > A small file's pages: what is read again of a file of 128 KiB or less comes from the kernel's pages
+        @Test(.timeLimit(.minutes(2)), arguments: [[], ["--no-passthrough"], ["--no-io-uring"]])
+        func whatWasWrittenIsWhatASmallFileShowsWhoeverHasItsPages(arguments: [String]) async throws {
+            var options = MountedDomain.Options()
+            options.arguments = arguments
+            options.prepare = "echo before > \"$C/others\""
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell("python3 \"$W/kept-pages.py\" \"$M\" 3")
+                // By somebody else at the provider.
+                try await domain.shell("[ \"$(cat \"$M/others\")\" = before ]; cat \"$M/others\"; echo after! > \"$C/others\"")
+                try await domain.shell("within 30 '[ \"$(cat \"$M/others\")\" = after! ]'")
+                try await domain.synchronize()
+                try await domain.expectProviderEqualsMount()
+            }
+        }
+
         /// > Permissions are checked by the kernel (`default_permissions`), with ACLs.
         @Test(.timeLimit(.minutes(2))) func anotherUsersFilesBelongToThatUser() async throws {
             guard Machine.isRoot else { return }

@@ -26,6 +26,10 @@ extension MountSuites {
                 testDescription: "stat after reading", prepare: "make(p + '/a'); read(p + '/a')",
                 action: "read(p + '/a'); os.stat(p + '/a')", expected: ["open": 1, "release": 1, "getattr": 1]),
             Row(
+                testDescription: "stat after reading what has been read before",
+                prepare: "make(p + '/a'); settle(); read(p + '/a'); settle(); os.stat(p + '/a')",
+                action: "read(p + '/a'); os.stat(p + '/a')", expected: ["open": 1, "release": 1]),
+            Row(
                 testDescription: "create, write and close", prepare: "make(p + '/before')",
                 action: "for n in range(10): make(p + f'/{n}')",
                 expected: ["lookup": 10, "create": 10, "getxattr": 10, "getattr": 10, "release": 10]),

@@ -157,7 +157,7 @@ private let mebibyte: UInt64 = 1 << 20
             for step in 0..<4 as Range<UInt64> { plan.read(ByteRange(offset: step * mebibyte, count: mebibyte)) }
             return plan.next(waiting: []).map(\.upper).max()!
         }
-        #expect(ahead(isLate: true) > 2 * ahead(isLate: false))
+        #expect(ahead(isLate: true) > ahead(isLate: false))
     }
 
     @Test func waitersComeBeforeReadAhead() {

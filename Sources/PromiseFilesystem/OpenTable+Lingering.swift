@@ -1,0 +1,46 @@
+import PromiseCore
+import PromiseSync
+import PromiseSystem
+import Synchronization
+
+// Mappings that outlive the last close.
+
+extension OpenTable {
+    /// Nobody has the node open any more, and a mapping may write to it. From here on `file`, which is open for reading only,
+    /// tells its size and times, and no other descriptor of ours counts as a writer. False: somebody opens it again.
+    func linger(_ node: NodeID, _ file: SharedDescriptor) -> Bool {
+        state.withLock { state in
+            var open = state.nodes[node, default: OpenNode()]
+            // A registration that rests is a writer of ours.
+            guard open.handles == 0, open.announced == 0, !state.resting.holds(node) else { return false }
+            open.writeFile = file
+            open.isFileReadOnly = true
+            open.lingers = true
+            state.nodes[node] = open
+            return true
+        }
+    }
+
+    /// There is no mapping.
+    func endLingering(_ node: NodeID) {
+        state.withLock { state in
+            guard state.nodes[node]?.lingers == true else { return }
+            state.nodes[node]?.lingers = false
+            state.nodes[node]?.mayBeMapped = false
+        }
+    }
+
+    func lingers(_ node: NodeID) -> Bool { state.withLock { $0.nodes[node]?.lingers ?? false } }
+
+    /// Those whose mappings can be told from other uses now: nobody has them open.
+    var lingering: [(node: NodeID, file: SharedDescriptor)] {
+        state.withLock { state in
+            state.nodes.compactMap { node, open in
+                guard open.lingers, open.handles == 0, open.announced == 0 else { return nil }
+                return open.writeFile.map { (node, $0) }
+            }
+        }
+    }
+
+    var isAnyLingering: Bool { state.withLock { $0.nodes.contains { $0.value.lingers } } }
+}
