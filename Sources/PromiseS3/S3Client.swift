@@ -1,6 +1,7 @@
 package import AsyncHTTPClient
 import Crypto
 import Foundation
+package import Logging
 package import NIOCore
 package import NIOHTTP1
 import PromiseCore
@@ -53,7 +54,10 @@ package final class S3Client: Sendable {
     private let signingKeys = SigningKeys()
     private let source: AccessKeySource
     private let clock: any TimeSource
+    /// Where there is no other key.
+    private let temporary: TemporaryKeys?
     private struct State: Sendable {
+        /// Nil: a temporary one, or requests are not signed.
         var key: AccessKey?
         var region: String
     }
@@ -61,13 +65,21 @@ package final class S3Client: Sendable {
 
     package init(
         location: S3Location, credentials: AccessKeySource, trust: ServerTrust = .system,
-        timeouts: HTTPTransport.Timeouts = HTTPTransport.Timeouts(), clock: any TimeSource
+        timeouts: HTTPTransport.Timeouts = HTTPTransport.Timeouts(), pool: BlockingPool, logger: Logger, clock: any TimeSource
     ) throws(ProviderError) {
         self.location = location
         source = credentials
         self.clock = clock
         let key = location.isAnonymous ? nil : try credentials.accessKey()
         state = Mutex(State(key: key, region: location.signingRegion))
+        if key == nil, !location.isAnonymous, let origin = try credentials.temporary.get() {
+            // STS of the server that the bucket is on is believed by the same certificate.
+            let isSame = origin.server == location.endpoint
+            let service = try KeyService(origin: origin, trust: isSame ? trust : .system, pool: pool, clock: clock)
+            temporary = TemporaryKeys(logger: logger, clock: clock) { await service.answer() }
+        } else {
+            temporary = nil
+        }
         transport = try HTTPTransport(server: location.endpoint, trust: trust, timeouts: timeouts, connections: 32)
     }
 
@@ -119,14 +131,21 @@ package final class S3Client: Sendable {
 
     /// Sends a request and returns with the head of its reply; the body is read by the caller.
     package func open(_ request: S3Request) async throws(ProviderError) -> HTTPClientResponse {
-        let (key, region) = state.withLock { ($0.key, $0.region) }
-        let response = try await send(request, key, region)
+        let (fixed, region) = state.withLock { ($0.key, $0.region) }
+        var key = fixed
+        if key == nil, let temporary { key = try await temporary.key() }
+        var response = try await send(request, key, region)
         switch response.status.code {
         case 400, 301, 307, 403:
             // Another region, or a key that has been replaced meanwhile: once more.
-            guard let fresh = try mended(response, key, region) else { return response }
-            state.withLock { $0 = fresh }
-            return try await send(request, fresh.key, fresh.region)
+            if let fresh = try mended(response, fixed, region) {
+                state.withLock { $0 = fresh }
+                return try await send(request, fresh.key ?? key, fresh.region)
+            }
+            guard fixed == nil, let temporary else { return response }
+            guard let doubt = try await doubt(&response, request.method, key) else { return response }
+            let other = try await temporary.key(after: (key, doubt))
+            return other == key ? response : try await send(request, other, region)
         default: return response
         }
     }
@@ -141,6 +160,18 @@ package final class S3Client: Sendable {
         guard [400, 403].contains(response.status.code), !location.isAnonymous else { return nil }
         guard let fresh = try source.accessKey(), fresh != key else { return nil }
         return State(key: fresh, region: region)
+    }
+
+    /// Whether it is the temporary key that the server does not take. Its answer is read for that, and is a whole one then.
+    private func doubt(
+        _ response: inout HTTPClientResponse, _ method: HTTPMethod, _ key: AccessKey?
+    ) async throws(ProviderError) -> KeyRenewal.Doubt? {
+        guard [400, 403].contains(response.status.code) else { return nil }
+        let reply = try await transport.whole(response, method)
+        response.body = .bytes(ByteBuffer(bytes: reply.body))
+        if S3Refusal(reply).isOfEndedKey { return .ended }
+        // Without a signature, or without words: AWS answers HEAD with 400 when a session has ended.
+        return key == nil || (method == .HEAD && reply.status == 400) ? .possible : nil
     }
 
     private func send(

@@ -15,12 +15,19 @@ package struct AccessKeySource: Sendable {
     package var sharedFile: [UInt8]?
     /// The section that is taken of it.
     package var profile: String
+    /// Who gives keys that end, for when there is none here; a failure is a sentence on variables that cannot be meant, which
+    /// matters only then.
+    package var temporary: Result<KeyOrigin?, ProviderError>
 
-    package init(given: AccessKey? = nil, own: CredentialSource, sharedFile: [UInt8]? = nil, profile: String = "default") {
+    package init(
+        given: AccessKey? = nil, own: CredentialSource, sharedFile: [UInt8]? = nil, profile: String = "default",
+        temporary: Result<KeyOrigin?, ProviderError> = .success(nil)
+    ) {
         self.given = given
         self.own = own
         self.sharedFile = sharedFile
         self.profile = profile
+        self.temporary = temporary
     }
 
     /// Nil when there is none: then requests are not signed. Throws `.permanent` with a sentence on a file that cannot be read.

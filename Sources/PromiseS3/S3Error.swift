@@ -34,6 +34,11 @@ package struct S3Refusal: Sendable, Equatable {
         }
     }
 
+    /// The key was valid once, or will be when all of the server's machines know it.
+    package var isOfEndedKey: Bool {
+        ["ExpiredToken", "TokenRefreshRequired", "InvalidToken", "InvalidAccessKeyId"].contains(code)
+    }
+
     /// How long the server wants to be left alone.
     package var pause: Duration? { RetryAfter.delay(retryAfter) }
 

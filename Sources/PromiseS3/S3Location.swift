@@ -89,8 +89,14 @@ package struct S3Location: Hashable, Sendable {
             let host = url.host, !host.isEmpty, url.user == nil, url.password == nil, url.query == nil, url.fragment == nil,
             url.path.isEmpty || url.path == "/"
         else { throw problem(name, "has an endpoint that is no http:// or https:// address of a server") }
+        return server(of: url)
+    }
+
+    /// Scheme, host and port, where there is a host.
+    static func server(of url: URLComponents) -> String {
+        let host = url.host ?? ""
         let shown = host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host
-        return "\(scheme)://\(shown)" + (url.port.map { ":\($0)" } ?? "")
+        return "\(url.scheme ?? "")://\(shown)" + (url.port.map { ":\($0)" } ?? "")
     }
 
     /// In one form for one place; without secrets.
