@@ -20,8 +20,8 @@ package struct S3Request: Sendable {
     package var body: ByteBuffer?
     /// The SHA-256 of `body`, by whoever has it.
     var bodyHash: String?
-    /// Instead of `body`, of what is too large to be held in memory; with the SHA-256 of it.
-    var file: (body: FileBody, hash: String)?
+    /// Instead of `body`, of what is too large to be held in memory; with the SHA-256 of it where that is signed.
+    var file: (body: FileBody, hash: String?)?
     /// Sending it twice is as good as once.
     package var isRepeatable: Bool
     /// The server may work on it long before it answers: it makes a copy, or a whole of many parts.
@@ -84,7 +84,10 @@ package final class S3Client: Sendable {
     }
 
     /// Requests say the hash of what they carry, and servers refuse another content.
-    var signsContent: Bool { !location.isEncrypted && !location.isAnonymous }
+    var signsContent: Bool { location.signsPayload && !location.isAnonymous }
+
+    /// Parts of large content carry a checksum, as nothing else would show that they changed on the way.
+    var checksParts: Bool { !signsContent && !location.isLoopback }
 
     var executor: LoopExecutor { transport.executor }
 
@@ -182,10 +185,10 @@ package final class S3Client: Sendable {
         var headers = request.headers
         headers.add(name: "Host", value: location.host)
         if let key {
-            let payload = location.isEncrypted ? Signature.unsignedPayload : nil
+            let payload = location.signsPayload ? nil : Signature.unsignedPayload
             let hash =
-                request.file.map { payload ?? $0.hash } ?? request.body.map { payload ?? request.bodyHash ?? Signature.hash($0) }
-                ?? Signature.hash(ByteBuffer())
+                request.file.map { payload ?? $0.hash ?? Signature.unsignedPayload }
+                ?? request.body.map { payload ?? request.bodyHash ?? Signature.hash($0) } ?? Signature.hash(ByteBuffer())
             let now = clock.now()
             headers.add(name: "X-Amz-Date", value: Signature.timeText(now))
             headers.add(name: "X-Amz-Content-Sha256", value: hash)

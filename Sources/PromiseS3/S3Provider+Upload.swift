@@ -111,7 +111,7 @@ extension S3Provider {
 
     private struct LoadedPart: Sendable {
         var body: ByteBuffer
-        /// Of what has arrived before, or where the request itself is not signed with the content's hash.
+        /// Of what has arrived before, or where the request itself is not signed with the content's hash and leaves this machine.
         var digest: (header: String, tag: String)?
         var hash: String?
     }
@@ -121,11 +121,11 @@ extension S3Provider {
         _ number: Int, _ plan: PartPlan, _ file: FileBody, _ arrived: String?
     ) async -> Result<LoadedPart, ProviderError>? {
         guard number <= plan.count else { return nil }
-        let (range, signsHash) = (plan.range(number), client.signsContent)
+        let (range, signsHash, hasChecksum) = (plan.range(number), client.signsContent, client.checksParts)
         return await pool.run {
             do throws(ProviderError) {
                 var part = LoadedPart(body: try file.read(at: range.lower, range.count))
-                if arrived != nil || !signsHash { part.digest = PartDigest.of(part.body) }
+                if arrived != nil || hasChecksum { part.digest = PartDigest.of(part.body) }
                 if signsHash { part.hash = Signature.hash(part.body) }
                 return .success(part)
             } catch {

@@ -192,7 +192,8 @@ extension S3Provider {
         let tag: String
         if case .source(let source) = payload, source.size > S3Provider.straightByteCountMax {
             let file = FileBody(source: source, pool: pool)
-            let digests = try await pool.run { () throws(ProviderError) in try PartDigest.of(file) }
+            let isSigned = client.signsContent
+            let digests = try await pool.run { () throws(ProviderError) in try PartDigest.of(file, isSigned: isSigned) }
             request.file = (file, digests.hash)
             (digest, tag) = (digests.header, digests.tag)
         } else {
@@ -201,9 +202,12 @@ extension S3Provider {
             (digest, tag) = await pool.run { PartDigest.of(body) }
         }
         request.headers.add(name: "Content-MD5", value: digest)
-        if let body = request.body, traits.verifiesChecksums {
-            let sum = await pool.run { body.withUnsafeReadableBytes { Data(SHA256.hash(data: $0)).base64EncodedString() } }
-            request.headers.add(name: ContentDigest.amazonHeader(.sha256), value: sum)
+        if let body = request.body, traits.verifiesChecksums || client.signsContent {
+            let sum = await pool.run { body.withUnsafeReadableBytes { Array(SHA256.hash(data: $0)) } }
+            request.bodyHash = hexadecimalText(sum)
+            if traits.verifiesChecksums {
+                request.headers.add(name: ContentDigest.amazonHeader(.sha256), value: Data(sum).base64EncodedString())
+            }
         }
         return tag
     }

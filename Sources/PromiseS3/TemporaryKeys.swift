@@ -28,8 +28,8 @@ package final class TemporaryKeys: Sendable {
         self.clock = clock
     }
 
-    /// Nil: requests are not signed. Waits when there is none, but not for ever. `refused`: a key that the server did not take, and
-    /// what it said of it; the same comes again when there is no other.
+    /// Nil: requests are not signed. Waits when there is none, but not for ever. `refused`: a key that the server did not take,
+    /// and what it said of it; the same comes again when there is no other.
     package func key(
         after refused: (key: AccessKey?, doubt: KeyRenewal.Doubt)? = nil
     ) async throws(ProviderError) -> AccessKey? {
