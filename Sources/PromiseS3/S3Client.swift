@@ -60,6 +60,8 @@ package final class S3Client: Sendable {
         /// Nil: a temporary one, or requests are not signed.
         var key: AccessKey?
         var region: String
+        /// What the last request was signed with.
+        var lastKey: AccessKey?
     }
     private let state: Mutex<State>
 
@@ -97,8 +99,16 @@ package final class S3Client: Sendable {
     /// tried, as the beginning of a sentence.
     package func succeed(_ request: S3Request, _ what: String) async throws(ProviderError) -> HTTPReply {
         let reply = try await exchange(request)
-        guard reply.isSuccess else { throw S3Refusal(reply).error(what) }
+        guard reply.isSuccess else { throw refusal(reply).error(what) }
         return reply
+    }
+
+    /// Why the server refused, with what can be done about it here.
+    package func refusal(_ reply: HTTPReply) -> S3Refusal {
+        var result = S3Refusal(reply)
+        let (key, isTemporary) = state.withLock { ($0.lastKey, $0.key == nil) }
+        result.keyRemedy = source.remedy(for: key, isTemporary: isTemporary)
+        return result
     }
 
     package func exchange(_ request: S3Request) async throws(ProviderError) -> HTTPReply {
@@ -184,6 +194,7 @@ package final class S3Client: Sendable {
         let text = QueryItem.text(request.query)
         var headers = request.headers
         headers.add(name: "Host", value: location.host)
+        state.withLock { $0.lastKey = key }
         if let key {
             let payload = location.signsPayload ? nil : Signature.unsignedPayload
             let hash =

@@ -9,6 +9,8 @@ package struct S3Refusal: Sendable, Equatable {
     /// A region that the server says is the right one.
     package var region: String?
     var retryAfter: String?
+    /// What to say when it is the access key that was refused.
+    var keyRemedy = "the access key is wrong: see AWS_ACCESS_KEY_ID or the credentials file"
 
     package init(status: Int, code: String? = nil, region: String? = nil, retryAfter: String? = nil) {
         self.status = status
@@ -77,7 +79,7 @@ package struct S3Refusal: Sendable, Equatable {
         case "NoSuchBucket": return " (there is no such bucket)"
         case "RequestTimeTooSkewed": return " (set this machine's clock)"
         case "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken":
-            return " (the access key is wrong: see AWS_ACCESS_KEY_ID or the credentials file)"
+            return " (\(keyRemedy))"
         case "PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException":
             return region.map { " (the bucket is in region \($0): write ?region=\($0))" } ?? " (another region: write ?region=…)"
         default: break

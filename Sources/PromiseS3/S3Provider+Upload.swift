@@ -76,7 +76,7 @@ extension S3Provider {
             if let marker { query.append(QueryItem("part-number-marker", marker)) }
             let reply = try await client.exchange(S3Request(.GET, key, query))
             if reply.status == 404 { return nil }
-            guard reply.isSuccess else { throw S3Refusal(reply).error(what) }
+            guard reply.isSuccess else { throw client.refusal(reply).error(what) }
             guard let document = S3Document.parse(reply.body) else {
                 throw ProviderError(.retry, "\(what): the server's answer is not whole")
             }
@@ -165,7 +165,7 @@ extension S3Provider {
         }
         request.body = ByteBuffer(string: body + "</CompleteMultipartUpload>")
         let reply = try await client.exchange(request)
-        guard reply.isSuccess else { throw S3Refusal(reply).error(what) }
+        guard reply.isSuccess else { throw client.refusal(reply).error(what) }
         // A server that works long on it says that it succeeds before it knows.
         guard let document = S3Document.parse(reply.body) else {
             throw ProviderError(.retry, "\(what): the server's answer is not whole")

@@ -171,7 +171,7 @@ extension S3Provider {
             // Servers disagree about what it is to replace something that is gone.
             _ = try await status(of: written.path)
         }
-        guard reply.isSuccess else { throw S3Refusal(reply).error(what) }
+        guard reply.isSuccess else { throw client.refusal(reply).error(what) }
         let tag = EntityTag.opaque(reply.header("ETag") ?? "")
         if !tag.isEmpty { return tag }
         let found = try await status(of: written.path)
@@ -292,7 +292,7 @@ extension S3Provider {
         let reply = try await client.exchange(request)
         if !reply.isSuccess {
             // Of two attempts the first may have succeeded: some servers call that a conflict, others say that nothing is there.
-            let error = S3Refusal(reply).error(what)
+            let error = client.refusal(reply).error(what)
             guard [.conflict, .notFound].contains(error.code), try await status(ofKey: names.key(path), what) == nil else {
                 throw error
             }

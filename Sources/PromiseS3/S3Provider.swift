@@ -177,7 +177,7 @@ package final class S3Provider: Provider, Sendable {
             }
             return reply
         }
-        let refusal = S3Refusal(reply)
+        let refusal = client.refusal(reply)
         let error = refusal.error("the bucket '\(location.bucket)' cannot be listed")
         if refusal.code == "NoSuchBucket" || [301, 400].contains(refusal.status) {
             throw ProviderError(.permanent, error.message)
