@@ -111,9 +111,9 @@ package enum KeyOrigin: Sendable, Hashable {
     /// For messages.
     var shown: String {
         switch self {
-        case .webIdentity: "\(server), for AWS_ROLE_ARN"
-        case .container: "\(server), for this container"
-        case .instance: "\(server), for this machine"
+        case .webIdentity: "\(server) (for AWS_ROLE_ARN)"
+        case .container: "\(server) (for this container)"
+        case .instance: "\(server) (for this machine)"
         }
     }
 }

@@ -47,6 +47,7 @@ package final class KeyService: Sendable {
             timeouts.connect = .seconds(5)
             timeout = .seconds(15)
         }
+        timeouts.idle = timeout
         transport = try HTTPTransport(server: origin.server, trust: trust, timeouts: timeouts, connections: 1, clock: clock)
     }
 
