@@ -88,6 +88,12 @@ struct ProviderChoice {
         let home = environment("HOME").map { $0 + "/.aws/credentials" }
         source.sharedFile = (environment("AWS_SHARED_CREDENTIALS_FILE") ?? home).map { Array($0.utf8) }
         source.profile = environment("AWS_PROFILE") ?? source.profile
+        do throws(ProviderError) {
+            let token = login?.containerToken.map { Secret($0) }
+            source.temporary = .success(try KeyOrigin.find(for: location, containerToken: token, environment: environment))
+        } catch {
+            source.temporary = .failure(error)
+        }
         return source
     }
 }
@@ -113,12 +119,15 @@ package struct Login: Sendable {
     var user: String?
     var password: String?
     var accessKey: AccessKey?
+    /// For the service that gives containers their access keys.
+    var containerToken: String?
 
     /// Nil when there is nothing to log in with.
-    package init?(user: String?, password: String?, accessKey: AccessKey? = nil) {
-        guard password != nil || accessKey != nil else { return nil }
+    package init?(user: String?, password: String?, accessKey: AccessKey? = nil, containerToken: String? = nil) {
+        guard password != nil || accessKey != nil || containerToken != nil else { return nil }
         self.user = user
         self.password = password
         self.accessKey = accessKey
+        self.containerToken = containerToken
     }
 }

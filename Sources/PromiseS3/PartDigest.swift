@@ -14,8 +14,8 @@ package enum PartDigest {
         return (Data(digest).base64EncodedString(), hexadecimalText(digest))
     }
 
-    /// The same of a file, with its SHA-256, a piece at a time: it may not fit into memory. Blocking.
-    static func of(_ file: FileBody) throws(ProviderError) -> (header: String, tag: String, hash: String) {
+    /// The same of a file, with its SHA-256 if it `isSigned`, a piece at a time: it may not fit into memory. Blocking.
+    static func of(_ file: FileBody, isSigned: Bool) throws(ProviderError) -> (header: String, tag: String, hash: String?) {
         var (digest, hash) = (Insecure.MD5(), SHA256())
         var position: UInt64 = 0
         while position < file.source.size {
@@ -23,12 +23,12 @@ package enum PartDigest {
             let piece = try file.read(at: position, count)
             piece.withUnsafeReadableBytes { bytes in
                 digest.update(bufferPointer: bytes)
-                hash.update(bufferPointer: bytes)
+                if isSigned { hash.update(bufferPointer: bytes) }
             }
             position += count
         }
         let whole = digest.finalize()
-        return (Data(whole).base64EncodedString(), hexadecimalText(whole), hexadecimalText(hash.finalize()))
+        return (Data(whole).base64EncodedString(), hexadecimalText(whole), isSigned ? hexadecimalText(hash.finalize()) : nil)
     }
 
     /// The tag of an object made of parts that have these tags; nil where a part's tag is no MD5.

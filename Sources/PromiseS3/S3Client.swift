@@ -1,6 +1,7 @@
 package import AsyncHTTPClient
 import Crypto
 import Foundation
+package import Logging
 package import NIOCore
 package import NIOHTTP1
 import PromiseCore
@@ -19,8 +20,8 @@ package struct S3Request: Sendable {
     package var body: ByteBuffer?
     /// The SHA-256 of `body`, by whoever has it.
     var bodyHash: String?
-    /// Instead of `body`, of what is too large to be held in memory; with the SHA-256 of it.
-    var file: (body: FileBody, hash: String)?
+    /// Instead of `body`, of what is too large to be held in memory; with the SHA-256 of it where that is signed.
+    var file: (body: FileBody, hash: String?)?
     /// Sending it twice is as good as once.
     package var isRepeatable: Bool
     /// The server may work on it long before it answers: it makes a copy, or a whole of many parts.
@@ -53,26 +54,42 @@ package final class S3Client: Sendable {
     private let signingKeys = SigningKeys()
     private let source: AccessKeySource
     private let clock: any TimeSource
+    /// Where there is no other key.
+    private let temporary: TemporaryKeys?
     private struct State: Sendable {
+        /// Nil: a temporary one, or requests are not signed.
         var key: AccessKey?
         var region: String
+        /// What the last request was signed with.
+        var lastKey: AccessKey?
     }
     private let state: Mutex<State>
 
     package init(
         location: S3Location, credentials: AccessKeySource, trust: ServerTrust = .system,
-        timeouts: HTTPTransport.Timeouts = HTTPTransport.Timeouts(), clock: any TimeSource
+        timeouts: HTTPTransport.Timeouts = HTTPTransport.Timeouts(), pool: BlockingPool, logger: Logger, clock: any TimeSource
     ) throws(ProviderError) {
         self.location = location
         source = credentials
         self.clock = clock
         let key = location.isAnonymous ? nil : try credentials.accessKey()
         state = Mutex(State(key: key, region: location.signingRegion))
+        if key == nil, !location.isAnonymous, let origin = try credentials.temporary.get() {
+            // STS of the server that the bucket is on is believed by the same certificate.
+            let isSame = origin.server == location.endpoint
+            let service = try KeyService(origin: origin, trust: isSame ? trust : .system, pool: pool, clock: clock)
+            temporary = TemporaryKeys(logger: logger, clock: clock) { await service.answer() }
+        } else {
+            temporary = nil
+        }
         transport = try HTTPTransport(server: location.endpoint, trust: trust, timeouts: timeouts, connections: 32)
     }
 
     /// Requests say the hash of what they carry, and servers refuse another content.
-    var signsContent: Bool { !location.isEncrypted && !location.isAnonymous }
+    var signsContent: Bool { location.signsPayload && !location.isAnonymous }
+
+    /// Parts of large content carry a checksum, as nothing else would show that they changed on the way.
+    var checksParts: Bool { !signsContent && !location.isLoopback }
 
     var executor: LoopExecutor { transport.executor }
 
@@ -82,8 +99,16 @@ package final class S3Client: Sendable {
     /// tried, as the beginning of a sentence.
     package func succeed(_ request: S3Request, _ what: String) async throws(ProviderError) -> HTTPReply {
         let reply = try await exchange(request)
-        guard reply.isSuccess else { throw S3Refusal(reply).error(what) }
+        guard reply.isSuccess else { throw refusal(reply).error(what) }
         return reply
+    }
+
+    /// Why the server refused, with what can be done about it here.
+    package func refusal(_ reply: HTTPReply) -> S3Refusal {
+        var result = S3Refusal(reply)
+        let (key, isTemporary) = state.withLock { ($0.lastKey, $0.key == nil) }
+        result.keyRemedy = source.remedy(for: key, isTemporary: isTemporary)
+        return result
     }
 
     package func exchange(_ request: S3Request) async throws(ProviderError) -> HTTPReply {
@@ -119,14 +144,21 @@ package final class S3Client: Sendable {
 
     /// Sends a request and returns with the head of its reply; the body is read by the caller.
     package func open(_ request: S3Request) async throws(ProviderError) -> HTTPClientResponse {
-        let (key, region) = state.withLock { ($0.key, $0.region) }
-        let response = try await send(request, key, region)
+        let (fixed, region) = state.withLock { ($0.key, $0.region) }
+        var key = fixed
+        if key == nil, let temporary { key = try await temporary.key() }
+        var response = try await send(request, key, region)
         switch response.status.code {
         case 400, 301, 307, 403:
             // Another region, or a key that has been replaced meanwhile: once more.
-            guard let fresh = try mended(response, key, region) else { return response }
-            state.withLock { $0 = fresh }
-            return try await send(request, fresh.key, fresh.region)
+            if let fresh = try mended(response, fixed, region) {
+                state.withLock { $0 = fresh }
+                return try await send(request, fresh.key ?? key, fresh.region)
+            }
+            guard fixed == nil, let temporary else { return response }
+            guard let doubt = try await doubt(&response, request.method, key) else { return response }
+            let other = try await temporary.key(after: (key, doubt))
+            return other == key ? response : try await send(request, other, region)
         default: return response
         }
     }
@@ -143,6 +175,18 @@ package final class S3Client: Sendable {
         return State(key: fresh, region: region)
     }
 
+    /// Whether it is the temporary key that the server does not take. Its answer is read for that, and is a whole one then.
+    private func doubt(
+        _ response: inout HTTPClientResponse, _ method: HTTPMethod, _ key: AccessKey?
+    ) async throws(ProviderError) -> KeyRenewal.Doubt? {
+        guard [400, 403].contains(response.status.code) else { return nil }
+        let reply = try await transport.whole(response, method)
+        response.body = .bytes(ByteBuffer(bytes: reply.body))
+        if S3Refusal(reply).isOfEndedKey { return .ended }
+        // Without a signature, or without words: AWS answers HEAD with 400 when a session has ended.
+        return key == nil || (method == .HEAD && reply.status == 400) ? .possible : nil
+    }
+
     private func send(
         _ request: S3Request, _ key: AccessKey?, _ region: String
     ) async throws(ProviderError) -> HTTPClientResponse {
@@ -150,11 +194,12 @@ package final class S3Client: Sendable {
         let text = QueryItem.text(request.query)
         var headers = request.headers
         headers.add(name: "Host", value: location.host)
+        state.withLock { $0.lastKey = key }
         if let key {
-            let payload = location.isEncrypted ? Signature.unsignedPayload : nil
+            let payload = location.signsPayload ? nil : Signature.unsignedPayload
             let hash =
-                request.file.map { payload ?? $0.hash } ?? request.body.map { payload ?? request.bodyHash ?? Signature.hash($0) }
-                ?? Signature.hash(ByteBuffer())
+                request.file.map { payload ?? $0.hash ?? Signature.unsignedPayload }
+                ?? request.body.map { payload ?? request.bodyHash ?? Signature.hash($0) } ?? Signature.hash(ByteBuffer())
             let now = clock.now()
             headers.add(name: "X-Amz-Date", value: Signature.timeText(now))
             headers.add(name: "X-Amz-Content-Sha256", value: hash)

@@ -15,19 +15,34 @@ package struct AccessKeySource: Sendable {
     package var sharedFile: [UInt8]?
     /// The section that is taken of it.
     package var profile: String
+    /// Who gives keys that end, for when there is none here; a failure is a sentence on variables that cannot be meant, which
+    /// matters only then.
+    package var temporary: Result<KeyOrigin?, ProviderError>
 
-    package init(given: AccessKey? = nil, own: CredentialSource, sharedFile: [UInt8]? = nil, profile: String = "default") {
+    package init(
+        given: AccessKey? = nil, own: CredentialSource, sharedFile: [UInt8]? = nil, profile: String = "default",
+        temporary: Result<KeyOrigin?, ProviderError> = .success(nil)
+    ) {
         self.given = given
         self.own = own
         self.sharedFile = sharedFile
         self.profile = profile
+        self.temporary = temporary
     }
 
     /// Nil when there is none: then requests are not signed. Throws `.permanent` with a sentence on a file that cannot be read.
     package func accessKey() throws(ProviderError) -> AccessKey? {
-        if own.given == nil, let given { return given }
+        if let given {
+            // A token is for another kind of server.
+            guard case .password = own.given else { return given }
+        }
         switch try own.credentials() {
         case .password(let user, let password): return AccessKey(identifier: user, secret: password)
+        case .token where own.given != nil:
+            throw ProviderError(
+                .permanent,
+                "an S3 server wants an access key, and PROMISEFS_PASSWORD without PROMISEFS_USER is a token: "
+                    + "unset it, or set both, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
         case .token:
             throw ProviderError(.permanent, "an S3 server wants an access key: set user and password, not a token")
         case nil: break
@@ -36,6 +51,23 @@ package struct AccessKeySource: Sendable {
             return nil
         }
         return AccessKeySource.key(inSharedFile: text, profile: profile)
+    }
+
+    /// What a server's refusal of this key means for the user: where it was found, and where else there is one. `isTemporary`: a
+    /// service gave it.
+    package func remedy(for key: AccessKey?, isTemporary: Bool = false) -> String {
+        guard let key else { return "there is no access key: see AWS_ACCESS_KEY_ID or the credentials file" }
+        if case .password(let user, let password)? = own.given, AccessKey(identifier: user, secret: password) == key {
+            let other = given == nil ? "" : ", so that AWS_ACCESS_KEY_ID is used"
+            return "the access key in PROMISEFS_USER is wrong: if that is for another server, unset PROMISEFS_USER and "
+                + "PROMISEFS_PASSWORD\(other)"
+        }
+        let problem = key.sessionToken == nil ? "is wrong" : "is wrong or has ended"
+        if key == given { return "the access key in AWS_ACCESS_KEY_ID \(problem)" }
+        if isTemporary, case .success(.some(let origin)) = temporary {
+            return "the access key that the service at \(origin.shown) gives \(problem)"
+        }
+        return "the access key \(problem): see AWS_ACCESS_KEY_ID or the credentials file"
     }
 
     /// `[profile]`, then `aws_access_key_id = …` and the like; what else is in the file belongs to others.

@@ -9,6 +9,8 @@ package struct S3Refusal: Sendable, Equatable {
     /// A region that the server says is the right one.
     package var region: String?
     var retryAfter: String?
+    /// What to say when it is the access key that was refused.
+    var keyRemedy = "the access key is wrong: see AWS_ACCESS_KEY_ID or the credentials file"
 
     package init(status: Int, code: String? = nil, region: String? = nil, retryAfter: String? = nil) {
         self.status = status
@@ -32,6 +34,11 @@ package struct S3Refusal: Sendable, Equatable {
             true
         default: [429, 500, 502, 503, 504].contains(status)
         }
+    }
+
+    /// The key was valid once, or will be when all of the server's machines know it.
+    package var isOfEndedKey: Bool {
+        ["ExpiredToken", "TokenRefreshRequired", "InvalidToken", "InvalidAccessKeyId"].contains(code)
     }
 
     /// How long the server wants to be left alone.
@@ -72,7 +79,7 @@ package struct S3Refusal: Sendable, Equatable {
         case "NoSuchBucket": return " (there is no such bucket)"
         case "RequestTimeTooSkewed": return " (set this machine's clock)"
         case "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken":
-            return " (the access key is wrong: see AWS_ACCESS_KEY_ID or the credentials file)"
+            return " (\(keyRemedy))"
         case "PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException":
             return region.map { " (the bucket is in region \($0): write ?region=\($0))" } ?? " (another region: write ?region=…)"
         default: break

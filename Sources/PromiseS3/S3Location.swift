@@ -16,6 +16,8 @@ package struct S3Location: Hashable, Sendable {
     package let isVirtualHost: Bool
     /// Requests are not signed, whatever credentials there are.
     package let isAnonymous: Bool
+    /// The server is on this machine.
+    package let isLoopback: Bool
     private let isAmazon: Bool
 
     package static let form = "write s3://BUCKET/PREFIX?endpoint=URL&region=REGION"
@@ -57,6 +59,7 @@ package struct S3Location: Hashable, Sendable {
         self.region = region
         isAmazon = endpoint == nil
         self.endpoint = try S3Location.origin(endpoint ?? "https://s3.\(region ?? S3Location.usualRegion).amazonaws.com", name)
+        isLoopback = LocalHost.isLoopback(URLComponents(string: self.endpoint)?.host ?? "")
         isVirtualHost = style == "virtual"
         isAnonymous = options["anonymous"] == "true"
     }
@@ -89,8 +92,14 @@ package struct S3Location: Hashable, Sendable {
             let host = url.host, !host.isEmpty, url.user == nil, url.password == nil, url.query == nil, url.fragment == nil,
             url.path.isEmpty || url.path == "/"
         else { throw problem(name, "has an endpoint that is no http:// or https:// address of a server") }
+        return server(of: url)
+    }
+
+    /// Scheme, host and port, where there is a host.
+    static func server(of url: URLComponents) -> String {
+        let host = url.host ?? ""
         let shown = host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host
-        return "\(scheme)://\(shown)" + (url.port.map { ":\($0)" } ?? "")
+        return "\(url.scheme ?? "")://\(shown)" + (url.port.map { ":\($0)" } ?? "")
     }
 
     /// In one form for one place; without secrets.
@@ -117,8 +126,12 @@ package struct S3Location: Hashable, Sendable {
 
     package var signingRegion: String { region ?? S3Location.usualRegion }
 
-    /// The payload need not be signed.
     package var isEncrypted: Bool { endpoint.hasPrefix("https:") }
+
+    /// Signatures cover a hash of what is sent, so that nobody on the way can change it. The SDKs of AWS do so over plain http,
+    /// and leave it out over https for content that has a checksum of its own (`Content-MD5` or `x-amz-checksum-…`): TLS
+    /// protects the bytes, and to hash them all costs as much as to send them. On this machine there is nobody on the way.
+    package var signsPayload: Bool { !isEncrypted && !isLoopback }
 
     /// Scheme and host of a request.
     package var origin: String {

@@ -94,7 +94,7 @@ extension S3Provider {
         let reply = try await client.exchange(request)
         // Of two attempts the first may have succeeded.
         if reply.status == 412 || reply.status == 409 { return try await status(ofKey: key, what) == nil }
-        guard reply.isSuccess || reply.status == 404 else { throw S3Refusal(reply).error(what) }
+        guard reply.isSuccess || reply.status == 404 else { throw client.refusal(reply).error(what) }
         details.forget(key)
         return true
     }
@@ -300,7 +300,7 @@ extension S3Provider {
             guard try await self.status(ofKey: object.key, what)?.tag == object.tag else { return .changed }
         }
         let reply = try await client.exchange(request)
-        guard reply.isSuccess || reply.status == 404 || reply.status == 412 else { throw S3Refusal(reply).error(what) }
+        guard reply.isSuccess || reply.status == 404 || reply.status == 412 else { throw client.refusal(reply).error(what) }
         details.forget(object.key)
         return .done
     }

@@ -112,7 +112,7 @@ extension S3Provider {
     func status(ofKey key: [UInt8], _ what: String) async throws(ProviderError) -> ObjectStatus? {
         let reply = try await client.exchange(S3Request(.HEAD, key))
         if reply.status == 404 { return nil }
-        guard reply.isSuccess else { throw S3Refusal(reply).error(what) }
+        guard reply.isSuccess else { throw client.refusal(reply).error(what) }
         var status = ObjectStatus(reply.headers)
         guard status.details.isLink, status.size <= S3Provider.targetByteCountMax else { return status }
         let content = try await client.succeed(S3Request(.GET, key), what)
@@ -283,7 +283,7 @@ extension S3Provider {
         }
         let response = try await client.open(request)
         guard response.status.code == 200 || response.status.code == 206 else {
-            throw S3Refusal(try await client.transport.whole(response, .GET)).error(what)
+            throw client.refusal(try await client.transport.whole(response, .GET)).error(what)
         }
         // Every reply names what it sends, which no server gets wrong as some do conditions.
         guard EntityTag.opaque(response.headers.first(name: "ETag") ?? "") == version.rawValue else {

@@ -76,7 +76,7 @@ extension S3Provider {
             if let marker { query.append(QueryItem("part-number-marker", marker)) }
             let reply = try await client.exchange(S3Request(.GET, key, query))
             if reply.status == 404 { return nil }
-            guard reply.isSuccess else { throw S3Refusal(reply).error(what) }
+            guard reply.isSuccess else { throw client.refusal(reply).error(what) }
             guard let document = S3Document.parse(reply.body) else {
                 throw ProviderError(.retry, "\(what): the server's answer is not whole")
             }
@@ -111,7 +111,7 @@ extension S3Provider {
 
     private struct LoadedPart: Sendable {
         var body: ByteBuffer
-        /// Of what has arrived before, or where the request itself is not signed with the content's hash.
+        /// Of what has arrived before, or where the request itself is not signed with the content's hash and leaves this machine.
         var digest: (header: String, tag: String)?
         var hash: String?
     }
@@ -121,11 +121,11 @@ extension S3Provider {
         _ number: Int, _ plan: PartPlan, _ file: FileBody, _ arrived: String?
     ) async -> Result<LoadedPart, ProviderError>? {
         guard number <= plan.count else { return nil }
-        let (range, signsHash) = (plan.range(number), client.signsContent)
+        let (range, signsHash, hasChecksum) = (plan.range(number), client.signsContent, client.checksParts)
         return await pool.run {
             do throws(ProviderError) {
                 var part = LoadedPart(body: try file.read(at: range.lower, range.count))
-                if arrived != nil || !signsHash { part.digest = PartDigest.of(part.body) }
+                if arrived != nil || hasChecksum { part.digest = PartDigest.of(part.body) }
                 if signsHash { part.hash = Signature.hash(part.body) }
                 return .success(part)
             } catch {
@@ -165,7 +165,7 @@ extension S3Provider {
         }
         request.body = ByteBuffer(string: body + "</CompleteMultipartUpload>")
         let reply = try await client.exchange(request)
-        guard reply.isSuccess else { throw S3Refusal(reply).error(what) }
+        guard reply.isSuccess else { throw client.refusal(reply).error(what) }
         // A server that works long on it says that it succeeds before it knows.
         guard let document = S3Document.parse(reply.body) else {
             throw ProviderError(.retry, "\(what): the server's answer is not whole")

@@ -171,7 +171,7 @@ extension S3Provider {
             // Servers disagree about what it is to replace something that is gone.
             _ = try await status(of: written.path)
         }
-        guard reply.isSuccess else { throw S3Refusal(reply).error(what) }
+        guard reply.isSuccess else { throw client.refusal(reply).error(what) }
         let tag = EntityTag.opaque(reply.header("ETag") ?? "")
         if !tag.isEmpty { return tag }
         let found = try await status(of: written.path)
@@ -192,7 +192,8 @@ extension S3Provider {
         let tag: String
         if case .source(let source) = payload, source.size > S3Provider.straightByteCountMax {
             let file = FileBody(source: source, pool: pool)
-            let digests = try await pool.run { () throws(ProviderError) in try PartDigest.of(file) }
+            let isSigned = client.signsContent
+            let digests = try await pool.run { () throws(ProviderError) in try PartDigest.of(file, isSigned: isSigned) }
             request.file = (file, digests.hash)
             (digest, tag) = (digests.header, digests.tag)
         } else {
@@ -201,9 +202,12 @@ extension S3Provider {
             (digest, tag) = await pool.run { PartDigest.of(body) }
         }
         request.headers.add(name: "Content-MD5", value: digest)
-        if let body = request.body, traits.verifiesChecksums {
-            let sum = await pool.run { body.withUnsafeReadableBytes { Data(SHA256.hash(data: $0)).base64EncodedString() } }
-            request.headers.add(name: ContentDigest.amazonHeader(.sha256), value: sum)
+        if let body = request.body, traits.verifiesChecksums || client.signsContent {
+            let sum = await pool.run { body.withUnsafeReadableBytes { Array(SHA256.hash(data: $0)) } }
+            request.bodyHash = hexadecimalText(sum)
+            if traits.verifiesChecksums {
+                request.headers.add(name: ContentDigest.amazonHeader(.sha256), value: Data(sum).base64EncodedString())
+            }
         }
         return tag
     }
@@ -288,7 +292,7 @@ extension S3Provider {
         let reply = try await client.exchange(request)
         if !reply.isSuccess {
             // Of two attempts the first may have succeeded: some servers call that a conflict, others say that nothing is there.
-            let error = S3Refusal(reply).error(what)
+            let error = client.refusal(reply).error(what)
             guard [.conflict, .notFound].contains(error.code), try await status(ofKey: names.key(path), what) == nil else {
                 throw error
             }

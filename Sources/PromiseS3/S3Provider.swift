@@ -67,9 +67,16 @@ package final class S3Provider: Provider, Sendable {
         self.clock = clock
         self.mayProbe = mayProbe
         name = location.name
-        client = try S3Client(
-            location: location, credentials: credentials, trust: trust, timeouts: timeouts, clock: clock)
-        pool = BlockingPool(name: "s3", threads: 4)
+        let pool = BlockingPool(name: "s3", threads: 4)
+        self.pool = pool
+        do throws(ProviderError) {
+            client = try S3Client(
+                location: location, credentials: credentials, trust: trust, timeouts: timeouts, pool: pool, logger: logger,
+                clock: clock)
+        } catch {
+            pool.stop()
+            throw error
+        }
         traitsFile = RememberedFile(folder: stateFolder, name: "s3-server.json", logger: logger)
         remembered = traitsFile.read()
         shared = Mutex(Shared(traits: remembered))
@@ -170,7 +177,7 @@ package final class S3Provider: Provider, Sendable {
             }
             return reply
         }
-        let refusal = S3Refusal(reply)
+        let refusal = client.refusal(reply)
         let error = refusal.error("the bucket '\(location.bucket)' cannot be listed")
         if refusal.code == "NoSuchBucket" || [301, 400].contains(refusal.status) {
             throw ProviderError(.permanent, error.message)

@@ -25,7 +25,7 @@ package struct AccessKey: Sendable, Hashable {
 /// has so far, and the payload's hash (or the word that it is not signed).
 /// <https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html>
 package struct Signature: Hashable, Sendable {
-    /// In place of a payload's hash: TLS protects it.
+    /// In place of a payload's hash: nobody on the way can change it (`S3Location.signsPayload`).
     package static let unsignedPayload = "UNSIGNED-PAYLOAD"
 
     var key: AccessKey

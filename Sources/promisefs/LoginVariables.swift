@@ -4,14 +4,18 @@ import PromiseDomain
 /// The user's name and password in the environment, and an access key as the tools of AWS have it. The secrets among them are
 /// taken out of it before anything else is started, so that no process that this one starts inherits them.
 enum LoginVariables {
-    private static let secrets = ["PROMISEFS_USER", "PROMISEFS_PASSWORD", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"]
+    private static let containerToken = "AWS_CONTAINER_AUTHORIZATION_TOKEN"
+    private static let secrets = [
+        "PROMISEFS_USER", "PROMISEFS_PASSWORD", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", containerToken,
+    ]
 
     static func take() -> Login? {
         let accessKey = Login.AccessKey(
             identifier: environment("AWS_ACCESS_KEY_ID"), secret: environment("AWS_SECRET_ACCESS_KEY"),
             sessionToken: environment("AWS_SESSION_TOKEN"))
         let login = Login(
-            user: environment("PROMISEFS_USER"), password: environment("PROMISEFS_PASSWORD"), accessKey: accessKey)
+            user: environment("PROMISEFS_USER"), password: environment("PROMISEFS_PASSWORD"), accessKey: accessKey,
+            containerToken: environment(containerToken))
         for name in secrets {
             // What was there when the process began can be read in /proc for as long as it runs (proc_pid_environ(5)).
             if let value = getenv(name) { memset(value, 0, strlen(value)) }

@@ -190,6 +190,37 @@ extension MountSuites {
             try await domain.shell("[ $(ls \"$M/new\" | wc -l) = 40 ]; [ ! -e \"$M/old\" ]; \(S3Server.equality)")
         }
 
+        /// Moto is also the machine and the STS that give them; it takes any.
+        @Test(.timeLimit(.minutes(3)), arguments: ["machine", "role"])
+        func aBucketIsMountedWithKeysThatAServiceGives(kind: String) async throws {
+            try await S3Server.with(.moto) { server in
+                guard server.kind == .moto else { return }
+                var options = server.options()
+                // Empty is as good as not set.
+                let none = ["AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null"]
+                let given =
+                    kind == "machine"
+                    ? ["AWS_EC2_METADATA_SERVICE_ENDPOINT": server.endpoint]
+                    : [
+                        "AWS_WEB_IDENTITY_TOKEN_FILE": "\(server.root)/token", "AWS_EC2_METADATA_DISABLED": "true",
+                        "AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/mounts", "AWS_ENDPOINT_URL_STS": server.endpoint,
+                    ]
+                for (name, value) in none.merging(given, uniquingKeysWith: { $1 }) { options.environment[name] = value }
+                options.prepare = "printf identity-of-a-pod > \"$D/token\""
+                try await MountedDomain.with(options) { domain in
+                    let asked = kind == "machine" ? "PUT /latest/api/token" : "POST / "
+                    try await domain.shell("echo text > \"$M/file\"; grep -q '\(asked)' \"$D/log/server.log\"")
+                    try await domain.synchronize()
+                    try await domain.shell(
+                        """
+                        [ "$(s3 GET cloud/file)" = text ]
+                        { "$P" status --json "$M"; "$P" info "$M/file"; } > "$T/said"
+                        not grep -rE 'identity-of-a-pod|test-secret-key|test-session-token' "$S" "$T/said"
+                        """)
+                }
+            }
+        }
+
         /// In the long run on all servers that are there.
         @Test(.timeLimit(.minutes(10)), arguments: checkedServers)
         func aServerPassesTheChecksOfProviders(kind: S3Server.Kind?) async throws {

@@ -137,6 +137,41 @@ struct S3FaultTests {
         }
     }
 
+    /// A password for another server that is still in the environment is the key here, too; the sentence blamed AWS's variables.
+    @Test func aWrongKeyIsCalledByTheVariableItIsFrom() async throws {
+        let server = ScriptedServer { _ in refusal("403 Forbidden", "InvalidAccessKeyId") }
+        defer { server.stop() }
+        let location = try S3Location(parsing: "s3://bucket/?endpoint=http://127.0.0.1:\(server.port)")
+        func sentence(_ source: AccessKeySource) async throws -> String {
+            let provider = try S3Provider(
+                location: location, credentials: source, stateFolder: nil,
+                logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            return await error { try await provider.connect() }?.message ?? ""
+        }
+        let key = AccessKey(identifier: "key", secret: Secret("secret"))
+        let own = CredentialSource(given: .password(user: "elsewhere", Secret("hidden")))
+        let both = try await sentence(AccessKeySource(given: key, own: own))
+        #expect(both.contains("in PROMISEFS_USER is wrong") && both.contains("unset PROMISEFS_USER and PROMISEFS_PASSWORD"))
+        #expect(both.contains("so that AWS_ACCESS_KEY_ID is used") && !both.contains("hidden") && !both.contains("elsewhere"))
+        let alone = try await sentence(AccessKeySource(own: own))
+        #expect(alone.contains("in PROMISEFS_USER is wrong") && !alone.contains("AWS_ACCESS_KEY_ID"))
+        let other = try await sentence(AccessKeySource(given: key, own: CredentialSource()))
+        #expect(other.contains("in AWS_ACCESS_KEY_ID is wrong") && !other.contains("PROMISEFS_USER"))
+    }
+
+    /// `PROMISEFS_PASSWORD` alone is a bearer token, for WebDAV.
+    @Test func aTokenForAnotherServerLeavesTheKeyOfAWSToUse() throws {
+        let key = AccessKey(identifier: "key", secret: Secret("secret"))
+        let own = CredentialSource(given: .token(Secret("hidden")))
+        #expect(try AccessKeySource(given: key, own: own).accessKey() == key)
+        do {
+            _ = try AccessKeySource(own: own).accessKey()
+            Issue.record("a token is taken")
+        } catch {
+            #expect(error.code == .permanent && error.message.contains("PROMISEFS_PASSWORD") && !error.message.contains("hidden"))
+        }
+    }
+
     @Test func whoeverIsAnonymousSignsNothing() async throws {
         try await withProvider(options: "&anonymous=true", { _ in reply("200 OK", [], Self.empty) }) { provider, server in
             _ = try await provider.enumerateItems(in: ItemReference(identifier: ItemIdentifier("/"), path: []), page: nil)

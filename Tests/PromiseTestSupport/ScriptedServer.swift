@@ -53,7 +53,7 @@ package final class ScriptedServer: Sendable {
 
     private func serve(_ connection: CInt) {
         defer { close(connection) }
-        var received = ""
+        var received: [UInt8] = []
         while let request = next(connection, &received) {
             heads.withLock { $0.append(request.head) }
             guard let answer = conduct.answer(request) else { return }
@@ -63,26 +63,37 @@ package final class ScriptedServer: Sendable {
         }
     }
 
-    private func next(_ connection: CInt, _ received: inout String) -> Request? {
+    private func next(_ connection: CInt, _ received: inout [UInt8]) -> Request? {
         var buffer = [UInt8](repeating: 0, count: 65_536)
+        let gap = Array("\r\n\r\n".utf8)
+        var searched = 0
+        var found: (head: String, start: Int, end: Int)?
         while true {
-            let parts = received.split(separator: "\r\n\r\n", maxSplits: 1, omittingEmptySubsequences: false)
-            if parts.count == 2 {
-                let head = String(parts[0])
-                let length =
-                    head.split(separator: "\r\n").first { $0.lowercased().hasPrefix("content-length:") }
-                    .flatMap { Int($0.drop { $0 != ":" }.dropFirst().drop { $0 == " " }) } ?? 0
-                if parts[1].utf8.count >= length {
-                    received = String(decoding: parts[1].utf8.dropFirst(length), as: UTF8.self)
-                    let words = head.split(separator: " ")
-                    let body = String(decoding: parts[1].utf8.prefix(length), as: UTF8.self)
-                    return Request(method: String(words[0]), path: String(words[1]), head: head, body: body)
+            if found == nil, received.count >= gap.count {
+                let places = searched...(received.count - gap.count)
+                let position = places.first { received[$0..<($0 + gap.count)].elementsEqual(gap) }
+                searched = received.count - gap.count + 1
+                if let position {
+                    let head = String(decoding: received[..<position], as: UTF8.self)
+                    let start = position + gap.count
+                    found = (head, start, start + ScriptedServer.length(head))
                 }
+            }
+            if let found, received.count >= found.end {
+                let words = found.head.split(separator: " ")
+                let body = String(decoding: received[found.start..<found.end], as: UTF8.self)
+                received.removeFirst(found.end)
+                return Request(method: String(words[0]), path: String(words[1]), head: found.head, body: body)
             }
             let count = recv(connection, &buffer, buffer.count, 0)
             guard count > 0 else { return nil }
-            received += String(decoding: buffer[..<count], as: UTF8.self)
+            received += buffer[..<count]
         }
+    }
+
+    private static func length(_ head: String) -> Int {
+        head.split(separator: "\r\n").first { $0.lowercased().hasPrefix("content-length:") }
+            .flatMap { Int($0.drop { $0 != ":" }.dropFirst().drop { $0 == " " }) } ?? 0
     }
 }
 

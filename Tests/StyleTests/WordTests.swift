@@ -108,6 +108,8 @@ import Testing
         "example.com", "nowhere.invalid",
         "host", "unix",
         "promisefs", "rclone.org", "docs.aws.amazon.com", "s3.amazonaws.com", "s3.",
+        // STS, and services of AWS that every machine has for itself.
+        "sts.amazonaws.com", "sts.", "169.254.169.254", "169.254.170.2",
     ]
 
     @Test func addressesArePublicOnes() throws {
