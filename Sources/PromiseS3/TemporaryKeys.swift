@@ -1,5 +1,5 @@
 package import Logging
-package import PromiseCore
+import PromiseCore
 package import PromiseProvider
 package import PromiseSystem
 import Synchronization
