@@ -76,6 +76,7 @@ private final class ListingReader: Sendable {
         let parser: MultiStatusParser
         let stream: XMLStream
         var listing = FolderListing()
+        var taken: Set<FileName> = []
     }
 
     private let folder: ItemReference
@@ -126,6 +127,9 @@ private final class ListingReader: Sendable {
             guard path.count == folder.path.count + 1, path.starts(with: folder.path), !resource.isNothing else { return }
             let name = path[path.count - 1]
             if path.count == 1 && name == ReservedName.folder { return }
+            // Of a name that is listed twice the first row is believed, as with any other provider: of what comes in pages the
+            // first one has been handed on already.
+            guard state.taken.insert(name).inserted else { return }
             let identifier = ItemIdentifier(prefix + PercentEncoding.encoded(name.bytes))
             var item = provider.item(resource, path: path, parent: folder.identifier, identifier: identifier)
             item.isGuess = !hasState
