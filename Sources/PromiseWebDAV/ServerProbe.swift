@@ -208,7 +208,7 @@ struct ServerProbe: Sendable {
 
     /// The token, or nil where there are no locks.
     private func lock(_ path: [FileName]) async throws(ProviderError) -> String? {
-        try await unlessTrouble { () async throws(ProviderError) in try await provider.lock(path, seconds: 60).token }
+        try await unlessTrouble { () async throws(ProviderError) in try await provider.lock(path).token }
     }
 
     /// What was at the target must be there still, whatever the server says.

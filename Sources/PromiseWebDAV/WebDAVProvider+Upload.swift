@@ -203,7 +203,7 @@ extension WebDAVProvider {
         var asideToken: String?
         if let token = turn.token {
             if traits.moveNeedsSourceLock {
-                let own = try await lock(aside, seconds: 60).token
+                let own = try await lock(aside).token
                 asideToken = own
                 headers.add(name: "If", value: "(<\(own)> <\(token)>)")
             } else {

@@ -185,9 +185,17 @@ extension WebDAVProvider {
     /// locked against additions where the server has locks.
     private func deleteFolder(_ path: [FileName]) async throws(ProviderError) {
         var token: String?
-        if traits.locks { token = try await lock(path, isFolder: true, depth: "infinity", seconds: 60).token }
+        if traits.locks { token = try await lock(path, isFolder: true, depth: "infinity").token }
         do throws(ProviderError) {
-            guard try await holdsNothing(path) else {
+            let isEmpty =
+                if let token {
+                    try await renewing(path, isFolder: true, token) { () async throws(ProviderError) in
+                        try await holdsNothing(path)
+                    }
+                } else {
+                    try await holdsNothing(path)
+                }
+            guard isEmpty else {
                 throw ProviderError(.conflict, "the folder \(shown(path)) is not empty on the server")
             }
             let url = location.url(path, isFolder: true)

@@ -47,6 +47,8 @@ package final class WebDAVProvider: Provider, Sendable {
     let uploads: UploadJournal
     /// Of these; four of them are large.
     let partByteCount: UInt64
+    /// What a lock lasts for unless it is asked for again, as for one of a client that was killed.
+    let lockSeconds: UInt64
     private let traitsFile: RememberedFile<ServerTraits>
     private let remembered: ServerTraits?
     /// Trying what a server does writes to it.
@@ -61,10 +63,12 @@ package final class WebDAVProvider: Provider, Sendable {
     /// be read.
     package init(
         location: WebDAVLocation, credentials: CredentialSource, stateFolder: [UInt8]?, mayProbe: Bool = true,
-        trust: ServerTrust = .system, logger: Logger, clock: any TimeSource = SystemClock(), partByteCount: UInt64 = 8 << 20
+        trust: ServerTrust = .system, logger: Logger, clock: any TimeSource = SystemClock(), partByteCount: UInt64 = 8 << 20,
+        lockSeconds: UInt64 = 30
     ) throws(ProviderError) {
         self.location = location
         self.partByteCount = partByteCount
+        self.lockSeconds = lockSeconds
         self.logger = logger
         self.clock = clock
         self.mayProbe = mayProbe
