@@ -65,6 +65,8 @@ package final class SyncEngine: Sendable {
         var made = MadeFolders()
         /// Items that a listing no longer showed, to be asked for one by one.
         var missing: Set<ItemIdentifier> = []
+        /// Of these, those that a listing showed at another place.
+        var arrivals: [ItemIdentifier: Item] = [:]
         /// Folders to be looked at once before the provider is told anything: what it was told last may have arrived.
         var unscanned: Set<ItemIdentifier> = []
         var verifying: Set<ItemIdentifier> = []

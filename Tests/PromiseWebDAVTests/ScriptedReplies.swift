@@ -40,7 +40,7 @@ func provider(
     let names = [
         "locks", "lockMakesFile", "moveNeedsSourceLock", "keepsProperties", "putIsWhole", "moveKeepsTag", "tagsTellContent",
         "honoursOverwrite", "honoursConditionsOnPut", "honoursConditionsOnDelete", "putsOnlyNew", "hasRanges", "hasQuota",
-        "tellsNews", "isGuess", "brokeOff", "normalizesNames", "takesTimes", "takesChecksums", "makesPreviews",
+        "tellsNews", "isGuess", "brokeOff", "normalizesNames", "takesTimes", "takesChecksums", "makesPreviews", "tellsNumbers",
     ]
     // What nearly every server does.
     let usual = ["listsTags": true, "listsHiddenNames": !traits.contains("hidesNames")]
