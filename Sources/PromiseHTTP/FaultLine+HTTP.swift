@@ -28,6 +28,13 @@ extension FaultLine {
             } else {
                 giveUp()
             }
+        case .repeatedRows:
+            var whole = ByteBuffer()
+            for try await part in response.body { whole.writeImmutableBuffer(part) }
+            let repeated = RepeatedRows.of(Array(whole.readableBytesView))
+            if let repeated { whole = ByteBuffer(bytes: repeated) } else { giveUp() }
+            response.headers.replaceOrAdd(name: "Content-Length", value: "\(whole.readableBytes)")
+            response.body = .bytes(whole)
         }
         return response
     }

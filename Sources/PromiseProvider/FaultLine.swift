@@ -16,6 +16,8 @@ package final class FaultLine: Sendable {
         case brokenReply
         /// The answer names another version of the content than it has.
         case otherVersion
+        /// A listing names everything twice.
+        case repeatedRows
     }
 
     private struct State {

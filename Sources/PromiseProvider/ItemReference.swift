@@ -13,6 +13,13 @@ package struct ItemReference: Hashable, Sendable {
     }
 }
 
+extension ItemIdentifier {
+    /// Of a store that is asked by place and yet has numbers for its items: what is called so is this item, wherever it is.
+    package init(number: String) { self.init("#" + number) }
+
+    package var isNumber: Bool { rawValue.hasPrefix("#") }
+}
+
 /// What a new item is to be.
 package struct NewItem: Hashable, Sendable {
     package var name: FileName

@@ -13,8 +13,9 @@ package struct S3Listing: Sendable {
         package var lastModified: Timestamp
     }
 
+    /// Each key once.
     package var objects: [Object] = []
-    /// Each ends with a slash.
+    /// Each ends with a slash, and is there once.
     package var prefixes: [[UInt8]] = []
     /// Where the next page begins; nil after the last.
     package var next: Next?
@@ -33,17 +34,20 @@ package struct S3Listing: Sendable {
         guard let document = S3Document.parse(legal ?? data), document.name == "ListBucketResult" else { return nil }
         let isEncoded = document.values["EncodingType"] == "url"
         var result = S3Listing()
+        // Of what a server lists twice the first row is believed, as of what it repeats on a later page.
+        var taken: Set<[UInt8]> = []
         for row in document.rows {
             switch row.name {
             case "Contents":
                 guard let key = row.values["Key"].flatMap({ key($0, isEncoded) }), let tag = row.values["ETag"],
                     let size = row.values["Size"].flatMap({ UInt64($0) })
                 else { return nil }
+                guard taken.insert(key).inserted else { continue }
                 let time = row.values["LastModified"].flatMap { timestamp($0) } ?? .zero
                 result.objects.append(Object(key: key, tag: EntityTag.opaque(tag), size: size, lastModified: time))
             case "CommonPrefixes":
                 guard let prefix = row.values["Prefix"].flatMap({ key($0, isEncoded) }) else { return nil }
-                result.prefixes.append(prefix)
+                if taken.insert(prefix).inserted { result.prefixes.append(prefix) }
             default: break
             }
         }

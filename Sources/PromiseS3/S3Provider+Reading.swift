@@ -269,13 +269,30 @@ extension S3Provider {
         finder.isFound(key)
     }
 
+    /// In a bucket that keeps versions, whoever has begun to read one goes on with it when the object has another one or is gone.
+    /// Who begins to read hears of that.
     package func fetchContents(
         of reference: ItemReference, version: ContentVersion, range: ByteRange?, into sink: any ContentSink
     ) async throws(ProviderError) {
         try await finishMoves(at: reference.path)
-        let what = "\(shown(reference.path)) cannot be fetched"
         if let range, range.isEmpty { return }
-        var request = S3Request(.GET, names.key(reference.path))
+        let read = ReadVersion(key: names.key(reference.path), tag: version.rawValue)
+        do throws(ProviderError) {
+            try await fetch(read, number: nil, range, into: sink, shown(reference.path))
+        } catch {
+            guard error.code == .stale || error.code == .notFound, let number = shared.withLock({ $0.readVersions[read] }) else {
+                throw error
+            }
+            try await fetch(read, number: number, range, into: sink, shown(reference.path))
+        }
+    }
+
+    /// `number`: how the server calls the version; nil: the one that it has now.
+    private func fetch(
+        _ read: ReadVersion, number: String?, _ range: ByteRange?, into sink: any ContentSink, _ shown: String
+    ) async throws(ProviderError) {
+        let what = "\(shown) cannot be fetched"
+        var request = S3Request(.GET, read.key, number.map { [QueryItem("versionId", $0)] } ?? [])
         if let range {
             request.headers.add(name: "Range", value: "bytes=\(range.lower)-\(range.upper - 1)")
         } else {
@@ -286,12 +303,33 @@ extension S3Provider {
             throw client.refusal(try await client.transport.whole(response, .GET)).error(what)
         }
         // Every reply names what it sends, which no server gets wrong as some do conditions.
-        guard EntityTag.opaque(response.headers.first(name: "ETag") ?? "") == version.rawValue else {
-            throw ProviderError(.stale, "\(shown(reference.path)) has another version on the server")
+        guard EntityTag.opaque(response.headers.first(name: "ETag") ?? "") == read.tag else {
+            throw ProviderError(.stale, "\(shown) has another version on the server")
         }
-        learn(names.key(reference.path), from: response.headers)
+        if number == nil {
+            learn(read.key, from: response.headers)
+            note(read, response.headers.first(name: "x-amz-version-id"))
+        }
         let content = ReplyContent(response: response, range: range, size: ReplyContent.wholeSize(response), what: what)
         let digest = response.status.code == 200 ? ContentDigest(amazon: response.headers) : nil
         try await content.write(into: sink, verifiedBy: range == nil ? digest : nil, pool: pool, server: location.endpoint)
     }
+
+    /// More readers than that at once do not go on.
+    private static let readVersionsMax = 10_000
+
+    private func note(_ read: ReadVersion, _ number: String?) {
+        // What was written before the bucket kept versions is called that, and goes when it is replaced.
+        guard let number, number != "null" else { return }
+        shared.withLock { shared in
+            if shared.readVersions.count >= S3Provider.readVersionsMax { shared.readVersions = [:] }
+            shared.readVersions[read] = number
+        }
+    }
+}
+
+/// A content that somebody has begun to read.
+struct ReadVersion: Hashable, Sendable {
+    var key: [UInt8]
+    var tag: String
 }

@@ -29,6 +29,8 @@ package final class S3Provider: Provider, Sendable {
         var folders: Set<ItemIdentifier> = []
         /// Keys of folders' markers that are there.
         var markers: Set<[UInt8]> = []
+        /// How the server calls the versions that were fetched, in a bucket that keeps several.
+        var readVersions: [ReadVersion: String] = [:]
         /// By folder: how many keys in it cannot be shown, and one of them.
         var hidden: [[UInt8]: (count: Int, example: String)] = [:]
         /// Objects that moves of folders left where they were, one of them, and why.

@@ -19,6 +19,13 @@ package final class HydrationJob: Sendable {
         var reply: HydrationReply
     }
 
+    /// What the provider calls the content. `size` is nil where nothing is agreed on.
+    struct Source: Sendable {
+        var reference: ItemReference
+        var version: ContentVersion
+        var size: UInt64?
+    }
+
     private struct State {
         var plan: HydrationPlan
         var waiters: [Waiter] = []
@@ -26,6 +33,8 @@ package final class HydrationJob: Sendable {
         /// Everything is wanted although nobody waits, e.g. because the file is pinned.
         var isWantedInBackground = false
         var program: String?
+        /// Where it was fetched from last.
+        var source: Source?
         /// Being written into the file at this moment.
         var landing: [ByteRange] = []
         var isCompleting = false
@@ -85,6 +94,8 @@ package final class HydrationJob: Sendable {
         return try made.get()
     }
 
+    var source: Source? { state.withLock { $0.source } }
+    func fetches(from source: Source) { state.withLock { $0.source = source } }
     var hasFile: Bool { state.withLock { $0.file != nil } }
     var isNoted: Bool { state.withLock { $0.isNoted } }
     func noted() { state.withLock { $0.isNoted = true } }

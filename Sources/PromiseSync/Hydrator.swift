@@ -241,7 +241,9 @@ package final class Hydrator: Sendable {
         do throws(ProviderError) {
             let program = job.program ?? HydrationLedger.background
             ledger.withLock { $0.lines.began(for: program) }
-            let (reference, version, size) = try source(of: job)
+            let source = try source(of: job)
+            job.fetches(from: source)
+            let (reference, version, size) = (source.reference, source.version, source.size)
             let file = try fileToFill(of: job)
             let sink = HydrationSink(job: job, file: file, call: ProviderDelay.Call(delay, clock), size: size) { count in
                 self.fetchedByteCount.wrappingAdd(count, ordering: .relaxed)
@@ -279,28 +281,34 @@ package final class Hydrator: Sendable {
 
     /// The item that a node's content comes from, its version and size. Of several names it is one that has the version that
     /// is being fetched, or else one that was sent the same edit: the name that had the version may have been removed here.
+    /// A node whose last name stands for another content now, or is gone, is fetched from where it was before, for those who have
+    /// it open: a provider may still have it.
     private func source(
         of job: HydrationJob
-    ) throws(ProviderError) -> (reference: ItemReference, version: ContentVersion, size: UInt64?) {
+    ) throws(ProviderError) -> HydrationJob.Source {
         do throws(Failure) {
-            let source: (ItemReference, ContentVersion, UInt64?)? = try index.read { transaction throws(Failure) in
+            let source: HydrationJob.Source? = try index.read { transaction throws(Failure) in
                 let edits = try transaction.node(job.node)?.edits
-                var other: (ItemReference, ContentVersion, UInt64?)?
+                var other: HydrationJob.Source?
                 for entry in try transaction.entries(of: job.node) {
                     guard let identifier = entry.identifier, let path = try transaction.remotePath(of: identifier)
                     else { continue }
                     let reference = ItemReference(identifier: identifier, path: path)
                     guard let synced = try transaction.synced(identifier) else {
-                        other = other ?? (reference, job.version, nil)
+                        other = other ?? HydrationJob.Source(reference: reference, version: job.version, size: nil)
                         continue
                     }
-                    if synced.item.version == job.version { return (reference, job.version, synced.item.size) }
-                    if synced.edits == edits { other = (reference, synced.item.version, synced.item.size) }
-                    if other == nil { other = (reference, job.version, synced.item.size) }
+                    var found = HydrationJob.Source(reference: reference, version: job.version, size: synced.item.size)
+                    if synced.item.version == job.version { return found }
+                    if other == nil { other = found }
+                    found.version = synced.item.version
+                    if synced.edits == edits { other = found }
                 }
                 return other
             }
-            guard let source else { throw Failure(.stale, "node \(job.node) has no item at the provider any more") }
+            guard let source = source ?? job.source else {
+                throw Failure(.stale, "node \(job.node) has no item at the provider any more")
+            }
             return source
         } catch {
             throw ProviderError(error.code == .stale ? .notFound : .permanent, error.message)

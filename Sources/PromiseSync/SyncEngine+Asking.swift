@@ -30,7 +30,13 @@ extension SyncEngine {
         guard !state.missing.isEmpty, state.listings.isEmpty else { return }
         let room = SyncEngine.verificationsMax - state.verifying.count
         guard room > 0 else { return }
-        let identifiers = state.missing.subtracting(state.verifying).prefix(room)
+        let identifiers: [ItemIdentifier]
+        do throws(Failure) {
+            identifiers = try index.read { transaction throws(Failure) in try missingToAsk(room, transaction) }
+        } catch {
+            logger.error("items could not be asked for", metadata: ["reason": "\(error.message)"])
+            return
+        }
         state.missing.subtract(identifiers)
         for identifier in identifiers {
             let reference: ItemReference?
@@ -47,9 +53,15 @@ extension SyncEngine {
             } catch {
                 continue
             }
-            guard let reference else { continue }
-            state.verifying.insert(identifier)
             let count = state.operationCount
+            guard let reference else {
+                // No path leads to where it was.
+                if state.arrivals[identifier] != nil, !state.missing.contains(identifier) {
+                    verified(identifier, .failure(ProviderError(.notFound, "its folder is gone")), count)
+                }
+                continue
+            }
+            state.verifying.insert(identifier)
             Task { [provider, mailbox] in
                 do throws(ProviderError) {
                     let item = try await provider.item(for: reference)
@@ -85,6 +97,8 @@ extension SyncEngine {
                 state.missing.insert(identifier)
                 return
             }
+            let arrival = state.arrivals.removeValue(forKey: identifier)
+            if let arrival, try followArrival(arrival, result) { return }
             switch result {
             case .success(let (item, parent)):
                 try index.write { transaction throws(Failure) in
@@ -107,6 +121,22 @@ extension SyncEngine {
         } catch {
             logger.error("an item could not be stored", metadata: ["reason": "\(error.message)"])
         }
+    }
+
+    /// False when it is as if nothing had arrived.
+    private func followArrival(
+        _ arrival: Item, _ result: Result<(item: Item, parent: ItemIdentifier?), ProviderError>
+    ) throws(Failure) -> Bool {
+        var found: Item?
+        switch result {
+        case .success(let (item, _)): found = item
+        case .failure(let problem) where problem.code == .notFound: break
+        case .failure:
+            // The next listing shows it again.
+            if let parent = arrival.parent { rescan(parent, after: .seconds(5)) }
+            return false
+        }
+        return try index.write { transaction throws(Failure) in try follow(arrival, found: found, transaction) }
     }
 
     // MARK: The change feed

@@ -87,7 +87,7 @@ extension SyncEngine {
         return (ItemReference(identifier: identifier, path: folder.path + [intent.name]), intent.parent)
     }
 
-    private func movedItem(
+    func movedItem(
         _ item: Item, in parent: ItemIdentifier, _ transaction: borrowing Transaction
     ) throws(Failure) -> ItemIdentifier? {
         let key = Intent.key(nil, parent: parent, name: item.name)
@@ -108,12 +108,14 @@ extension SyncEngine {
     }
 
     /// Never given before: the clock's nanoseconds, and a count for those within one.
-    private func freshIdentifier(_ identifier: ItemIdentifier) -> ItemIdentifier {
+    func freshIdentifier(_ identifier: ItemIdentifier) -> ItemIdentifier {
         state.freshCount += 1
-        return ItemIdentifier("\(identifier.rawValue)#\(clock.now().rawValue)-\(state.freshCount)")
+        // A number is the other item's.
+        let base = identifier.isNumber ? "/" : identifier.rawValue
+        return ItemIdentifier("\(base)#\(clock.now().rawValue)-\(state.freshCount)")
     }
 
-    private func withAgreedMetadata(_ item: Item, _ transaction: borrowing Transaction) throws(Failure) -> Item {
+    func withAgreedMetadata(_ item: Item, _ transaction: borrowing Transaction) throws(Failure) -> Item {
         guard !keepsTimes || item.isGuess else { return item }
         guard let agreed = try transaction.synced(item.identifier)?.item, agreed.kind == item.kind else { return item }
         var item = item

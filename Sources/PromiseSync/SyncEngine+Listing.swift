@@ -101,7 +101,7 @@ extension SyncEngine {
                 return try self.identifier(of: folder, transaction)
             }
             if let identifier {
-                startListing(of: folder, identifier, isFirst: true, waiters: [])
+                startListing(of: folder, identifier, isFirst: true)
             } else {
                 folders += state.walk.ended(folder)
             }
@@ -139,19 +139,14 @@ extension SyncEngine {
             guard state.listings.count < configuration.listingsMax else { return }
             let folder: NodeID?
             do throws(Failure) {
-                folder = try index.read { transaction throws(Failure) in
-                    guard let node = try node(for: identifier, transaction), let row = try transaction.node(node) else {
-                        return nil
-                    }
-                    return row.isPopulated ? node : nil
-                }
+                folder = try knownFolder(identifier)
             } catch {
                 logger.error("a folder could not be listed", metadata: ["reason": "\(error.message)"])
                 return
             }
             if let folder {
                 if state.listings[folder] != nil { continue }
-                startListing(of: folder, identifier, isFirst: false, waiters: [])
+                startListing(of: folder, identifier, isFirst: false)
             }
             if folder == nil {
                 state.unscanned.remove(identifier)
@@ -161,10 +156,19 @@ extension SyncEngine {
         }
     }
 
-    private func startListing(
-        of folder: NodeID, _ identifier: ItemIdentifier, isFirst: Bool, waiters: [HydrationReply],
+    /// Nil for what is no folder here, or none whose content is known.
+    func knownFolder(_ identifier: ItemIdentifier) throws(Failure) -> NodeID? {
+        try index.read { transaction throws(Failure) in
+            guard let node = try node(for: identifier, transaction), let row = try transaction.node(node) else { return nil }
+            return row.isPopulated ? node : nil
+        }
+    }
+
+    func startListing(
+        of folder: NodeID, _ identifier: ItemIdentifier, isFirst: Bool, waiters: [HydrationReply] = [],
         readers: [HydrationReply] = []
     ) {
+        state.made.listed(identifier)
         state.listingCount += 1
         let number = state.listingCount
         var listing = Listing(
@@ -258,6 +262,7 @@ extension SyncEngine {
     private func end(_ listing: Listing, _ outcome: Result<Void, Failure>) {
         state.unscanned.remove(listing.identifier)
         notePolled(listing.identifier)
+        if state.made.listing == listing.identifier { state.made.listing = nil }
         (listing.waiters + listing.readers).forEach { $0(outcome) }
         let next = state.walk.ended(listing.folder)
         // Whoever needs them asks for them.
@@ -271,6 +276,7 @@ extension SyncEngine {
     func failListings(_ failure: Failure) {
         state.walk.stop()
         state.polled = []
+        state.made.listing = nil
         for (folder, listing) in state.listings {
             listing.task?.cancel()
             (listing.waiters + listing.readers).forEach { $0(.failure(failure)) }

@@ -49,6 +49,7 @@ extension SyncEngine {
         var othersCount = 0
         var folderCount = 0
         for listed in items {
+            if try isArrival(listed, in: listing.identifier, transaction) { continue }
             let item = isWhole && !listed.isGuess ? listed : try identified(listed, in: listing.identifier, transaction)
             var node = Node(placeholderFor: item)
             node.pin = pin
@@ -91,6 +92,7 @@ extension SyncEngine {
                 found.unchangedCount += 1
                 continue
             }
+            if try isArrival(listed, in: listing.identifier, transaction) { continue }
             let item = try identified(listed, in: listing.identifier, transaction)
             found.seen.append(item.identifier)
             if try observe(item, in: folder, listing, transaction) { found.appeared.append(item.name) }

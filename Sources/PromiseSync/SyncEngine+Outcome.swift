@@ -105,6 +105,10 @@ extension SyncEngine {
         if let sent = operation.sentMetadata { agreed.metadata = sent }
         try transaction.setSynced(SyncedItem(item: agreed, edits: operation.edits))
         try transaction.setRemote(item.identifier, nil)
+        // Made, or moved in a store that calls it something else now.
+        if item.kind == .folder, operation.identifier != item.identifier {
+            state.made.made(item.identifier, at: clock.uptime())
+        }
         try setVersion(item.version, of: operation, transaction)
         if let node = operation.node { try unblock(node, transaction) }
     }

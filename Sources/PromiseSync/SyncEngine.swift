@@ -62,8 +62,11 @@ package final class SyncEngine: Sendable {
         var polled: Set<ItemIdentifier> = []
         var pollBegan: Duration = .zero
         var pollEnded: Duration = .zero
+        var made = MadeFolders()
         /// Items that a listing no longer showed, to be asked for one by one.
         var missing: Set<ItemIdentifier> = []
+        /// Of these, those that a listing showed at another place.
+        var arrivals: [ItemIdentifier: Item] = [:]
         /// Folders to be looked at once before the provider is told anything: what it was told last may have arrived.
         var unscanned: Set<ItemIdentifier> = []
         var verifying: Set<ItemIdentifier> = []
@@ -209,6 +212,7 @@ package final class SyncEngine: Sendable {
             }
             startListings()
             verifyMissing()
+            try listMade()
             if state.unscanned.isEmpty { try startOperations() }
             publishActivity()
             published.withLock { $0.trouble = nil }
@@ -241,13 +245,18 @@ package final class SyncEngine: Sendable {
         if state.listings.count < configuration.listingsMax, let due = state.folderDue.values.min() {
             candidates.append(max(due - clock.uptime(), .milliseconds(1)))
         }
+        if let due = state.made.due(isBusy: !state.running.isEmpty) {
+            candidates.append(max(due - clock.uptime(), .milliseconds(1)))
+        }
         return candidates.min()
     }
 
     private func publishActivity() {
         let subjects = Set(state.running.keys)
         let uploading = Set(state.running.values.compactMap(\.node))
-        let isLooking = !state.listings.isEmpty || !state.folderDue.isEmpty || !state.verifying.isEmpty || !state.missing.isEmpty
+        // Nobody waits for a look into what was made here.
+        let isListing = state.listings.values.contains { $0.identifier != state.made.listing }
+        let isLooking = isListing || !state.folderDue.isEmpty || !state.verifying.isEmpty || !state.missing.isEmpty
         published.withLock { published in
             published.runningSubjects = subjects
             published.uploading = uploading

@@ -21,6 +21,8 @@ package struct ResourceStatus: Equatable, Sendable {
     package var lockToken: String?
     package var lockOwner: String?
     package var syncToken: String?
+    /// What the server calls it wherever it is (ownCloud, Nextcloud).
+    package var number: String?
     /// Of properties that are not there, or that the server refuses to tell or to change.
     package var refusals: Set<Int> = []
 }
@@ -46,6 +48,7 @@ package final class MultiStatusParser: XMLVisitor {
         case lockToken = "DAV: locktoken"
         case owner = "DAV: owner"
         case syncToken = "DAV: sync-token"
+        case number = "http://owncloud.org/ns fileid"
         case keptState = "urn:promisefs state"
         case keeps = "urn:promisefs keeps"
     }
@@ -138,6 +141,7 @@ private struct Reading {
         case .quotaUsed: current?.quotaUsed = UInt64(value)
         case .owner where current?.lockOwner == before.lockOwner: current?.lockOwner = value
         case .syncToken: current?.syncToken = value
+        case .number: current?.number = value
         case .keptState: current?.keptState = value
         case .keeps: current?.keeps = true
         default: break

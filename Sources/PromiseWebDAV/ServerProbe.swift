@@ -62,6 +62,7 @@ struct ServerProbe: Sendable {
         _ = try await exchange(.DELETE, escaped)
         if !traits.locks { try await tryConditions(file, &traits) }
         traits.honoursOverwrite = try await refusesToMoveOver(file)
+        traits.tellsNumbers = try await tellsNumbers(file)
         traits.moveKeepsTag = try await movesWithTag(file, &traits)
         traits.tellsNews = try await tellsNews(traits)
         return traits
@@ -208,7 +209,7 @@ struct ServerProbe: Sendable {
 
     /// The token, or nil where there are no locks.
     private func lock(_ path: [FileName]) async throws(ProviderError) -> String? {
-        try await unlessTrouble { () async throws(ProviderError) in try await provider.lock(path, seconds: 60).token }
+        try await unlessTrouble { () async throws(ProviderError) in try await provider.lock(path).token }
     }
 
     /// What was at the target must be there still, whatever the server says.
@@ -254,6 +255,24 @@ struct ServerProbe: Sendable {
         let body = "<propfind xmlns=\"DAV:\"><prop><resourcetype/><sync-token/></prop></propfind>"
         let rows = try await provider.propfind(folder, isFolder: true, depth: "0", body: body)
         return rows.first?.resource.syncToken.map { SyncToken(folder: folder, text: $0) }
+    }
+
+    /// One that goes with a file, and that the next file at its place has not. Ends with the content of before.
+    private func tellsNumbers(_ file: [FileName]) async throws(ProviderError) -> Bool {
+        guard let before = try await number(file) else { return false }
+        let other = try await provider.uploadPlace()
+        let headers: HTTPHeaders = ["Destination": location.url(other), "Overwrite": "F"]
+        guard try await exchange(.MOVE, file, headers).isSuccess else { return false }
+        let moved = try await number(other)
+        _ = try await put("one", file)
+        let next = try await number(file)
+        _ = try await exchange(.DELETE, other)
+        return moved == before && next != nil && next != before
+    }
+
+    private func number(_ path: [FileName]) async throws(ProviderError) -> String? {
+        let body = "<propfind xmlns=\"DAV:\"><prop><resourcetype/>\(WebDAVProvider.numberProperty)</prop></propfind>"
+        return try await provider.propfind(path, depth: "0", body: body).first?.resource.number
     }
 
     private func tryConditions(_ file: [FileName], _ traits: inout ServerTraits) async throws(ProviderError) {

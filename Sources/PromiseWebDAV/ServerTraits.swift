@@ -61,6 +61,9 @@ package struct ServerTraits: Codable, Hashable, Sendable {
     /// Trying broke off, as the server had passing trouble. Like any guess not remembered: the next mount tries again.
     var brokeOff = false
 
+    /// `oc:fileid`, which a file keeps over MOVE, and which no other has. Nil: remembered before it was asked for.
+    package var tellsNumbers: Bool?
+
     /// What the server lacks and how that is met, a sentence each, for people.
     package var shortcomings: [String] {
         var result: [String] = []

@@ -27,7 +27,7 @@ extension WebDAVProvider {
         }
         shared.withLock { shared in
             shared.folders.insert(folder.identifier)
-            shared.listed.insert(folder.path)
+            shared.listed[folder.path] = folder.identifier
             // What was not asked for is news.
             let token = isPlain ? nil : own.syncToken
             shared.syncTokens[folder.identifier] = token.map { SyncToken(folder: folder.path, text: $0) }
@@ -37,7 +37,8 @@ extension WebDAVProvider {
 
     private func list(_ folder: ItemReference, hasState: Bool) async throws(ProviderError) -> FolderListing {
         let what = "\(shown(folder.path)) cannot be looked at"
-        let body = WebDAVProvider.propertyRequest(traits.tellsNews ? "<sync-token/>" : "", hasState: hasState)
+        let body = WebDAVProvider.propertyRequest(
+            (traits.tellsNews ? "<sync-token/>" : "") + numberProperty, hasState: hasState)
         let headers: HTTPHeaders = ["Depth": "1", "Content-Type": "application/xml; charset=utf-8"]
         let response = try await client.open(
             .PROPFIND, location.url(folder.path, isFolder: true), headers, body: RequestBody(body), timeout: .seconds(300))
@@ -76,6 +77,7 @@ private final class ListingReader: Sendable {
         let parser: MultiStatusParser
         let stream: XMLStream
         var listing = FolderListing()
+        var taken: Set<FileName> = []
     }
 
     private let folder: ItemReference
@@ -126,7 +128,11 @@ private final class ListingReader: Sendable {
             guard path.count == folder.path.count + 1, path.starts(with: folder.path), !resource.isNothing else { return }
             let name = path[path.count - 1]
             if path.count == 1 && name == ReservedName.folder { return }
-            let identifier = ItemIdentifier(prefix + PercentEncoding.encoded(name.bytes))
+            // Of a name that is listed twice the first row is believed, as with any other provider: of what comes in pages the
+            // first one has been handed on already.
+            guard state.taken.insert(name).inserted else { return }
+            let number = resource.number.map { ItemIdentifier(number: $0) }
+            let identifier = number ?? ItemIdentifier(prefix + PercentEncoding.encoded(name.bytes))
             var item = provider.item(resource, path: path, parent: folder.identifier, identifier: identifier)
             item.isGuess = !hasState
             if hasState && resource.isCollection { provider.note(keeps: resource.keeps, in: path) }

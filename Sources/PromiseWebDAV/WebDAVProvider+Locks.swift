@@ -36,9 +36,6 @@ struct WriteTurn: Sendable {
 }
 
 extension WebDAVProvider {
-    /// A lock outlives a killed client by so much; an upload may take longer where the server counts on.
-    private static func lockSeconds(_ byteCount: UInt64) -> UInt64 { 60 + byteCount / 100_000 }
-
     /// Runs `body` while nobody else, who keeps to locks, writes to the place, and only if it holds what is expected.
     /// Throws `.conflict` or `.notFound` when it does not.
     func withTurn<Value: Sendable>(
@@ -72,7 +69,7 @@ extension WebDAVProvider {
         _ path: [FileName], _ expectation: Expectation, _ byteCount: UInt64,
         _ body: (WriteTurn) async throws(ProviderError) -> Value
     ) async throws(ProviderError) -> Value {
-        let (token, hasMadeFile) = try await lock(path, seconds: WebDAVProvider.lockSeconds(byteCount))
+        let (token, hasMadeFile) = try await lock(path, byteCount: byteCount)
         let turn = WriteTurn(url: location.url(path), token: token, hasMadeFile: hasMadeFile)
         do throws(ProviderError) {
             if hasMadeFile {
@@ -80,7 +77,7 @@ extension WebDAVProvider {
             } else {
                 try await check(expectation, at: path)
             }
-            let value = try await body(turn)
+            let value = try await renewing(path, token) { () async throws(ProviderError) in try await body(turn) }
             await unlock(path, token)
             return value
         } catch {
@@ -114,10 +111,12 @@ extension WebDAVProvider {
 
     // MARK: Locks
 
-    /// `depth` `infinity` locks what is in a folder, too.
+    /// `depth` `infinity` locks what is in a folder, too. `byteCount` is to be sent under it: there are servers that renew no
+    /// lock while it is used.
     func lock(
-        _ path: [FileName], isFolder: Bool = false, depth: String = "0", seconds: UInt64
+        _ path: [FileName], isFolder: Bool = false, depth: String = "0", byteCount: UInt64 = 0
     ) async throws(ProviderError) -> (token: String, hasMadeFile: Bool) {
+        let seconds = lockSeconds + byteCount / 100_000
         var reply = try await requestLock(path, isFolder, depth, seconds)
         if reply.status == 423, try await breakOwnLock(path) { reply = try await requestLock(path, isFolder, depth, seconds) }
         let what = "\(shown(path)) cannot be locked"
@@ -140,6 +139,25 @@ extension WebDAVProvider {
             "Depth": depth, "Timeout": "Second-\(seconds)", "Content-Type": "application/xml; charset=utf-8",
         ]
         return try await client.exchange(.LOCK, location.url(path, isFolder: isFolder), headers, body: RequestBody(body))
+    }
+
+    /// Runs `body` while a lock is asked for again and again: it lasts for as long as it is used, and one whose token got lost
+    /// ends soon. A server that does not renew it says at the next write that it has run out.
+    func renewing<Value: Sendable>(
+        _ path: [FileName], isFolder: Bool = false, _ token: String, _ body: () async throws(ProviderError) -> Value
+    ) async throws(ProviderError) -> Value {
+        let url = location.url(path, isFolder: isFolder)
+        let headers: HTTPHeaders = ["If": WriteTurn.condition(url, token), "Timeout": "Second-\(lockSeconds)"]
+        let pause = Duration.seconds(Double(lockSeconds) / 3)
+        let renewal = Task { [client] in
+            while true {
+                // It ends when it is cancelled.
+                do { try await Task.sleep(for: pause) } catch { return }
+                _ = try? await client.exchange(.LOCK, url, headers)
+            }
+        }
+        defer { renewal.cancel() }
+        return try await body()
     }
 
     /// A daemon that was killed leaves its locks behind; the next one on the same state folder takes them away. Nobody

@@ -19,7 +19,11 @@ enum ReservedName {
 }
 
 extension WebDAVProvider {
-    private static let properties = propertyRequest()
+    private var properties: String { WebDAVProvider.propertyRequest(numberProperty) }
+
+    /// Asked for where the server has it.
+    var numberProperty: String { traits.tellsNumbers == true ? WebDAVProvider.numberProperty : "" }
+    static let numberProperty = "<fileid xmlns=\"http://owncloud.org/ns\"/>"
 
     /// `more`: further elements of properties.
     static func propertyRequest(_ more: String = "", hasState: Bool = true) -> String {
@@ -38,7 +42,12 @@ extension WebDAVProvider {
         return ItemIdentifier("/" + path.map { PercentEncoding.encoded($0.bytes) }.joined(separator: "/"))
     }
 
-    /// `parent`: as the caller calls the folder; nil: by its place. `identifier` is by the place, too.
+    func identifier(_ resource: ResourceStatus, _ path: [FileName]) -> ItemIdentifier {
+        guard let number = resource.number, !path.isEmpty, traits.tellsNumbers == true else { return identifier(path) }
+        return ItemIdentifier(number: number)
+    }
+
+    /// `parent`: as the caller calls the folder; nil: by its place. `identifier`: what the caller knows that it is called.
     func item(
         _ resource: ResourceStatus, path: [FileName], parent: ItemIdentifier?, identifier: ItemIdentifier? = nil
     ) -> Item {
@@ -56,11 +65,16 @@ extension WebDAVProvider {
             metadata.modificationTime = resource.lastModified.flatMap { HTTPDate.timestamp($0) } ?? .zero
         }
         return Item(
-            identifier: identifier ?? self.identifier(path),
-            parent: path.isEmpty ? nil : parent ?? self.identifier(path.dropLast()),
+            identifier: identifier ?? self.identifier(resource, path),
+            parent: path.isEmpty ? nil : parent ?? folderIdentifier(path.dropLast()),
             name: path.last ?? FileName(trusted: Array("root".utf8)), kind: kind,
             size: kind == .folder ? 0 : target.map { UInt64($0.count) } ?? resource.contentLength ?? 0, metadata: metadata,
             version: version, target: target)
+    }
+
+    /// As it was called when it was listed.
+    private func folderIdentifier(_ path: ArraySlice<FileName>) -> ItemIdentifier {
+        shared.withLock { $0.listed[Array(path)] } ?? identifier(path)
     }
 
     static let folderVersion = ContentVersion("folder")
@@ -76,7 +90,7 @@ extension WebDAVProvider {
     }
 
     func resource(at path: [FileName], isFolder: Bool = false) async throws(ProviderError) -> ResourceStatus {
-        let found = try await propfind(path, isFolder: isFolder, depth: "0", body: WebDAVProvider.properties)
+        let found = try await propfind(path, isFolder: isFolder, depth: "0", body: properties)
         let own = try own(path, in: found)
         if own.isCollection { note(keeps: own.keeps, in: path) }
         return own
@@ -134,7 +148,7 @@ extension WebDAVProvider {
 
     func forget(_ folder: ItemIdentifier, at path: [FileName]) {
         shared.withLock { shared in
-            shared.listed.remove(path)
+            shared.listed[path] = nil
             shared.keeping.remove(path)
             shared.folders.remove(folder)
             shared.syncTokens[folder] = nil
@@ -144,7 +158,7 @@ extension WebDAVProvider {
     /// Whether the server names anything in a folder, also what is no item here: names that cannot be shown, and what the
     /// server tells nothing of. Throws unless the folder itself is named.
     func holdsNothing(_ path: [FileName]) async throws(ProviderError) -> Bool {
-        let rows = try await statuses(path, isFolder: true, depth: "1", body: WebDAVProvider.properties)
+        let rows = try await statuses(path, isFolder: true, depth: "1", body: properties)
         let own = rows.filter { location.names(ofReference: $0.reference) == .names(path) }
         guard own.contains(where: \.isCollection) else {
             throw ProviderError(.retry, "\(shown(path)) cannot be looked at: the server does not say that it is a folder")

@@ -30,7 +30,7 @@ extension WebDAVProvider {
         parent: ItemIdentifier?
     ) async throws(ProviderError) -> Item {
         if traits.keepsProperties { await noteKeeping(in: path.dropLast()) }
-        let written: ResourceStatus
+        var written: ResourceStatus
         if expectation == .nothing, target == nil, isSmall(payload, path) {
             written = try await writeSmall(payload, at: path, metadata)
         } else if expectation == .nothing {
@@ -40,6 +40,7 @@ extension WebDAVProvider {
         } else {
             written = try await writeAside(payload, at: path, expectation, metadata, target: target)
         }
+        if traits.tellsNumbers == true, written.number == nil { written.number = try await resource(at: path).number }
         return item(written, path: path, parent: parent)
     }
 
@@ -203,7 +204,7 @@ extension WebDAVProvider {
         var asideToken: String?
         if let token = turn.token {
             if traits.moveNeedsSourceLock {
-                let own = try await lock(aside, seconds: 60).token
+                let own = try await lock(aside).token
                 asideToken = own
                 headers.add(name: "If", value: "(<\(own)> <\(token)>)")
             } else {

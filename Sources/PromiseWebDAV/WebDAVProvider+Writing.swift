@@ -68,7 +68,7 @@ extension WebDAVProvider {
             }
             path = target
             result?.name = place.name
-            result?.identifier = identifier(target)
+            if result?.identifier.isNumber == false { result?.identifier = identifier(target) }
             result?.parent = place.parent.identifier
         }
         if payload == nil, let metadata = changes.metadata { try await store(metadata, at: path) }
@@ -153,7 +153,7 @@ extension WebDAVProvider {
                 throw ProviderError(.conflict, "\(shown(reference.path)) is another item on the server now")
             }
             if found.isCollection {
-                try await deleteFolder(reference.path)
+                try await deleteFolder(reference)
             } else {
                 try await deleteFile(reference.path, baseVersion)
             }
@@ -183,11 +183,20 @@ extension WebDAVProvider {
 
     /// DELETE takes everything in a folder with it (RFC 4918, section 9.6.1), so it is sent only for what is empty, and
     /// locked against additions where the server has locks.
-    private func deleteFolder(_ path: [FileName]) async throws(ProviderError) {
+    private func deleteFolder(_ reference: ItemReference) async throws(ProviderError) {
+        let path = reference.path
         var token: String?
-        if traits.locks { token = try await lock(path, isFolder: true, depth: "infinity", seconds: 60).token }
+        if traits.locks { token = try await lock(path, isFolder: true, depth: "infinity").token }
         do throws(ProviderError) {
-            guard try await holdsNothing(path) else {
+            let isEmpty =
+                if let token {
+                    try await renewing(path, isFolder: true, token) { () async throws(ProviderError) in
+                        try await holdsNothing(path)
+                    }
+                } else {
+                    try await holdsNothing(path)
+                }
+            guard isEmpty else {
                 throw ProviderError(.conflict, "the folder \(shown(path)) is not empty on the server")
             }
             let url = location.url(path, isFolder: true)
@@ -198,7 +207,7 @@ extension WebDAVProvider {
                 // A lock that was lost. Only what a folder holds is a conflict, for which it would come back.
                 throw error.code == .conflict ? ProviderError(.retry, error.message) : error
             }
-            forget(identifier(path), at: path)
+            forget(reference.identifier, at: path)
             // Some servers keep the lock of what is gone.
             if let token { await unlock(path, isFolder: true, token) }
         } catch {

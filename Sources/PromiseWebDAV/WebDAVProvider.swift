@@ -10,7 +10,8 @@ import Synchronization
 /// A collection on a WebDAV server (RFC 4918) as the cloud: `webdav+https://host/path`. Anybody may change it meanwhile.
 ///
 /// **Identity.** Servers have no names for items but their places, so an identifier is a place and does not survive a move;
-/// whoever uses this provider recognises its own moves.
+/// whoever uses this provider recognises its own moves. Where the server numbers its files (ownCloud, Nextcloud) an identifier is
+/// the number, and still the server can only be asked by place.
 ///
 /// **Versions** are entity tags. Every content that comes is compared with the tag it was asked for. Writes are made under a
 /// lock where the server has locks, else as conditional requests where it honours them: see `ServerTraits`.
@@ -24,7 +25,7 @@ package final class WebDAVProvider: Provider, Sendable {
         /// Of those, what they gave out when they were listed.
         var syncTokens: [ItemIdentifier: SyncToken] = [:]
         /// Of those, by place; and folders that something is kept in: see `WebDAVProvider+Keeping.swift`.
-        var listed: Set<[FileName]> = []
+        var listed: [[FileName]: ItemIdentifier] = [:]
         var keeping: Set<[FileName]> = []
         /// The server sends content without saying which version it is.
         var hasRepliesWithoutVersion = false
@@ -47,6 +48,8 @@ package final class WebDAVProvider: Provider, Sendable {
     let uploads: UploadJournal
     /// Of these; four of them are large.
     let partByteCount: UInt64
+    /// What a lock lasts for unless it is asked for again, as for one of a client that was killed.
+    let lockSeconds: UInt64
     private let traitsFile: RememberedFile<ServerTraits>
     private let remembered: ServerTraits?
     /// Trying what a server does writes to it.
@@ -61,10 +64,12 @@ package final class WebDAVProvider: Provider, Sendable {
     /// be read.
     package init(
         location: WebDAVLocation, credentials: CredentialSource, stateFolder: [UInt8]?, mayProbe: Bool = true,
-        trust: ServerTrust = .system, logger: Logger, clock: any TimeSource = SystemClock(), partByteCount: UInt64 = 8 << 20
+        trust: ServerTrust = .system, logger: Logger, clock: any TimeSource = SystemClock(), partByteCount: UInt64 = 8 << 20,
+        lockSeconds: UInt64 = 30
     ) throws(ProviderError) {
         self.location = location
         self.partByteCount = partByteCount
+        self.lockSeconds = lockSeconds
         self.logger = logger
         self.clock = clock
         self.mayProbe = mayProbe
@@ -149,7 +154,8 @@ package final class WebDAVProvider: Provider, Sendable {
     package func item(for reference: ItemReference) async throws(ProviderError) -> Item {
         if reference.path.isEmpty { return try await root() }
         var item = item(try await resource(at: reference.path), path: reference.path, parent: nil)
-        item.identifier = reference.identifier
+        // Another number is another item.
+        if !item.identifier.isNumber { item.identifier = reference.identifier }
         return item
     }
 

@@ -88,6 +88,27 @@ extension MountSuites {
             }
         }
 
+        /// In a bucket that keeps versions a program that has begun to read a file reads it to its end.
+        @Test(.timeLimit(.minutes(3))) func aReaderOfAnObjectThatIsReplacedGoesOn() async throws {
+            let size = Self.largeMegabytes
+            let prepare = """
+                printf %s '<VersioningConfiguration xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Status>Enabled</Status>' \
+                    '</VersioningConfiguration>' > "$T/versioning"
+                (E=${E%/promisefs}; s3 PUT 'promisefs?versioning' -T "$T/versioning")
+                head -c \(size)M /dev/urandom > "$C/large"; s3 PUT cloud/large -T "$C/large"; s3 PUT cloud/gone -T "$C/large"
+                """
+            try await mounted(prepare: prepare) { domain, _ in
+                try await domain.shell(
+                    """
+                    exec 3< "$M/large" 4< "$M/gone"
+                    head -c 100000 <&3 > "$T/large"; head -c 100000 <&4 > "$T/gone"
+                    echo new > "$T/new"; s3 PUT cloud/large -T "$T/new"; s3 DELETE cloud/gone
+                    within 20 '[ "$(cat "$M/large")" = new ]'; within 20 'not [ -e "$M/gone" ]'
+                    cat <&3 >> "$T/large"; cat <&4 >> "$T/gone"; cmp "$T/large" "$C/large"; cmp "$T/gone" "$C/large"
+                    """, seconds: 120)
+            }
+        }
+
         @Test(.timeLimit(.minutes(3))) func changesByAnotherClientAreSeen() async throws {
             let prepare = "for n in a b c d; do echo \"first $n\" > \"$T/$n\"; s3 PUT \"cloud/$n\" -T \"$T/$n\"; done"
             try await mounted(prepare: prepare) { domain, _ in

@@ -56,6 +56,22 @@ struct FolderWatcherTests {
         #expect(try await named(fixture.provider, [b]) { try folder.write("x", to: "b/new") } == [b])
     }
 
+    /// What others do in a folder that was just made by us, and not listed yet, is told when it is listed; then it is watched.
+    @Test func aFolderThatWeMadeIsWatchedWhenItIsListed() async throws {
+        let (fixture, root, _, _) = try await fixture("made")
+        let folder = fixture.folder
+        let metadata = Metadata(mode: 0o755, owner: 0, group: 0, modificationTime: Timestamp(seconds: 1, nanoseconds: 0))
+        let name = FileName("made")!
+        let made = try await fixture.provider.create(
+            NewItem(name: name, kind: .folder, metadata: metadata), in: try await fixture.root(), contents: nil)
+        #expect(try await named(fixture.provider, [root]) { try folder.makeFolder("beside") }.contains(root))
+        try folder.write("x", to: "made/early")
+        let reference = ItemReference(identifier: made.identifier, path: [name])
+        #expect(try await fixture.list(reference).map(\.name) == [FileName("early")!])
+        let told = try await named(fixture.provider, [made.identifier]) { try folder.write("x", to: "made/late") }
+        #expect(told == [made.identifier])
+    }
+
     @Test func aFileThatIsWrittenToWithoutClosingIsTold() async throws {
         let (fixture, _, _, b) = try await fixture("open")
         let file = try Descriptor.open(fixture.folder.path("a/b/file"), flags: O_WRONLY, label: "test")

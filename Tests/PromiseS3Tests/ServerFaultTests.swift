@@ -3,6 +3,7 @@ import PromiseCore
 import PromiseProvider
 import PromiseS3
 import PromiseTestSupport
+import Synchronization
 import Testing
 
 /// What servers do seldom: nothing wrong is believed, nothing half is taken for whole, and what passes is waited for.
@@ -44,6 +45,34 @@ struct S3FaultTests {
     @Test func contentOfAnotherVersionIsStaleAndNotTaken() async throws {
         try await withProvider({ _ in reply("200 OK", ["ETag: \"2\""], "text") }) { provider, _ in
             #expect(await error { _ = try await fetch(provider) }?.code == .stale)
+        }
+    }
+
+    /// A bucket keeps versions: who has read a part of one reads the rest of the same one, also when the object is gone.
+    @Test(arguments: [true, false]) func whoHasBegunToReadAVersionGoesOn(isReplaced: Bool) async throws {
+        let isOld = Mutex(false)
+        let script: ScriptedServer.Script = { request in
+            if request.path.contains("versionId=one") {
+                return reply("206 Partial", ["ETag: \"1\"", "Content-Range: bytes 2-3/4"], "xt")
+            }
+            if isOld.withLock({ $0 }) {
+                return isReplaced
+                    ? reply("206 Partial", ["ETag: \"2\"", "Content-Range: bytes 2-3/4", "x-amz-version-id: two"], "EW")
+                    : refusal("404 Not Found", "NoSuchKey", ["x-amz-delete-marker: true"])
+            }
+            return reply("206 Partial", ["ETag: \"1\"", "Content-Range: bytes 0-1/4", "x-amz-version-id: one"], "te")
+        }
+        try await withProvider(script) { provider, _ in
+            let begun = try await fetch(provider, ByteRange(0, 2))
+            isOld.withLock { $0 = true }
+            let rest = try await fetch(provider, ByteRange(2, 4))
+            #expect(begun == Array("te".utf8) && rest.suffix(2) == Array("xt".utf8))
+        }
+        // Who begins now hears that there is another one.
+        try await withProvider(script) { provider, server in
+            let code = await error { _ = try await fetch(provider, ByteRange(2, 4)) }?.code
+            #expect(code == (isReplaced ? .stale : .notFound))
+            #expect(!server.requests.contains { $0.contains("versionId") })
         }
     }
 

@@ -33,6 +33,23 @@ import Testing
         }
     }
 
+    // MARK: Faults for checks
+
+    @Test(arguments: [
+        ("<a><response><b/></response> <response>2</response></a>",
+            "<a><response><b/></response> <response>2</response><response><b/></response><response>2</response></a>"),
+        ("<D:m xmlns:D=\"DAV:\"><D:response>1</D:response></D:m>",
+            "<D:m xmlns:D=\"DAV:\"><D:response>1</D:response><D:response>1</D:response></D:m>"),
+        ("<r><Contents>1</Contents><CommonPrefixes>2</CommonPrefixes><n/></r>",
+            "<r><Contents>1</Contents><CommonPrefixes>2</CommonPrefixes><Contents>1</Contents>"
+                + "<CommonPrefixes>2</CommonPrefixes><n/></r>"),
+        ("{\"items\":[1,{\"a\":2}]}", "{\"items\":[1,{\"a\":2},1,{\"a\":2}]}"), ("{\"items\":[]}", nil), ("<r/>", nil),
+        ("text", nil), ("<r><response>", nil),
+    ])
+    func rowsAreRepeatedBehindTheLast(document: String, repeated: String?) {
+        #expect(RepeatedRows.of(Array(document.utf8)).map { String(decoding: $0, as: UTF8.self) } == repeated)
+    }
+
     // MARK: Locations
 
     @Test(arguments: [
@@ -122,6 +139,13 @@ import Testing
         #expect(rows.files.map(\.name.display) == ["a", "b c+d"])
         #expect(rows.folders.map(\.name.display) == ["dir", "n\\nn"])
         #expect(rows.hidden.count == 6)
+    }
+
+    @Test func aKeyThatIsListedTwiceIsThereOnce() throws {
+        let listing = try #require(S3Listing.parse(page(keys: ["a", "b", "a"], prefixes: ["c/", "c/"])))
+        let rows = S3Rows(listing, in: [], KeyNames(prefix: []), isRoot: true)
+        #expect(rows.files.map(\.name.display) == ["a", "b"] && rows.folders.map(\.name.display) == ["c"])
+        #expect(rows.hidden.isEmpty)
     }
 
     @Test func contentUnderAFoldersKeyIsHiddenAndNotLost() throws {

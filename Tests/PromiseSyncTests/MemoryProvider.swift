@@ -74,6 +74,16 @@ actor MemoryProvider: Provider {
         noteChange(in: stored.item.parent)
     }
 
+    /// Moves, as another machine would.
+    func move(_ identifier: ItemIdentifier, to parent: ItemIdentifier = rootIdentifier, name: String) {
+        guard var stored = items[identifier] else { return }
+        noteChange(in: stored.item.parent)
+        stored.item.parent = parent
+        stored.item.name = FileName(name)!
+        items[identifier] = stored
+        noteChange(in: parent)
+    }
+
     /// Puts something of another kind in an item's place, under the same identifier.
     func replace(_ identifier: ItemIdentifier, by kind: NodeKind, _ text: String = "") {
         guard var stored = items[identifier] else { return }

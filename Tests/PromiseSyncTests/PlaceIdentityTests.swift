@@ -106,6 +106,107 @@ import Testing
         }
     }
 
+    // MARK: A store that numbers its items
+
+    private struct Tree {
+        var a: ItemIdentifier
+        var folder: ItemIdentifier
+        var other: ItemIdentifier
+        var nodes: [String: NodeID] = [:]
+    }
+
+    /// `a`, here, and `folder/inner/deep` and `other`, everything listed.
+    private func withNumbers(
+        copies: [String: String] = [:], _ body: (EngineFixture, Tree) async throws -> Void
+    ) async throws {
+        var provider = PlaceProvider(numbers: true)
+        provider.copies = copies
+        let fixture = try EngineFixture(provider.memory, mediator: provider)
+        let memory = fixture.provider
+        var tree = Tree(
+            a: await memory.put("a", "text of a"), folder: await memory.put("folder", kind: .folder),
+            other: await memory.put("other", kind: .folder))
+        let inner = await memory.put("inner", kind: .folder, in: tree.folder)
+        await memory.put("deep", "text", in: inner)
+        try await fixture.run {
+            try await fixture.list()
+            tree.nodes["a"] = try #require(try fixture.node("a")).id
+            try await fixture.hydrate(tree.nodes["a"]!)
+            var parent = NodeID.root
+            for name in ["folder", "inner", "deep"] {
+                parent = try #require(try fixture.node(name, in: parent)).id
+                tree.nodes[name] = parent
+                if name != "deep" { try await fixture.list(parent) }
+            }
+            tree.nodes["other"] = try #require(try fixture.node("other")).id
+            try await fixture.list(tree.nodes["other"]!)
+            try await body(fixture, tree)
+            #expect(await fixture.provider.countFetches() == 1, "nothing came again")
+        }
+    }
+
+    @Test func aFileThatOthersMovedIsTheSameFile() async throws {
+        try await withNumbers { fixture, tree in
+            await fixture.provider.move(tree.a, name: "renamed")
+            let isRenamed = try await fixture.eventually { try fixture.node("renamed")?.id == tree.nodes["a"] }
+            #expect(isRenamed)
+            #expect(try fixture.entry("a") == nil)
+            try await settle(fixture)
+            await fixture.provider.move(tree.a, to: tree.other, name: "moved")
+            let isMoved = try await fixture.eventually {
+                try fixture.node("moved", in: tree.nodes["other"]!)?.id == tree.nodes["a"]
+            }
+            #expect(isMoved)
+            #expect(try fixture.entry("renamed") == nil)
+            try await settle(fixture)
+            #expect(try fixture.text("moved", in: tree.nodes["other"]!) == "text of a")
+            #expect(await fixture.provider.names() == ["folder/", "other/"])
+        }
+    }
+
+    /// What was in it is asked for only when it is known where the folder is now.
+    @Test func aFolderThatOthersMovedKeepsWhatIsInIt() async throws {
+        try await withNumbers { fixture, tree in
+            await fixture.provider.move(tree.folder, to: tree.other, name: "moved")
+            let isMoved = try await fixture.eventually {
+                try fixture.node("moved", in: tree.nodes["other"]!)?.id == tree.nodes["folder"]
+            }
+            #expect(isMoved)
+            try await settle(fixture)
+            #expect(try fixture.node("inner", in: tree.nodes["folder"]!)?.id == tree.nodes["inner"])
+            #expect(try fixture.node("deep", in: tree.nodes["inner"]!)?.id == tree.nodes["deep"])
+            #expect(try fixture.names() == ["a", "other"])
+        }
+    }
+
+    @Test func aNewFileInThePlaceOfOneThatOthersMovedIsAnother() async throws {
+        try await withNumbers { fixture, tree in
+            await fixture.provider.move(tree.a, to: tree.other, name: "moved")
+            await fixture.provider.put("a", "new")
+            let isMoved = try await fixture.eventually {
+                try fixture.node("moved", in: tree.nodes["other"]!)?.id == tree.nodes["a"]
+                    && fixture.node("a").map { $0.id != tree.nodes["a"] } == true
+            }
+            #expect(isMoved)
+            try await settle(fixture)
+        }
+    }
+
+    /// Also one whose number is another one's, which is where it was.
+    @Test func aNumberThatIsSeenTwiceIsTwoItems() async throws {
+        try await withNumbers(copies: ["copy": "item-1"]) { fixture, tree in
+            await fixture.provider.put("copy", "text of a")
+            let isSeen = try await fixture.eventually { try fixture.node("copy") != nil }
+            #expect(isSeen)
+            try await settle(fixture)
+            #expect(try fixture.node("a")?.id == tree.nodes["a"])
+            #expect(try fixture.node("copy")?.id != tree.nodes["a"])
+            #expect(try fixture.names() == ["a", "copy", "folder", "other"])
+        }
+    }
+
+    // MARK: Others
+
     @Test func newContentAtAPlaceIsTheSameItem() async throws {
         try await withFiles { fixture in
             let before = try #require(try fixture.entry("a"))

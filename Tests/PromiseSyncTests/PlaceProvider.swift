@@ -8,10 +8,15 @@ struct PlaceProvider: Provider {
     let gate: Gate?
     /// Listings do not tell modes and times, as in a bucket.
     var guesses = false
+    /// Tells of each item what the memory calls it, wherever it is.
+    var numbers = false
+    /// Names that have the number of another item.
+    var copies: [String: String] = [:]
 
     /// Keeps no modes and times unless `keepsMetadata`.
-    init(keepsMetadata: Bool = true, guesses: Bool = false, gate: Gate? = nil) {
+    init(keepsMetadata: Bool = true, guesses: Bool = false, numbers: Bool = false, gate: Gate? = nil) {
         self.gate = gate
+        self.numbers = numbers
         self.guesses = guesses
         var capabilities = MemoryProvider.capabilities.subtracting(.stableIdentifiers).union(.placeIdentifiers)
         if !keepsMetadata { capabilities.remove(.metadata) }
@@ -32,7 +37,9 @@ struct PlaceProvider: Provider {
 
     private func told(_ item: Item, at path: [FileName], parent: ItemIdentifier?) -> Item {
         var item = item
+        let number = copies[item.name.display] ?? item.identifier.rawValue
         item.identifier = ItemIdentifier("/" + path.map(\.display).joined(separator: "/"))
+        if numbers && !path.isEmpty { item.identifier = ItemIdentifier(number: number) }
         item.parent = parent ?? ItemIdentifier("/" + path.dropLast().map(\.display).joined(separator: "/"))
         if !capabilities.contains(.metadata) { item.metadata = MemoryProvider.metadata(item.kind == .folder ? 0o755 : 0o644) }
         return item
@@ -65,7 +72,12 @@ struct PlaceProvider: Provider {
     /// Names the root, whatever happened: what else is known here has other identifiers.
     func changes(since anchor: Anchor) async throws(ProviderError) -> ChangePage {
         var page = try await memory.changes(since: anchor)
-        if !page.foldersToList.isEmpty { page.foldersToList = [MemoryProvider.rootIdentifier] }
+        if numbers {
+            page.foldersToList = Set(
+                page.foldersToList.map { $0 == MemoryProvider.rootIdentifier ? $0 : ItemIdentifier(number: $0.rawValue) })
+        } else if !page.foldersToList.isEmpty {
+            page.foldersToList = [MemoryProvider.rootIdentifier]
+        }
         return page
     }
 

@@ -3,6 +3,7 @@ import PromiseIndex
 import PromiseProvider
 import PromiseSync
 import PromiseSystem
+import Synchronization
 import Testing
 
 /// Providers without a feed are asked again and again for all that is known.
@@ -26,6 +27,108 @@ import Testing
                 #expect(await fixture.eventually { (try? fixture.node("new\(round)")) != nil })
             }
         }
+    }
+
+    /// A provider that has no feed names what was listed, and nobody lists what was made here.
+    @Test func whatOthersPutIntoAFolderMadeHereIsSeen() async throws {
+        let memory = MemoryProvider(MemoryProvider.capabilities.subtracting([.changeFeed, .changePush]))
+        let fixture = try EngineFixture(memory, mediator: ListedProvider(memory: memory), pollInterval: .milliseconds(50))
+        try await fixture.run {
+            try await fixture.list()
+            let folder = try fixture.create("made here", "", kind: .folder)
+            let inner = try fixture.create("inner", "", kind: .folder, in: folder)
+            #expect(try await fixture.eventually { try fixture.isQuiet() })
+            for (node, name) in [(folder, "first"), (inner, "second")] {
+                let identifier = try fixture.index.read { transaction throws(Failure) in
+                    try transaction.entries(of: node).first?.identifier
+                }
+                await memory.put(name, "text", in: try #require(identifier))
+            }
+            #expect(await fixture.eventually { (try? fixture.node("first", in: folder)) != nil })
+            #expect(await fixture.eventually { (try? fixture.node("second", in: inner)) != nil })
+        }
+    }
+
+    /// Also one whose making was answered by nobody.
+    @Test func whatOthersPutIntoAFolderWhoseMakingWasNotAnsweredIsSeen() async throws {
+        let memory = MemoryProvider(MemoryProvider.capabilities.subtracting([.changeFeed, .changePush]))
+        let fixture = try EngineFixture(memory, mediator: ListedProvider(memory: memory), pollInterval: .milliseconds(50))
+        try await fixture.run {
+            try await fixture.list()
+            await memory.loseAcknowledgements(1)
+            let folder = try fixture.create("made here", "", kind: .folder)
+            #expect(try await fixture.eventually { try fixture.entry("made here")?.identifier != nil && fixture.isQuiet() })
+            await memory.put("first", "text", in: try #require(try fixture.entry("made here")?.identifier))
+            #expect(await fixture.eventually { (try? fixture.node("first", in: folder)) != nil })
+        }
+    }
+
+    /// Many folders that are made in one go are listed one by one, once each, and nobody waits for it.
+    @Test func foldersMadeHereAreListedOnce() async throws {
+        let memory = MemoryProvider(MemoryProvider.capabilities.subtracting([.changeFeed, .changePush]))
+        let listed = ListedProvider(memory: memory)
+        let fixture = try EngineFixture(memory, mediator: listed)
+        try await fixture.run {
+            try await fixture.list()
+            for number in 0..<40 { try fixture.create("folder\(number)", "", kind: .folder) }
+            #expect(try await fixture.eventually { try fixture.isQuiet() })
+            #expect(await fixture.eventually { listed.listings.withLock { $0.count } > 40 })
+            try await Task.sleep(for: .milliseconds(100))
+            let listings = listed.listings.withLock { $0 }
+            for number in 0..<40 {
+                let identifier = try #require(try fixture.entry("folder\(number)")?.identifier)
+                #expect(listings.filter { $0 == identifier }.count == 1)
+            }
+        }
+    }
+}
+
+/// Names what was listed, as often as it is asked.
+private final class ListedProvider: Provider {
+    let memory: MemoryProvider
+    let listings = Mutex<[ItemIdentifier]>([])
+
+    init(memory: MemoryProvider) { self.memory = memory }
+
+    var name: String { "listed:" }
+    var capabilities: Capabilities { memory.capabilities }
+    func connect() async throws(ProviderError) { try await memory.connect() }
+    func root() async throws(ProviderError) -> Item { try await memory.root() }
+    func item(for reference: ItemReference) async throws(ProviderError) -> Item { try await memory.item(for: reference) }
+
+    func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
+        listings.withLock { $0.append(folder.identifier) }
+        return try await memory.enumerateItems(in: folder, page: page)
+    }
+
+    func currentAnchor() async throws(ProviderError) -> Anchor { Anchor(rawValue: "look") }
+
+    func changes(since anchor: Anchor) async throws(ProviderError) -> ChangePage {
+        ChangePage(foldersToList: Set(listings.withLock { $0 }), anchor: anchor)
+    }
+
+    func waitForChanges(since anchor: Anchor) async throws(ProviderError) {
+        throw ProviderError(.permanent, "there is no feed")
+    }
+
+    func fetchContents(
+        of reference: ItemReference, version: ContentVersion, range: ByteRange?, into sink: any ContentSink
+    ) async throws(ProviderError) {
+        try await memory.fetchContents(of: reference, version: version, range: range, into: sink)
+    }
+
+    func create(_ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?) async throws(ProviderError) -> Item {
+        try await memory.create(item, in: folder, contents: contents)
+    }
+
+    func modify(
+        _ reference: ItemReference, changes: ItemChanges, contents: (any ContentSource)?, baseVersion: ContentVersion?
+    ) async throws(ProviderError) -> Item {
+        try await memory.modify(reference, changes: changes, contents: contents, baseVersion: baseVersion)
+    }
+
+    func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
+        try await memory.delete(reference, baseVersion: baseVersion)
     }
 }
 

@@ -64,6 +64,39 @@ struct OtherServerTests {
         #expect(!server.requests.contains { $0.hasPrefix("PUT") })
     }
 
+    /// ownCloud and Nextcloud number their files. What is listed, looked at and made is called by its number.
+    @Test func anItemIsCalledByTheNumberThatTheServerHasForIt() async throws {
+        @Sendable func numbered(_ number: String, isFolder: Bool = false) -> String {
+            let kind = isFolder ? "<collection/>" : ""
+            return """
+                <propstat><prop><resourcetype>\(kind)</resourcetype><getetag>"1"</getetag><getcontentlength>4</getcontentlength>\
+                <fileid xmlns="http://owncloud.org/ns">\(number)</fileid></prop><status>HTTP/1.1 200 OK</status></propstat>
+                """
+        }
+        let script: ScriptedServer.Script = { request in
+            guard request.method == "PROPFIND" else {
+                return request.method == "OPTIONS" ? reply("200 OK", ["DAV: 1", "Server: s"]) : reply("201 Created")
+            }
+            let asks = request.body.contains("fileid")
+            switch request.path {
+            case "/":
+                let file = asks ? numbered("12oc") : ""
+                return rows(("/", collection), ("/a", file), ("/b/", numbered("13oc", isFolder: true)))
+            case "/a": return rows(("/a", numbered("12oc")))
+            default: return rows((request.path, numbered("14oc", isFolder: true)))
+            }
+        }
+        let server = ScriptedServer(script)
+        defer { server.stop() }
+        let provider = try await provider(server, remembering: ["tellsNumbers"])
+        let root = ItemReference(identifier: try await provider.root().identifier, path: [])
+        let items = try await provider.enumerateItems(in: root, page: nil).items
+        #expect(items.map(\.identifier) == [ItemIdentifier(number: "12oc"), ItemIdentifier(number: "13oc")])
+        let file = ItemReference(identifier: ItemIdentifier(number: "1oc"), path: [FileName("a")!])
+        #expect(try await provider.item(for: file) == items[0])
+        #expect(provider.capabilities.contains(.placeIdentifiers) && !root.identifier.isNumber)
+    }
+
     /// Xandikos escapes commas twice where it says that a name is not there; anything else is about something else.
     @Test(arguments: [
         ("http://127.0.0.1/a%252Cb%20", "404 Not Found", ProviderError.Code.notFound),

@@ -33,13 +33,14 @@ func rows(_ rows: (reference: String, content: String)...) -> String {
 /// A provider of a scripted server (`DAV: 1`, `Server: s`) of which so much is remembered, connected.
 func provider(
     _ server: ScriptedServer, remembering traits: Set<String>, in folder: TemporaryFolder? = nil,
-    at base: String = "/", partWriting: PartWriting? = .nothing, partByteCount: UInt64 = 8 << 20
+    at base: String = "/", partWriting: PartWriting? = .nothing, partByteCount: UInt64 = 8 << 20,
+    lockSeconds: UInt64 = 30
 ) async throws -> WebDAVProvider {
     let state = try folder ?? TemporaryFolder("traits")
     let names = [
         "locks", "lockMakesFile", "moveNeedsSourceLock", "keepsProperties", "putIsWhole", "moveKeepsTag", "tagsTellContent",
         "honoursOverwrite", "honoursConditionsOnPut", "honoursConditionsOnDelete", "putsOnlyNew", "hasRanges", "hasQuota",
-        "tellsNews", "isGuess", "brokeOff", "normalizesNames", "takesTimes", "takesChecksums", "makesPreviews",
+        "tellsNews", "isGuess", "brokeOff", "normalizesNames", "takesTimes", "takesChecksums", "makesPreviews", "tellsNumbers",
     ]
     // What nearly every server does.
     let usual = ["listsTags": true, "listsHiddenNames": !traits.contains("hidesNames")]
@@ -50,7 +51,7 @@ func provider(
     let provider = try WebDAVProvider(
         location: try WebDAVLocation(parsing: "webdav+http://127.0.0.1:\(server.port)\(base)"), credentials: CredentialSource(),
         stateFolder: state.path(""), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
-        partByteCount: partByteCount)
+        partByteCount: partByteCount, lockSeconds: lockSeconds)
     try await provider.connect()
     return provider
 }

@@ -43,6 +43,23 @@ struct ServerFaultTests {
         }
     }
 
+    /// One item, as the first row says it is.
+    @Test func aNameThatIsListedTwiceIsOneItem() async throws {
+        @Sendable func content(_ tag: String) -> String {
+            "<propstat><prop><resourcetype/><getetag>\"\(tag)\"</getetag></prop><status>HTTP/1.1 200 OK</status></propstat>"
+        }
+        let script: ScriptedServer.Script = { _ in
+            rows(
+                ("/", collection), ("/a", content("1")), ("/b/", collection), ("/a", content("2")), ("/b", collection),
+                ("/", collection))
+        }
+        try await withProvider(mayProbe: false, script) { provider, _ in
+            let root = ItemReference(identifier: ItemIdentifier("/"), path: [])
+            let items = try await provider.enumerateItems(in: root, page: nil).items
+            #expect(items.map(\.name.display) == ["a", "b"] && items.first?.version == ContentVersion("1"))
+        }
+    }
+
     @Test func aWeakTagIsTheSameVersion() async throws {
         try await withProvider({ _ in reply("200 OK", ["ETag: W/\"1\""], "text") }) { provider, _ in
             let found = try await fetch(provider)

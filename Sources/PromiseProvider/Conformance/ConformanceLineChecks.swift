@@ -90,6 +90,19 @@ extension ConformanceSuite {
                 try context.require(Set(seen.map(\.identifier)) == made && seen.count == 12, "\(trial): it shows something else")
             }
         },
+        ConformanceCheck("no item is listed twice by a storage that names everything twice", needsLine: true) { context in
+            for number in 0..<5 { _ = try await context.makeFile("file-\(number)", [1]) }
+            for number in 0..<2 { _ = try await context.makeFolder("folder-\(number)") }
+            let made = Set(try await context.list())
+            try context.require(made.count == 7, "7 items were made and \(made.count) are listed")
+            try await context.eachFault([.repeatedRows]) { trial in
+                var seen: [Item] = []
+                let isDone = try await trial.strike { seen = try await context.list() }
+                try context.require(isDone, "\(trial): the listing failed")
+                try context.require(seen.count == 7, "\(trial): of 7 items \(seen.count) are listed")
+                try context.require(Set(seen) == made, "\(trial): it shows something else")
+            }
+        },
     ]
 }
 
@@ -153,8 +166,8 @@ extension ConformanceContext {
         }
     }
 
-    /// For what follows trouble: a storage may have to find out first that it is over. A lock whose token got lost lasts for a
-    /// minute where nobody can ask for it.
+    /// For what follows trouble: a storage may have to find out first that it is over. A lock whose token got lost lasts for
+    /// half a minute where nobody can ask for it.
     func patiently(_ body: () async throws -> Void) async throws {
         for _ in 0..<Self.patienceSeconds {
             do {

@@ -1,0 +1,71 @@
+import Glibc
+import PromiseCore
+import PromiseProvider
+import PromiseSystem
+import PromiseTestSupport
+import PromiseWebDAV
+import Synchronization
+import Testing
+
+/// A lock lasts for half a minute, so that one whose token got lost is soon over, and for as long as it is used.
+struct LockTests {
+    private let file = ItemReference(identifier: ItemIdentifier("/file"), path: [FileName("file")!])
+    private let traits: Set = ["locks", "putIsWhole", "moveKeepsTag", "honoursOverwrite"]
+
+    /// What is asked of the server when it is slow to store a content of so many bytes.
+    private func requests(
+        byteCount: Int = 4, lockSeconds: UInt64 = 30, put: @escaping @Sendable () -> Void = {},
+        renewal: @escaping @Sendable () -> Void = {}
+    ) async throws -> [String] {
+        let isStored = Mutex(false)
+        let script: ScriptedServer.Script = { request in
+            let tag = isStored.withLock { $0 } ? "\"2\"" : "\"1\""
+            switch request.method {
+            case "OPTIONS": return reply("200 OK", ["DAV: 1", "Server: s"])
+            case "PROPFIND": return request.path == "/" ? rows(("/", collection)) : listing("/file", tag: tag, size: byteCount)
+            case "HEAD": return reply("200 OK", ["ETag: \(tag)"], length: byteCount)
+            case "LOCK" where request.body.isEmpty:
+                renewal()
+                return reply("200 OK")
+            case "LOCK": return reply("200 OK", ["Lock-Token: <urn:token>"])
+            case "PUT":
+                put()
+                isStored.withLock { $0 = true }
+                return reply("204 No Content")
+            default: return reply("204 No Content")
+            }
+        }
+        let server = ScriptedServer(script)
+        defer { server.stop() }
+        let provider = try await provider(server, remembering: traits, lockSeconds: lockSeconds)
+        let source = try ConformanceSource([UInt8](repeating: 1, count: byteCount))
+        let made = try await provider.modify(
+            file, changes: ItemChanges(), contents: source, baseVersion: ContentVersion("1"))
+        #expect(made.version == ContentVersion("2"))
+        return server.requests.filter { $0.hasPrefix("LOCK") || $0.hasPrefix("UNLOCK") }
+    }
+
+    @Test func aLockIsAskedForForHalfAMinute() async throws {
+        let heads = try await self.requests()
+        #expect(heads.count == 2 && heads[0].contains("Timeout: Second-30\r\n") && heads[1].hasPrefix("UNLOCK"))
+    }
+
+    /// There are servers that do not renew a lock while a PUT is under way.
+    @Test func aLockForMuchContentLastsLonger() async throws {
+        let heads = try await requests(byteCount: 1_000_000)
+        #expect(heads.first?.contains("Timeout: Second-40\r\n") == true)
+    }
+
+    @Test func aLockIsRenewedWhileItIsUsed() async throws {
+        let renewals = Mutex(0)
+        let heads = try await requests(
+            lockSeconds: 1,
+            put: {
+                let deadline = SystemClock().uptime() + .seconds(60)
+                while renewals.withLock({ $0 }) < 3, SystemClock().uptime() < deadline { usleep(10_000) }
+            },
+            renewal: { renewals.withLock { $0 += 1 } })
+        let renewed = heads.filter { $0.contains("If: <http://") }
+        #expect(renewed.count >= 3 && renewed.allSatisfy { $0.contains("/file> (<urn:token>)") && $0.contains("Second-1\r\n") })
+    }
+}
