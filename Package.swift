@@ -32,6 +32,7 @@ let package = Package(
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
@@ -86,7 +87,10 @@ let package = Package(
             ]),
         module(
             "PromiseSync",
-            ["PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", logging]),
+            [
+                "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", logging,
+                .product(name: "HeapModule", package: "swift-collections"),
+            ]),
         module(
             "PromiseFilesystem",
             ["PromiseCore", "PromiseSystem", "PromiseCoordination", "PromiseIndex", "PromiseContent", "PromiseSync", logging]),

@@ -14,6 +14,7 @@ extension FileSystem {
         let reply: AttributesReply? = try index.read { transaction throws(Failure) in
             try transaction.node(id).map(attributesReply)
         }
+        engine.used?.note(id)
         if let reply { return reply }
         guard let ghost = references.withLock({ $0.ghosts[id] }) else { throw Failure(.stale, "the file is gone") }
         return attributesReply(for: ghost)

@@ -22,6 +22,7 @@ extension FileSystem {
         {
             return parked
         }
+        engine.used?.note(id)
         // Announced before the node is read: from here on the engine does not replace or evict the content.
         opens.announce(id)
         do throws(Failure) {

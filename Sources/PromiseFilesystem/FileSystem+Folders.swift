@@ -18,7 +18,8 @@ extension FileSystem {
         _ id: NodeID, after cookie: UInt64, withAttributes: Bool, add: @escaping @Sendable (FolderEntry) -> Bool,
         reply: @escaping Reply<Void>
     ) -> ParkedRequest? {
-        withListing(of: { id }, extent: .more, reply: reply) { [self] () throws(Failure) in
+        engine.used?.note(id)
+        return withListing(of: { id }, extent: .more, reply: reply) { [self] () throws(Failure) in
             guard let node = try known(id) else { throw Failure(.notFound, "the folder was removed") }
             guard node.kind == .folder else { throw Failure(.notFolder, "it is not a folder") }
             let order = try order(of: id, after: cookie, isWhole: node.isPopulated)

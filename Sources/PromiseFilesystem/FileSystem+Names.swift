@@ -13,7 +13,8 @@ extension FileSystem {
     package func lookup(
         _ name: FileName, in parent: NodeID, caller: Caller, reply: @escaping Reply<LookupReply>
     ) -> ParkedRequest? {
-        withListing(of: parent, reply: reply) { [self] () throws(Failure) in
+        engine.used?.note(parent)
+        return withListing(of: parent, reply: reply) { [self] () throws(Failure) in
             let (isListed, found): (Bool, EntryReply?) = try index.read { transaction throws(Failure) in
                 let isListed = try folder(parent, transaction).isPopulated
                 guard let entry = try transaction.entry(in: parent, named: name) else { return (isListed, nil) }

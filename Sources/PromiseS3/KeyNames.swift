@@ -25,6 +25,11 @@ package struct KeyNames: Sendable, Hashable {
         path.isEmpty ? prefix : key(path) + [KeyNames.slash]
     }
 
+    /// The key of the folder that a key is in: up to its last slash.
+    package static func folder(above key: ArraySlice<UInt8>) -> [UInt8] {
+        Array(key[..<(key.lastIndex(of: KeyNames.slash).map { $0 + 1 } ?? key.startIndex)])
+    }
+
     /// The name in a folder that a key (or, with a slash at its end, a common prefix) stands for; nil when it is no file name.
     package func name(of key: [UInt8], in folder: [UInt8]) -> FileName? {
         guard key.starts(with: folder) else { return nil }

@@ -11,6 +11,10 @@ package struct S3Listing: Sendable {
         package var size: UInt64
         /// In whole seconds.
         package var lastModified: Timestamp
+
+        package init(key: [UInt8], tag: String, size: UInt64, lastModified: Timestamp) {
+            (self.key, self.tag, self.size, self.lastModified) = (key, tag, size, lastModified)
+        }
     }
 
     /// Each key once.
@@ -26,6 +30,8 @@ package struct S3Listing: Sendable {
         /// Behind a key or common prefix, where the server's word cannot be read.
         case after([UInt8])
     }
+
+    package init() {}
 
     /// Nil when the answer is cut off or something else. Blocking.
     package static func parse(_ data: Data) -> S3Listing? {

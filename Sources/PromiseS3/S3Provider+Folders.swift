@@ -69,7 +69,7 @@ extension S3Provider {
         details.forget(key)
         shared.withLock { shared in
             shared.markers.remove(key)
-            shared.folders.remove(identifier(path))
+            shared.folders[identifier(path)] = nil
         }
     }
 

@@ -118,7 +118,7 @@ extension S3Provider {
             moves.leave(record)
             throw error
         }
-        shared.withLock { _ = $0.folders.remove(identifier(path)) }
+        shared.withLock { $0.folders[identifier(path)] = nil }
         if let metadata { return try await store(metadata, ofFolder: target) }
         return try await folderItem(target, parent: nil)
     }

@@ -165,10 +165,13 @@ extension S3Provider {
         let began = clock.uptime()
         let listing = try await list(key, delimiter: true, from: page.flatMap { S3Listing.Next($0.rawValue) }, what)
         if page == nil, listing.objects.isEmpty, listing.prefixes.isEmpty, listing.next == nil, !folder.path.isEmpty {
-            shared.withLock { _ = $0.folders.remove(folder.identifier) }
+            shared.withLock { shared in
+                shared.folders[folder.identifier] = nil
+                shared.digests.forget(key)
+            }
             throw ProviderError(.notFound, "\(shown(folder.path)) is no folder on the server")
         }
-        shared.withLock { _ = $0.folders.insert(folder.identifier) }
+        shared.withLock { $0.folders[folder.identifier] = key }
         let hiddenBefore = page == nil ? 0 : shared.withLock { $0.hidden[key]?.count ?? 0 }
         var rows = S3Rows(listing, in: key, names, isRoot: folder.path.isEmpty)
         // A file's name may be a folder's on the next page: `a` comes before `a!`, and that before `a/`.
@@ -181,6 +184,8 @@ extension S3Provider {
         note(rows.hidden, in: key, before: hiddenBefore)
         noteMarker(listing, key)
         let items = try await items(rows, in: folder)
+        let isCertain = !items.contains(where: \.isGuess)
+        shared.withLock { $0.digests.listed(key, listing, isFirst: page == nil, isCertain: isCertain) }
         return ItemPage(items: items, next: listing.next.map { PageToken(rawValue: $0.text) })
     }
 
@@ -205,6 +210,8 @@ extension S3Provider {
         let stamp = KnownDetails.Stamp(tag: marker.tag, lastModified: marker.lastModified)
         guard details.isChanged(marker: key, stamp) else { return }
         details.forget(key)
+        // That tells it.
+        shared.withLock { $0.digests.forget(KeyNames.folder(above: key.dropLast())) }
         finder.find([key], for: self)
     }
 

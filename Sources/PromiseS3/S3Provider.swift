@@ -25,8 +25,12 @@ package final class S3Provider: Provider, Sendable {
         var traits: S3Traits?
         /// When it was tried last what the server does.
         var tried = Timestamp.zero
-        /// Folders that were listed, to be listed again when changes are asked for.
-        var folders: Set<ItemIdentifier> = []
+        /// Folders that were listed, by their keys, to be listed again when changes are asked for.
+        var folders: [ItemIdentifier: [UInt8]] = [:]
+        /// What they held then.
+        var digests = FolderDigests()
+        /// Uptime when a look at the whole bucket may be worth it again.
+        var nextBucketLook = Duration.zero
         /// Keys of folders' markers that are there.
         var markers: Set<[UInt8]> = []
         /// How the server calls the versions that were fetched, in a bucket that keeps several.
@@ -197,19 +201,6 @@ package final class S3Provider: Provider, Sendable {
         _ = try await firstLook()
         if shared.withLock({ $0.traits == nil }) { try await connect() }
         return try await folderItem([], parent: nil)
-    }
-
-    // MARK: Changes: servers have no feed, so every folder that is known is looked at again.
-
-    package func currentAnchor() async throws(ProviderError) -> Anchor { Anchor(rawValue: "look") }
-
-    package func changes(since anchor: Anchor) async throws(ProviderError) -> ChangePage {
-        try await tryAgain()
-        return ChangePage(foldersToList: shared.withLock { $0.folders }, anchor: anchor)
-    }
-
-    package func waitForChanges(since anchor: Anchor) async throws(ProviderError) {
-        throw ProviderError(.permanent, "an S3 server does not push changes")
     }
 
     /// A path for people.

@@ -27,7 +27,8 @@ extension SyncEngine {
 
     /// Items that listings no longer show may have moved: the provider is asked before anything is believed deleted.
     func verifyMissing() {
-        guard !state.missing.isEmpty, state.listings.isEmpty else { return }
+        // What is under way may show them; but a poll of everything may be under way for long.
+        guard !state.missing.isEmpty, state.listings.isEmpty || !state.polled.isEmpty else { return }
         let room = SyncEngine.verificationsMax - state.verifying.count
         guard room > 0 else { return }
         let identifiers: [ItemIdentifier]
@@ -190,11 +191,34 @@ extension SyncEngine {
             logger.error("changes could not be stored", metadata: ["reason": "\(error.message)"])
         }
         if !provider.capabilities.contains(.changeFeed) {
+            rescanUsed(of: page.foldersToList)
             guard mayPoll else { return }
             state.polled = page.foldersToList
             state.pollBegan = clock.uptime()
         }
         for folder in page.foldersToList { rescan(folder) }
+    }
+
+    /// The folders of what programs use now, at every poll and before all others.
+    private func rescanUsed(of folders: Set<ItemIdentifier>) {
+        guard let used = used?.take(), !used.isEmpty else { return }
+        do throws(Failure) {
+            let identifiers: Set<ItemIdentifier> = try index.read { transaction throws(Failure) in
+                var result: Set<ItemIdentifier> = []
+                for node in used {
+                    guard let kind = try transaction.node(node)?.kind else { continue }
+                    let places = kind == .folder ? [node] : try transaction.entries(of: node).map(\.parent)
+                    for folder in places {
+                        if let identifier = try identifier(of: folder, transaction) { result.insert(identifier) }
+                    }
+                }
+                return result
+            }
+            for identifier in identifiers where folders.contains(identifier) { rescan(identifier, isUsed: true) }
+        } catch {
+            // They are looked at with all others.
+            logger.debug("folders in use could not be looked at", metadata: ["reason": "\(error.message)"])
+        }
     }
 
     /// A provider without a feed names all that is known, each time. Where listing that takes longer than the poll interval it

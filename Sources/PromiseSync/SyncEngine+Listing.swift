@@ -119,7 +119,7 @@ extension SyncEngine {
                 }
                 return result
             }
-            for identifier in identifiers { state.folderDue[identifier] = now }
+            for identifier in identifiers { state.toList.add(identifier, at: now) }
             if beforeTelling { state.unscanned.formUnion(identifiers) }
         } catch {
             logger.error("folders could not be looked at again", metadata: ["reason": "\(error.message)"])
@@ -127,32 +127,29 @@ extension SyncEngine {
     }
 
     /// Something may have changed in this folder. Events come in bursts, so a moment passes first.
-    func rescan(_ folder: ItemIdentifier, after delay: Duration = .milliseconds(50)) {
-        let due = clock.uptime() + delay
-        if let known = state.folderDue[folder], known <= due { return }
-        state.folderDue[folder] = due
+    func rescan(_ folder: ItemIdentifier, after delay: Duration = .milliseconds(50), isUsed: Bool = false) {
+        state.toList.add(folder, at: clock.uptime() + delay, isUsed: isUsed)
     }
 
     func startListings() {
         let now = clock.uptime()
-        for (identifier, due) in state.folderDue.sorted(by: { $0.value < $1.value }) where due <= now {
-            guard state.listings.count < configuration.listingsMax else { return }
-            let folder: NodeID?
+        while state.listings.count < configuration.listingsMax, let identifier = state.toList.next(at: now) {
             do throws(Failure) {
-                folder = try knownFolder(identifier)
+                guard let folder = try knownFolder(identifier) else {
+                    state.unscanned.remove(identifier)
+                    notePolled(identifier)
+                    continue
+                }
+                if state.listings[folder] == nil {
+                    startListing(of: folder, identifier, isFirst: false)
+                } else {
+                    rescan(identifier)
+                }
             } catch {
                 logger.error("a folder could not be listed", metadata: ["reason": "\(error.message)"])
+                rescan(identifier, after: .seconds(1))
                 return
             }
-            if let folder {
-                if state.listings[folder] != nil { continue }
-                startListing(of: folder, identifier, isFirst: false)
-            }
-            if folder == nil {
-                state.unscanned.remove(identifier)
-                notePolled(identifier)
-            }
-            state.folderDue[identifier] = nil
         }
     }
 
@@ -282,7 +279,7 @@ extension SyncEngine {
             (listing.waiters + listing.readers).forEach { $0(.failure(failure)) }
             state.listings[folder] = nil
             _ = state.walk.ended(folder)
-            if !listing.isFirst { state.folderDue[listing.identifier] = clock.uptime() }
+            if !listing.isFirst { state.toList.add(listing.identifier, at: clock.uptime()) }
         }
     }
 }

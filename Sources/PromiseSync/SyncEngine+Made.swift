@@ -53,7 +53,7 @@ extension SyncEngine {
     /// Lists what was made, one folder at a time, when nothing else is to be looked at.
     func listMade() throws(Failure) {
         let now = clock.uptime()
-        let isBusy = !state.missing.isEmpty || !state.unscanned.isEmpty || state.folderDue.values.contains { $0 <= now }
+        let isBusy = !state.missing.isEmpty || !state.unscanned.isEmpty || state.toList.nextDue().map { $0 <= now } ?? false
         while !isBusy, state.listings.isEmpty, let identifier = state.made.next(isBusy: !state.running.isEmpty, at: now) {
             guard let folder = try knownFolder(identifier) else { continue }
             startListing(of: folder, identifier, isFirst: false)

@@ -123,8 +123,8 @@ extension SyncEngine {
         } else {
             // A large folder is not listed again and again while somebody works in it.
             let cost = clock.uptime() - listing.started
-            if cost > .milliseconds(20), let due = state.folderDue[listing.identifier] {
-                state.folderDue[listing.identifier] = max(due, clock.uptime() + min(cost * 10, .seconds(30)))
+            if cost > .milliseconds(20) {
+                state.toList.postpone(listing.identifier, to: clock.uptime() + min(cost * 10, .seconds(30)))
             }
         }
     }

@@ -56,7 +56,7 @@ package final class SyncEngine: Sendable {
         var listingCount = 0
         var walk = FolderWalk()
         /// Folders to list again, and when at the earliest (uptime).
-        var folderDue: [ItemIdentifier: Duration] = [:]
+        var toList = FolderQueue()
         /// Of the folders that a provider without a feed named last: those that were not listed since; and when that
         /// began, and when all had been.
         var polled: Set<ItemIdentifier> = []
@@ -113,6 +113,8 @@ package final class SyncEngine: Sendable {
     let published = Mutex(Published())
     package let hydrator: Hydrator
     package let neighbours: NeighbourPrefetch
+    /// Nil where the provider tells by itself what others change.
+    package let used: UsedNodes?
     /// Whoever makes the index forget a content file gives it to this.
     package let remover: ContentRemover
     private let roomPool = BlockingPool(name: "room", threads: 1)
@@ -147,6 +149,7 @@ package final class SyncEngine: Sendable {
         remover = ContentRemover(index: index, content: content) { [logger] problem in
             logger.warning("content files could not be removed", metadata: ["reason": "\(problem.message)"])
         }
+        used = provider.capabilities.contains(.changeFeed) ? nil : UsedNodes()
         neighbours = NeighbourPrefetch(index: index, hydrator: hydrator, logger: logger)
     }
 
@@ -242,7 +245,7 @@ package final class SyncEngine: Sendable {
             let soonest = max(restUntilQuiet, .milliseconds(state.running.isEmpty ? 5 : 50))
             candidates.append(max(.nanoseconds(due.rawValue - clock.now().rawValue), soonest))
         }
-        if state.listings.count < configuration.listingsMax, let due = state.folderDue.values.min() {
+        if state.listings.count < configuration.listingsMax, let due = state.toList.nextDue() {
             candidates.append(max(due - clock.uptime(), .milliseconds(1)))
         }
         if let due = state.made.due(isBusy: !state.running.isEmpty) {
@@ -256,7 +259,7 @@ package final class SyncEngine: Sendable {
         let uploading = Set(state.running.values.compactMap(\.node))
         // Nobody waits for a look into what was made here.
         let isListing = state.listings.values.contains { $0.identifier != state.made.listing }
-        let isLooking = isListing || !state.folderDue.isEmpty || !state.verifying.isEmpty || !state.missing.isEmpty
+        let isLooking = isListing || !state.toList.isEmpty || !state.verifying.isEmpty || !state.missing.isEmpty
         published.withLock { published in
             published.runningSubjects = subjects
             published.uploading = uploading

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 extension MountSuites {
-    /// > A mapping outlives its descriptor: what is written through a shared mapping is sent also when the file was closed before.
+    /// > A mapping outlives its descriptor: what is written through a shared mapping is sent also when the file was closed
     @Suite struct MappingTests {
         private static let size = 20_000
 

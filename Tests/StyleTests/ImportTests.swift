@@ -33,7 +33,7 @@ import Testing
             "NIOCore", "NIOHTTP1",
         ],
         "PromiseSync": [
-            "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", "Logging",
+            "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", "HeapModule", "Logging",
         ],
         "PromiseFilesystem": [
             "PromiseCore", "PromiseSystem", "PromiseCoordination", "PromiseIndex", "PromiseContent", "PromiseSync", "Logging",
