@@ -257,17 +257,19 @@ struct ServerProbe: Sendable {
         return rows.first?.resource.syncToken.map { SyncToken(folder: folder, text: $0) }
     }
 
-    /// One that goes with a file, and that the next file at its place has not. Ends with the content of before.
+    /// One that goes with a file, and that the next file at its place has not. What the other questions are about stays as it is.
     private func tellsNumbers(_ file: [FileName]) async throws(ProviderError) -> Bool {
-        guard let before = try await number(file) else { return false }
-        let other = try await provider.uploadPlace()
+        guard try await number(file) != nil else { return false }
+        let (one, other) = (try await provider.uploadPlace(), try await provider.uploadPlace())
+        _ = try await put("one", one)
+        let before = try await number(one)
         let headers: HTTPHeaders = ["Destination": location.url(other), "Overwrite": "F"]
-        guard try await exchange(.MOVE, file, headers).isSuccess else { return false }
-        let moved = try await number(other)
-        _ = try await put("one", file)
-        let next = try await number(file)
-        _ = try await exchange(.DELETE, other)
-        return moved == before && next != nil && next != before
+        let isMoved = try await exchange(.MOVE, one, headers).isSuccess
+        let after = try await number(other)
+        _ = try await put("one", one)
+        let next = try await number(one)
+        for path in [one, other] { _ = try await exchange(.DELETE, path) }
+        return isMoved && before != nil && after == before && next != nil && next != before
     }
 
     private func number(_ path: [FileName]) async throws(ProviderError) -> String? {
@@ -289,7 +291,11 @@ struct ServerProbe: Sendable {
     /// Ends with the file removed.
     private func movesWithTag(_ file: [FileName], _ traits: inout ServerTraits) async throws(ProviderError) -> Bool {
         let other = try await provider.uploadPlace()
-        let before = try await provider.resource(at: file)
+        var before = try await provider.resource(at: file)
+        // A server that honours no condition has removed it and was given another one.
+        if traits.keepsProperties, before.keptState == nil, try await keepsProperty(file) {
+            before = try await provider.resource(at: file)
+        }
         let headers: HTTPHeaders = ["Destination": location.url(other), "Overwrite": "T"]
         let moved = try await exchange(.MOVE, file, headers)
         defer { Task { [client, location] in _ = try? await client.exchange(.DELETE, location.url(file)) } }

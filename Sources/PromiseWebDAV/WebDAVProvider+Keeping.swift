@@ -15,7 +15,7 @@ extension WebDAVProvider {
         let path = folder.path
         let (isFirst, keeps, isTold) = shared.withLock { shared in
             // The listing of the folder above told it; if that was a plain one, there was nothing to tell.
-            let isTold = path.isEmpty || shared.listed[Array(path.dropLast())] != nil
+            let isTold = path.isEmpty || shared.listed.contains(Array(path.dropLast()))
             return (!shared.folders.contains(folder.identifier), shared.keeping.contains(path), isTold)
         }
         guard isFirst, !keeps, traits.keepsProperties else { return false }

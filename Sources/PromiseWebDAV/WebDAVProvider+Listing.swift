@@ -27,7 +27,8 @@ extension WebDAVProvider {
         }
         shared.withLock { shared in
             shared.folders.insert(folder.identifier)
-            shared.listed[folder.path] = folder.identifier
+            shared.listed.insert(folder.path)
+            if folder.identifier.isNumber { shared.numbers[folder.path] = folder.identifier }
             // What was not asked for is news.
             let token = isPlain ? nil : own.syncToken
             shared.syncTokens[folder.identifier] = token.map { SyncToken(folder: folder.path, text: $0) }

@@ -72,9 +72,8 @@ extension WebDAVProvider {
             version: version, target: target)
     }
 
-    /// As it was called when it was listed.
     private func folderIdentifier(_ path: ArraySlice<FileName>) -> ItemIdentifier {
-        shared.withLock { $0.listed[Array(path)] } ?? identifier(path)
+        shared.withLock { $0.numbers[Array(path)] } ?? identifier(path)
     }
 
     static let folderVersion = ContentVersion("folder")
@@ -148,7 +147,8 @@ extension WebDAVProvider {
 
     func forget(_ folder: ItemIdentifier, at path: [FileName]) {
         shared.withLock { shared in
-            shared.listed[path] = nil
+            shared.listed.remove(path)
+            shared.numbers[path] = nil
             shared.keeping.remove(path)
             shared.folders.remove(folder)
             shared.syncTokens[folder] = nil

@@ -29,6 +29,7 @@ extension WebDAVProvider {
     ) async throws(ProviderError) -> Item {
         let path = folder.path + [item.name]
         try checkName(path)
+        if folder.identifier.isNumber { shared.withLock { $0.numbers[folder.path] = folder.identifier } }
         switch item.kind {
         case .folder:
             return try await makeFolder(path, item.metadata, parent: folder.identifier)

@@ -25,7 +25,9 @@ package final class WebDAVProvider: Provider, Sendable {
         /// Of those, what they gave out when they were listed.
         var syncTokens: [ItemIdentifier: SyncToken] = [:]
         /// Of those, by place; and folders that something is kept in: see `WebDAVProvider+Keeping.swift`.
-        var listed: [[FileName]: ItemIdentifier] = [:]
+        var listed: Set<[FileName]> = []
+        /// Folders that have numbers, by place: as they were called last.
+        var numbers: [[FileName]: ItemIdentifier] = [:]
         var keeping: Set<[FileName]> = []
         /// The server sends content without saying which version it is.
         var hasRepliesWithoutVersion = false

@@ -1,7 +1,9 @@
+import Logging
 import PromiseCore
 import PromiseProvider
 import PromiseTestSupport
 import PromiseWebDAV
+import Synchronization
 import Testing
 
 /// What servers other than Apache do, as it was seen with nginx, lighttpd and sabre/dav.
@@ -97,6 +99,22 @@ struct OtherServerTests {
         #expect(provider.capabilities.contains(.placeIdentifiers) && !root.identifier.isNumber)
     }
 
+    /// What is tried in one way leaves alone what else is tried: properties of a file that was removed meanwhile were taken for
+    /// lost.
+    @Test(arguments: [true, false]) func aServerThatNumbersItsFilesIsKnown(keepsNumber: Bool) async throws {
+        let numbering = NumberingServer(keepsNumber: keepsNumber)
+        let server = ScriptedServer { numbering.answer($0) }
+        defer { server.stop() }
+        let provider = try WebDAVProvider(
+            location: try WebDAVLocation(parsing: "webdav+http://127.0.0.1:\(server.port)/"), credentials: CredentialSource(),
+            stateFolder: nil, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        try await provider.connect()
+        #expect(provider.capabilities.contains(.metadata), "\(provider.limitations)")
+        numbering.put("text", "/file")
+        let found = try await provider.item(for: Self.file)
+        #expect(found.identifier.isNumber == keepsNumber && found.size == 4)
+    }
+
     /// Xandikos escapes commas twice where it says that a name is not there; anything else is about something else.
     @Test(arguments: [
         ("http://127.0.0.1/a%252Cb%20", "404 Not Found", ProviderError.Code.notFound),
@@ -187,5 +205,73 @@ struct OtherServerTests {
         let changes = ItemChanges(place: (Self.root, FileName("moved")!))
         let moved = try await provider.modify(Self.file, changes: changes, contents: nil, baseVersion: nil)
         #expect(moved.name == FileName("moved"))
+    }
+}
+
+/// Files in memory with properties and numbers, which stay with a file or with its place.
+private final class NumberingServer: Sendable {
+    private struct File {
+        var text: String
+        var number: Int
+        var kept: String?
+    }
+
+    private let keepsNumber: Bool
+    private let state = Mutex<(files: [String: File], count: Int)>(([:], 0))
+
+    init(keepsNumber: Bool) { self.keepsNumber = keepsNumber }
+
+    func put(_ text: String, _ path: String) {
+        state.withLock { state in
+            state.count += 1
+            state.files[path, default: File(text: "", number: state.count)].text = text
+        }
+    }
+
+    func answer(_ request: ScriptedServer.Request) -> String? {
+        let path = request.path
+        if request.method == "PUT", !request.head.contains("Content-Range") {
+            put(request.body, path)
+            return reply("201 Created")
+        }
+        return state.withLock { state in
+            switch request.method {
+            case "OPTIONS": return reply("200 OK", ["DAV: 1", "Server: s"])
+            case "MKCOL": return reply("201 Created")
+            case "PROPFIND" where path.hasSuffix("/"): return rows((path, collection))
+            case "MOVE", "DELETE", "GET", "HEAD", "PROPFIND", "PROPPATCH": break
+            default: return reply("501 Not Implemented")
+            }
+            guard var file = state.files[path] else { return reply("404 Not Found") }
+            switch request.method {
+            case "DELETE":
+                state.files[path] = nil
+                return reply("204 No Content")
+            case "MOVE":
+                let line = request.head.split(separator: "\r\n").first { $0.hasPrefix("Destination: ") } ?? ""
+                let target = "/" + line.split(separator: "/").dropFirst(2).joined(separator: "/")
+                if request.head.contains("Overwrite: F"), state.files[target] != nil { return reply("412 Precondition Failed") }
+                if !keepsNumber {
+                    state.count += 1
+                    file.number = state.count
+                }
+                state.files[path] = nil
+                state.files[target] = file
+                return reply("201 Created")
+            case "PROPPATCH":
+                let text = request.body.split(separator: "<state xmlns=\"urn:promisefs\">").last ?? ""
+                state.files[path]?.kept = text.split(separator: "<").first.map(String.init)
+                return rows((path, "<propstat><prop/><status>HTTP/1.1 200 OK</status></propstat>"))
+            case "PROPFIND":
+                let kept = file.kept.map { "<state xmlns=\"urn:promisefs\">\($0)</state>" } ?? ""
+                let properties = """
+                    <resourcetype/><getetag>"\(file.text)"</getetag><getcontentlength>\(file.text.utf8.count)</getcontentlength>\
+                    \(kept)<fileid xmlns="http://owncloud.org/ns">\(file.number)oc</fileid>
+                    """
+                return rows((path, "<propstat><prop>\(properties)</prop><status>HTTP/1.1 200 OK</status></propstat>"))
+            case "HEAD": return reply("200 OK", ["ETag: \"\(file.text)\""], length: file.text.utf8.count)
+            default: return reply("200 OK", ["ETag: \"\(file.text)\""], file.text)
+            }
+        }
     }
 }
