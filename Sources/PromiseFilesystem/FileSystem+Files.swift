@@ -168,7 +168,7 @@ extension FileSystem {
         let lingers = closed.isLast && closed.mayBeMapped && linger(id)
         // The last close looks again: at the last writer's an open may have been under way.
         if lingers || closed.isLastWriter || closed.isLast && opens.writeFile(of: id) != nil {
-            noteWrites(of: id, isClosing: !lingers)
+            noteWrites(of: id, isClosing: !lingers, countsDoubtful: true)
         }
         if closed.isLast {
             engine.hydrator.release(id)

@@ -69,7 +69,7 @@ extension FileSystem {
             }
             opens.endLingering(id)
             // A page that was written to before may take more without its file's time moving.
-            noteWrites(of: id, isClosing: true, isCertain: seen.contains(id))
+            noteWrites(of: id, isClosing: true, countsDoubtful: false, isCertain: seen.contains(id))
             deleteIfNameless(id)
             opens.forgetIfUnused(id)
         }

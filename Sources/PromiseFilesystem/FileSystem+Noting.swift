@@ -12,9 +12,13 @@ import Synchronization
 extension FileSystem {
     /// The kernel writes without telling us: the content file's size and time say whether it did.
     ///
-    /// A write within the clock's granularity of the time before it cannot be told from none, and counts as one. `isCertain`: it
-    /// was written to, whatever size and time say.
-    func noteWrites(of id: NodeID, isClosing: Bool, isCertain: Bool = false) {
+    /// A write within the clock's granularity of the time before it cannot be told from none, and counts as one at a `close`.
+    func noteWrites(of id: NodeID, isClosing: Bool) {
+        noteWrites(of: id, isClosing: isClosing, countsDoubtful: isClosing)
+    }
+
+    /// `countsDoubtful`: as at a close. `isCertain`: it was written to, whatever size and time say.
+    func noteWrites(of id: NodeID, isClosing: Bool, countsDoubtful: Bool, isCertain: Bool = false) {
         // Perhaps through a mapping, of which the kernel's attributes know nothing; everything else makes it ask again.
         var hasMovedTimesAlone = false
         do throws(Failure) {
@@ -35,7 +39,7 @@ extension FileSystem {
                 let hasMoved = status.modificationTime != node.modificationTime
                 let isEdited =
                     isVisible
-                    && (isCertain || status.size != node.size || hasMoved || isDoubtful && isClosing)
+                    && (isCertain || status.size != node.size || hasMoved || isDoubtful && countsDoubtful)
                 hasMovedTimesAlone = isVisible && status.size == node.size && hasMoved
                 if isEdited { node.take(status) }
                 node.isOpenForWriting = isStillWritten

@@ -143,6 +143,7 @@ extension SyncEngine {
     // MARK: The change feed
 
     func startFeed() {
+        pollUsed()
         state.feed?.cancel()
         state.feed = Task { [provider, mailbox, configuration] in
             var anchor: Anchor?
@@ -191,7 +192,6 @@ extension SyncEngine {
             logger.error("changes could not be stored", metadata: ["reason": "\(error.message)"])
         }
         if !provider.capabilities.contains(.changeFeed) {
-            rescanUsed(of: page.foldersToList)
             guard mayPoll else { return }
             state.polled = page.foldersToList
             state.pollBegan = clock.uptime()
@@ -199,9 +199,22 @@ extension SyncEngine {
         for folder in page.foldersToList { rescan(folder) }
     }
 
-    /// The folders of what programs use now, at every poll and before all others.
-    private func rescanUsed(of folders: Set<ItemIdentifier>) {
-        guard let used = used?.take(), !used.isEmpty else { return }
+    /// Whatever looking at everything takes, and before all others: the folders of what programs use.
+    private func pollUsed() {
+        state.usedPoll?.cancel()
+        guard let used else { return }
+        state.usedPoll = Task { [provider, mailbox, configuration] in
+            while !Task.isCancelled {
+                try? await Task.sleep(for: configuration.pollInterval)
+                // One that was away at the start may have a feed after all.
+                let nodes = used.take()
+                if nodes.isEmpty || provider.capabilities.contains(.changeFeed) { continue }
+                mailbox.post { $0.rescanFolders(of: nodes) }
+            }
+        }
+    }
+
+    private func rescanFolders(of used: Set<NodeID>) {
         do throws(Failure) {
             let identifiers: Set<ItemIdentifier> = try index.read { transaction throws(Failure) in
                 var result: Set<ItemIdentifier> = []
@@ -214,7 +227,7 @@ extension SyncEngine {
                 }
                 return result
             }
-            for identifier in identifiers where folders.contains(identifier) { rescan(identifier, isUsed: true) }
+            for identifier in identifiers { rescan(identifier, isUsed: true) }
         } catch {
             // They are looked at with all others.
             logger.debug("folders in use could not be looked at", metadata: ["reason": "\(error.message)"])

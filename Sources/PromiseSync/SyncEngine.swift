@@ -86,6 +86,7 @@ package final class SyncEngine: Sendable {
         var probeAttempts = 0
         var isProbing = false
         var feed: Task<Void, Never>?
+        var usedPoll: Task<Void, Never>?
         var lastEvictionCheck: Duration = .zero
         /// The last look found too little room, so the disk is looked at again although nobody calls.
         var isShortOfRoom = false
@@ -176,6 +177,7 @@ package final class SyncEngine: Sendable {
     package func stop() {
         mailbox.post { engine in
             engine.state.feed?.cancel()
+            engine.state.usedPoll?.cancel()
             engine.state.running.values.forEach { $0.task?.cancel() }
             engine.state.listings.values.forEach { $0.task?.cancel() }
             engine.storeOrLog(engine.observer.takeRecentUses())
