@@ -89,7 +89,7 @@ extension EngineFixture {
 }
 
 /// A provider in memory whose listings come in pages, as many as a test lets come.
-private struct PagedProvider: Provider {
+private struct PagedProvider: ForwardingProvider {
     struct State {
         var pagesMax = Int.max
         /// Pages from this one on fail.
@@ -110,11 +110,6 @@ private struct PagedProvider: Provider {
         self.memory = memory
         self.pageCount = pageCount
     }
-
-    var name: String { "paged:" }
-    var capabilities: Capabilities { memory.capabilities }
-    func connect() async throws(ProviderError) { try await memory.connect() }
-    func root() async throws(ProviderError) -> Item { try await memory.root() }
 
     func item(for reference: ItemReference) async throws(ProviderError) -> Item {
         shared.state.withLock { $0.questionCount += 1 }
@@ -137,31 +132,5 @@ private struct PagedProvider: Provider {
         let end = min(start + pageCount, items.count)
         return ItemPage(
             items: Array(items[start..<end]), next: end < items.count ? PageToken(rawValue: "\(number + 1)") : nil)
-    }
-
-    func currentAnchor() async throws(ProviderError) -> Anchor { try await memory.currentAnchor() }
-
-    func changes(since anchor: Anchor) async throws(ProviderError) -> ChangePage { try await memory.changes(since: anchor) }
-
-    func waitForChanges(since anchor: Anchor) async throws(ProviderError) { try await memory.waitForChanges(since: anchor) }
-
-    func fetchContents(
-        of reference: ItemReference, version: ContentVersion, range: ByteRange?, into sink: any ContentSink
-    ) async throws(ProviderError) {
-        try await memory.fetchContents(of: reference, version: version, range: range, into: sink)
-    }
-
-    func create(_ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?) async throws(ProviderError) -> Item {
-        try await memory.create(item, in: folder, contents: contents)
-    }
-
-    func modify(
-        _ reference: ItemReference, changes: ItemChanges, contents: (any ContentSource)?, baseVersion: ContentVersion?
-    ) async throws(ProviderError) -> Item {
-        try await memory.modify(reference, changes: changes, contents: contents, baseVersion: baseVersion)
-    }
-
-    func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
-        try await memory.delete(reference, baseVersion: baseVersion)
     }
 }

@@ -84,17 +84,11 @@ import Testing
 }
 
 /// Names what was listed, as often as it is asked.
-private final class ListedProvider: Provider {
+private final class ListedProvider: ForwardingProvider {
     let memory: MemoryProvider
     let listings = Mutex<[ItemIdentifier]>([])
 
     init(memory: MemoryProvider) { self.memory = memory }
-
-    var name: String { "listed:" }
-    var capabilities: Capabilities { memory.capabilities }
-    func connect() async throws(ProviderError) { try await memory.connect() }
-    func root() async throws(ProviderError) -> Item { try await memory.root() }
-    func item(for reference: ItemReference) async throws(ProviderError) -> Item { try await memory.item(for: reference) }
 
     func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
         listings.withLock { $0.append(folder.identifier) }
@@ -110,37 +104,11 @@ private final class ListedProvider: Provider {
     func waitForChanges(since anchor: Anchor) async throws(ProviderError) {
         throw ProviderError(.permanent, "there is no feed")
     }
-
-    func fetchContents(
-        of reference: ItemReference, version: ContentVersion, range: ByteRange?, into sink: any ContentSink
-    ) async throws(ProviderError) {
-        try await memory.fetchContents(of: reference, version: version, range: range, into: sink)
-    }
-
-    func create(_ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?) async throws(ProviderError) -> Item {
-        try await memory.create(item, in: folder, contents: contents)
-    }
-
-    func modify(
-        _ reference: ItemReference, changes: ItemChanges, contents: (any ContentSource)?, baseVersion: ContentVersion?
-    ) async throws(ProviderError) -> Item {
-        try await memory.modify(reference, changes: changes, contents: contents, baseVersion: baseVersion)
-    }
-
-    func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
-        try await memory.delete(reference, baseVersion: baseVersion)
-    }
 }
 
 /// Each listing takes a while, and every folder counts as changed.
-private struct SlowProvider: Provider {
+private struct SlowProvider: ForwardingProvider {
     let memory: MemoryProvider
-
-    var name: String { "slow:" }
-    var capabilities: Capabilities { memory.capabilities }
-    func connect() async throws(ProviderError) { try await memory.connect() }
-    func root() async throws(ProviderError) -> Item { try await memory.root() }
-    func item(for reference: ItemReference) async throws(ProviderError) -> Item { try await memory.item(for: reference) }
 
     func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
         try? await Task.sleep(for: .milliseconds(100))
@@ -158,25 +126,5 @@ private struct SlowProvider: Provider {
 
     func waitForChanges(since anchor: Anchor) async throws(ProviderError) {
         throw ProviderError(.permanent, "there is no feed")
-    }
-
-    func fetchContents(
-        of reference: ItemReference, version: ContentVersion, range: ByteRange?, into sink: any ContentSink
-    ) async throws(ProviderError) {
-        try await memory.fetchContents(of: reference, version: version, range: range, into: sink)
-    }
-
-    func create(_ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?) async throws(ProviderError) -> Item {
-        try await memory.create(item, in: folder, contents: contents)
-    }
-
-    func modify(
-        _ reference: ItemReference, changes: ItemChanges, contents: (any ContentSource)?, baseVersion: ContentVersion?
-    ) async throws(ProviderError) -> Item {
-        try await memory.modify(reference, changes: changes, contents: contents, baseVersion: baseVersion)
-    }
-
-    func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
-        try await memory.delete(reference, baseVersion: baseVersion)
     }
 }
