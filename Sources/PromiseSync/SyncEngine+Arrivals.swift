@@ -14,6 +14,7 @@ extension SyncEngine {
         _ listed: Item, in parent: ItemIdentifier, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
         guard knowsByPlace, listed.identifier.isNumber else { return false }
+        state.hasNumbers = true
         guard let known = try known(listed.identifier, transaction), known.kind == listed.kind,
             known.parent != parent || known.name != listed.name
         else { return false }
@@ -60,12 +61,12 @@ extension SyncEngine {
 
     /// The missing ones that can be asked for now: of one in a folder that is asked for the path is not certain.
     func missingToAsk(_ count: Int, _ transaction: borrowing Transaction) throws(Failure) -> [ItemIdentifier] {
-        let open = state.missing.subtracting(state.verifying)
-        guard knowsByPlace, state.missing.contains(where: \.isNumber) else { return Array(open.prefix(count)) }
         var result: [ItemIdentifier] = []
         var doubtful: [ItemIdentifier: Bool] = [:]
-        for identifier in open where result.count < count {
-            guard let parent = try known(identifier, transaction)?.parent else {
+        // Of a million no more is looked at than is asked for.
+        for identifier in state.missing where !state.verifying.contains(identifier) {
+            if result.count >= count { break }
+            guard state.hasNumbers, let parent = try known(identifier, transaction)?.parent else {
                 result.append(identifier)
                 continue
             }

@@ -67,6 +67,8 @@ package final class SyncEngine: Sendable {
         var missing: Set<ItemIdentifier> = []
         /// Of these, those that a listing showed at another place.
         var arrivals: [ItemIdentifier: Item] = [:]
+        /// The store is asked by place and has shown numbers of items.
+        var hasNumbers = false
         /// Folders to be looked at once before the provider is told anything: what it was told last may have arrived.
         var unscanned: Set<ItemIdentifier> = []
         var verifying: Set<ItemIdentifier> = []
