@@ -141,6 +141,12 @@ static void answer_poke(struct entry *entry) {
   lane_commit(entry);
 }
 
+static void answer_forget(struct rings *rings, uint64_t unique) {
+  struct fuse_out_header reply = {.len = sizeof reply, .unique = unique};
+  struct iovec part = {&reply, sizeof reply};
+  rings_reply(rings, &part, 1);
+}
+
 static uint64_t field(const char *status, const char *name) {
   const char *place = strstr(status, name);
   return place ? strtoull(place + strlen(name), NULL, 16) : 0;
@@ -187,6 +193,9 @@ static void serve(struct lane *lane, struct fuse_session *session, struct entry 
     atomic_store_explicit(&lane->rings->file, request.nodeid, memory_order_relaxed);
   struct fuse_buf memory = {.mem = flat, .size = request.len};
   transport_process(lane->rings->transport, session, &memory);
+  // The kernel sends one FORGET like any request and has its caller wait for the reply, which there is none of by the device:
+  // in the middle of READDIRPLUS, of a line that cannot be used (fuse_force_forget in fs/fuse/readdir.c).
+  if (request.opcode == FUSE_FORGET) answer_forget(lane->rings, unique);
   // From here on the entry may have been answered by another thread, and serve the next request.
   if (is_interrupted || (rings_await_reply(lane->rings, unique) && has_signal(request.pid))) rings_interrupt(session, unique);
   if (lane->waiting[place] >= lane->reserve) return;
