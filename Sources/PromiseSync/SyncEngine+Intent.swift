@@ -164,7 +164,7 @@ extension SyncEngine {
         } else if var entry = try transaction.entry(intent.entry), entry.identifier == nil, !entry.isExcluded {
             entry.identifier = item.identifier
             try transaction.update(entry)
-            if item.kind == .folder { state.made.made(item.identifier, at: clock.uptime()) }
+            if item.kind == .folder { noteMade(item.identifier) }
             if var node = try transaction.node(entry.node), node.version != item.version {
                 node.version = item.version
                 try transaction.update(node)

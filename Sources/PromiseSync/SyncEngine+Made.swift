@@ -2,8 +2,8 @@ import PromiseCore
 import PromiseIndex
 import PromiseSystem
 
-// A folder that was made here is known from the start, so nobody would list it. But a provider polls or watches what it was asked
-// to list, and nobody has seen what others put into the folder meanwhile. So it is listed once, when there is nothing else to do.
+// A folder that was made here is known from the start, so nobody would list it. But what is polled is what was listed, and nobody
+// has seen what others put into the folder meanwhile. So it is listed once, when there is nothing else to do.
 
 /// The folders that were made here and not listed since.
 struct MadeFolders {
@@ -50,6 +50,11 @@ struct MadeFolders {
 }
 
 extension SyncEngine {
+    /// The provider has the folder. One with a feed is left to tell by itself what happens in it.
+    func noteMade(_ folder: ItemIdentifier) {
+        if used != nil { state.made.made(folder, at: clock.uptime()) }
+    }
+
     /// Lists what was made, one folder at a time, when nothing else is to be looked at.
     func listMade() throws(Failure) {
         let now = clock.uptime()

@@ -107,7 +107,7 @@ extension SyncEngine {
         try transaction.setRemote(item.identifier, nil)
         // Made, or moved in a store that calls it something else now.
         if item.kind == .folder, operation.identifier != item.identifier {
-            state.made.made(item.identifier, at: clock.uptime())
+            noteMade(item.identifier)
         }
         try setVersion(item.version, of: operation, transaction)
         if let node = operation.node { try unblock(node, transaction) }
