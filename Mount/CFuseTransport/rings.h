@@ -10,6 +10,8 @@
 // first is still busy. A request that is answered later keeps its entry; the lane then registers another one, so that any
 // number of such requests holds nobody up.
 //
+// Every request by a ring is answered, also a FORGET: its caller waits for that.
+//
 // A request that finds no waiting entry stays in the queue until some entry of the queue commits: an entry that is newly
 // registered does not look there. So a lane whose last entry was kept also asks the kernel for a request that is answered at
 // once (FUSE_NOTIFY_RETRIEVE of nothing); committing it fetches the one that is left, if there is one. It takes a file that the

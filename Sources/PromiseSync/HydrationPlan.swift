@@ -48,7 +48,7 @@ package struct HydrationPlan: Sendable {
         }
         expectedOffset = range.upper
         // Whoever has read on and on and has to wait all the same is faster than what is fetched ahead.
-        let isLate = sequentialByteCount > range.count && !isPresent(range)
+        let isLate = sequentialByteCount >= HydrationPlan.pieceMax && !isPresent(range)
         let ahead = min(max(sequentialByteCount * (isLate ? 16 : 4), HydrationPlan.readAheadMin), HydrationPlan.readAheadMax)
         // In steps of whole pieces, so that a reader who goes on does not cause a small fetch at every read.
         let step = min(ahead, HydrationPlan.pieceMax)

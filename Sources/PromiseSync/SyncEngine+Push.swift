@@ -105,14 +105,7 @@ extension SyncEngine {
             return .done
         }
         if base.kind == .folder, try transaction.hasSyncedChildren(of: identifier) { return .later(SyncEngine.blockedDelay * 4) }
-        guard let reference = try self.reference(to: identifier, transaction) else {
-            if let parent = base.parent, try transaction.remote(parent) != nil { return .later(SyncEngine.blockedDelay) }
-            // Moved to where nothing is known here: it will be met when that folder is listed. Kept in mind, it would hold the
-            // place where it was for ever.
-            try transaction.deleteSynced(identifier)
-            try transaction.setRemote(identifier, nil)
-            return .done
-        }
+        guard let reference = try self.reference(to: identifier, transaction) else { return .done }
         let place = base.parent.map { Place(parent: $0, name: base.name) }
         return .start(
             Operation(
