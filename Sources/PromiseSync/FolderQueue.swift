@@ -21,7 +21,6 @@ package struct FolderQueue {
     package init() {}
 
     package var isEmpty: Bool { numbers.isEmpty }
-    package func due(of folder: ItemIdentifier) -> Duration? { numbers[folder]?.due }
 
     /// At the earlier of two times, if it is in the queue already.
     package mutating func add(_ folder: ItemIdentifier, at due: Duration, isUsed: Bool = false) {

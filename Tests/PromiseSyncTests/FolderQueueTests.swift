@@ -26,7 +26,7 @@ import Testing
     @Test func aFolderIsInTheQueueOnceAtItsEarliestTime() {
         var queue = FolderQueue()
         for due in [5, 2, 4] { queue.add(folder("a"), at: .seconds(due)) }
-        #expect(queue.due(of: folder("a")) == .seconds(2))
+        #expect(queue.nextDue() == .seconds(2))
         #expect(all(&queue, at: .seconds(9)) == [folder("a")])
         #expect(queue.isEmpty)
         #expect(queue.nextDue() == nil)
