@@ -24,7 +24,7 @@ extension MountSuites {
             }
         }
 
-        /// > Ranges are fetched in pieces of up to 4 MiB on boundaries of 128 KiB, at most 8 at a time.
+        /// > Ranges are fetched in pieces of up to 4 MiB on boundaries of 128 KiB, at most 16 of a file at a time;
         @Test(.timeLimit(.minutes(3))) func aRangeInTheMiddleFetchesLittleMore() async throws {
             try await MountedDomain.with(options("large")) { domain in
                 let offset = Self.size * 3 / 4
