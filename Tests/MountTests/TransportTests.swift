@@ -124,6 +124,35 @@ extension MountSuites {
             }
         }
 
+        /// The kernel cannot use the line of a folder that it still has, in use, at another place, while something moves from
+        /// one folder to another (__d_unalias in fs/dcache.c). It then sends a FORGET that its caller waits for, who cannot be
+        /// killed: the connection is aborted when the listing has not ended.
+        @Test(
+            .timeLimit(.minutes(2)), .enabled(if: Machine.isRoot, "connections are aborted by root"), arguments: Transport.usable)
+        func aListingWithALineThatTheKernelCannotUseEnds(transport: Transport) async throws {
+            var options = options(transport, ["--request-deadline", "100s"])
+            options.prepare = "mkdir -p \"$C/from/moved\" \"$C/to\" \"$C/one\" \"$C/unlisted\"; echo x > \"$C/one/file\""
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    [ -e /sys/fs/fuse/connections/0 ] || mount -t fusectl none /sys/fs/fuse/connections 2> /dev/null || true
+                    connection=/sys/fs/fuse/connections/$(stat -c %d "$M")
+                    ls -l "$M" "$M/from" "$M/to" "$M/one" > /dev/null
+                    exec 9< "$M/from/moved"
+                    mv "$C/from/moved" "$C/to/moved"; within 30 'not stat "$M/from/moved"'
+                    echo hang=true > "$PROMISEFS_PROVIDER_FAULTS"
+                    python3 -c 'import os, sys; os.rename(*sys.argv[1:])' "$M/one/file" "$M/unlisted/file" & renaming=$!
+                    waits() { [ "$(cat $connection/waiting)" -gt 0 ]; }
+                    within 20 'waits && sleep 0.2 && waits'
+                    ls "$M/to" > "$T/listing" 2>&1 & listing=$!
+                    within 20 'not kill -0 $listing' || { echo 1 > $connection/abort; false; }
+                    wait $listing; grep -qx moved "$T/listing"
+                    not stat "$M/to/moved" 2> "$T/problem"; grep -q Stale "$T/problem"; kill -0 $renaming
+                    : > "$PROMISEFS_PROVIDER_FAULTS"; wait $renaming; [ "$(cat "$M/unlisted/file")" = x ]
+                    """, seconds: 60)
+            }
+        }
+
         enum Ending: String, Sendable, CaseIterable { case lazyUnmount, abort, signals }
 
         static let endings = Transport.usable.flatMap { transport in Ending.allCases.map { (transport, $0) } }
