@@ -1,18 +1,16 @@
-import Glibc
-import Logging
 import PromiseContent
 import PromiseCore
 import PromiseIndex
 import PromiseSync
 import PromiseSystem
-import Synchronization
 
 // What is written through a mapping after the last close: it is the kernel's mapping of the content file, so the close comes at
 // once and not when the mapping goes. The file counts as written to until then.
 
 extension FileSystem {
-    /// When lingering files are looked at again: first soon, as the kernel may not be done with the close itself.
-    private static let pauses: [Duration] = [.milliseconds(50), .seconds(1)]
+    /// A file is looked at first when the kernel is surely done with the close itself.
+    private static let firstPause = Duration.milliseconds(50)
+    private static let pause = Duration.seconds(1)
 
     /// The last close of a node that may be mapped, when its registration and its descriptors are given back. True: it is.
     func linger(_ id: NodeID) -> Bool {
@@ -23,64 +21,80 @@ extension FileSystem {
             opens.endLingering(id)
             return false
         }
-        mappings.update { $0.isWanted = true }
-        startWatchingMappings()
+        let due = clock.uptime() + Self.firstPause
+        mappings.update { state in
+            if state.watched[id] == nil { state.watched[id] = MappingWatch.Look(due: due, isMapped: false) }
+            guard state.thread == nil, !state.isEnded else { return }
+            state.thread = OwnedThread(name: "mappings") { [self] in watchMappings() }
+        }
         return opens.lingers(id)
     }
 
-    private func startWatchingMappings() {
-        let isFirst = mappings.withLock { state in
-            defer { state.isRunning = true }
-            return !state.isRunning && !state.isEnded
+    /// Nothing is noted by the thread from here on.
+    func endWatchingMappings() {
+        let thread = mappings.update { state in
+            state.isEnded = true
+            defer { state.thread = nil }
+            return state.thread
         }
-        guard isFirst else { return }
-        OwnedThread(name: "mappings") { [weak self] in
-            var seen = Set<NodeID>()
-            while let pause = self?.nextPause(seen.isEmpty), self?.isEnded(after: pause) == false {
-                self?.lookAtMappings(&seen)
-            }
-        }.detach()
+        thread?.join()
     }
 
-    /// Nil: nothing lingers, and the thread ends.
-    private func nextPause(_ isFirst: Bool) -> Duration? {
-        mappings.withLock { state in
-            if !opens.isAnyLingering && !state.isWanted {
-                state.isRunning = false
-                return nil
+    private func watchMappings() {
+        while true {
+            let next = mappings.withLock { $0.next }
+            let isEnded = mappings.wait(timeout: next.map { $0 - clock.uptime() }) { state in
+                state.isEnded ? true : state.next != next ? false : nil
             }
-            state.isWanted = false
-            return Self.pauses[isFirst ? 0 : 1]
+            if isEnded == true { return }
+            let now = clock.uptime()
+            for (id, last) in mappings.withLock({ $0.take(at: now) }) {
+                guard let isMapped = look(id, last.isMapped) else { continue }
+                let next = MappingWatch.Look(due: clock.uptime() + Self.pause, isMapped: isMapped)
+                // Whoever closes it meanwhile has perhaps put it there again.
+                mappings.withLock { $0.watched[id] = next }
+            }
         }
     }
 
-    private func isEnded(after pause: Duration) -> Bool {
-        mappings.wait(timeout: pause) { $0.isEnded ? true : nil } ?? false
-    }
-
-    /// `seen`: those that were found mapped in an earlier look, so that it was not the close itself.
-    private func lookAtMappings(_ seen: inout Set<NodeID>) {
-        var found = Set<NodeID>()
-        for (id, file) in opens.lingering {
-            if hasWriters(file.number) {
-                found.insert(id)
-                if seen.contains(id) { noteWrites(of: id, isClosing: false) }
-                continue
-            }
-            opens.endLingering(id)
-            // A page that was written to before may take more without its file's time moving.
-            noteWrites(of: id, isClosing: true, countsDoubtful: false, isCertain: seen.contains(id))
-            deleteIfNameless(id)
-            opens.forgetIfUnused(id)
+    /// `wasMapped`: an earlier look has found it mapped, so that it was not the close itself. Returns what the next look is to
+    /// know of this one; nil when there is to be none.
+    private func look(_ id: NodeID, _ wasMapped: Bool) -> Bool? {
+        guard opens.lingers(id) else { return nil }
+        // Somebody has it open, which cannot be told from a mapping.
+        guard let file = opens.lingeringFile(of: id) else { return wasMapped }
+        if hasWriters(file.number) {
+            if wasMapped { noteWrites(of: id, isClosing: false) }
+            return true
         }
-        seen = found
+        opens.endLingering(id)
+        // A page that was written to before may take more without its file's time moving.
+        noteWrites(of: id, isClosing: true, countsDoubtful: false, isCertain: wasMapped)
+        deleteIfNameless(id)
+        opens.forgetIfUnused(id)
+        return nil
     }
 }
 
-/// The thread that watches mappings.
+/// Files that nobody has open and that are mapped perhaps, and the thread that looks at them: from the first of them on.
 struct MappingWatch {
-    var isRunning = false
-    /// Something has begun to linger since the thread looked last.
-    var isWanted = false
+    struct Look {
+        var due: Duration
+        /// The one before has found a mapping.
+        var isMapped: Bool
+    }
+
+    var watched: [NodeID: Look] = [:]
+    var thread: OwnedThread?
     var isEnded = false
+
+    /// When the first look is due.
+    var next: Duration? { watched.values.lazy.map(\.due).min() }
+
+    /// Those that are due; they are put back by whoever looks.
+    mutating func take(at now: Duration) -> [NodeID: Look] {
+        let due = watched.filter { $0.value.due <= now }
+        for id in due.keys { watched[id] = nil }
+        return due
+    }
 }

@@ -98,7 +98,7 @@ package final class FileSystem: FileSystemOperations {
         stitching.end()
         parking.end()
         coordinator.end()
-        mappings.update { $0.isEnded = true }
+        endWatchingMappings()
         for node in opens.writtenNodes { noteWrites(of: node, isClosing: true) }
         for node in unnoted.withLock({ $0 }) { noteSize(of: node) }
         connection.withLock { $0 = nil }

@@ -12,6 +12,7 @@ extension OpenTable.State {
         for (position, open) in entries where open.handle == 0 {
             guard let backing = open.backing else { continue }
             backingPositions[backing] = position
+            if open.isWritable { nodes[open.node]?.mayBeMapped = true }
             // One that nobody has open rests; no more than may rest were noted.
             if nodes[open.node]?.mode.isPassthrough != true { _ = resting.rest(backing, open.node, open.generation) }
         }
@@ -29,7 +30,7 @@ extension OpenTable.State {
         if open.isWritable {
             node.writers += 1
             node.wasWritable = true
-            node.mayBeMapped = open.backing != nil
+            if open.backing != nil { node.mayBeMapped = true }
         }
         nodes[open.node] = node
         let handle = OpenTable.Handle(node: open.node, isWritable: open.isWritable, file: nil, position: position)

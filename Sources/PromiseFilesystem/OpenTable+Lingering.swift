@@ -6,6 +6,14 @@ import Synchronization
 // Mappings that outlive the last close.
 
 extension OpenTable {
+    /// For a successor: the handle that the mapping was made by may be closed long before.
+    func noteMapping(by backing: BackingID, _ node: NodeID, _ generation: Generation, _ state: inout State) {
+        guard let record, let position = state.backingPositions[backing] else { return }
+        state.backingPositions[backing] = record.note(
+            MountRecord.Open(handle: 0, node: node, generation: generation, backing: backing, isWritable: true))
+        record.clear(position)
+    }
+
     /// Nobody has the node open any more, and a mapping may write to it. From here on `file`, which is open for reading only,
     /// tells its size and times, and no other descriptor of ours counts as a writer. False: somebody opens it again.
     func linger(_ node: NodeID, _ file: SharedDescriptor) -> Bool {
@@ -32,15 +40,11 @@ extension OpenTable {
 
     func lingers(_ node: NodeID) -> Bool { state.withLock { $0.nodes[node]?.lingers ?? false } }
 
-    /// Those whose mappings can be told from other uses now: nobody has them open.
-    var lingering: [(node: NodeID, file: SharedDescriptor)] {
+    /// Nil while mappings cannot be told from other uses: somebody has it open.
+    func lingeringFile(of node: NodeID) -> SharedDescriptor? {
         state.withLock { state in
-            state.nodes.compactMap { node, open in
-                guard open.lingers, open.handles == 0, open.announced == 0 else { return nil }
-                return open.writeFile.map { (node, $0) }
-            }
+            guard let open = state.nodes[node], open.lingers, open.handles == 0, open.announced == 0 else { return nil }
+            return open.writeFile
         }
     }
-
-    var isAnyLingering: Bool { state.withLock { $0.nodes.contains { $0.value.lingers } } }
 }

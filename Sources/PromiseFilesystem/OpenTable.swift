@@ -117,7 +117,10 @@ final class OpenTable: Sendable {
             }
             var backing: BackingID?
             if case .passthrough(let registered) = grant { backing = registered }
-            if backing != nil, access == .readWrite { open.mayBeMapped = true }
+            if let backing, access == .readWrite, !open.mayBeMapped {
+                open.mayBeMapped = true
+                noteMapping(by: backing, node, open.generation, &state)
+            }
             state.nodes[node] = open
             let keepsFile = isWritable || backing == nil
             let handle = Handle(node: node, isWritable: isWritable, file: keepsFile ? file : nil)
@@ -251,6 +254,8 @@ final class OpenTable: Sendable {
     /// Nobody writes any more: the content file is not asked for size and times from here on.
     func endWriting(_ node: NodeID) {
         state.withLock { state in
+            // Its last close came meanwhile.
+            guard state.nodes[node]?.lingers != true else { return }
             state.nodes[node]?.writeFile = nil
             state.nodes[node]?.isFileReadOnly = false
             state.nodes[node]?.writingSince = nil

@@ -9,7 +9,7 @@ import Synchronization
 /// Thread-safe. Unchecked because of the pointer: it is constant, and all use of what is behind it is under `free`'s lock, but
 /// for the number of handles, which is atomic, and the transport's page, which one session uses.
 package final class MountRecord: @unchecked Sendable {
-    /// A handle, or with handle 0 a backing file that is registered with the kernel.
+    /// A handle, or with handle 0 a backing file that is registered with the kernel; writable: that may be mapped so.
     package struct Open: Sendable, Equatable {
         package var handle: UInt64
         package var node: NodeID
