@@ -8,10 +8,10 @@ import Synchronization
 extension OpenTable {
     /// For a successor: the handle that the mapping was made by may be closed long before.
     func noteMapping(by backing: BackingID, _ node: NodeID, _ generation: Generation, _ state: inout State) {
-        guard let record, let position = state.backingPositions[backing] else { return }
-        state.backingPositions[backing] = record.note(
-            MountRecord.Open(handle: 0, node: node, generation: generation, backing: backing, isWritable: true))
-        record.clear(position)
+        let mapped = MountRecord.Open(handle: 0, node: node, generation: generation, backing: backing, isWritable: true)
+        guard let record, let before = state.backingPositions[backing], let position = record.note(mapped) else { return }
+        state.backingPositions[backing] = position
+        record.clear(before)
     }
 
     /// Nobody has the node open any more, and a mapping may write to it. From here on `file`, which is open for reading only,
