@@ -196,7 +196,10 @@ let package = Package(
             ]),
         tests(
             "PromiseFilesystemTests",
-            ["PromiseCore", "PromiseCoordination", "PromiseSystem", "PromiseIndex", "PromiseFilesystem", "PromiseTestSupport"]),
+            [
+                "PromiseCore", "PromiseCoordination", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider",
+                "PromiseSync", "PromiseFilesystem", "PromiseTestSupport", logging,
+            ]),
         tests(
             "PromiseMountTests",
             ["CFuse", "CFuseTransport", "PromiseCore", "PromiseSystem", "PromiseFilesystem", "PromiseMount", logging]),

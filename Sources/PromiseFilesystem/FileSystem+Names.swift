@@ -197,7 +197,7 @@ extension FileSystem {
         let isExcluded = try isExcluded(name, node.kind, in: folder.id, transaction)
         let adopted = isExcluded ? nil : try adoptable(name, node.kind, in: folder.id, transaction)
         if let adopted {
-            node.edits = adopted.edits + 1
+            node.succeed(adopted.edits)
             if let pin = try transaction.rememberedPin(of: adopted.item.identifier) { node.pin = pin }
         }
         if let spare { try stamp(spare.file, node.modificationTime) }
@@ -205,7 +205,7 @@ extension FileSystem {
         for (attribute, value) in inherited { try transaction.setAttribute(attribute, of: node.id, to: value) }
         let entry = try transaction.insertEntry(
             in: folder.id, named: name, node: node.id, identifier: adopted?.item.identifier, isExcluded: isExcluded)
-        if let adopted { try transaction.deletePending(.deletion(adopted.item.identifier)) }
+        if let adopted { try markAdopted(adopted.item, transaction) }
         try touch(folder, subfolders: node.kind == .folder ? 1 : 0, transaction)
         try markPending(entry, transaction)
         try transaction.record(.created, node: node.id, parent: folder.id, name: name)
@@ -237,6 +237,12 @@ extension FileSystem {
         return synced
     }
 
+    /// It is not to be deleted any more. Others may have put something into a folder since it was removed here.
+    func markAdopted(_ item: Item, _ transaction: borrowing Transaction) throws(Failure) {
+        try transaction.deletePending(.deletion(item.identifier))
+        if item.kind == .folder { engine.noteAdopted(item.identifier) }
+    }
+
     // MARK: Hard links
 
     package func addName(
@@ -258,7 +264,7 @@ extension FileSystem {
                 let isFirst = node.linkCount == 0 && !isExcluded
                 let adopted = isFirst ? try adoptable(name, node.kind, in: parent, transaction) : nil
                 if let adopted {
-                    node.edits = max(node.edits, adopted.edits) + 1
+                    node.succeed(adopted.edits)
                     if let pin = try transaction.rememberedPin(of: adopted.item.identifier) { node.pin = pin }
                 }
                 node.linkCount += 1

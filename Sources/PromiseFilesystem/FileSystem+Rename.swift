@@ -98,9 +98,30 @@ extension FileSystem {
         let newFolder = try folder(newParent, transaction)
         if newFolder.linkCount == 0 { throw Failure(.notFound, "the folder was removed") }
         let targetNode = try target.flatMap { target throws(Failure) in try transaction.node(target.node) }
+        // The kernel sees to that, by what it knew before others moved a folder.
+        if sourceNode.kind == .folder, newParent != parent, try isInside(newParent, sourceNode.id, transaction) {
+            throw Failure(.invalid, "a folder cannot be moved into itself")
+        }
+        if flags.contains(.exchange), let targetNode, targetNode.kind == .folder, newParent != parent,
+            try isInside(parent, targetNode.id, transaction)
+        {
+            throw Failure(.invalid, "a folder cannot be moved into itself")
+        }
         return Renaming(
             source: source, sourceNode: sourceNode, target: target, targetNode: targetNode, newParent: newFolder, newName: newName
         )
+    }
+
+    /// Whether a folder is `other` or somewhere below it.
+    private func isInside(_ folder: NodeID, _ other: NodeID, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
+        var current = folder
+        // No real path is this deep.
+        for _ in 0..<4096 where current != .root {
+            if current == other { return true }
+            guard let parent = try transaction.entries(of: current).first?.parent else { return false }
+            current = parent
+        }
+        return false
     }
 
     private func replace(_ renaming: Renaming, _ transaction: borrowing Transaction) throws(Failure) -> Removed? {
@@ -153,7 +174,7 @@ extension FileSystem {
         node.pin = targetNode.pin
         let agreed = try target.identifier.flatMap { identifier throws(Failure) in try transaction.synced(identifier) }
         // Counted as an edit of the document, whatever the new node counted before.
-        node.edits = max(node.edits, agreed?.edits ?? 0) + 1
+        node.succeed(max(targetNode.edits, agreed?.edits ?? 0))
         try transaction.update(node)
         try markPending(namesOf: node.id, transaction)
         try transaction.record(.deleted, node: node.id, parent: source.parent, name: source.name)
@@ -206,9 +227,9 @@ extension FileSystem {
             let adopted = try adoptable(entry.name, node.kind, in: entry.parent, transaction)
         else { return }
         entry.identifier = adopted.item.identifier
-        node.edits = max(node.edits, adopted.edits) + 1
+        node.succeed(adopted.edits)
         if let pin = try transaction.rememberedPin(of: adopted.item.identifier) { node.pin = pin }
-        try transaction.deletePending(.deletion(adopted.item.identifier))
+        try markAdopted(adopted.item, transaction)
     }
 
     private func spreadExclusion(

@@ -44,6 +44,10 @@ package struct Node: Hashable, Sendable {
     /// Kept by the index, which ignores what callers put there.
     package var isAsSynced: Bool
 
+    /// The node takes the place of others under an item, of which this many edits are known. One of theirs may be on its way to
+    /// the provider and will be agreed on: so far on is the count that it is not taken for this node's.
+    package mutating func succeed(_ others: UInt64) { edits = max(edits, others) + (1 << 32) }
+
     package init(
         id: NodeID, kind: NodeKind, mode: UInt32, owner: UInt32, group: UInt32, size: UInt64 = 0, time: Timestamp,
         content: ContentState = .absent, version: ContentVersion? = nil

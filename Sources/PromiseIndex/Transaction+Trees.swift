@@ -43,6 +43,18 @@ extension Transaction {
         ) { SyncedItem($0) }
     }
 
+    /// An item that others have moved to this place, and that was removed here.
+    package func unboundRemote(in parent: ItemIdentifier, named name: FileName) throws(Failure) -> Item? {
+        try connection.first(
+            """
+            SELECT * FROM remote WHERE parent = ?1 AND name = ?2 AND is_deleted = 0
+                AND EXISTS (SELECT 1 FROM synced WHERE synced.identifier = remote.identifier)
+                AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.identifier = remote.identifier)
+            LIMIT 1
+            """, .identifier(parent), .name(name)
+        ) { Item($0, from: 2) }
+    }
+
     /// The item that was last agreed to be at this place, when an entry stands for it, wherever that is.
     package func boundSynced(in parent: ItemIdentifier, named name: FileName) throws(Failure) -> ItemIdentifier? {
         try connection.first(
@@ -89,6 +101,26 @@ extension Transaction {
     package func hasSyncedChildren(of parent: ItemIdentifier) throws(Failure) -> Bool {
         if try connection.exists("SELECT 1 FROM synced WHERE parent = ?1 LIMIT 1", .identifier(parent)) { return true }
         return try hasListedChildren(of: parent)
+    }
+
+    /// Whether an entry, wherever it is, stands for an item that was last agreed to be in this folder.
+    package func hasBoundChildren(of parent: ItemIdentifier) throws(Failure) -> Bool {
+        if try hasListedChildren(of: parent) { return true }
+        return try connection.exists(
+            """
+            SELECT 1 FROM synced WHERE parent = ?1
+                AND EXISTS (SELECT 1 FROM entry WHERE entry.identifier = synced.identifier) LIMIT 1
+            """, .identifier(parent))
+    }
+
+    /// The folders that were last agreed to be in this one and that no entry stands for.
+    package func syncedSubfolders(of parent: ItemIdentifier) throws(Failure) -> [ItemIdentifier] {
+        try connection.all(
+            """
+            SELECT identifier FROM synced WHERE parent = ?1 AND kind = ?2
+                AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.identifier = synced.identifier)
+            """, .identifier(parent), .integer(Int64(NodeKind.folder.rawValue))
+        ) { ItemIdentifier($0.text(0)) }
     }
 
     /// nil means "as synced".

@@ -40,45 +40,69 @@ extension SyncEngine {
         }
         state.missing.subtract(identifiers)
         for identifier in identifiers {
-            let reference: ItemReference?
-            let destination: (reference: ItemReference, parent: ItemIdentifier)?
             do throws(Failure) {
-                (reference, destination) = try index.read { transaction throws(Failure) in
-                    // Its path is about to change: it is asked for when that is done.
-                    if try mayHaveMoved(identifier, since: .max, transaction) {
-                        state.missing.insert(identifier)
-                        return (nil, nil)
-                    }
-                    return (try self.reference(to: identifier, transaction), try self.destination(of: identifier, transaction))
+                let question: Question? = try index.read { transaction throws(Failure) in
+                    try self.question(about: identifier, transaction)
+                }
+                switch question {
+                case nil: break
+                case .answered:
+                    verified(identifier, .failure(ProviderError(.notFound, "its folder is gone")), state.operationCount)
+                case .ask(let places): ask(for: identifier, at: places)
                 }
             } catch {
-                continue
+                logger.warning("an item could not be asked for", metadata: ["reason": "\(error.message)"])
             }
-            let count = state.operationCount
-            guard let reference else {
-                // No path leads to where it was.
-                if state.arrivals[identifier] != nil, !state.missing.contains(identifier) {
-                    verified(identifier, .failure(ProviderError(.notFound, "its folder is gone")), count)
-                }
-                continue
-            }
-            state.verifying.insert(identifier)
-            Task { [provider, mailbox] in
+        }
+    }
+
+    /// Where an item may be, and the folder that this is in where it is not the one that the item was in.
+    private typealias Whereabouts = (reference: ItemReference, parent: ItemIdentifier?)
+
+    private enum Question {
+        /// In this order.
+        case ask([Whereabouts])
+        /// It is nowhere.
+        case answered
+    }
+
+    /// Nil: nothing has to be asked, or not now.
+    private func question(
+        about identifier: ItemIdentifier, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Question? {
+        // Its path is about to change: it is asked for when that is done.
+        if try mayHaveMoved(identifier, since: .max, transaction) {
+            state.missing.insert(identifier)
+            return nil
+        }
+        var places: [Whereabouts] = []
+        if let reference = try reference(to: identifier, transaction) { places.append((reference, nil)) }
+        if let destination = try destination(of: identifier, transaction) {
+            places.append((destination.reference, destination.parent))
+        }
+        if !places.isEmpty { return .ask(places) }
+        // No path leads to where it was. What is shown here goes or stays with its folder.
+        if state.arrivals[identifier] != nil { return .answered }
+        guard try transaction.entry(for: identifier) == nil, try transaction.synced(identifier) != nil else { return nil }
+        return knowsByPlace ? .answered : .ask([(ItemReference(identifier: identifier, path: []), nil)])
+    }
+
+    private func ask(for identifier: ItemIdentifier, at places: [Whereabouts]) {
+        let count = state.operationCount
+        state.verifying.insert(identifier)
+        Task { [provider, mailbox] in
+            var answer: Result<(item: Item, parent: ItemIdentifier?), ProviderError>
+            answer = .failure(ProviderError(.notFound, "it is nowhere"))
+            for place in places {
                 do throws(ProviderError) {
-                    let item = try await provider.item(for: reference)
-                    mailbox.post { $0.verified(identifier, .success((item, nil)), count) }
+                    answer = .success((try await provider.item(for: place.reference), place.parent))
+                    break
                 } catch {
-                    guard error.code == .notFound, let destination else {
-                        return mailbox.post { $0.verified(identifier, .failure(error), count) }
-                    }
-                    do throws(ProviderError) {
-                        let item = try await provider.item(for: destination.reference)
-                        mailbox.post { $0.verified(identifier, .success((item, destination.parent)), count) }
-                    } catch {
-                        mailbox.post { $0.verified(identifier, .failure(error), count) }
-                    }
+                    answer = .failure(error)
+                    if error.code != .notFound { break }
                 }
             }
+            mailbox.post { [answer] in $0.verified(identifier, answer, count) }
         }
     }
 

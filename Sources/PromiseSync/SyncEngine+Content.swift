@@ -108,10 +108,7 @@ extension SyncEngine {
         try transaction.delete(entry.id)
         if node.kind == .folder { try transaction.countSubfolders(of: entry.parent, -1) }
         try release(node, &notices, transaction)
-        if let identifier = entry.identifier {
-            try transaction.deleteSynced(identifier)
-            try transaction.setRemote(identifier, nil)
-        }
+        if let identifier = entry.identifier { try forget(identifier, of: entry, transaction) }
         try transaction.record(.deleted, node: node.id, parent: entry.parent, name: entry.name)
         try transaction.recordVersion(.versionLost, entry)
         notices.entries.append((entry.parent, entry.name))
@@ -137,10 +134,20 @@ extension SyncEngine {
             var entry = entry
             entry.identifier = nil
             try transaction.update(entry)
-            try transaction.deleteSynced(identifier)
-            try transaction.setRemote(identifier, nil)
+            try forget(identifier, of: entry, transaction)
         }
         try remind(.entry(entry.id), transaction)
+    }
+
+    /// What was moved here to a folder that others have removed is at the provider where it was, and shows there again.
+    private func forget(
+        _ identifier: ItemIdentifier, of entry: Entry, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        if let parent = try known(identifier, transaction)?.parent, try self.identifier(of: entry.parent, transaction) != parent {
+            rescan(parent)
+        }
+        try transaction.deleteSynced(identifier)
+        try transaction.setRemote(identifier, nil)
     }
 
     /// Edited on both sides: the provider's version keeps the name and the identifier, ours gets a name beside it and

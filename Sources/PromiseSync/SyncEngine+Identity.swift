@@ -41,6 +41,7 @@ extension SyncEngine {
             let found = try identified(item, in: parent, transaction)
             return found.identifier == identifier ? found : nil
         }
+        guard knowsByPlace || item.identifier == identifier else { return nil }
         var item = item
         if knowsByPlace, identifier != rootIdentifier {
             guard let known = try known(identifier, transaction), known.kind == item.kind else { return nil }

@@ -136,6 +136,8 @@ extension SyncEngine {
         while state.listings.count < configuration.listingsMax, let identifier = state.toList.next(at: now) {
             do throws(Failure) {
                 guard let folder = try knownFolder(identifier) else {
+                    // What is listed for the first time may have been read before this.
+                    if state.listings.values.contains(where: { $0.identifier == identifier }) { rescan(identifier) }
                     state.unscanned.remove(identifier)
                     notePolled(identifier)
                     continue

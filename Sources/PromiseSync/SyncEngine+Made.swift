@@ -1,4 +1,4 @@
-import PromiseCore
+package import PromiseCore
 import PromiseIndex
 import PromiseSystem
 
@@ -50,10 +50,11 @@ struct MadeFolders {
 }
 
 extension SyncEngine {
-    /// The provider has the folder. One with a feed is left to tell by itself what happens in it.
-    func noteMade(_ folder: ItemIdentifier) {
-        if used != nil { state.made.made(folder, at: clock.uptime()) }
-    }
+    /// The provider has the folder.
+    func noteMade(_ folder: ItemIdentifier) { state.made.made(folder, at: clock.uptime()) }
+
+    /// A folder that was made here is one that was removed here before and that the provider still has. From any thread.
+    package func noteAdopted(_ folder: ItemIdentifier) { mailbox.post { $0.noteMade(folder) } }
 
     /// Lists what was made, one folder at a time, when nothing else is to be looked at.
     func listMade() throws(Failure) {

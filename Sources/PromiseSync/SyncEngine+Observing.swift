@@ -38,8 +38,9 @@ extension SyncEngine {
     private func storeFirst(
         _ items: ArraySlice<Item>, of folder: NodeID, _ listing: Listing, _ transaction: borrowing Transaction
     ) throws(Failure) -> Int {
+        guard let parent = try shownFolder(folder, transaction) else { return 0 }
         let first = transaction.nextNode
-        let pin = try transaction.node(folder)?.pin ?? .automatic
+        let pin = parent.pin
         // Neither expected after a crash, nor known from before.
         let isUnheard = state.intents?.isEmpty == true
         // Then `identified` has nothing to add to an item that is no guess.
@@ -69,6 +70,12 @@ extension SyncEngine {
         return insertedCount + othersCount
     }
 
+    /// Nil when it was removed here while it was listed: nothing is put into it any more.
+    private func shownFolder(_ folder: NodeID, _ transaction: borrowing Transaction) throws(Failure) -> Node? {
+        guard let node = try transaction.node(folder), folder == .root || node.linkCount > 0 else { return nil }
+        return node
+    }
+
     /// What a part of a listing showed in a folder that was known before.
     private struct Comparison {
         var seen: [ItemIdentifier] = []
@@ -82,7 +89,9 @@ extension SyncEngine {
         _ items: ArraySlice<Item>, of folder: NodeID, _ listing: Listing, _ transaction: borrowing Transaction
     ) throws(Failure) -> Comparison {
         var found = Comparison()
-        guard let first = items.first?.name, let last = items.last?.name else { return found }
+        guard let first = items.first?.name, let last = items.last?.name, try shownFolder(folder, transaction) != nil else {
+            return found
+        }
         let agreed = try transaction.agreedItems(in: listing.identifier, from: first, through: last)
         let rules = (byPlace: knowsByPlace, keepsTimes: keepsTimes)
         found.seen.reserveCapacity(items.count)
@@ -132,6 +141,8 @@ extension SyncEngine {
     /// What a listing that came to its end did not show is asked for. In parts, as there may be a million; nothing else is
     /// agreed on meanwhile, and what is renamed here stays where both sides last agreed that it is.
     private func noteMissing(_ listing: Listing) throws(Failure) {
+        let isShown = try index.read { transaction throws(Failure) in try shownFolder(listing.folder, transaction) != nil }
+        guard isShown else { return }
         if try index.read({ transaction throws(Failure) in try isWhole(listing, transaction) }) { return }
         var span: NameSpan?
         repeat {
@@ -174,11 +185,14 @@ extension SyncEngine {
 
     /// Our own operation on the item, or in its place, is under way or finished after the listing began.
     private func isNewer(_ item: Item, than listing: Listing) -> Bool {
+        isNewer(item, in: listing.identifier, than: listing.operationCount)
+    }
+
+    func isNewer(_ item: Item, in folder: ItemIdentifier, than count: Int) -> Bool {
         if state.running.isEmpty && state.touchedItems.isEmpty && state.touchedPlaces.isEmpty { return false }
-        let place = Place(parent: listing.identifier, name: item.name)
+        let place = Place(parent: folder, name: item.name)
         if state.running.values.contains(where: { $0.identifier == item.identifier || $0.places.contains(place) }) { return true }
-        return state.touchedItems[item.identifier, default: -1] > listing.operationCount
-            || state.touchedPlaces[place, default: -1] > listing.operationCount
+        return state.touchedItems[item.identifier, default: -1] > count || state.touchedPlaces[place, default: -1] > count
     }
 
     /// Stores one listed item; true when a placeholder was made for it.

@@ -22,10 +22,7 @@ extension SyncEngine {
                 if case .success(.item) = result { published.withLock { $0.bytesUploaded += operation.byteCount } }
             case .failure(let problem):
                 judge(problem)
-                try index.write { transaction throws(Failure) in
-                    if try revive(operation, problem, &notices, transaction) { return }
-                    try postpone(operation, problem, transaction)
-                }
+                try index.write { transaction throws(Failure) in try postpone(operation, problem, transaction) }
             }
             send(notices)
             try evictIfOnlineOnly(operation)
@@ -101,15 +98,18 @@ extension SyncEngine {
             // While it was made, it took over the item of another name that was removed here.
             if let handedOver { try remind(.deletion(handedOver), transaction) }
         }
-        var agreed = item
-        if let sent = operation.sentMetadata { agreed.metadata = sent }
+        let agreed = operation.agreed(on: item)
         try transaction.setSynced(SyncedItem(item: agreed, edits: operation.edits))
-        try transaction.setRemote(item.identifier, nil)
+        if agreed.version == item.version {
+            try transaction.setRemote(item.identifier, nil)
+        } else {
+            try transaction.setRemote(item.identifier, .present(item))
+        }
         // Made, or moved in a store that calls it something else now.
         if item.kind == .folder, operation.identifier != item.identifier {
             noteMade(item.identifier)
         }
-        try setVersion(item.version, of: operation, transaction)
+        try setVersion(agreed.version, of: operation, transaction)
         if let node = operation.node { try unblock(node, transaction) }
     }
 
@@ -122,7 +122,7 @@ extension SyncEngine {
     }
 
     /// Whatever waited for this folder to exist at the provider may go on.
-    private func unblock(_ folder: NodeID, _ transaction: borrowing Transaction) throws(Failure) {
+    func unblock(_ folder: NodeID, _ transaction: borrowing Transaction) throws(Failure) {
         guard let subjects = state.blocked.removeValue(forKey: folder) else { return }
         let now = clock.now()
         for subject in subjects {
@@ -158,22 +158,6 @@ extension SyncEngine {
 
     // MARK: Trouble
 
-    /// A folder deleted here that will not go at the provider holds something that was never known here: it comes back.
-    private func revive(
-        _ operation: Operation, _ problem: ProviderError, _ notices: inout Notices, _ transaction: borrowing Transaction
-    ) throws(Failure) -> Bool {
-        guard problem.code == .conflict, case .deletion(let identifier) = operation.subject,
-            let synced = try transaction.synced(identifier), synced.item.kind == .folder, let parent = synced.item.parent,
-            let pending = try transaction.pending(operation.subject), pending.attempts >= 2,
-            let folder = try node(for: parent, transaction), try transaction.entry(in: folder, named: synced.item.name) == nil
-        else { return false }
-        try transaction.deletePending(operation.subject)
-        try insertPlaceholder(synced.item, in: folder, transaction)
-        notices.entries.append((folder, synced.item.name))
-        logger.notice("a folder deleted here came back: it holds something new at the provider")
-        return true
-    }
-
     private func postpone(_ operation: Operation, _ problem: ProviderError, _ transaction: borrowing Transaction) throws(Failure)
     {
         guard var row = try transaction.pending(operation.subject) else { return }
@@ -189,7 +173,7 @@ extension SyncEngine {
             row.due = now.advanced(by: .seconds(1))
         case .conflict, .notFound, .stale:
             // The provider is not as we believed: look, then plan again.
-            lookAround(operation)
+            try lookAround(operation, transaction)
             row.due = now.advanced(by: row.attempts < 5 ? .milliseconds(300) : backoff)
         case .retryAfter(let delay):
             row.due = now.advanced(by: max(delay, .milliseconds(100)))
@@ -207,19 +191,33 @@ extension SyncEngine {
         logger.debug("the provider could not be told", metadata: ["kind": "\(operation.kind)", "reason": "\(problem.message)"])
     }
 
-    private func lookAround(_ operation: Operation) {
-        if let identifier = operation.identifier { state.missing.insert(identifier) }
+    private func lookAround(_ operation: Operation, _ transaction: borrowing Transaction) throws(Failure) {
+        if let identifier = operation.identifier {
+            state.missing.insert(identifier)
+            if case .delete = operation.kind { try lookInto(identifier, transaction) }
+        }
         for place in operation.places { rescan(place.parent, after: .zero) }
     }
 }
 
 extension Operation {
     /// What the provider was asked to keep.
-    var sentMetadata: Metadata? {
+    private var sentMetadata: Metadata? {
         switch work {
         case .create(let item, _, _): item.metadata
         case .modify(_, let changes, _, _): changes.metadata
         case .delete, .compare: nil
         }
+    }
+
+    /// What both sides agree on when the provider answers with `item`. Who only moved an item has not seen the content that
+    /// somebody else gave it at the same moment.
+    func agreed(on item: Item) -> Item {
+        var agreed = item
+        if let sent = sentMetadata { agreed.metadata = sent }
+        if case .modify(_, let changes, nil, let base) = work, changes.target == nil, item.kind != .folder {
+            agreed.version = base
+        }
+        return agreed
     }
 }

@@ -26,7 +26,11 @@ extension SyncEngine {
             return try holder(of: site, waitsFor: item.identifier, transaction) == .itself ? .circle(aside: aside) : .homeless
         }
         let target = Place(parent: parent, name: entry.name)
-        if try transaction.unboundSynced(in: parent, named: entry.name) != nil { return .taken }
+        if let removed = try removedItem(at: target, transaction) {
+            try remind(.deletion(removed.identifier), transaction)
+            guard try mustStepAside(for: removed, transaction) else { return .taken }
+            return .circle(aside: Place(parent: parent, name: asideName()))
+        }
         switch try holder(of: target, waitsFor: item.identifier, transaction) {
         case .none: return .free(target)
         case .other: return .taken
@@ -35,6 +39,24 @@ extension SyncEngine {
             guard let aside, !isThere else { return .free(target) }
             return .circle(aside: aside)
         }
+    }
+
+    /// What was removed here, and is still at this place of the provider.
+    func removedItem(at place: Place, _ transaction: borrowing Transaction) throws(Failure) -> Item? {
+        if let synced = try transaction.unboundSynced(in: place.parent, named: place.name) { return synced.item }
+        return try transaction.unboundRemote(in: place.parent, named: place.name)
+    }
+
+    /// Whether a removed folder that has the place waits for what leaves it. That may wait for whoever wants the place, e.g. a
+    /// file of the folder that now has the folder's name; it does when nothing is under way.
+    private func mustStepAside(for removed: Item, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
+        guard removed.kind == .folder, state.running.isEmpty else { return false }
+        var folders = [removed.identifier]
+        while let folder = folders.popLast() {
+            if try transaction.hasBoundChildren(of: folder) { return true }
+            folders += try transaction.syncedSubfolders(of: folder)
+        }
+        return false
     }
 
     /// Whether an item that goes elsewhere is still where a new one is to be made: it goes first. Made before, the new one

@@ -102,15 +102,40 @@ extension SyncEngine {
         guard case .deleteRemote(let base) = plan(try observation(of: identifier, nil, transaction)) else {
             // The provider has news of the item: those are followed first.
             _ = try follow(identifier, depth: 0, &notices, transaction)
-            return .done
+            return try isRemoved(identifier, transaction) ? .later(SyncEngine.blockedDelay) : .done
         }
-        if base.kind == .folder, try transaction.hasSyncedChildren(of: identifier) { return .later(SyncEngine.blockedDelay * 4) }
-        guard let reference = try self.reference(to: identifier, transaction) else { return .done }
+        if base.kind == .folder, try transaction.hasSyncedChildren(of: identifier) {
+            try remindOfChildren(of: identifier, transaction)
+            return .later(SyncEngine.blockedDelay * 4)
+        }
+        guard let reference = try self.reference(to: identifier, transaction) else {
+            return try prepareDeletionWithoutPath(identifier, transaction)
+        }
         let place = base.parent.map { Place(parent: $0, name: base.name) }
         return .start(
             Operation(
                 subject: .deletion(identifier), work: .delete(reference, base: base.version),
                 kind: .delete, identifier: identifier, node: nil, edits: 0, places: place.map { [$0] } ?? [], byteCount: 0))
+    }
+
+    /// The folder it was in is gone at the provider, or it was moved to one that nobody here knows.
+    private func prepareDeletionWithoutPath(
+        _ identifier: ItemIdentifier, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Prepared {
+        if case .present? = try transaction.remote(identifier) {
+            // It will be met when that folder is listed.
+            try transaction.deleteSynced(identifier)
+            try transaction.setRemote(identifier, nil)
+            return .done
+        }
+        state.missing.insert(identifier)
+        return .later(SyncEngine.blockedDelay * 4)
+    }
+
+    /// What was removed here and is still agreed to be at the provider.
+    private func isRemoved(_ identifier: ItemIdentifier, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
+        guard try transaction.entry(for: identifier) == nil else { return false }
+        return try transaction.synced(identifier) != nil
     }
 
     // MARK: Entries
@@ -161,7 +186,11 @@ extension SyncEngine {
         }
         // One after the other at each place, so that what the index knows of the last one is not overwritten.
         if isBusy(Place(parent: parent, name: entry.name)) { return .later(SyncEngine.blockedDelay) }
-        if try transaction.unboundSynced(in: parent, named: entry.name) != nil { return .later(SyncEngine.blockedDelay) }
+        if let removed = try removedItem(at: Place(parent: parent, name: entry.name), transaction) {
+            if try adopt(removed, by: entry, transaction) { return .later(.zero) }
+            try remind(.deletion(removed.identifier), transaction)
+            return .later(SyncEngine.blockedDelay)
+        }
         if try isHeld(Place(parent: parent, name: entry.name), transaction) { return .later(SyncEngine.blockedDelay) }
         guard let folder = try reference(to: parent, transaction) else { return .later(.seconds(1)) }
         var source: UploadSource?

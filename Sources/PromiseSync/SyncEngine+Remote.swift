@@ -202,15 +202,18 @@ extension SyncEngine {
     // MARK: Steps
 
     @discardableResult
-    func insertPlaceholder(_ item: Item, in folder: NodeID, _ transaction: borrowing Transaction) throws(Failure) -> Entry {
+    func insertPlaceholder(
+        _ item: Item, in folder: NodeID, named name: FileName? = nil, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Entry {
+        let name = name ?? item.name
         var node = Node(placeholderFor: item)
         if let parent = try transaction.node(folder), parent.pin != .automatic { node.pin = parent.pin }
         node = try transaction.insert(node)
-        let entry = try transaction.insertEntry(in: folder, named: item.name, node: node.id, identifier: item.identifier)
+        let entry = try transaction.insertEntry(in: folder, named: name, node: node.id, identifier: item.identifier)
         if item.kind == .folder { try transaction.countSubfolders(of: folder, 1) }
         try transaction.setSynced(SyncedItem(item: item, edits: 0))
         if try transaction.remote(item.identifier) != nil { try transaction.setRemote(item.identifier, nil) }
-        try transaction.record(.created, node: node.id, parent: folder, name: item.name)
+        try transaction.record(.created, node: node.id, parent: folder, name: name)
         return entry
     }
 
@@ -333,8 +336,10 @@ extension SyncEngine {
             }
             return true
         }
-        // A folder that moved below itself by two moves on two sides: the provider's tree has no cycle, so ours waits.
-        if try isInside(folder, entry.node, transaction) { return false }
+        if try isInside(folder, entry.node, transaction) {
+            // Two folders, each moved below the other, on two sides: the provider's tree has no circle, so ours gives way.
+            guard try undoMove(above: folder, below: entry.node, depth: depth, &notices, transaction) else { return false }
+        }
         if let taken = try transaction.entry(in: folder, named: item.name), taken.id != entry.id {
             guard try clear(taken, depth: depth, &notices, transaction) else { return false }
         }
@@ -357,6 +362,27 @@ extension SyncEngine {
             try transaction.setSynced(synced)
         }
         return true
+    }
+
+    /// Of the folders from `folder` up to `node`, one that was moved here goes back where the provider has it.
+    private func undoMove(
+        above folder: NodeID, below node: NodeID, depth: Int, _ notices: inout Notices, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard depth < 64 else { return false }
+        var current = folder
+        while current != node, let entry = try transaction.entries(of: current).first {
+            if let identifier = entry.identifier, try transaction.remote(identifier) == nil,
+                let agreed = try transaction.synced(identifier)?.item,
+                try agreed.parent != self.identifier(of: entry.parent, transaction),
+                let parent = try agreed.parent.flatMap({ parent throws(Failure) in try self.node(for: parent, transaction) }),
+                try !isInside(parent, node, transaction)
+            {
+                logger.notice("a folder moved here went back: others moved the one that it was moved to")
+                return try moveLocal(entry, to: agreed, depth: depth + 1, &notices, transaction)
+            }
+            current = entry.parent
+        }
+        return false
     }
 
     private func isInside(_ folder: NodeID, _ node: NodeID, _ transaction: borrowing Transaction) throws(Failure) -> Bool {

@@ -131,9 +131,14 @@ extension MountSuites {
             }
         }
 
-        @Test(.timeLimit(.minutes(60))) func manyProgramsDoEverythingAtOnce() async throws {
+        /// In folders made on the mount, and in some that the provider has, which it tells of everything that happens in them.
+        @Test(.timeLimit(.minutes(60)), arguments: ["true", "mkdir \"$C/\"f{0..7}"])
+        func manyProgramsDoEverythingAtOnce(prepare: String) async throws {
             let seconds = Machine.isFullScale ? 1_800 : 8
-            try await MountedDomain.with { domain in
+            var options = MountedDomain.Options()
+            options.prepare = prepare
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell("ls -lR \"$M\" > /dev/null")
                 let seed = Machine.seed ?? Int.random(in: 0..<1_000_000_000)
                 let result = try await domain.shell(
                     """

@@ -78,6 +78,18 @@ extension MountSuites {
             }
         }
 
+        /// A folder that was made here was never listed; it is watched all the same.
+        @Test(.timeLimit(.minutes(2))) func whatOthersPutIntoAFolderMadeHereAppears() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    ls "$M" > /dev/null; mkdir -p "$M/made/inner"; within 20 '[ -d "$C/made/inner" ]'
+                    echo early > "$C/made/inner/early"; within 20 '[ "$(cat "$M/made/inner/early")" = early ]'
+                    echo late > "$C/made/inner/late"; within 20 '[ "$(cat "$M/made/inner/late")" = late ]'
+                    """)
+            }
+        }
+
         @Test(.timeLimit(.minutes(2))) func aRenameBehindItsBackKeepsTheNodeAndItsContent() async throws {
             try await MountedDomain.with(options) { domain in
                 try await domain.shell(

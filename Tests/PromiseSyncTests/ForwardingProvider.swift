@@ -1,5 +1,6 @@
 import PromiseCore
 import PromiseProvider
+import PromiseTestSupport
 
 /// A provider that does what another one in memory does, but for what it defines itself.
 protocol ForwardingProvider: Provider {

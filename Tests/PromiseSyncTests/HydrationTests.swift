@@ -4,6 +4,7 @@ import PromiseIndex
 import PromiseProvider
 import PromiseSync
 import PromiseSystem
+import PromiseTestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(2))) struct HydrationTests {

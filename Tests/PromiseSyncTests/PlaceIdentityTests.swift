@@ -2,6 +2,7 @@ import PromiseCore
 import PromiseIndex
 import PromiseProvider
 import PromiseSync
+import PromiseTestSupport
 import Testing
 
 /// On a store that knows places only, an item stays the same item when it is moved here.

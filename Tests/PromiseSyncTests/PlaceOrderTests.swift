@@ -2,6 +2,7 @@ import PromiseCore
 import PromiseIndex
 import PromiseProvider
 import PromiseSync
+import PromiseTestSupport
 import Testing
 
 /// On a store that knows places only, what leaves a place and what comes there are never taken for one another.

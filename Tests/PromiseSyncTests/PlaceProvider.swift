@@ -1,5 +1,6 @@
 import PromiseCore
 import PromiseProvider
+import PromiseTestSupport
 
 /// A store that knows items by their places only, as WebDAV servers do: whatever identifier it is asked with, the path decides.
 struct PlaceProvider: Provider {

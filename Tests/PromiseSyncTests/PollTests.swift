@@ -3,6 +3,7 @@ import PromiseIndex
 import PromiseProvider
 import PromiseSync
 import PromiseSystem
+import PromiseTestSupport
 import Synchronization
 import Testing
 

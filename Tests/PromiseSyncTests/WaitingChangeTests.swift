@@ -2,6 +2,7 @@ import PromiseCore
 import PromiseIndex
 import PromiseProvider
 import PromiseSync
+import PromiseTestSupport
 import Synchronization
 import Testing
 

@@ -1,35 +1,36 @@
-import PromiseCore
-import PromiseProvider
+package import PromiseCore
+package import PromiseProvider
 import PromiseSystem
 import Synchronization
 
 /// A provider in memory whose every call a test can make fail, and whose calls it can count.
-actor MemoryProvider: Provider {
-    struct Stored {
-        var item: Item
-        var bytes: [UInt8]
+package actor MemoryProvider: Provider {
+    package struct Stored {
+        package var item: Item
+        package var bytes: [UInt8]
     }
 
-    nonisolated let name = "memory:"
-    nonisolated let capabilities: Capabilities
-    static let capabilities: Capabilities = [
+    package nonisolated let name = "memory:"
+    package nonisolated let capabilities: Capabilities
+    package static let capabilities: Capabilities = [
         .stableIdentifiers, .atomicRename, .conditionalWrite, .changeFeed, .changePush, .ranges, .metadata, .links,
     ]
-    static let rootIdentifier = ItemIdentifier("root")
+    package static let rootIdentifier = ItemIdentifier("root")
 
-    private(set) var items: [ItemIdentifier: Stored] = [:]
-    private(set) var fetches: [ByteRange?] = []
-    private(set) var createCount = 0
+    package private(set) var items: [ItemIdentifier: Stored] = [:]
+    package private(set) var fetches: [ByteRange?] = []
+    package private(set) var createCount = 0
     private var counter = 0
     private var changedFolders: [(number: Int, folder: ItemIdentifier)] = []
     private var fetchProblems: [ProviderError] = []
     private var lostAcknowledgements = 0
     private var movesLeftOut = 0
     private var gate: Gate?
+    private var answerGate: Gate?
     /// Everything fails with it, as when the network is gone.
     private var problem: ProviderError?
 
-    init(_ capabilities: Capabilities = MemoryProvider.capabilities) {
+    package init(_ capabilities: Capabilities = MemoryProvider.capabilities) {
         self.capabilities = capabilities
         let item = Item(
             identifier: MemoryProvider.rootIdentifier, parent: nil, name: FileName("root")!, kind: .folder, size: 0,
@@ -37,7 +38,7 @@ actor MemoryProvider: Provider {
         items[item.identifier] = Stored(item: item, bytes: [])
     }
 
-    static func metadata(_ mode: UInt32) -> Metadata {
+    package static func metadata(_ mode: UInt32) -> Metadata {
         Metadata(mode: mode, owner: 0, group: 0, modificationTime: Timestamp(seconds: 1_000_000, nanoseconds: 0))
     }
 
@@ -45,7 +46,7 @@ actor MemoryProvider: Provider {
 
     /// Puts a new item there, as another machine would.
     @discardableResult
-    func put(
+    package func put(
         _ name: String, _ text: String = "", kind: NodeKind = .file, in parent: ItemIdentifier = rootIdentifier
     ) -> ItemIdentifier {
         counter += 1
@@ -60,13 +61,14 @@ actor MemoryProvider: Provider {
     }
 
     /// Edits, renames or does both, as another machine would.
-    func change(_ identifier: ItemIdentifier, text: String? = nil, name: String? = nil, mode: UInt32? = nil) {
+    package func change(_ identifier: ItemIdentifier, text: String? = nil, name: String? = nil, mode: UInt32? = nil) {
         guard var stored = items[identifier] else { return }
         if let text {
             counter += 1
             stored.bytes = Array(text.utf8)
             stored.item.size = UInt64(stored.bytes.count)
             stored.item.version = ContentVersion("version-\(counter)")
+            stored.item.metadata.modificationTime = Timestamp(seconds: 1_000_000, nanoseconds: counter)
         }
         if let name { stored.item.name = FileName(name)! }
         if let mode { stored.item.metadata.mode = mode }
@@ -75,7 +77,7 @@ actor MemoryProvider: Provider {
     }
 
     /// Moves, as another machine would.
-    func move(_ identifier: ItemIdentifier, to parent: ItemIdentifier = rootIdentifier, name: String) {
+    package func move(_ identifier: ItemIdentifier, to parent: ItemIdentifier = rootIdentifier, name: String) {
         guard var stored = items[identifier] else { return }
         noteChange(in: stored.item.parent)
         stored.item.parent = parent
@@ -85,7 +87,7 @@ actor MemoryProvider: Provider {
     }
 
     /// Puts something of another kind in an item's place, under the same identifier.
-    func replace(_ identifier: ItemIdentifier, by kind: NodeKind, _ text: String = "") {
+    package func replace(_ identifier: ItemIdentifier, by kind: NodeKind, _ text: String = "") {
         guard var stored = items[identifier] else { return }
         counter += 1
         stored.bytes = Array(text.utf8)
@@ -97,28 +99,28 @@ actor MemoryProvider: Provider {
     }
 
     /// Removes an item with everything below it, as another machine would.
-    func remove(_ identifier: ItemIdentifier) {
+    package func remove(_ identifier: ItemIdentifier) {
         for child in items.values where child.item.parent == identifier { remove(child.item.identifier) }
         noteChange(in: items.removeValue(forKey: identifier)?.item.parent)
     }
 
     /// What is there, by names: `folder/` and `file=text`.
-    func names(in parent: ItemIdentifier = rootIdentifier) -> [String] {
+    package func names(in parent: ItemIdentifier = rootIdentifier) -> [String] {
         items.values.filter { $0.item.parent == parent }.map { stored in
             stored.item.name.display + (stored.item.kind == .folder ? "/" : "=" + String(decoding: stored.bytes, as: UTF8.self))
         }.sorted()
     }
 
-    func fail(_ problem: ProviderError?) { self.problem = problem }
-    func failFetches(_ problems: [ProviderError]) { fetchProblems = problems }
+    package func fail(_ problem: ProviderError?) { self.problem = problem }
+    package func failFetches(_ problems: [ProviderError]) { fetchProblems = problems }
     /// The next creations and changes happen, but their answers get lost.
-    func loseAcknowledgements(_ count: Int) { lostAcknowledgements = count }
+    package func loseAcknowledgements(_ count: Int) { lostAcknowledgements = count }
 
     /// The next changes of content and place end between the two.
-    func breakOffBeforeMoves(_ count: Int) { movesLeftOut = count }
+    package func breakOffBeforeMoves(_ count: Int) { movesLeftOut = count }
 
     /// By place, from the root.
-    func item(at path: [FileName]) -> Stored? {
+    package func item(at path: [FileName]) -> Stored? {
         var current = items[MemoryProvider.rootIdentifier]
         for name in path {
             let parent = current?.item.identifier
@@ -127,8 +129,10 @@ actor MemoryProvider: Provider {
         return current
     }
 
-    func countFetches() -> Int { fetches.count }
-    func holdFetches(at gate: Gate?) { self.gate = gate }
+    package func countFetches() -> Int { fetches.count }
+    package func holdFetches(at gate: Gate?) { self.gate = gate }
+    /// What changes something has happened and is not answered yet.
+    package func holdAnswers(at gate: Gate?) { answerGate = gate }
 
     private func noteChange(in folder: ItemIdentifier?) {
         counter += 1
@@ -145,28 +149,28 @@ actor MemoryProvider: Provider {
 
     // MARK: Provider
 
-    func connect() async throws(ProviderError) { try check() }
-    func root() async throws(ProviderError) -> Item { try stored(MemoryProvider.rootIdentifier).item }
-    func item(for reference: ItemReference) async throws(ProviderError) -> Item { try stored(reference.identifier).item }
+    package func connect() async throws(ProviderError) { try check() }
+    package func root() async throws(ProviderError) -> Item { try stored(MemoryProvider.rootIdentifier).item }
+    package func item(for reference: ItemReference) async throws(ProviderError) -> Item { try stored(reference.identifier).item }
 
-    func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
+    package func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
         _ = try stored(folder.identifier)
         return ItemPage(items: items.values.map(\.item).filter { $0.parent == folder.identifier })
     }
 
-    func currentAnchor() async throws(ProviderError) -> Anchor {
+    package func currentAnchor() async throws(ProviderError) -> Anchor {
         try check()
         return Anchor(rawValue: "\(counter)")
     }
 
-    func changes(since anchor: Anchor) async throws(ProviderError) -> ChangePage {
+    package func changes(since anchor: Anchor) async throws(ProviderError) -> ChangePage {
         try check()
         let since = Int(anchor.rawValue) ?? 0
         let folders = Set(changedFolders.filter { $0.number > since }.map(\.folder))
         return ChangePage(foldersToList: folders, anchor: Anchor(rawValue: "\(counter)"))
     }
 
-    func waitForChanges(since anchor: Anchor) async throws(ProviderError) {
+    package func waitForChanges(since anchor: Anchor) async throws(ProviderError) {
         let since = Int(anchor.rawValue) ?? 0
         while !changedFolders.contains(where: { $0.number > since }) {
             try check()
@@ -174,7 +178,7 @@ actor MemoryProvider: Provider {
         }
     }
 
-    func fetchContents(
+    package func fetchContents(
         of reference: ItemReference, version: ContentVersion, range: ByteRange?, into sink: any ContentSink
     ) async throws(ProviderError) {
         fetches.append(range)
@@ -193,7 +197,9 @@ actor MemoryProvider: Provider {
         if let problem { throw problem }
     }
 
-    func create(_ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?) async throws(ProviderError) -> Item {
+    package func create(
+        _ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?
+    ) async throws(ProviderError) -> Item {
         createCount += 1
         _ = try stored(folder.identifier)
         if items.values.contains(where: { $0.item.parent == folder.identifier && $0.item.name == item.name }) {
@@ -211,14 +217,16 @@ actor MemoryProvider: Provider {
             lostAcknowledgements -= 1
             throw ProviderError(.retry, "the answer got lost")
         }
+        await answerGate?.pass()
         return made
     }
 
-    func modify(
+    package func modify(
         _ reference: ItemReference, changes: ItemChanges, contents: (any ContentSource)?, baseVersion: ContentVersion?
     ) async throws(ProviderError) -> Item {
         var stored = try stored(reference.identifier)
-        if contents != nil || changes.target != nil, stored.item.version != baseVersion {
+        let isBased = contents != nil || changes.target != nil || baseVersion != nil
+        if isBased, stored.item.kind != .folder, stored.item.version != baseVersion {
             throw ProviderError(.conflict, "there is another version")
         }
         if let contents {
@@ -235,8 +243,12 @@ actor MemoryProvider: Provider {
             throw ProviderError(.retry, "the connection broke off")
         }
         if let place = changes.place {
+            _ = try self.stored(place.parent.identifier)
             let holder = items.values.first { $0.item.parent == place.parent.identifier && $0.item.name == place.name }
             if let holder, holder.item.identifier != reference.identifier { throw ProviderError(.conflict, "the name is taken") }
+            if isInside(place.parent.identifier, reference.identifier) {
+                throw ProviderError(.conflict, "the folder would be in itself")
+            }
             noteChange(in: stored.item.parent)
             stored.item.parent = place.parent.identifier
             stored.item.name = place.name
@@ -248,10 +260,20 @@ actor MemoryProvider: Provider {
             lostAcknowledgements -= 1
             throw ProviderError(.retry, "the answer got lost")
         }
+        await answerGate?.pass()
         return stored.item
     }
 
-    func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
+    private func isInside(_ item: ItemIdentifier, _ folder: ItemIdentifier) -> Bool {
+        var current: ItemIdentifier? = item
+        while let identifier = current {
+            if identifier == folder { return true }
+            current = items[identifier]?.item.parent
+        }
+        return false
+    }
+
+    package func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
         try check()
         guard let stored = items[reference.identifier] else { return }
         if let baseVersion, stored.item.version != baseVersion { throw ProviderError(.conflict, "there is another version") }
@@ -278,10 +300,11 @@ actor MemoryProvider: Provider {
 }
 
 /// Holds tasks up until it is opened.
-final class Gate: Sendable {
+package final class Gate: Sendable {
+    package init() {}
     private let waiting = Mutex<(isOpen: Bool, continuations: [CheckedContinuation<Void, Never>])>((false, []))
 
-    func pass() async {
+    package func pass() async {
         await withCheckedContinuation { continuation in
             let isOpen = waiting.withLock { state in
                 if !state.isOpen { state.continuations.append(continuation) }
@@ -291,7 +314,7 @@ final class Gate: Sendable {
         }
     }
 
-    func open() {
+    package func open() {
         let continuations = waiting.withLock { state in
             state.isOpen = true
             defer { state.continuations = [] }

@@ -1,0 +1,83 @@
+import PromiseCore
+import PromiseProvider
+import PromiseSystem
+import PromiseTestSupport
+import Testing
+
+/// Programs here and others at the provider change one small tree at random, in each other's way. Whatever they did, work
+/// comes to an end, and then both sides show the same.
+@Suite struct ConvergenceTests {
+    /// In every other of them the daemon is killed three times meanwhile.
+    @Test(arguments: 0..<8) func bothSidesShowTheSameInTheEnd(number: Int) async throws {
+        let kills = number % 2 * 3
+        var random = SeededGenerator(for: "ConvergenceTests, \(kills) kills")
+        var domain = try SimulatedDomain()
+        for name in folders { await domain.provider.makeFolder([name]) }
+        for part in 0...kills {
+            if part > 0 { domain = try SimulatedDomain(after: domain) }
+            try await domain.run {
+                let count = 120 / (kills + 1)
+                for step in part * count..<(part + 1) * count { try await change(domain, &random, step) }
+                if part == kills { try await domain.expectBothSidesTheSame("seed \(random.seed)") }
+            }
+        }
+    }
+
+    private func change(_ domain: SimulatedDomain, _ random: inout SeededGenerator, _ step: Int) async throws {
+        if random.next() % 4 == 0 {
+            await changeThere(domain.provider, &random, step)
+        } else {
+            // What the others explain: a name that has just gone.
+            try? await changeHere(domain, &random, step)
+        }
+        if random.next() % 3 == 0 { try await Task.sleep(for: .microseconds(Int(random.next() % 12_000))) }
+    }
+
+    // MARK: Steps
+
+    private let folders = ["f0", "f1", "f2"]
+
+    private func folder(_ random: inout SeededGenerator) -> [String] {
+        let top = folders.randomElement(using: &random)!
+        return random.next() % 2 == 0 ? [top] : [top, "d\(random.next() % 2)"]
+    }
+
+    private func file(_ random: inout SeededGenerator) -> [String] { folder(&random) + ["n\(random.next() % 3)"] }
+
+    private func subfolder(_ random: inout SeededGenerator) -> [String] {
+        // One below another now and then.
+        folder(&random) + ["d\(random.next() % 2)"]
+    }
+
+    private func changeHere(_ domain: SimulatedDomain, _ random: inout SeededGenerator, _ step: Int) async throws {
+        switch random.next() % 12 {
+        case 0...2: try await domain.write("here \(step)", to: file(&random))
+        case 3: try await domain.rename(file(&random), to: file(&random))
+        case 4: try await domain.remove(file(&random))
+        case 5:
+            let temporary = folder(&random) + ["new"]
+            try await domain.write("saved \(step)", to: temporary)
+            try await domain.rename(temporary, to: temporary.dropLast() + ["n\(random.next() % 3)"])
+        case 6, 7: try await domain.makeFolder(subfolder(&random))
+        case 8, 9: try await domain.rename(subfolder(&random), to: subfolder(&random))
+        // A folder where a file was, and a file where a folder was.
+        case 10: try await domain.rename(random.next() % 2 == 0 ? file(&random) : subfolder(&random), to: subfolder(&random))
+        default: try await domain.remove(subfolder(&random))
+        }
+    }
+
+    private func changeThere(_ provider: MemoryProvider, _ random: inout SeededGenerator, _ step: Int) async {
+        switch random.next() % 6 {
+        case 0, 1: await provider.write("there \(step)", to: file(&random))
+        case 2: await provider.remove(at: file(&random))
+        case 3: await provider.move(from: file(&random), to: file(&random))
+        case 4: await provider.move(from: subfolder(&random), to: subfolder(&random))
+        default:
+            if random.next() % 2 == 0 {
+                await provider.makeFolder(subfolder(&random))
+            } else {
+                await provider.remove(at: subfolder(&random))
+            }
+        }
+    }
+}

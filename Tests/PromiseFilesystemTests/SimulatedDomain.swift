@@ -1,0 +1,249 @@
+import Logging
+import PromiseContent
+import PromiseCore
+import PromiseFilesystem
+import PromiseIndex
+import PromiseProvider
+import PromiseSync
+import PromiseSystem
+import PromiseTestSupport
+import Testing
+
+typealias Index = PromiseIndex.Index
+
+/// A file system without a mount: what a kernel would ask is asked here, by paths, and the provider is a memory that others
+/// change, too.
+final class SimulatedDomain: Sendable {
+    let folder: TemporaryFolder
+    let index: Index
+    let content: ContentStore
+    let provider: MemoryProvider
+    let engine: SyncEngine
+    let filesystem: FileSystem
+    private let caller = Caller(user: 0, group: 0, process: 0)
+    private let isAfterKill: Bool
+
+    /// `killed`: goes on where that one ended, as if it had been killed: what it was told by the provider last it did not store.
+    init(after killed: SimulatedDomain? = nil) throws {
+        isAfterKill = killed != nil
+        folder = try killed?.folder ?? TemporaryFolder("simulated")
+        provider = killed?.provider ?? MemoryProvider()
+        index = try Index(path: folder.path("index.sqlite"), cacheCountMax: 1_000)
+        content = try ContentStore(folder: folder.path("content"))
+        try index.write { transaction throws(Failure) in
+            try transaction.setSetting("root.identifier", MemoryProvider.rootIdentifier.rawValue)
+        }
+        var configuration = SyncEngine.Configuration(
+            uploadDelay: .milliseconds(5), pollInterval: .seconds(60), cacheLimit: nil, hostName: "host")
+        configuration.backoff = Backoff(first: .milliseconds(20), longest: .milliseconds(200))
+        var logger = Logger(label: "test")
+        logger.logLevel = .critical
+        engine = SyncEngine(
+            index: index, content: content, provider: provider, clock: SystemClock(),
+            rootIdentifier: MemoryProvider.rootIdentifier, configuration: configuration, logger: logger)
+        filesystem = FileSystem(
+            index: index, content: content, engine: engine, clock: SystemClock(),
+            configuration: FileSystem.Configuration(requestDeadline: .seconds(60), domainName: "simulated"), logger: logger)
+    }
+
+    /// Starts the engine, runs `body` and stops the engine, whatever happens.
+    func run(_ body: () async throws -> Void) async throws {
+        if isAfterKill { try filesystem.recover(isUnclean: true, hasPowerFailed: false) }
+        engine.start(observer: filesystem, isConnected: true)
+        let result: Result<Void, any Error>
+        do { result = .success(try await body()) } catch { result = .failure(error) }
+        engine.stop()
+        filesystem.ended()
+        index.close()
+        try result.get()
+    }
+
+    /// Nothing is pending, nothing differs and nothing is being looked at.
+    func isQuiet() throws -> Bool {
+        let remainder = try engine.remainder()
+        let differs = try index.read { transaction throws(Failure) in try !transaction.divergences(limit: 1).isEmpty }
+        return remainder.isDone && engine.uploadingCount == 0 && !differs
+    }
+
+    /// Waits until work has come to its end and both sides show the same.
+    func expectBothSidesTheSame(_ comment: String = "") async throws {
+        let deadline = SystemClock().uptime() + .seconds(60)
+        var here: [String] = []
+        var there = ["?"]
+        while SystemClock().uptime() < deadline {
+            if try isQuiet() {
+                here = (try? await tree()) ?? []
+                there = await provider.tree()
+                if here == there, try isQuiet() { return }
+            }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        let missing = Set(here).symmetricDifference(there).sorted()
+        there = await provider.tree()
+        Issue.record("\(comment): on one side only: \(missing)\n\(try remains())\nthere: \(there)")
+    }
+
+    // MARK: What programs do here
+
+    private typealias Reply<Value> = @Sendable (Result<Value, Failure>) -> Void
+
+    private func call<Value: Sendable>(_ body: (@escaping Reply<Value>) -> ParkedRequest?) async throws -> Value {
+        let result: Result<Value, Failure> = await withCheckedContinuation { continuation in
+            _ = body { continuation.resume(returning: $0) }
+        }
+        return try result.get()
+    }
+
+    func node(at path: [String]) async throws -> NodeAttributes {
+        var found = try filesystem.entry(of: .root).attributes
+        for name in path {
+            let parent = found.node
+            let answer = try await call { filesystem.lookup(FileName(name)!, in: parent, caller: caller, reply: $0) }
+            guard case .found(let entry) = answer else { throw Failure(.notFound, "there is no \(name)") }
+            found = entry.attributes
+        }
+        return found
+    }
+
+    private func folder(of path: [String]) async throws -> (node: NodeID, name: FileName) {
+        (try await node(at: path.dropLast()).node, FileName(path.last!)!)
+    }
+
+    func makeFolder(_ path: [String]) async throws {
+        let (parent, name) = try await folder(of: path)
+        _ = try await call { filesystem.makeFolder(name, in: parent, permissions: 0o755, caller: caller, reply: $0) }
+    }
+
+    /// Creates the file, or replaces what is in it.
+    func write(_ text: String, to path: [String]) async throws {
+        let (parent, name) = try await folder(of: path)
+        // O_WRONLY | O_TRUNC
+        let opening = OpenRequest(flags: 0o1001)
+        let (node, handle): (NodeID, HandleID)
+        if let known = try? await self.node(at: path) {
+            let opened = try await call { filesystem.open(known.node, opening, caller: caller, reply: $0) }
+            (node, handle) = (known.node, opened.handle)
+        } else {
+            let made = try await call {
+                filesystem.create(name, in: parent, permissions: 0o644, opening: opening, caller: caller, reply: $0)
+            }
+            (node, handle) = (made.entry.attributes.node, made.opened.handle)
+        }
+        defer { filesystem.release(node, handle: handle) }
+        let bytes = Array(text.utf8)
+        _ = try await call { (reply: @escaping Reply<Int>) in
+            bytes.withUnsafeBytes {
+                filesystem.write(
+                    FilePosition(node: node, handle: handle, offset: 0), $0, clearsSetID: false, isPageWrite: false,
+                    caller: caller, reply: reply)
+            }
+        }
+    }
+
+    func rename(_ path: [String], to other: [String]) async throws {
+        let (parent, name) = try await folder(of: path)
+        let (newParent, newName) = try await folder(of: other)
+        _ = try await call {
+            filesystem.rename(name, in: parent, to: newName, in: newParent, flags: [], caller: caller, reply: $0)
+        }
+    }
+
+    /// With everything below it.
+    func remove(_ path: [String]) async throws {
+        let attributes = try await node(at: path)
+        let (parent, name) = try await folder(of: path)
+        if attributes.kind == .folder {
+            for child in try await names(in: attributes.node) { try await remove(path + [child]) }
+            _ = try await call { filesystem.removeFolder(name, in: parent, caller: caller, reply: $0) }
+        } else {
+            _ = try await call { filesystem.unlink(name, in: parent, caller: caller, reply: $0) }
+        }
+    }
+
+    private func names(in folder: NodeID) async throws -> [String] {
+        let isListed = try index.read { transaction throws(Failure) in try transaction.node(folder)?.isPopulated ?? true }
+        if !isListed {
+            try await withCheckedThrowingContinuation { continuation in
+                engine.list(folder) { continuation.resume(with: $0.mapError { $0 as any Error }) }
+            } as Void
+        }
+        return try index.read { transaction throws(Failure) in try transaction.children(of: folder) }.map(\.name.display)
+    }
+
+    /// Every path, with the text of what is a file.
+    func tree(below folder: NodeID = .root, _ path: String = "") async throws -> [String] {
+        var result: [String] = []
+        for name in try await names(in: folder) {
+            let child: Node? = try index.read { transaction throws(Failure) in
+                guard let entry = try transaction.entry(in: folder, named: FileName(name)!) else { return nil }
+                return try transaction.node(entry.node)
+            }
+            guard let child else { continue }
+            if child.kind == .folder {
+                result.append("\(path)\(name)/")
+                result += try await tree(below: child.id, "\(path)\(name)/")
+            } else {
+                result.append("\(path)\(name)=\(try await text(of: child.id))")
+            }
+        }
+        return result.sorted()
+    }
+
+    private func text(of id: NodeID) async throws -> String {
+        let result: Result<Void, Failure> = await withCheckedContinuation { continuation in
+            _ = engine.hydrator.hydrate(id) { continuation.resume(returning: $0) }
+        }
+        try result.get()
+        guard let node = try index.read({ transaction throws(Failure) in try transaction.node(id) }) else { return "" }
+        let file = try content.open(node.id, node.generation, writable: false)
+        var bytes = [UInt8](repeating: 0, count: Int(node.size))
+        let count = try bytes.withUnsafeMutableBytes { try readFully(file.number, into: $0, at: 0, label: "test.read") }
+        return String(decoding: bytes[..<count], as: UTF8.self)
+    }
+
+    /// What stands in the way, for whoever reads a failure.
+    func remains() throws -> String {
+        try index.read { transaction throws(Failure) in
+            var lines: [String] = []
+            for pending in try transaction.allPending(limit: 50) {
+                var line = "\(pending.subject) attempts \(pending.attempts) \(pending.message ?? "")"
+                switch pending.subject {
+                case .entry(let id):
+                    if let entry = try transaction.entry(id) {
+                        line += " \(entry.parent)/\(entry.name.display) \(entry.identifier?.rawValue ?? "new")"
+                        if let identifier = entry.identifier, let synced = try transaction.synced(identifier)?.item {
+                            line += " was \(synced.parent?.rawValue ?? "")/\(synced.name.display)"
+                        }
+                    }
+                case .deletion(let identifier):
+                    let synced = try transaction.synced(identifier)?.item
+                    line += " was \(synced?.parent?.rawValue ?? "")/\(synced?.name.display ?? "")"
+                }
+                lines.append(line)
+            }
+            for (_, identifier, state) in try transaction.divergences(after: 0, limit: 50) {
+                lines.append("differs: \(identifier.rawValue) \(state)")
+            }
+            lines += try tree(of: .root, "", transaction)
+            return lines.joined(separator: "\n")
+        }
+    }
+
+    private func tree(
+        of folder: NodeID, _ path: String, _ transaction: borrowing Transaction
+    ) throws(Failure) -> [String] {
+        var lines: [String] = []
+        for entry in try transaction.children(of: folder) {
+            guard let node = try transaction.node(entry.node) else { continue }
+            var line = "\(path)\(entry.name.display) entry \(entry.id) node \(node.id) \(node.kind) \(node.content)"
+            line += " \(entry.identifier?.rawValue ?? "new")"
+            if let identifier = entry.identifier {
+                let agreed = try transaction.synced(identifier)?.item
+                line += " was \(agreed?.parent?.rawValue ?? "")/\(agreed?.name.display ?? "")"
+            }
+            lines.append(line)
+            lines += try tree(of: node.id, "\(path)\(entry.name.display)/", transaction)
+        }
+        return lines
+    }
+}

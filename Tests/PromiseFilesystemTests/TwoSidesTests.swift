@@ -1,0 +1,160 @@
+import PromiseCore
+import PromiseProvider
+import PromiseSystem
+import PromiseTestSupport
+import Testing
+
+/// What stood still, got lost or came to be seen by nobody when the same folders were changed here and at the provider.
+@Suite struct TwoSidesTests {
+    /// Runs `here` and `there` without either side hearing of the other, and expects `result` on both in the end.
+    private func apart(
+        _ made: [[String]], here: (SimulatedDomain) async throws -> Void, there: (MemoryProvider) async -> Void,
+        result: [String]
+    ) async throws {
+        let domain = try SimulatedDomain()
+        try await domain.run {
+            for path in made {
+                if path.last!.hasPrefix("d") {
+                    try await domain.makeFolder(path)
+                } else {
+                    try await domain.write("first", to: path)
+                }
+            }
+            try await domain.expectBothSidesTheSame("before")
+            await domain.provider.fail(ProviderError(.offline, "the network is gone"))
+            try await here(domain)
+            await there(domain.provider)
+            await domain.provider.fail(nil)
+            try await domain.expectBothSidesTheSame()
+            #expect(await domain.provider.tree() == result)
+        }
+    }
+
+    @Test func aFileThatTookTheNameOfTheFolderItWasInIsMoved() async throws {
+        try await apart(
+            [["d"], ["d", "a"]],
+            here: { domain in
+                try await domain.rename(["d", "a"], to: ["x"])
+                try await domain.remove(["d"])
+                try await domain.rename(["x"], to: ["d"])
+            }, there: { _ in }, result: ["d=first"])
+    }
+
+    @Test func aFolderThatTookTheNameOfTheOneThatItsFilesWereInIsMoved() async throws {
+        try await apart(
+            [["d"], ["d", "a"], ["dx"]],
+            here: { domain in
+                try await domain.rename(["d", "a"], to: ["dx", "a"])
+                try await domain.remove(["d"])
+                try await domain.rename(["dx"], to: ["d"])
+            }, there: { _ in }, result: ["d/", "d/a=first"])
+    }
+
+    @Test func whatWasPutIntoAFolderRemovedHereBringsItBack() async throws {
+        try await apart(
+            [["d"], ["d", "d"], ["d", "d", "a"]],
+            here: { try await $0.remove(["d"]) }, there: { await $0.write("theirs", to: ["d", "d", "b"]) },
+            result: ["d/", "d/d/", "d/d/b=theirs"])
+    }
+
+    @Test func whatWasPutIntoAFolderMadeAnewHereIsSeen() async throws {
+        try await apart(
+            [["d"], ["d", "a"]],
+            here: { domain in
+                try await domain.remove(["d"])
+                try await domain.makeFolder(["d"])
+                try await domain.write("ours", to: ["d", "c"])
+            }, there: { await $0.write("theirs", to: ["d", "b"]) }, result: ["d/", "d/b=theirs", "d/c=ours"])
+    }
+
+    @Test func aFolderThatComesBackWhereAFileIsNowStandsBesideIt() async throws {
+        let domain = try SimulatedDomain()
+        try await domain.run {
+            try await domain.makeFolder(["d"])
+            try await domain.expectBothSidesTheSame("before")
+            await domain.provider.fail(ProviderError(.offline, "the network is gone"))
+            try await domain.remove(["d"])
+            try await domain.write("ours", to: ["d"])
+            await domain.provider.write("theirs", to: ["d", "b"])
+            await domain.provider.fail(nil)
+            try await domain.expectBothSidesTheSame()
+            let tree = await domain.provider.tree()
+            #expect(tree.contains("d=ours") && tree.contains { $0.hasPrefix("d (conflict, ") && $0.hasSuffix("/b=theirs") })
+        }
+    }
+
+    @Test func foldersMovedIntoEachOtherOnTwoSidesEndAsTheProviderHasThem() async throws {
+        try await apart(
+            [["d0"], ["d1"], ["d0", "a"], ["d1", "b"]],
+            here: { try await $0.rename(["d0"], to: ["d1", "d0"]) }, there: { await $0.move(from: ["d1"], to: ["d0", "d1"]) },
+            result: ["d0/", "d0/a=first", "d0/d1/", "d0/d1/b=first"])
+    }
+
+    @Test func whatWasMovedIntoAFolderThatOthersRemoveShowsWhereItWas() async throws {
+        try await apart(
+            [["d0"], ["d1"], ["d1", "d"], ["d1", "d", "a"]],
+            here: { try await $0.rename(["d1", "d"], to: ["d0", "d"]) }, there: { await $0.remove(at: ["d0"]) },
+            result: ["d1/", "d1/d/", "d1/d/a=first"])
+    }
+
+    @Test func whatOthersMoveBeforeTheyRemoveItsFolderGivesItsNameBack() async throws {
+        try await apart(
+            [["d0"], ["d0", "a"], ["d1"]],
+            here: { domain in
+                try await domain.remove(["d0"])
+                try await domain.write("ours", to: ["d0"])
+            },
+            there: { provider in
+                await provider.makeFolder(["d1", "dnew"])
+                await provider.move(from: ["d0", "a"], to: ["d1", "dnew", "a"])
+                await provider.remove(at: ["d0"])
+            }, result: ["d0=ours", "d1/", "d1/dnew/"])
+    }
+
+    @Test func aSaveWhileTheOneBeforeIsBeingSentIsSentToo() async throws {
+        let domain = try SimulatedDomain()
+        try await domain.run {
+            try await domain.write("first", to: ["a"])
+            try await domain.expectBothSidesTheSame("before")
+            let gate = Gate()
+            await domain.provider.holdAnswers(at: gate)
+            try await domain.write("second", to: ["a.tmp"])
+            try await domain.rename(["a.tmp"], to: ["a"])
+            while await !domain.provider.tree().contains("a=second") { try await Task.sleep(for: .milliseconds(5)) }
+            try await domain.write("third", to: ["a.tmp"])
+            try await domain.rename(["a.tmp"], to: ["a"])
+            await domain.provider.holdAnswers(at: nil)
+            gate.open()
+            try await domain.expectBothSidesTheSame()
+            #expect(await domain.provider.tree() == ["a=third"])
+        }
+    }
+
+    @Test func aFileMadeAnewWhileTheOneBeforeIsBeingSentIsSentToo() async throws {
+        let domain = try SimulatedDomain()
+        try await domain.run {
+            try await domain.write("first", to: ["a"])
+            try await domain.expectBothSidesTheSame("before")
+            let gate = Gate()
+            await domain.provider.holdAnswers(at: gate)
+            try await domain.write("second", to: ["a"])
+            while await !domain.provider.tree().contains("a=second") { try await Task.sleep(for: .milliseconds(5)) }
+            try await domain.remove(["a"])
+            try await domain.write("third", to: ["a"])
+            await domain.provider.holdAnswers(at: nil)
+            gate.open()
+            try await domain.expectBothSidesTheSame()
+            #expect(await domain.provider.tree() == ["a=third"])
+        }
+    }
+
+    @Test func aFolderIsNotMovedIntoItself() async throws {
+        let domain = try SimulatedDomain()
+        try await domain.run {
+            try await domain.makeFolder(["d"])
+            try await domain.makeFolder(["d", "e"])
+            await #expect(throws: Failure.self) { try await domain.rename(["d"], to: ["d", "e", "d"]) }
+            try await domain.expectBothSidesTheSame()
+        }
+    }
+}
