@@ -70,7 +70,7 @@ package func plan(_ observation: Observation) -> Step {
         return .forget
     case (nil, .present(let remote)):
         // Somebody edited or replaced what was deleted here: their work wins over our deletion. A mere move does not.
-        return remote.version == synced.version ? .deleteRemote(base: remote) : .insertLocal(remote)
+        return hasNewContent(remote, synced) ? .insertLocal(remote) : .deleteRemote(base: remote)
     case (.some(let local), .deleted):
         return local.isEdited ? .detach : .removeLocal
     case (.some(let local), nil):
@@ -89,6 +89,11 @@ private func planUnsynced(_ observation: Observation) -> Step {
     }
 }
 
+/// What is in a folder is items of their own, whatever version its provider gives it.
+private func hasNewContent(_ remote: Item, _ synced: Item) -> Bool {
+    remote.kind != .folder && remote.version != synced.version
+}
+
 /// Only this side changed.
 private func planPush(_ local: Observation.Local, synced: Item) -> Step {
     let place = local.parent != synced.parent || local.name != synced.name
@@ -99,7 +104,7 @@ private func planPush(_ local: Observation.Local, synced: Item) -> Step {
 
 /// Both sides may have changed, each in content, place and metadata. Content first: it decides about conflicts.
 private func planBoth(_ local: Observation.Local, synced: Item, remote: Item) -> Step {
-    if remote.version != synced.version {
+    if hasNewContent(remote, synced) {
         return local.isEdited ? .keepBoth(remote) : .replaceContent(remote)
     }
     // Whoever told the provider first decides, so that every machine ends with the same. Place and metadata are both

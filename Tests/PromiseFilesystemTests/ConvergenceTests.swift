@@ -9,9 +9,17 @@ import Testing
 @Suite struct ConvergenceTests {
     /// In every other of them the daemon is killed three times meanwhile.
     @Test(arguments: 0..<8) func bothSidesShowTheSameInTheEnd(number: Int) async throws {
-        let kills = number % 2 * 3
-        var random = SeededGenerator(for: "ConvergenceTests, \(kills) kills")
-        var domain = try SimulatedDomain()
+        try await converge("ConvergenceTests", nil, kills: number % 2 * 3)
+    }
+
+    /// Of a store that knows items by their places and tells of no changes.
+    @Test(arguments: [0, 3]) func bothSidesOfAStoreOfPlacesShowTheSameInTheEnd(kills: Int) async throws {
+        try await converge("ConvergenceTests, places", PlaceProvider(isPolled: true), kills: kills)
+    }
+
+    private func converge(_ name: String, _ places: PlaceProvider?, kills: Int) async throws {
+        var random = SeededGenerator(for: "\(name), \(kills) kills")
+        var domain = try SimulatedDomain(places)
         for name in folders { await domain.provider.makeFolder([name]) }
         for part in 0...kills {
             if part > 0 { domain = try SimulatedDomain(after: domain) }

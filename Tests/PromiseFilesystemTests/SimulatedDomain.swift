@@ -17,29 +17,33 @@ final class SimulatedDomain: Sendable {
     let folder: TemporaryFolder
     let index: Index
     let content: ContentStore
+    /// What others change.
     let provider: MemoryProvider
+    /// What the engine talks to.
+    private let mediator: any Provider
     let engine: SyncEngine
     let filesystem: FileSystem
     private let caller = Caller(user: 0, group: 0, process: 0)
     private let isAfterKill: Bool
 
-    /// `killed`: goes on where that one ended, as if it had been killed: what it was told by the provider last it did not store.
-    init(after killed: SimulatedDomain? = nil) throws {
+    /// `places`: a store that is asked by places. `killed`: goes on where that one ended, as if it had been killed: what it was told by the provider last it did not store.
+    init(_ places: PlaceProvider? = nil, after killed: SimulatedDomain? = nil) throws {
         isAfterKill = killed != nil
         folder = try killed?.folder ?? TemporaryFolder("simulated")
-        provider = killed?.provider ?? MemoryProvider()
+        provider = killed?.provider ?? places?.memory ?? MemoryProvider()
+        mediator = killed?.mediator ?? (places as (any Provider)?) ?? provider
         index = try Index(path: folder.path("index.sqlite"), cacheCountMax: 1_000)
         content = try ContentStore(folder: folder.path("content"))
         try index.write { transaction throws(Failure) in
             try transaction.setSetting("root.identifier", MemoryProvider.rootIdentifier.rawValue)
         }
         var configuration = SyncEngine.Configuration(
-            uploadDelay: .milliseconds(5), pollInterval: .seconds(60), cacheLimit: nil, hostName: "host")
+            uploadDelay: .milliseconds(5), pollInterval: .milliseconds(50), cacheLimit: nil, hostName: "host")
         configuration.backoff = Backoff(first: .milliseconds(20), longest: .milliseconds(200))
         var logger = Logger(label: "test")
         logger.logLevel = .critical
         engine = SyncEngine(
-            index: index, content: content, provider: provider, clock: SystemClock(),
+            index: index, content: content, provider: mediator, clock: SystemClock(),
             rootIdentifier: MemoryProvider.rootIdentifier, configuration: configuration, logger: logger)
         filesystem = FileSystem(
             index: index, content: content, engine: engine, clock: SystemClock(),

@@ -198,6 +198,18 @@ private struct World: CustomStringConvertible {
         }
     }
 
+    /// One with files in it was replaced here, which ended the daemon.
+    @Test func aFolderOfAnotherVersionIsTheSameFolder() {
+        var item = World.item(.init(content: "one", name: "d", mode: 0o755))
+        item.kind = .folder
+        var other = item
+        other.version = ContentVersion("two")
+        let local = Observation.Local(
+            parent: item.parent, name: item.name, kind: .folder, isEdited: false, metadata: item.metadata)
+        #expect(plan(Observation(local: local, synced: item, remote: .present(other))) == .settle(other))
+        #expect(plan(Observation(local: nil, synced: item, remote: .present(other))) == .deleteRemote(base: other))
+    }
+
     @Test func foldersAndLinksIgnoreWhatTheyDoNotHave() {
         let left = Metadata(mode: 0o755, owner: 1, group: 1, modificationTime: .zero)
         var right = left

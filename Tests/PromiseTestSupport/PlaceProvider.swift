@@ -1,34 +1,40 @@
-import PromiseCore
-import PromiseProvider
-import PromiseTestSupport
+package import PromiseCore
+package import PromiseProvider
+import Synchronization
 
 /// A store that knows items by their places only, as WebDAV servers do: whatever identifier it is asked with, the path decides.
-struct PlaceProvider: Provider {
-    let memory: MemoryProvider
+package struct PlaceProvider: Provider {
+    package let memory: MemoryProvider
     /// Holds up whoever asks for a single item.
-    let gate: Gate?
+    package let gate: Gate?
     /// Listings do not tell modes and times, as in a bucket.
-    var guesses = false
+    package var guesses = false
     /// Tells of each item what the memory calls it, wherever it is.
-    var numbers = false
+    package var numbers = false
     /// Names that have the number of another item.
-    var copies: [String: String] = [:]
+    package var copies: [String: String] = [:]
+    /// Tells of changes only that every folder that was listed is to be listed again.
+    private let listed: ListedFolders?
 
     /// Keeps no modes and times unless `keepsMetadata`.
-    init(keepsMetadata: Bool = true, guesses: Bool = false, numbers: Bool = false, gate: Gate? = nil) {
+    package init(
+        keepsMetadata: Bool = true, guesses: Bool = false, numbers: Bool = false, isPolled: Bool = false, gate: Gate? = nil
+    ) {
+        listed = isPolled ? ListedFolders() : nil
         self.gate = gate
         self.numbers = numbers
         self.guesses = guesses
         var capabilities = MemoryProvider.capabilities.subtracting(.stableIdentifiers).union(.placeIdentifiers)
         if !keepsMetadata { capabilities.remove(.metadata) }
+        if isPolled { capabilities.subtract([.changeFeed, .changePush]) }
         memory = MemoryProvider(capabilities)
     }
 
-    var name: String { "place:" }
-    var capabilities: Capabilities { memory.capabilities }
+    package var name: String { "place:" }
+    package var capabilities: Capabilities { memory.capabilities }
 
-    func connect() async throws(ProviderError) { try await memory.connect() }
-    func root() async throws(ProviderError) -> Item { try await memory.root() }
+    package func connect() async throws(ProviderError) { try await memory.connect() }
+    package func root() async throws(ProviderError) -> Item { try await memory.root() }
 
     /// What the memory calls it.
     private func resolved(_ reference: ItemReference) async throws(ProviderError) -> ItemReference {
@@ -46,12 +52,13 @@ struct PlaceProvider: Provider {
         return item
     }
 
-    func item(for reference: ItemReference) async throws(ProviderError) -> Item {
+    package func item(for reference: ItemReference) async throws(ProviderError) -> Item {
         await gate?.pass()
         return told(try await memory.item(for: resolved(reference)), at: reference.path, parent: nil)
     }
 
-    func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
+    package func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
+        listed?.add(folder.identifier)
         var page = try await memory.enumerateItems(in: resolved(folder), page: page)
         page.items = page.items.map { told($0, at: folder.path + [$0.name], parent: folder.identifier) }
         if guesses { page.items = page.items.map(guessed) }
@@ -68,12 +75,14 @@ struct PlaceProvider: Provider {
         return item
     }
 
-    func currentAnchor() async throws(ProviderError) -> Anchor { try await memory.currentAnchor() }
+    package func currentAnchor() async throws(ProviderError) -> Anchor { try await memory.currentAnchor() }
 
     /// Names the root, whatever happened: what else is known here has other identifiers.
-    func changes(since anchor: Anchor) async throws(ProviderError) -> ChangePage {
+    package func changes(since anchor: Anchor) async throws(ProviderError) -> ChangePage {
         var page = try await memory.changes(since: anchor)
-        if numbers {
+        if let listed {
+            page.foldersToList = listed.all
+        } else if numbers {
             page.foldersToList = Set(
                 page.foldersToList.map { $0 == MemoryProvider.rootIdentifier ? $0 : ItemIdentifier(number: $0.rawValue) })
         } else if !page.foldersToList.isEmpty {
@@ -82,20 +91,20 @@ struct PlaceProvider: Provider {
         return page
     }
 
-    func waitForChanges(since anchor: Anchor) async throws(ProviderError) { try await memory.waitForChanges(since: anchor) }
+    package func waitForChanges(since anchor: Anchor) async throws(ProviderError) { try await memory.waitForChanges(since: anchor) }
 
-    func fetchContents(
+    package func fetchContents(
         of reference: ItemReference, version: ContentVersion, range: ByteRange?, into sink: any ContentSink
     ) async throws(ProviderError) {
         try await memory.fetchContents(of: resolved(reference), version: version, range: range, into: sink)
     }
 
-    func create(_ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?) async throws(ProviderError) -> Item {
+    package func create(_ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?) async throws(ProviderError) -> Item {
         let made = try await memory.create(item, in: resolved(folder), contents: contents)
         return told(made, at: folder.path + [item.name], parent: folder.identifier)
     }
 
-    func modify(
+    package func modify(
         _ reference: ItemReference, changes: ItemChanges, contents: (any ContentSource)?, baseVersion: ContentVersion?
     ) async throws(ProviderError) -> Item {
         var inner = changes
@@ -109,9 +118,16 @@ struct PlaceProvider: Provider {
         return told(changed, at: path, parent: changes.place?.parent.identifier)
     }
 
-    func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
+    package func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
         guard let stored = await memory.item(at: reference.path) else { return }
         let inner = ItemReference(identifier: stored.item.identifier, path: reference.path)
         try await memory.delete(inner, baseVersion: baseVersion)
     }
+}
+
+private final class ListedFolders: Sendable {
+    private let folders = Mutex<Set<ItemIdentifier>>([])
+
+    var all: Set<ItemIdentifier> { folders.withLock { $0 } }
+    func add(_ folder: ItemIdentifier) { folders.withLock { _ = $0.insert(folder) } }
 }
