@@ -75,7 +75,11 @@ extension MountSuites {
                 try await domain.shell("\"$P\" coordinate write \"$M/note\" -- sh -c 'echo theirs > \"$1\"' sh \"$M/note\"")
                 try await eventually("read again") { await isNormal(note, with: "theirs\n") }
                 try await domain.shell("mkdir \"$M/folder\"; mv \"$M/note\" \"$M/folder/moved\"")
-                try await eventually("followed") { await note.location.path == Array("folder/moved".utf8) }
+                // Whoever moves it keeps others from editing for that moment.
+                try await eventually("followed") {
+                    guard await isNormal(note, with: "theirs\n") else { return false }
+                    return await note.location.path == Array("folder/moved".utf8)
+                }
                 try await note.edit { $0.text += "more\n" }
                 try await note.save()
                 try await domain.shell("[ \"$(cat \"$M/folder/moved\" | paste -sd' ')\" = 'theirs more' ]")

@@ -26,7 +26,8 @@ final class SimulatedDomain: Sendable {
     private let caller = Caller(user: 0, group: 0, process: 0)
     private let isAfterKill: Bool
 
-    /// `places`: a store that is asked by places. `killed`: goes on where that one ended, as if it had been killed: what it was told by the provider last it did not store.
+    /// `places`: a store that is asked by places. `killed`: goes on where that one ended, as if it had been killed: what the
+    /// provider told it last it did not store.
     init(_ places: PlaceProvider? = nil, after killed: SimulatedDomain? = nil) throws {
         isAfterKill = killed != nil
         folder = try killed?.folder ?? TemporaryFolder("simulated")

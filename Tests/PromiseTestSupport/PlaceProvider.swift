@@ -91,7 +91,9 @@ package struct PlaceProvider: Provider {
         return page
     }
 
-    package func waitForChanges(since anchor: Anchor) async throws(ProviderError) { try await memory.waitForChanges(since: anchor) }
+    package func waitForChanges(since anchor: Anchor) async throws(ProviderError) {
+        try await memory.waitForChanges(since: anchor)
+    }
 
     package func fetchContents(
         of reference: ItemReference, version: ContentVersion, range: ByteRange?, into sink: any ContentSink
@@ -99,7 +101,9 @@ package struct PlaceProvider: Provider {
         try await memory.fetchContents(of: resolved(reference), version: version, range: range, into: sink)
     }
 
-    package func create(_ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?) async throws(ProviderError) -> Item {
+    package func create(
+        _ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?
+    ) async throws(ProviderError) -> Item {
         let made = try await memory.create(item, in: resolved(folder), contents: contents)
         return told(made, at: folder.path + [item.name], parent: folder.identifier)
     }
