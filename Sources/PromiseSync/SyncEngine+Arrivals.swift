@@ -18,6 +18,8 @@ extension SyncEngine {
         guard let known = try known(listed.identifier, transaction), known.kind == listed.kind,
             known.parent != parent || known.name != listed.name
         else { return false }
+        // A folder is not in itself: another one is where it was known, and that is what is listed.
+        if try isInside(parent, listed.identifier, transaction) { return false }
         // What is known at the place has new content; and a move of ours is recognised as such.
         if try transaction.knownItem(in: parent, named: listed.name) != nil { return false }
         if isBusy(Place(parent: parent, name: listed.name)) { return false }

@@ -195,7 +195,7 @@ extension SyncEngine {
         return false
     }
 
-    private func isInside(
+    func isInside(
         _ item: ItemIdentifier, _ folder: ItemIdentifier, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
         var current: ItemIdentifier? = item

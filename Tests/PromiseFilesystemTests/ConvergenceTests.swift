@@ -17,6 +17,10 @@ import Testing
         try await converge("ConvergenceTests, places", PlaceProvider(isPolled: true), kills: kills)
     }
 
+    @Test(arguments: [0, 3]) func bothSidesOfAStoreThatNumbersItsItemsShowTheSameInTheEnd(kills: Int) async throws {
+        try await converge("ConvergenceTests, numbers", PlaceProvider(numbers: true, isPolled: true), kills: kills)
+    }
+
     private func converge(_ name: String, _ places: PlaceProvider?, kills: Int) async throws {
         var random = SeededGenerator(for: "\(name), \(kills) kills")
         var domain = try SimulatedDomain(places)
