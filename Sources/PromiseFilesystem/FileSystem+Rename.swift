@@ -99,29 +99,17 @@ extension FileSystem {
         if newFolder.linkCount == 0 { throw Failure(.notFound, "the folder was removed") }
         let targetNode = try target.flatMap { target throws(Failure) in try transaction.node(target.node) }
         // The kernel sees to that, by what it knew before others moved a folder.
-        if sourceNode.kind == .folder, newParent != parent, try isInside(newParent, sourceNode.id, transaction) {
+        if sourceNode.kind == .folder, newParent != parent, try transaction.isInside(newParent, sourceNode.id) {
             throw Failure(.invalid, "a folder cannot be moved into itself")
         }
         if flags.contains(.exchange), let targetNode, targetNode.kind == .folder, newParent != parent,
-            try isInside(parent, targetNode.id, transaction)
+            try transaction.isInside(parent, targetNode.id)
         {
             throw Failure(.invalid, "a folder cannot be moved into itself")
         }
         return Renaming(
             source: source, sourceNode: sourceNode, target: target, targetNode: targetNode, newParent: newFolder, newName: newName
         )
-    }
-
-    /// Whether a folder is `other` or somewhere below it.
-    private func isInside(_ folder: NodeID, _ other: NodeID, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
-        var current = folder
-        // No real path is this deep.
-        for _ in 0..<4096 where current != .root {
-            if current == other { return true }
-            guard let parent = try transaction.entries(of: current).first?.parent else { return false }
-            current = parent
-        }
-        return false
     }
 
     private func replace(_ renaming: Renaming, _ transaction: borrowing Transaction) throws(Failure) -> Removed? {

@@ -103,6 +103,18 @@ extension Transaction {
         return try hasListedChildren(of: parent)
     }
 
+    /// Whether a folder here is `other` or somewhere below it.
+    package func isInside(_ folder: NodeID, _ other: NodeID) throws(Failure) -> Bool {
+        var current = folder
+        // No real path is this deep.
+        for _ in 0..<4096 {
+            if current == other { return true }
+            guard current != .root, let parent = try entries(of: current).first?.parent else { return false }
+            current = parent
+        }
+        return true
+    }
+
     /// Whether an entry, wherever it is, stands for an item that was last agreed to be in this folder.
     package func hasBoundChildren(of parent: ItemIdentifier) throws(Failure) -> Bool {
         if try hasListedChildren(of: parent) { return true }

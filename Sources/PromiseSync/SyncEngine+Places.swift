@@ -52,7 +52,10 @@ extension SyncEngine {
     private func mustStepAside(for removed: Item, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
         guard removed.kind == .folder, state.running.isEmpty else { return false }
         var folders = [removed.identifier]
+        // What providers say may have a circle in it for a moment.
+        var seen: Set<ItemIdentifier> = []
         while let folder = folders.popLast() {
+            guard seen.insert(folder).inserted else { continue }
             if try transaction.hasBoundChildren(of: folder) { return true }
             folders += try transaction.syncedSubfolders(of: folder)
         }

@@ -336,7 +336,7 @@ extension SyncEngine {
             }
             return true
         }
-        if try isInside(folder, entry.node, transaction) {
+        if try transaction.isInside(folder, entry.node) {
             // Two folders, each moved below the other, on two sides: the provider's tree has no circle, so ours gives way.
             guard try undoMove(above: folder, below: entry.node, depth: depth, &notices, transaction) else { return false }
         }
@@ -375,7 +375,7 @@ extension SyncEngine {
                 let agreed = try transaction.synced(identifier)?.item,
                 try agreed.parent != self.identifier(of: entry.parent, transaction),
                 let parent = try agreed.parent.flatMap({ parent throws(Failure) in try self.node(for: parent, transaction) }),
-                try !isInside(parent, node, transaction)
+                try !transaction.isInside(parent, node)
             {
                 logger.notice("a folder moved here went back: others moved the one that it was moved to")
                 return try moveLocal(entry, to: agreed, depth: depth + 1, &notices, transaction)
@@ -383,16 +383,6 @@ extension SyncEngine {
             current = entry.parent
         }
         return false
-    }
-
-    private func isInside(_ folder: NodeID, _ node: NodeID, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
-        var current = folder
-        for _ in 0..<4096 {
-            if current == node { return true }
-            guard current != .root, let parent = try transaction.entries(of: current).first?.parent else { return false }
-            current = parent
-        }
-        return true
     }
 
     private func updateMetadata(

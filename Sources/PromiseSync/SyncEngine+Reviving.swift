@@ -39,7 +39,10 @@ extension SyncEngine {
                     if isNewer(item, in: folder, than: count) { continue }
                     if try isNews(item, transaction) { isWanted = true }
                 }
-                guard isWanted, try bringBack(folder, &notices, transaction) != nil else { return }
+                // Without a path it has no end above it to begin from.
+                guard isWanted, try reference(to: folder, transaction) != nil,
+                    try bringBack(folder, &notices, transaction) != nil
+                else { return }
                 logger.notice("a folder deleted here came back: it holds something new at the provider")
             }
         } catch {
@@ -64,7 +67,7 @@ extension SyncEngine {
     ) throws(Failure) -> NodeID? {
         if let node = try node(for: folder, transaction) { return node }
         if case .deleted? = try transaction.remote(folder) { return nil }
-        // A path has an end, as `reference` has found.
+        // A path has an end: there is a reference to it.
         guard let item = try known(folder, transaction), let above = item.parent,
             let parent = try bringBack(above, &notices, transaction)
         else { return nil }
