@@ -276,9 +276,10 @@ static int run(struct lane *lane, struct fuse_session *session) {
   return 0;
 }
 
-int ct_serve_ring(struct ct_transport *transport, struct fuse_session *session, uint32_t index) {
+int ct_serve_ring(struct ct_transport *transport, struct fuse_session *session, uint32_t index, bool stays) {
   struct lane *lane = &transport->rings->lanes[index];
   lane->descriptor = fuse_session_fd(session);
+  if (!stays) lane->cpu = -1;
   if (lane->cpu >= 0) run_on(lane->cpu);
   // io_uring_enable_rings: declared by liburing 2.3, and not exported.
   int result = io_uring_register((unsigned)lane->ring.ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0);

@@ -7,8 +7,8 @@
 //
 // A lane is a serving thread with a ring of its own. Each queue has two lanes, and a lane has as a rule one waiting entry in
 // a queue: so the lane that has just served, whose memory is warm, gets the next request, and the other one gets it when the
-// first is still busy. A request that is answered later keeps its entry; the lane then registers another one, so that any
-// number of such requests holds nobody up.
+// first is still busy. Whether a lane stays on its queue's CPU is the caller's choice (ct_serve_ring). A request that is
+// answered later keeps its entry; the lane then registers another one, so that any number of such requests holds nobody up.
 //
 // Every request by a ring is answered, also a FORGET: its caller waits for that.
 //
@@ -87,7 +87,7 @@ _Static_assert(sizeof(struct entry) < 1024, "the entry leaves room for the argum
 struct lane {
   struct rings *rings;
   struct io_uring ring;
-  int cpu;        // -1: any
+  int cpu;        // it stays on; -1: on none
   int descriptor; // of the session
   uint32_t queue_count;
   uint16_t *queues;

@@ -133,7 +133,7 @@ final class Session: @unchecked Sendable {
 
     /// The loop of a thread that serves a ring: until the session has ended.
     func serveRing(_ index: Int) {
-        let result = ct_serve_ring(transport, session, UInt32(index))
+        let result = ct_serve_ring(transport, session, UInt32(index), context.latency == nil)
         if result < 0 { giveUp("serving a ring failed", errno: -result) }
     }
 

@@ -41,5 +41,28 @@ extension MountSuites {
                 #expect(result.output == (arguments.isEmpty ? "1\n" : "0\n"))
             }
         }
+
+        /// Or a close, which nobody waits for, is served before the program that closed the file goes on.
+        @Test(
+            .enabled(if: Machine.canUseRings && Machine.transportArguments.isEmpty, "needs FUSE over io_uring"),
+            .timeLimit(.minutes(1)),
+            arguments: [[], ["--no-latency-limit"]])
+        func lanesAreBoundToAProcessorOnlyWhereProcessorsMaySleep(arguments: [String]) async throws {
+            var options = MountedDomain.Options()
+            options.arguments = arguments
+            try await MountedDomain.with(options) { domain in
+                let process = try #require(domain.daemonProcesses().first)
+                let result = try await domain.shell(
+                    """
+                    for task in /proc/\(process)/task/*; do
+                        if grep -q pfs-ring $task/comm; then taskset -p ${task##*/}; fi
+                    done | sed 's/.*: //' | sort -u | wc -l
+                    """)
+                // With more processors than that a lane serves several of them, and is bound to none.
+                let processors = ProcessInfo.processInfo.activeProcessorCount
+                let bindings = arguments.isEmpty || processors > 16 ? 1 : processors
+                #expect(result.output == "\(bindings)\n")
+            }
+        }
     }
 }

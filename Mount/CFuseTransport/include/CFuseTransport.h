@@ -99,8 +99,11 @@ void ct_process(
 // same: FORGET, INTERRUPT and what comes before the rings are registered arrive there.
 uint32_t ct_ring_count(const struct ct_transport *_Nonnull transport);
 // Serves one ring, 0 to count - 1, until the connection ends or ct_stop_rings is called; each by a thread of its own, once.
+// `stays`: on the processor whose requests it serves, which is best where another one would have to be woken from sleep. Where
+// processors are kept awake it costs: a RELEASE, which nobody waits for, would be served before its caller goes on.
 // Returns 0 or -errno.
-int ct_serve_ring(struct ct_transport *_Nonnull transport, struct fuse_session *_Nonnull session, uint32_t index);
+int ct_serve_ring(
+    struct ct_transport *_Nonnull transport, struct fuse_session *_Nonnull session, uint32_t index, bool stays);
 // Has all serving threads leave. From any thread.
 void ct_stop_rings(struct ct_transport *_Nonnull transport);
 // The errno of making or registering the rings, from any thread; 0 when all is well. Then the kernel uses the device.
