@@ -176,7 +176,10 @@ let package = Package(
             ["PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseFolder", "PromiseTestSupport", logging]),
         tests(
             "PromiseWebDAVTests",
-            ["PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseHTTP", "PromiseWebDAV", "PromiseTestSupport", logging]),
+            [
+                "PromiseCore", "PromiseSystem", "PromiseProvider", "PromiseHTTP", "PromiseWebDAV", "PromiseTestSupport", logging,
+                .product(name: "NIOCore", package: "swift-nio"),
+            ]),
         tests(
             "PromiseS3Tests",
             [

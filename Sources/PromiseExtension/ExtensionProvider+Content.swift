@@ -9,8 +9,6 @@ import PromiseSystem
 // Content on its way here.
 
 extension ExtensionProvider {
-    private static let batchByteCount: UInt64 = 512 << 10
-
     package func fetchContents(
         of reference: ItemReference, version: ContentVersion, range: ByteRange?, into sink: any ContentSink
     ) async throws(ProviderError) {
@@ -51,10 +49,7 @@ extension ExtensionProvider {
         _ body: HTTPClientResponse.Body, from start: UInt64, wanted: ByteRange?, _ expected: UInt64?, into sink: any ContentSink
     ) async throws(ProviderError) -> UInt64 {
         var position = start
-        // The first bytes at once, as somebody waits for them; the rest many at a time, as each hop to the pool costs.
-        var gathered: [ContentPiece] = []
-        var gatheredCount: UInt64 = 0
-        var batch: UInt64 = 1
+        let writer = PieceWriter(into: sink, pool: pool)
         do {
             for try await part in body {
                 let here = ByteRange(offset: position, count: UInt64(part.readableBytes))
@@ -66,27 +61,28 @@ extension ExtensionProvider {
                 let lower = max(here.lower, wanted?.lower ?? 0)
                 let upper = min(here.upper, wanted?.upper ?? .max)
                 if lower < upper {
-                    gathered.append(ContentPiece(buffer: part, skipped: Int(lower - here.lower), range: ByteRange(lower, upper)))
-                    gatheredCount += upper - lower
-                }
-                if gatheredCount >= batch {
-                    try await store(gathered, into: sink)
-                    (gathered, gatheredCount, batch) = ([], 0, ExtensionProvider.batchByteCount)
+                    let taken = ByteRange(lower, upper)
+                    try await add(ContentPiece(buffer: part, skipped: Int(lower - here.lower), range: taken), to: writer)
                 }
                 if let wanted, expected == nil, position >= wanted.upper { break }
             }
-            try await store(gathered, into: sink)
+            try await believing { () async throws(ProviderError) in try await writer.finish() }
         } catch {
+            await writer.stop()
             throw client.meaning(of: error)
         }
         return position - start
     }
 
-    private func store(_ pieces: [ContentPiece], into sink: any ContentSink) async throws(ProviderError) {
+    private func add(_ piece: ContentPiece, to writer: PieceWriter) async throws(ProviderError) {
+        try await believing { () async throws(ProviderError) in try await writer.add(piece) }
+    }
+
+    /// The sink does not know who sent more than the item has.
+    private func believing(_ body: () async throws(ProviderError) -> Void) async throws(ProviderError) {
         do throws(ProviderError) {
-            try await pool.run { () throws(ProviderError) in for piece in pieces { try piece.write(into: sink) } }
+            try await body()
         } catch {
-            // The sink does not know who sent more than the item has.
             throw error.code == .corrupted ? client.lie("is not believed: \(error.message)", .corrupted) : error
         }
     }

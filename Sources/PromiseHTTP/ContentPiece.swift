@@ -14,6 +14,8 @@ package struct ContentPiece: Sendable {
         (self.buffer, self.skipped, self.range) = (buffer, skipped, range)
     }
 
+    package var byteCount: UInt64 { range.count }
+
     /// Blocking.
     package func write(into sink: any ContentSink) throws(ProviderError) {
         let outcome: Result<Void, ProviderError> = buffer.withUnsafeReadableBytes { bytes in

@@ -58,9 +58,9 @@ package final class HTTPTransport: Sendable {
     private let patientHTTP: HTTPClient
     /// For requests that carry content.
     private let storingHTTP: HTTPClient
-    /// A large body comes in few pieces, each of which costs a way through the pipeline and to a thread; small ones take no more
-    /// memory than before.
-    private static let receiveBuffers = AdaptiveRecvByteBufferAllocator(minimum: 1 << 10, initial: 16 << 10, maximum: 512 << 10)
+    /// A large body comes in few pieces, each of which costs a way through the pipeline and to a thread. The first one holds the
+    /// reply's head and what the kernel reads of a file first, which is 16 KiB; small bodies take no more memory.
+    private static let receiveBuffers = AdaptiveRecvByteBufferAllocator(minimum: 1 << 10, initial: 32 << 10, maximum: 512 << 10)
     private let timeouts: Timeouts
     private let trust: ServerTrust
     private let clock: any TimeSource

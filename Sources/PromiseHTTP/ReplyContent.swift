@@ -45,10 +45,13 @@ package struct ReplyContent: Sendable {
             else { throw ProviderError(.retry, "\(what): the server sends another range than it was asked for") }
             position = start
         }
+        let writer = PieceWriter(into: sink, pool: pool)
         let end: UInt64
         do {
-            end = try await write(from: position, into: sink, pool)
+            end = try await write(from: position, to: writer)
+            try await writer.finish()
         } catch {
+            await writer.stop()
             throw ProviderError(transport: error, .GET, server: server)
         }
         let expected = range?.upper ?? size ?? end
@@ -56,12 +59,8 @@ package struct ReplyContent: Sendable {
     }
 
     /// The body starts at `start`; returns where it ended.
-    private func write(from start: UInt64, into sink: any ContentSink, _ pool: BlockingPool) async throws -> UInt64 {
+    private func write(from start: UInt64, to writer: PieceWriter) async throws -> UInt64 {
         var position = start
-        // The first bytes at once, as somebody waits for them; the rest many at a time, as each hop to the pool costs.
-        var gathered: [ContentPiece] = []
-        var gatheredCount: UInt64 = 0
-        var batch: UInt64 = 1
         let isPart = response.status.code == 206
         let (clock, began) = (SystemClock(), SystemClock().uptime())
         for try await part in response.body {
@@ -75,24 +74,13 @@ package struct ReplyContent: Sendable {
             let upper = min(here.upper, range?.upper ?? .max)
             if lower < upper {
                 let taken = ByteRange(lower, upper)
-                gathered.append(ContentPiece(buffer: part, skipped: Int(taken.lower - here.lower), range: taken))
-                gatheredCount += taken.count
-            }
-            if gatheredCount >= batch {
-                let pieces = gathered
-                try await pool.run { () throws(ProviderError) in for piece in pieces { try piece.write(into: sink) } }
-                (gathered, gatheredCount, batch) = ([], 0, ReplyContent.batchByteCount)
+                try await writer.add(ContentPiece(buffer: part, skipped: Int(taken.lower - here.lower), range: taken))
             }
             // To the end where that is near, so that the connection is kept.
             if let range, position >= range.upper, !isPart { break }
         }
-        if gathered.isEmpty { return position }
-        let pieces = gathered
-        try await pool.run { () throws(ProviderError) in for piece in pieces { try piece.write(into: sink) } }
         return position
     }
-
-    private static let batchByteCount: UInt64 = 512 << 10
 
     /// Of `Content-Range: bytes 0-99/1234`.
     private static func start(_ header: String?) -> UInt64? {

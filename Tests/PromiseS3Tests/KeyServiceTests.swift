@@ -127,11 +127,11 @@ struct KeyServiceTests {
     }
 
     @Test func nobodyAtTheAddressIsNoService() async throws {
-        let server = ScriptedServer { _ in nil }
-        server.stop()
+        let port = DeafPort()
+        defer { withExtendedLifetime(port) {} }
         let pool = BlockingPool(name: "test", threads: 1)
         defer { pool.stop() }
-        let service = try KeyService(origin: .instance(server: "http://127.0.0.1:\(server.port)"), pool: pool)
+        let service = try KeyService(origin: .instance(server: "http://127.0.0.1:\(port.number)"), pool: pool)
         guard case .absent = await service.answer() else { return fail("there is an answer") }
     }
 

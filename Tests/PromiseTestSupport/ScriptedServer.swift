@@ -26,19 +26,8 @@ package final class ScriptedServer: Sendable {
 
     package init(_ script: @escaping Script) {
         conduct = Conduct(answer: script)
-        listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let listener = listener
-        withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                precondition(bind(listener, address, length) == 0 && listen(listener, 16) == 0, "a port can be listened at")
-                getsockname(listener, address, &length)
-            }
-        }
-        port = UInt16(bigEndian: address.sin_port)
+        (listener, port) = boundSocket()
+        precondition(listen(listener, 16) == 0, "a port can be listened at")
         OwnedThread(name: "scripted-server") { [self] in accept() }.detach()
     }
 
@@ -95,6 +84,30 @@ package final class ScriptedServer: Sendable {
         head.split(separator: "\r\n").first { $0.lowercased().hasPrefix("content-length:") }
             .flatMap { Int($0.drop { $0 != ":" }.dropFirst().drop { $0 == " " }) } ?? 0
     }
+}
+
+/// A port on loopback at which nobody listens, and which nobody else is given meanwhile.
+package final class DeafPort: Sendable {
+    package let number: UInt16
+    private let socket: CInt
+
+    package init() { (socket, number) = boundSocket() }
+    deinit { close(socket) }
+}
+
+private func boundSocket() -> (descriptor: CInt, port: UInt16) {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    withUnsafeMutablePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+            precondition(bind(descriptor, address, length) == 0, "a port can be had")
+            getsockname(descriptor, address, &length)
+        }
+    }
+    return (descriptor, UInt16(bigEndian: address.sin_port))
 }
 
 /// A reply with a body of a length that is said, truly or not.

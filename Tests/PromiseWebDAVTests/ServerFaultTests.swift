@@ -283,9 +283,9 @@ struct ServerFaultTests {
     }
 
     @Test func nobodyListeningIsOffline() async throws {
-        let server = ScriptedServer { _ in nil }
-        server.stop()
-        let location = try WebDAVLocation(parsing: "webdav+http://127.0.0.1:\(server.port)/")
+        let port = DeafPort()
+        defer { withExtendedLifetime(port) {} }
+        let location = try WebDAVLocation(parsing: "webdav+http://127.0.0.1:\(port.number)/")
         let provider = try WebDAVProvider(
             location: location, credentials: CredentialSource(), stateFolder: nil,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
