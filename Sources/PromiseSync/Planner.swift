@@ -10,7 +10,7 @@ package struct Observation: Hashable, Sendable {
         package var parent: ItemIdentifier?
         package var name: FileName
         package var kind: NodeKind
-        /// Content (or a link's target) was edited here since it was last synced.
+        /// Content (or a link's target) was edited here since it was last synced, or it was made anew in the place of another.
         package var isEdited: Bool
         package var metadata: Metadata
 
@@ -72,7 +72,8 @@ package func plan(_ observation: Observation) -> Step {
         // Somebody edited or replaced what was deleted here: their work wins over our deletion. A mere move does not.
         return hasNewContent(remote, synced) ? .insertLocal(remote) : .deleteRemote(base: remote)
     case (.some(let local), .deleted):
-        return local.isEdited ? .detach : .removeLocal
+        // What was made in a folder, or the folder itself, is looked for there.
+        return local.isEdited && local.kind != .folder ? .detach : .removeLocal
     case (.some(let local), nil):
         return planPush(local, synced: synced)
     case (.some(let local), .present(let remote)):
@@ -99,6 +100,8 @@ private func planPush(_ local: Observation.Local, synced: Item) -> Step {
     let place = local.parent != synced.parent || local.name != synced.name
     let metadata = differs(local.metadata, synced.metadata, kind: local.kind)
     if !local.isEdited && !place && !metadata { return .nothing }
+    // A folder has no content: the provider is told its metadata, and says whether it is there.
+    if local.kind == .folder { return .push(content: false, place: place, metadata: metadata || local.isEdited) }
     return .push(content: local.isEdited, place: place, metadata: metadata)
 }
 

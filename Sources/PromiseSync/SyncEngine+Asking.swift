@@ -75,6 +75,11 @@ extension SyncEngine {
             state.missing.insert(identifier)
             return nil
         }
+        if let folder = try uncertainFolder(above: identifier, transaction) {
+            state.missing.insert(identifier)
+            askFirst(for: folder)
+            return nil
+        }
         var places: [Whereabouts] = []
         if let reference = try reference(to: identifier, transaction) { places.append((reference, nil)) }
         if let destination = try destination(of: identifier, transaction) {
@@ -85,6 +90,14 @@ extension SyncEngine {
         if state.arrivals[identifier] != nil { return .answered }
         guard try transaction.entry(for: identifier) == nil, try transaction.synced(identifier) != nil else { return nil }
         return knowsByPlace ? .answered : .ask([(ItemReference(identifier: identifier, path: []), nil)])
+    }
+
+    /// Not again and again, where there is no answer.
+    private func askFirst(for folder: ItemIdentifier) {
+        let now = clock.uptime()
+        if let asked = state.placesAsked[folder], now - asked < .seconds(1) { return }
+        state.placesAsked[folder] = now
+        state.missing.insert(folder)
     }
 
     private func ask(for identifier: ItemIdentifier, at places: [Whereabouts]) {
@@ -126,6 +139,7 @@ extension SyncEngine {
             if let arrival, try followArrival(arrival, result) { return }
             switch result {
             case .success(let (item, parent)):
+                if parent == nil { state.placesSeen.insert(identifier) }
                 try index.write { transaction throws(Failure) in
                     if let item = try identified(item, as: identifier, foundIn: parent, transaction) {
                         try observe(item, synced: try transaction.synced(identifier), transaction)

@@ -155,6 +155,22 @@ extension SyncEngine {
 
     // MARK: Paths that are about to change
 
+    /// A folder above an item of which nobody knows whether our own move of it was carried out: paths through it lead nowhere, or
+    /// to something else, if it was.
+    func uncertainFolder(
+        above identifier: ItemIdentifier, _ transaction: borrowing Transaction
+    ) throws(Failure) -> ItemIdentifier? {
+        guard knowsByPlace, state.intents?.isEmpty != true else { return nil }
+        var current = try known(identifier, transaction)?.parent
+        // No real path is this deep.
+        for _ in 0..<4096 {
+            guard let folder = current, folder != rootIdentifier else { return nil }
+            if !state.placesSeen.contains(folder), try destination(of: folder, transaction) != nil { return folder }
+            current = try known(folder, transaction)?.parent
+        }
+        return nil
+    }
+
     /// Whether what was asked of an item by its path, when `count` operations had finished, may have been asked of another
     /// one: a folder above it is being moved or was moved since then.
     func mayHaveMoved(

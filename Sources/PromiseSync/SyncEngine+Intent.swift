@@ -105,16 +105,28 @@ extension SyncEngine {
         _ intent: Intent, identifier: ItemIdentifier?, isMove: Bool, _ transaction: borrowing Transaction
     ) throws(Failure) {
         let keys = intentKeys(identifier, isMove: isMove, Place(parent: intent.parent, name: intent.name))
-        // Of another move of the item, which came to nothing.
+        // What was sent to where the item is may have come there without an answer. Another move came to nothing.
+        let sent = try isMove ? editsInPlace(of: identifier, transaction) : []
         for key in keys where isMove {
             for old in try intents(key, transaction) { try removeIntent(old, transaction) }
         }
         for key in keys {
             // One that an earlier daemon stored before it was killed may have taken effect: this one does not undo that.
-            let known = try intents(key, transaction).filter { $0 != intent }.suffix(SyncEngine.intentCountMax - 1)
+            var known = try intents(key, transaction)
+            if key == keys.first { known = sent + known.filter { !sent.contains($0) } }
+            known = known.filter { $0 != intent }.suffix(SyncEngine.intentCountMax - 1)
             state.intents?.insert(key)
             try transaction.setSetting(key, (known + [intent]).map(\.text).joined(separator: "\n"))
         }
+    }
+
+    /// Operations on an item that were to leave it where it was agreed to be.
+    private func editsInPlace(
+        of identifier: ItemIdentifier?, _ transaction: borrowing Transaction
+    ) throws(Failure) -> [Intent] {
+        guard let identifier, let agreed = try transaction.synced(identifier)?.item, let parent = agreed.parent else { return [] }
+        return try intents(Intent.key(identifier, parent: parent, name: agreed.name), transaction)
+            .filter { $0.parent == parent && $0.name == agreed.name }
     }
 
     /// The outcome is known.

@@ -12,7 +12,11 @@ extension SyncEngine {
         state.running[operation.subject] = nil
         state.operationCount += 1
         for place in operation.places { state.touchedPlaces[place] = state.operationCount }
-        if let identifier = operation.identifier { state.touchedItems[identifier] = state.operationCount }
+        if let identifier = operation.identifier {
+            state.touchedItems[identifier] = state.operationCount
+            state.placesSeen.remove(identifier)
+            state.placesAsked[identifier] = nil
+        }
         var notices = Notices()
         do throws(Failure) {
             switch result {

@@ -158,7 +158,9 @@ extension SyncEngine {
         let isEdited =
             switch node.kind {
             case .file: synced.map { $0.edits != node.edits } ?? true
-            case .link: synced.map { $0.item.target != node.target } ?? true
+            case .link: synced.map { $0.item.target != node.target || $0.edits != node.edits } ?? true
+            // One that was made anew under the item of another, which may have been removed there before anybody heard of it.
+            case .folder: synced.map { $0.edits != node.edits } ?? false
             default: false
             }
         let local = Observation.Local(

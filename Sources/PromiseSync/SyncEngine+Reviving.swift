@@ -85,8 +85,12 @@ extension SyncEngine {
     /// A folder made here where one was removed is that folder again, with what others have put into it.
     func adopt(_ item: Item, by entry: Entry, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
         guard item.kind == .folder, entry.identifier == nil, !entry.isExcluded,
-            try transaction.node(entry.node)?.kind == .folder, try transaction.remote(item.identifier) == nil
+            var node = try transaction.node(entry.node), node.kind == .folder,
+            let agreed = try transaction.synced(item.identifier), try transaction.remote(item.identifier) == nil
         else { return false }
+        // Our own deletion may have been carried out without an answer.
+        node.succeed(agreed.edits)
+        try transaction.update(node)
         var entry = entry
         entry.identifier = item.identifier
         try transaction.update(entry)

@@ -76,6 +76,10 @@ package final class SyncEngine: Sendable {
         var touchedItems: [ItemIdentifier: Int] = [:]
         var touchedPlaces: [Place: Int] = [:]
         var operationCount = 0
+        /// Folders that a move of ours may have moved without an answer: when they were asked for, and those that were seen where
+        /// they had been.
+        var placesAsked: [ItemIdentifier: Duration] = [:]
+        var placesSeen: Set<ItemIdentifier> = []
         /// Identifiers made for items of a store that has none: see `SyncEngine+Identity.swift`.
         var freshCount = 0
         /// Keys of the intents in the index, or more; nil: not known.

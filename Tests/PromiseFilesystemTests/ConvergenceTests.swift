@@ -21,22 +21,47 @@ import Testing
         try await converge("ConvergenceTests, numbers", PlaceProvider(numbers: true, isPolled: true), kills: kills)
     }
 
-    private func converge(_ name: String, _ places: PlaceProvider?, kills: Int) async throws {
+    /// A part of what is asked fails, and a part is carried out without an answer.
+    @Test(arguments: 0..<4) func bothSidesShowTheSameInTheEndOverABadLine(number: Int) async throws {
+        try await converge("ConvergenceTests, line", nil, isLineBad: true, kills: number % 2 * 3)
+    }
+
+    @Test(arguments: [0, 3]) func bothSidesOfAStoreOfPlacesShowTheSameInTheEndOverABadLine(kills: Int) async throws {
+        try await converge("ConvergenceTests, places, line", PlaceProvider(isPolled: true), isLineBad: true, kills: kills)
+    }
+
+    /// Whose tree nobody else changes, finds it there as it is here, nothing twice and nothing under another name.
+    @Test(arguments: [0, 3]) func whatProgramsMadeAloneIsThereOverABadLineAsTheyMadeIt(kills: Int) async throws {
+        try await converge("ConvergenceTests, alone", nil, isLineBad: true, isAlone: true, kills: kills)
+        let places = PlaceProvider(isPolled: true)
+        try await converge("ConvergenceTests, alone, places", places, isLineBad: true, isAlone: true, kills: kills)
+    }
+
+    private func converge(
+        _ name: String, _ places: PlaceProvider?, isLineBad: Bool = false, isAlone: Bool = false, kills: Int
+    ) async throws {
         var random = SeededGenerator(for: "\(name), \(kills) kills")
-        var domain = try SimulatedDomain(places)
+        var domain = try SimulatedDomain(places, lineSeed: isLineBad ? random.next() : nil)
         for name in folders { await domain.provider.makeFolder([name]) }
         for part in 0...kills {
             if part > 0 { domain = try SimulatedDomain(after: domain) }
             try await domain.run {
                 let count = 120 / (kills + 1)
-                for step in part * count..<(part + 1) * count { try await change(domain, &random, step) }
-                if part == kills { try await domain.expectBothSidesTheSame("seed \(random.seed)") }
+                for step in part * count..<(part + 1) * count { try await change(domain, &random, step, isAlone) }
+                guard part == kills else { return }
+                let made = isAlone ? try await domain.tree() : nil
+                try await domain.expectBothSidesTheSame("seed \(random.seed)")
+                guard let made else { return }
+                let left = try await domain.tree()
+                #expect(made == left, "seed \(random.seed)")
             }
         }
     }
 
-    private func change(_ domain: SimulatedDomain, _ random: inout SeededGenerator, _ step: Int) async throws {
-        if random.next() % 4 == 0 {
+    private func change(
+        _ domain: SimulatedDomain, _ random: inout SeededGenerator, _ step: Int, _ isAlone: Bool
+    ) async throws {
+        if random.next() % 4 == 0, !isAlone {
             await changeThere(domain.provider, &random, step)
         } else {
             // What the others explain: a name that has just gone.

@@ -21,18 +21,23 @@ final class SimulatedDomain: Sendable {
     let provider: MemoryProvider
     /// What the engine talks to.
     private let mediator: any Provider
+    /// The line to it, where that is bad.
+    private let line: UnreliableProvider?
     let engine: SyncEngine
     let filesystem: FileSystem
     private let caller = Caller(user: 0, group: 0, process: 0)
     private let isAfterKill: Bool
 
-    /// `places`: a store that is asked by places. `killed`: goes on where that one ended, as if it had been killed: what the
+    /// `places`: a store that is asked by places. `lineSeed`: it is asked over a bad line.
+    /// `killed`: goes on where that one ended, as if it had been killed: what the
     /// provider told it last it did not store.
-    init(_ places: PlaceProvider? = nil, after killed: SimulatedDomain? = nil) throws {
+    init(_ places: PlaceProvider? = nil, lineSeed: UInt64? = nil, after killed: SimulatedDomain? = nil) throws {
         isAfterKill = killed != nil
         folder = try killed?.folder ?? TemporaryFolder("simulated")
         provider = killed?.provider ?? places?.memory ?? MemoryProvider()
-        mediator = killed?.mediator ?? (places as (any Provider)?) ?? provider
+        let store = (places as (any Provider)?) ?? provider
+        line = killed?.line ?? lineSeed.map { UnreliableProvider(store, seed: $0) }
+        mediator = killed?.mediator ?? line ?? store
         index = try Index(path: folder.path("index.sqlite"), cacheCountMax: 1_000)
         content = try ContentStore(folder: folder.path("content"))
         try index.write { transaction throws(Failure) in
@@ -72,6 +77,7 @@ final class SimulatedDomain: Sendable {
 
     /// Waits until work has come to its end and both sides show the same.
     func expectBothSidesTheSame(_ comment: String = "") async throws {
+        line?.calmDown()
         let deadline = SystemClock().uptime() + .seconds(60)
         var here: [String] = []
         var there = ["?"]

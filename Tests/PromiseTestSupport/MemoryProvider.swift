@@ -113,7 +113,7 @@ package actor MemoryProvider: Provider {
 
     package func fail(_ problem: ProviderError?) { self.problem = problem }
     package func failFetches(_ problems: [ProviderError]) { fetchProblems = problems }
-    /// The next creations and changes happen, but their answers get lost.
+    /// The next creations, changes and deletions happen, but their answers get lost.
     package func loseAcknowledgements(_ count: Int) { lostAcknowledgements = count }
 
     /// The next changes of content and place end between the two.
@@ -213,11 +213,7 @@ package actor MemoryProvider: Provider {
             target: item.target)
         items[made.identifier] = Stored(item: made, bytes: bytes)
         noteChange(in: folder.identifier)
-        if lostAcknowledgements > 0 {
-            lostAcknowledgements -= 1
-            throw ProviderError(.retry, "the answer got lost")
-        }
-        await answerGate?.pass()
+        try await answer()
         return made
     }
 
@@ -256,11 +252,7 @@ package actor MemoryProvider: Provider {
         if let metadata = changes.metadata { stored.item.metadata = metadata }
         items[reference.identifier] = stored
         noteChange(in: stored.item.parent)
-        if lostAcknowledgements > 0 {
-            lostAcknowledgements -= 1
-            throw ProviderError(.retry, "the answer got lost")
-        }
-        await answerGate?.pass()
+        try await answer()
         return stored.item
     }
 
@@ -282,6 +274,15 @@ package actor MemoryProvider: Provider {
         }
         items[reference.identifier] = nil
         noteChange(in: stored.item.parent)
+        try await answer()
+    }
+
+    /// What was asked for has happened.
+    private func answer() async throws(ProviderError) {
+        await answerGate?.pass()
+        guard lostAcknowledgements > 0 else { return }
+        lostAcknowledgements -= 1
+        throw ProviderError(.retry, "the answer got lost")
     }
 
     private func read(_ source: any ContentSource) throws(ProviderError) -> [UInt8] {
