@@ -1,6 +1,7 @@
 import Logging
 import PromiseCore
 import PromiseIndex
+import PromiseProvider
 import PromiseSystem
 
 // What the provider was being told when the daemon died.
@@ -117,6 +118,17 @@ extension SyncEngine {
             known = known.filter { $0 != intent }.suffix(SyncEngine.intentCountMax - 1)
             state.intents?.insert(key)
             try transaction.setSetting(key, (known + [intent]).map(\.text).joined(separator: "\n"))
+        }
+    }
+
+    /// A move was refused, as the name is taken or the item has another version: so the item is where it was, and what is at the
+    /// new place is something else, perhaps another thing of ours that was made there without an answer.
+    func forgetMove(_ operation: Operation, _ transaction: borrowing Transaction) throws(Failure) {
+        guard case .modify(_, let changes, nil, _) = operation.work, changes.place != nil, changes.target == nil else { return }
+        let sent = try editsInPlace(of: operation.identifier, transaction)
+        for key in intentKeys(of: operation) {
+            let left = try intents(key, transaction).filter { $0.item != operation.identifier || sent.contains($0) }
+            try transaction.setSetting(key, left.isEmpty ? nil : left.map(\.text).joined(separator: "\n"))
         }
     }
 

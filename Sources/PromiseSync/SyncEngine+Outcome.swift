@@ -26,7 +26,10 @@ extension SyncEngine {
                 if case .success(.item) = result { published.withLock { $0.bytesUploaded += operation.byteCount } }
             case .failure(let problem):
                 judge(problem)
-                try index.write { transaction throws(Failure) in try postpone(operation, problem, transaction) }
+                try index.write { transaction throws(Failure) in
+                    if problem.code == .conflict { try forgetMove(operation, transaction) }
+                    try postpone(operation, problem, transaction)
+                }
             }
             send(notices)
             try evictIfOnlineOnly(operation)

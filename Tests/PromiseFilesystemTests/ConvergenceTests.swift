@@ -30,7 +30,8 @@ import Testing
         try await converge("ConvergenceTests, places, line", PlaceProvider(isPolled: true), isLineBad: true, kills: kills)
     }
 
-    /// Whose tree nobody else changes, finds it there as it is here, nothing twice and nothing under another name.
+    /// Whose tree nobody else changes, finds it there as it is here, nothing twice and nothing under another name. At a store of
+    /// places an empty folder that was removed may come back.
     @Test(arguments: [0, 3]) func whatProgramsMadeAloneIsThereOverABadLineAsTheyMadeIt(kills: Int) async throws {
         try await converge("ConvergenceTests, alone", nil, isLineBad: true, isAlone: true, kills: kills)
         let places = PlaceProvider(isPolled: true)
@@ -53,7 +54,7 @@ import Testing
                 try await domain.expectBothSidesTheSame("seed \(random.seed)")
                 guard let made else { return }
                 let left = try await domain.tree()
-                #expect(made == left, "seed \(random.seed)")
+                #expect(places == nil ? made == left : Set(made).isSubset(of: left), "seed \(random.seed)")
             }
         }
     }

@@ -128,6 +128,27 @@ import Testing
         }
     }
 
+    /// At a store of places: what stands in the way is the replaced folder, not the one that took its name.
+    @Test func aFolderThatReplacesOneThatWasMadeWithoutAnAnswerKeepsWhatIsInIt() async throws {
+        let domain = try SimulatedDomain(PlaceProvider())
+        try await domain.run {
+            try await domain.makeFolder(["d"])
+            try await domain.write("first", to: ["d", "a"])
+            try await domain.expectBothSidesTheSame("before")
+            let gate = Gate()
+            await domain.provider.holdAnswers(at: gate)
+            await domain.provider.loseAcknowledgements(1)
+            try await domain.makeFolder(["e"])
+            while await domain.provider.tree() != ["d/", "d/a=first", "e/"] { try await Task.sleep(for: .milliseconds(1)) }
+            try await domain.rename(["d"], to: ["e"])
+            try await Task.sleep(for: .milliseconds(20))
+            await domain.provider.holdAnswers(at: nil)
+            gate.open()
+            try await domain.expectBothSidesTheSame()
+            #expect(await domain.provider.tree() == ["e/", "e/a=first"])
+        }
+    }
+
     @Test func aFolderThatComesBackWhereAFileIsNowStandsBesideIt() async throws {
         let domain = try SimulatedDomain()
         try await domain.run {
