@@ -145,10 +145,10 @@ extension FolderProvider {
         if reference.identifier == facts.identifier { return try locatedRoot() }
         if let found = try item(at: reference.path, root: root), found.entry.identifier == reference.identifier { return found }
         let remembered = places.withLock { $0.path(of: reference.identifier, root: facts.identifier) }
-        if let remembered, remembered != reference.path, let found = try item(at: remembered, root: root),
-            found.entry.identifier == reference.identifier
-        {
-            return found
+        // The path may have been made before a folder on it was moved by another call of ours.
+        let successors = shared.withLock { $0.moved.successors(of: reference.path) }
+        for path in [remembered].compactMap({ $0 }) + successors where path != reference.path {
+            if let found = try item(at: path, root: root), found.entry.identifier == reference.identifier { return found }
         }
         // Renamed behind our back inside its folder: its folder is looked through.
         for folderPath in [reference.path.dropLast(), remembered?.dropLast()].compactMap({ $0.map(Array.init) }) {

@@ -163,8 +163,10 @@ extension FolderProvider {
             guard located.parent != nil else { throw ProviderError(.refused, "the root of the folder cannot be moved") }
             shared.withLock { $0.movesBegun += 1 }
             defer { shared.withLock { $0.movesEnded += 1 } }
+            let old = located.path
             located = try move(located, to: destination.folder, name: destination.name)
             learnPlace(of: located)
+            shared.withLock { $0.moved.note(from: old, to: located.path) }
         } else {
             learnPlace(of: located)
         }

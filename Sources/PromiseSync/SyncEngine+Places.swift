@@ -31,14 +31,43 @@ extension SyncEngine {
             guard try mustStepAside(for: removed, transaction) else { return .taken }
             return .circle(aside: Place(parent: parent, name: asideName()))
         }
-        switch try holder(of: target, waitsFor: item.identifier, transaction) {
-        case .none: return .free(target)
+        let leaver = item.kind == .folder ? try leaver(of: item.identifier, above: parent, transaction) : nil
+        guard let first = try leaver.map({ entry throws(Failure) in try destination(of: entry, transaction) }) ?? target else {
+            return .taken
+        }
+        switch try holder(of: first, waitsFor: item.identifier, transaction) {
+        case .none: return leaver == nil ? .free(target) : .taken
         case .other: return .taken
         case .itself:
             let isThere = try transaction.boundSynced(in: target.parent, named: target.name) == item.identifier
-            guard let aside, !isThere else { return .free(target) }
+            guard let aside, leaver != nil || !isThere else { return .free(target) }
             return .circle(aside: aside)
         }
+    }
+
+    /// A folder is to go into one that is in it at the provider. Here that one has left it, or a folder between them has: the
+    /// entry of whichever it was, which goes first.
+    private func leaver(
+        of folder: ItemIdentifier, above target: ItemIdentifier, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Entry? {
+        var current = target
+        // No real path is this deep.
+        for _ in 0..<4096 {
+            guard current != folder, try isInside(current, folder, transaction), let entry = try transaction.entry(for: current)
+            else { return nil }
+            guard let parent = try identifier(of: entry.parent, transaction), try isInside(parent, folder, transaction) else {
+                try remind(.entry(entry.id), transaction)
+                return entry
+            }
+            current = parent
+        }
+        return nil
+    }
+
+    /// Where an entry goes, or where the folder that has to be made for it does.
+    private func destination(of entry: Entry, _ transaction: borrowing Transaction) throws(Failure) -> Place? {
+        if let parent = try identifier(of: entry.parent, transaction) { return Place(parent: parent, name: entry.name) }
+        return try site(of: entry.parent, transaction)
     }
 
     /// What was removed here, and is still at this place of the provider.
@@ -84,10 +113,12 @@ extension SyncEngine {
             guard try transaction.remote(holder) == nil, let entry = try transaction.entry(for: holder), !entry.isExcluded,
                 !seen.contains(holder)
             else { break }
-            let parent = try identifier(of: entry.parent, transaction)
-            var next = parent.map { Place(parent: $0, name: entry.name) }
-            if next == place { break }
-            if parent == nil { next = try site(of: entry.parent, transaction) }
+            // It is where it belongs.
+            if entry.name == place.name, try identifier(of: entry.parent, transaction) == place.parent { break }
+            var next = try destination(of: entry, transaction)
+            if let parent = next?.parent, let leaver = try leaver(of: holder, above: parent, transaction) {
+                next = try destination(of: leaver, transaction)
+            }
             seen.insert(holder)
             try remind(.entry(entry.id), transaction)
             guard let next else { return .other }

@@ -9,7 +9,7 @@ import Testing
     /// Runs `here` and `there` without either side hearing of the other, and expects `result` on both in the end.
     private func apart(
         _ made: [[String]], here: (SimulatedDomain) async throws -> Void, there: (MemoryProvider) async -> Void,
-        result: [String]
+        result: [String], then: (MemoryProvider) async -> Void = { _ in }
     ) async throws {
         let domain = try SimulatedDomain()
         try await domain.run {
@@ -27,6 +27,7 @@ import Testing
             await domain.provider.fail(nil)
             try await domain.expectBothSidesTheSame()
             #expect(await domain.provider.tree() == result)
+            await then(domain.provider)
         }
     }
 
@@ -48,6 +49,34 @@ import Testing
                 try await domain.remove(["d"])
                 try await domain.rename(["dx"], to: ["d"])
             }, there: { _ in }, result: ["d/", "d/a=first"])
+    }
+
+    /// Its provider refused that again and again while what it waited for had its own reasons to wait, and then whoever waited
+    /// for all to be sent was told that it cannot be.
+    @Test func aFolderThatGoesIntoOneThatWasInItIsSentAfterThatOne() async throws {
+        let made = [["d"], ["d", "dx"], ["d", "dx", "dy"], ["d", "dx", "dy", "a"]]
+        let result = ["dnew/", "dnew/dx/", "dnew/dx/dy/", "dnew/dx/dy/a=first", "dnew/dx/dy/d/"]
+        try await apart(
+            made,
+            here: { domain in
+                try await domain.rename(["d"], to: ["d1"])
+                try await domain.makeFolder(["dnew"])
+                try await domain.rename(["d1", "dx"], to: ["dnew", "dx"])
+                try await domain.rename(["d1"], to: ["dnew", "dx", "dy", "d"])
+            }, there: { _ in }, result: result
+        ) { #expect(await $0.moveIntoItselfCount == 0) }
+    }
+
+    /// The one that leaves takes the name that the other has, which goes into it.
+    @Test func twoFoldersOfWhichOneWasInTheOtherChangePlaces() async throws {
+        try await apart(
+            [["d"], ["d", "dx"], ["d", "dx", "a"]],
+            here: { domain in
+                try await domain.rename(["d", "dx"], to: ["d1"])
+                try await domain.rename(["d"], to: ["d1", "dx"])
+                try await domain.rename(["d1"], to: ["d"])
+            }, there: { _ in }, result: ["d/", "d/a=first", "d/dx/"]
+        ) { #expect(await $0.moveIntoItselfCount == 0) }
     }
 
     @Test func whatWasPutIntoAFolderRemovedHereBringsItBack() async throws {

@@ -48,6 +48,28 @@ struct FolderWritingTests {
         try await moving.value
     }
 
+    /// A provider that has just started remembers no places. Asked to delete an item by a path from before a move, it said that
+    /// the item was gone already; the item came back.
+    @Test func anItemIsNotBelievedGoneWhenAFolderAboveItWasMovedAfterItsPathWasMade() async throws {
+        let before = try await FolderFixture("folder-moved-path")
+        try before.folder.makeFolder("a/b")
+        try before.folder.write("content", to: "a/b/file")
+        let (file, reference) = try await before.item("a/b/file")
+        let (_, upper) = try await before.item("a")
+        let (_, lower) = try await before.item("a/b")
+        let root = try await before.root()
+
+        let fixture = FolderFixture(folder: before.folder)
+        try await fixture.provider.connect()
+        for (moved, parent, newName) in [(lower, root, "c"), (upper, lower, "d")] {
+            let changes = ItemChanges(place: (parent, name(newName)))
+            _ = try await fixture.provider.modify(moved, changes: changes, contents: nil, baseVersion: nil)
+        }
+        #expect(try await fixture.provider.item(for: reference).identifier == file.identifier)
+        try await fixture.provider.delete(reference, baseVersion: file.version)
+        #expect(!fixture.folder.exists("c/file"))
+    }
+
     @Test func aFileReplacedInTheInstantOfTheExchangeIsPutBack() async throws {
         let (fixture, interference) = try await fixture("exchange")
         let folder = fixture.folder

@@ -20,6 +20,7 @@ package actor MemoryProvider: Provider {
     package private(set) var items: [ItemIdentifier: Stored] = [:]
     package private(set) var fetches: [ByteRange?] = []
     package private(set) var createCount = 0
+    package private(set) var moveIntoItselfCount = 0
     private var counter = 0
     private var changedFolders: [(number: Int, folder: ItemIdentifier)] = []
     private var fetchProblems: [ProviderError] = []
@@ -243,6 +244,7 @@ package actor MemoryProvider: Provider {
             let holder = items.values.first { $0.item.parent == place.parent.identifier && $0.item.name == place.name }
             if let holder, holder.item.identifier != reference.identifier { throw ProviderError(.conflict, "the name is taken") }
             if isInside(place.parent.identifier, reference.identifier) {
+                moveIntoItselfCount += 1
                 throw ProviderError(.conflict, "the folder would be in itself")
             }
             noteChange(in: stored.item.parent)
