@@ -75,6 +75,17 @@ final class SimulatedDomain: Sendable {
         return remainder.isDone && engine.uploadingCount == 0 && !differs
     }
 
+    /// A folder may have to be listed for it, over a line that was bad until now.
+    func treeOnceCalm() async throws -> [String] {
+        line?.calmDown()
+        let deadline = SystemClock().uptime() + .seconds(10)
+        while SystemClock().uptime() < deadline {
+            if let tree = try? await tree() { return tree }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        return try await tree()
+    }
+
     /// Waits until work has come to its end and both sides show the same.
     func expectBothSidesTheSame(_ comment: String = "") async throws {
         line?.calmDown()
