@@ -19,13 +19,22 @@ package enum HTTPDate {
     private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
     package static func timestamp(_ text: String) -> Timestamp? {
-        // Of bytes: a listing has many.
-        let words = text.utf8.split(separator: UInt8(ascii: " "))
-        guard words.count == 6, let day = Int(Substring(words[1])),
-            let month = months.firstIndex(where: { words[2].elementsEqual($0.utf8) }), let year = Int(Substring(words[3]))
+        // Of bytes, one word after the other: a listing has many.
+        var rest = text.utf8[...]
+        func word(endingWith separator: Character) -> Substring {
+            let word = rest.prefix { $0 != separator.asciiValue }
+            rest = rest[word.endIndex...].dropFirst()
+            return Substring(word)
+        }
+        _ = word(endingWith: " ")
+        let day = Int(word(endingWith: " "))
+        // Of so few bytes a string is made without an allocation.
+        let month = months.firstIndex(of: String(word(endingWith: " ")))
+        let year = Int(word(endingWith: " "))
+        let (hour, minute, second) = (Int(word(endingWith: ":")), Int(word(endingWith: ":")), Int(word(endingWith: " ")))
+        guard let day, let month, let year, let hour, let minute, let second, !rest.isEmpty, !rest.contains(UInt8(ascii: " "))
         else { return nil }
-        let clock = words[4].split(separator: UInt8(ascii: ":")).compactMap { Int(Substring($0)) }
-        return timestamp(year: year, month: month + 1, day: day, clock: clock)
+        return timestamp(year: year, month: month + 1, day: day, clock: [hour, minute, second])
     }
 
     /// Of the calendar, in UTC; `clock` holds hours, minutes and seconds.

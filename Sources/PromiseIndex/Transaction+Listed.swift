@@ -13,6 +13,16 @@ extension Transaction {
             .text(root))
     }
 
+    /// No rows of `synced` and `remote` name `parent`: at its places nothing is known but what is as synced.
+    package func knowsListedOnly(in parent: ItemIdentifier) throws(Failure) -> Bool {
+        let isKnown = try connection.first(
+            """
+            SELECT EXISTS (SELECT 1 FROM synced WHERE parent = ?1) OR EXISTS (SELECT 1 FROM remote WHERE parent = ?1)
+            """, .identifier(parent)
+        ) { $0.flag(0) }
+        return isKnown == false
+    }
+
     /// Makes the placeholder of a listed item, `node`, whose facts are the item's. False, and nothing has changed, when the
     /// index knows the item already or the name is taken. `isUnknown`: `knowsListedOnly` was true in this body.
     package func insertListed(

@@ -33,6 +33,11 @@ package protocol Provider: Sendable {
     /// What a folder holds, a page at a time; nil starts. Items that appear or go meanwhile may or may not be listed.
     func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage
 
+    /// All that a folder holds. What has come is handed on while more comes; returned is the rest. Waits for `handOn`.
+    func enumerateAllItems(
+        in folder: ItemReference, handOn: @escaping @Sendable ([Item]) async -> Void
+    ) async throws(ProviderError) -> [Item]
+
     /// The present end of the change feed. Everything that happens after is in `changes(since:)`.
     func currentAnchor() async throws(ProviderError) -> Anchor
 
@@ -91,6 +96,18 @@ extension Provider {
         throw ProviderError(.refused, "the storage keeps no thumbnails")
     }
     package func quota() async throws(ProviderError) -> Quota? { nil }
+
+    /// Page by page.
+    package func enumerateAllItems(
+        in folder: ItemReference, handOn: @escaping @Sendable ([Item]) async -> Void
+    ) async throws(ProviderError) -> [Item] {
+        var page = try await enumerateItems(in: folder, page: nil)
+        while let next = page.next {
+            await handOn(page.items)
+            page = try await enumerateItems(in: folder, page: next)
+        }
+        return page.items
+    }
 }
 
 /// Where fetched bytes go. Methods may be called from any thread, for disjoint ranges at the same time.

@@ -13,7 +13,7 @@ extension SyncEngine {
     func isArrival(
         _ listed: Item, in parent: ItemIdentifier, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
-        guard knowsByPlace, listed.identifier.isNumber else { return false }
+        guard listed.identifier.isNumber, knowsByPlace else { return false }
         state.hasNumbers = true
         guard let known = try known(listed.identifier, transaction), known.kind == listed.kind,
             known.parent != parent || known.name != listed.name

@@ -182,21 +182,18 @@ extension SyncEngine {
                     }
                 }
                 guard let reference else { throw ProviderError(.notFound, "the folder is not known at the provider") }
-                var page: PageToken?
                 let waiting = WaitingPages()
-                repeat {
-                    let asked = page
-                    let result = try await withTaskExecutorPreference(provider.executor) { () async throws(ProviderError) in
-                        try await provider.enumerateItems(in: reference, page: asked)
+                let rest = try await withTaskExecutorPreference(provider.executor) { () async throws(ProviderError) in
+                    try await provider.enumerateAllItems(in: reference) { items in
+                        // One page is stored while the provider makes the next one; it may be faster, but not by much.
+                        await waiting.add()
+                        mailbox.post {
+                            waiting.remove()
+                            $0.listed(folder, number, items, isLast: false)
+                        }
                     }
-                    page = result.next
-                    // One page is stored while the provider makes the next one; it may be faster, but not by much.
-                    await waiting.add()
-                    mailbox.post { [isLast = page == nil] in
-                        waiting.remove()
-                        $0.listed(folder, number, result.items, isLast: isLast)
-                    }
-                } while page != nil
+                }
+                mailbox.post { $0.listed(folder, number, rest, isLast: true) }
             } catch {
                 mailbox.post { $0.listingFailed(folder, number, error) }
             }

@@ -43,25 +43,31 @@ extension SyncEngine {
         let pin = parent.pin
         // Neither expected after a crash, nor known from before.
         let isUnheard = state.intents?.isEmpty == true
-        // Then `identified` has nothing to add to an item that is no guess.
-        let isWhole = !knowsByPlace && keepsTimes
         var areOthersUnknown = isUnheard ? try transaction.knowsListedOnly() : false
+        let byPlace = knowsByPlace
+        // Then `identified` has nothing to add to an item that is not known.
+        var isBlank = isUnheard
+        if isBlank, byPlace, !areOthersUnknown { isBlank = try transaction.knowsListedOnly(in: listing.identifier) }
         var insertedCount = 0
         var othersCount = 0
         var folderCount = 0
         for listed in items {
             if try isArrival(listed, in: listing.identifier, transaction) { continue }
-            let item = isWhole && !listed.isGuess ? listed : try identified(listed, in: listing.identifier, transaction)
-            var node = Node(placeholderFor: item)
-            node.pin = pin
-            // In a folder that nobody has looked into an item is new, but for rare moves.
-            if isUnheard, try transaction.insertListed(node, of: item, in: folder, isUnknown: areOthersUnknown) {
-                insertedCount += 1
-                if item.kind == .folder { folderCount += 1 }
-            } else {
-                if try observe(item, in: folder, listing, transaction) { othersCount += 1 }
-                areOthersUnknown = false
+            if isBlank {
+                // In a folder that nobody has looked into an item is new, but for rare moves.
+                var item = listed
+                if byPlace { item.parent = listing.identifier }
+                var node = Node(placeholderFor: item)
+                node.pin = pin
+                if try transaction.insertListed(node, of: item, in: folder, isUnknown: areOthersUnknown) {
+                    insertedCount += 1
+                    if item.kind == .folder { folderCount += 1 }
+                    continue
+                }
             }
+            let item = try identified(listed, in: listing.identifier, transaction)
+            if try observe(item, in: folder, listing, transaction) { othersCount += 1 }
+            areOthersUnknown = false
         }
         guard insertedCount > 0 else { return othersCount }
         let count = Int(transaction.nextNode.rawValue - first.rawValue)

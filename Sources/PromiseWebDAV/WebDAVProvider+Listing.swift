@@ -1,7 +1,7 @@
 import AsyncHTTPClient
 import NIOCore
 import NIOHTTP1
-import PromiseCore
+package import PromiseCore
 import PromiseHTTP
 package import PromiseProvider
 import PromiseSystem
@@ -13,10 +13,22 @@ extension WebDAVProvider {
     private static let batchByteCount = 128 << 10
 
     package func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
+        ItemPage(items: try await enumerate(folder, handOn: nil))
+    }
+
+    package func enumerateAllItems(
+        in folder: ItemReference, handOn: @escaping @Sendable ([Item]) async -> Void
+    ) async throws(ProviderError) -> [Item] {
+        try await enumerate(folder, handOn: handOn)
+    }
+
+    private func enumerate(
+        _ folder: ItemReference, handOn: (@Sendable ([Item]) async -> Void)?
+    ) async throws(ProviderError) -> [Item] {
         let (isPlain, listing): (Bool, FolderListing)
         do throws(ProviderError) {
             isPlain = try await isListedPlain(folder)
-            listing = try await list(folder, hasState: !isPlain)
+            listing = try await list(folder, hasState: !isPlain, handOn: handOn)
         } catch {
             if error.code == .notFound { forget(folder.identifier, at: folder.path) }
             throw error
@@ -33,10 +45,12 @@ extension WebDAVProvider {
             let token = isPlain ? nil : own.syncToken
             shared.syncTokens[folder.identifier] = token.map { SyncToken(folder: folder.path, text: $0) }
         }
-        return ItemPage(items: listing.items)
+        return listing.items
     }
 
-    private func list(_ folder: ItemReference, hasState: Bool) async throws(ProviderError) -> FolderListing {
+    private func list(
+        _ folder: ItemReference, hasState: Bool, handOn: (@Sendable ([Item]) async -> Void)?
+    ) async throws(ProviderError) -> FolderListing {
         let what = "\(shown(folder.path)) cannot be looked at"
         let body = WebDAVProvider.propertyRequest(
             (traits.tellsNews ? "<sync-token/>" : "") + numberProperty, hasState: hasState)
@@ -55,6 +69,7 @@ extension WebDAVProvider {
             let batch = pieces
             (pieces, byteCount) = ([], 0)
             isRead = await pool.run { reader.read(batch) }
+            if let handOn, let part = reader.takePart() { await handOn(part) }
             return isRead
         }
         let last = pieces
@@ -81,6 +96,9 @@ private final class ListingReader: Sendable {
         var taken: Set<FileName> = []
     }
 
+    /// Most folders are smaller: their listing comes as a whole.
+    private static let partCountMin = 1_000
+
     private let folder: ItemReference
     private let provider: WebDAVProvider
     private let hasState: Bool
@@ -106,6 +124,18 @@ private final class ListingReader: Sendable {
             }
             for resource in state.parser.takeResources() { take(resource, &state) }
             return true
+        }
+    }
+
+    /// What has come of a folder that is one; nil while it is not worth while.
+    func takePart() -> [Item]? {
+        state.withLock { state in
+            guard state.listing.own?.isCollection == true, state.listing.items.count >= ListingReader.partCountMin else {
+                return nil
+            }
+            let part = state.listing.items
+            state.listing.items = []
+            return part
         }
     }
 
