@@ -146,8 +146,8 @@ extension FolderProvider {
         if let found = try item(at: reference.path, root: root), found.entry.identifier == reference.identifier { return found }
         let remembered = places.withLock { $0.path(of: reference.identifier, root: facts.identifier) }
         // The path may have been made before a folder on it was moved by another call of ours.
-        let successors = shared.withLock { $0.moved.successors(of: reference.path) }
-        for path in [remembered].compactMap({ $0 }) + successors where path != reference.path {
+        let moved = shared.withLock { $0.moved }
+        for path in [remembered].compactMap({ $0 }) + moved.successors(of: reference.path) where path != reference.path {
             if let found = try item(at: path, root: root), found.entry.identifier == reference.identifier { return found }
         }
         // Renamed behind our back inside its folder: its folder is looked through.

@@ -39,6 +39,7 @@ package final class FolderProvider: Provider, Sendable {
         /// Moves of ours that have begun, and that are known in `places`: while they differ, no path can be relied on.
         var movesBegun: UInt64 = 0
         var movesEnded: UInt64 = 0
+        /// Noted before a move has ended.
         var moved = MovedPaths()
     }
 

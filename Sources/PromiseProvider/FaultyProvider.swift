@@ -70,13 +70,6 @@ package final class FaultyProvider: Provider {
         return try await wrapped.item(for: reference)
     }
 
-    package func enumerateAllItems(
-        in folder: ItemReference, handOn: @escaping @Sendable ([Item]) async -> Void
-    ) async throws(ProviderError) -> [Item] {
-        try await gate("enumerateItems")
-        return try await wrapped.enumerateAllItems(in: folder, handOn: handOn)
-    }
-
     package func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
         try await gate("enumerateItems")
         return try await wrapped.enumerateItems(in: folder, page: page)

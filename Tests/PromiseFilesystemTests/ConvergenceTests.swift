@@ -98,9 +98,9 @@ import Testing
             try await domain.rename(temporary, to: temporary.dropLast() + ["n\(random.next() % 3)"])
         case 6, 7: try await domain.makeFolder(subfolder(&random))
         case 8, 9: try await domain.rename(subfolder(&random), to: subfolder(&random))
-        case 11: try await exchange(domain, folder(&random), "d\(random.next() % 2)")
         // A folder where a file was, and a file where a folder was.
         case 10: try await domain.rename(random.next() % 2 == 0 ? file(&random) : subfolder(&random), to: subfolder(&random))
+        case 11: try await exchange(domain, folder(&random), "d\(random.next() % 2)")
         default: try await domain.remove(subfolder(&random))
         }
     }

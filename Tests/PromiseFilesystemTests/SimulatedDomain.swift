@@ -28,9 +28,8 @@ final class SimulatedDomain: Sendable {
     private let caller = Caller(user: 0, group: 0, process: 0)
     private let isAfterKill: Bool
 
-    /// `places`: a store that is asked by places. `lineSeed`: it is asked over a bad line.
-    /// `killed`: goes on where that one ended, as if it had been killed: what the
-    /// provider told it last it did not store.
+    /// `places`: a store that is asked by places. `lineSeed`: it is asked over a bad line. `killed`: goes on where that one
+    /// ended, as if it had been killed: what the provider told it last it did not store.
     init(_ places: PlaceProvider? = nil, lineSeed: UInt64? = nil, after killed: SimulatedDomain? = nil) throws {
         isAfterKill = killed != nil
         folder = try killed?.folder ?? TemporaryFolder("simulated")

@@ -13,14 +13,7 @@ import Testing
     ) async throws {
         let domain = try SimulatedDomain()
         try await domain.run {
-            for path in made {
-                if path.last!.hasPrefix("d") {
-                    try await domain.makeFolder(path)
-                } else {
-                    try await domain.write("first", to: path)
-                }
-            }
-            try await domain.expectBothSidesTheSame("before")
+            try await make(made, in: domain)
             await domain.provider.fail(ProviderError(.offline, "the network is gone"))
             try await here(domain)
             await there(domain.provider)
@@ -28,6 +21,38 @@ import Testing
             try await domain.expectBothSidesTheSame()
             #expect(await domain.provider.tree() == result)
             await then(domain.provider)
+        }
+    }
+
+    /// What begins with a `d` is a folder.
+    private func make(_ paths: [[String]], in domain: SimulatedDomain) async throws {
+        for path in paths {
+            if path.last!.hasPrefix("d") {
+                try await domain.makeFolder(path)
+            } else {
+                try await domain.write("first", to: path)
+            }
+        }
+        try await domain.expectBothSidesTheSame("before")
+    }
+
+    /// The answer to `once`, which leaves `arrived` at the provider, is lost; `again` is done before that is noticed.
+    private func withoutAnAnswer(
+        _ domain: SimulatedDomain, _ made: [[String]], once: (SimulatedDomain) async throws -> Void, arrived: [String],
+        again: (SimulatedDomain) async throws -> Void, result: [String]
+    ) async throws {
+        try await domain.run {
+            try await make(made, in: domain)
+            let gate = Gate()
+            await domain.provider.holdAnswers(at: gate)
+            await domain.provider.loseAcknowledgements(1)
+            try await once(domain)
+            while await domain.provider.tree() != arrived { try await Task.sleep(for: .milliseconds(1)) }
+            try await again(domain)
+            await domain.provider.holdAnswers(at: nil)
+            gate.open()
+            try await domain.expectBothSidesTheSame()
+            #expect(await domain.provider.tree() == result)
         }
     }
 
@@ -98,84 +123,43 @@ import Testing
 
     /// It is the removed folder again for whoever looks at the names, and the provider has it no more.
     @Test func aFolderMadeAnewBeforeItsRemovalWasAnsweredIsNotTakenAwayWithIt() async throws {
-        let domain = try SimulatedDomain()
-        try await domain.run {
-            try await domain.makeFolder(["d"])
-            try await domain.expectBothSidesTheSame("before")
-            let gate = Gate()
-            await domain.provider.holdAnswers(at: gate)
-            await domain.provider.loseAcknowledgements(1)
-            try await domain.remove(["d"])
-            while await !domain.provider.tree().isEmpty { try await Task.sleep(for: .milliseconds(2)) }
-            try await domain.makeFolder(["d"])
-            await domain.provider.holdAnswers(at: nil)
-            gate.open()
-            try await domain.expectBothSidesTheSame()
-            #expect(await domain.provider.tree() == ["d/"])
-        }
+        try await withoutAnAnswer(
+            try SimulatedDomain(), [["d"]], once: { try await $0.remove(["d"]) }, arrived: [],
+            again: { try await $0.makeFolder(["d"]) }, result: ["d/"])
     }
 
     /// At a store of places: our own content under the old name is not somebody else's edit.
     @Test func aFileSentWithoutAnAnswerAndThenMovedAndSavedAnewHasNoConflict() async throws {
-        let domain = try SimulatedDomain(PlaceProvider())
-        try await domain.run {
-            try await domain.write("first", to: ["a"])
-            try await domain.expectBothSidesTheSame("before")
-            let gate = Gate()
-            await domain.provider.holdAnswers(at: gate)
-            await domain.provider.loseAcknowledgements(1)
-            try await domain.write("second", to: ["a"])
-            while await domain.provider.tree() != ["a=second"] { try await Task.sleep(for: .milliseconds(1)) }
-            try await domain.rename(["a"], to: ["b"])
-            try await domain.write("third", to: ["new"])
-            try await domain.rename(["new"], to: ["b"])
-            await domain.provider.holdAnswers(at: nil)
-            gate.open()
-            try await domain.expectBothSidesTheSame()
-            #expect(await domain.provider.tree() == ["b=third"])
-        }
+        try await withoutAnAnswer(
+            try SimulatedDomain(PlaceProvider()), [["a"]],
+            once: { try await $0.write("second", to: ["a"]) }, arrived: ["a=second"],
+            again: { domain in
+                try await domain.rename(["a"], to: ["b"])
+                try await domain.write("third", to: ["new"])
+                try await domain.rename(["new"], to: ["b"])
+            }, result: ["b=third"])
     }
 
     /// At a store of places: under the old name of its folder it is nowhere, and was deleted by nobody.
     @Test func aFileSavedInAFolderThatWasMovedWithoutAnAnswerHasNoConflict() async throws {
-        let domain = try SimulatedDomain(PlaceProvider())
-        try await domain.run {
-            try await domain.makeFolder(["d"])
-            try await domain.write("first", to: ["d", "a"])
-            try await domain.expectBothSidesTheSame("before")
-            let gate = Gate()
-            await domain.provider.holdAnswers(at: gate)
-            await domain.provider.loseAcknowledgements(1)
-            try await domain.rename(["d"], to: ["e"])
-            while await domain.provider.tree() != ["e/", "e/a=first"] { try await Task.sleep(for: .milliseconds(1)) }
-            try await domain.write("second", to: ["e", "a"])
-            try await Task.sleep(for: .milliseconds(20))
-            await domain.provider.holdAnswers(at: nil)
-            gate.open()
-            try await domain.expectBothSidesTheSame()
-            #expect(await domain.provider.tree() == ["e/", "e/a=second"])
-        }
+        try await withoutAnAnswer(
+            try SimulatedDomain(PlaceProvider()), [["d"], ["d", "a"]],
+            once: { try await $0.rename(["d"], to: ["e"]) }, arrived: ["e/", "e/a=first"],
+            again: { domain in
+                try await domain.write("second", to: ["e", "a"])
+                try await Task.sleep(for: .milliseconds(20))
+            }, result: ["e/", "e/a=second"])
     }
 
     /// At a store of places: what stands in the way is the replaced folder, not the one that took its name.
     @Test func aFolderThatReplacesOneThatWasMadeWithoutAnAnswerKeepsWhatIsInIt() async throws {
-        let domain = try SimulatedDomain(PlaceProvider())
-        try await domain.run {
-            try await domain.makeFolder(["d"])
-            try await domain.write("first", to: ["d", "a"])
-            try await domain.expectBothSidesTheSame("before")
-            let gate = Gate()
-            await domain.provider.holdAnswers(at: gate)
-            await domain.provider.loseAcknowledgements(1)
-            try await domain.makeFolder(["e"])
-            while await domain.provider.tree() != ["d/", "d/a=first", "e/"] { try await Task.sleep(for: .milliseconds(1)) }
-            try await domain.rename(["d"], to: ["e"])
-            try await Task.sleep(for: .milliseconds(20))
-            await domain.provider.holdAnswers(at: nil)
-            gate.open()
-            try await domain.expectBothSidesTheSame()
-            #expect(await domain.provider.tree() == ["e/", "e/a=first"])
-        }
+        try await withoutAnAnswer(
+            try SimulatedDomain(PlaceProvider()), [["d"], ["d", "a"]],
+            once: { try await $0.makeFolder(["e"]) }, arrived: ["d/", "d/a=first", "e/"],
+            again: { domain in
+                try await domain.rename(["d"], to: ["e"])
+                try await Task.sleep(for: .milliseconds(20))
+            }, result: ["e/", "e/a=first"])
     }
 
     @Test func aFolderThatComesBackWhereAFileIsNowStandsBesideIt() async throws {

@@ -26,7 +26,7 @@ struct ListingTests {
         }
     }
 
-    /// The parts that were handed on, the rest, and what went wrong.
+    /// The parts that were handed on, and the rest; nil when listing failed.
     private func list(count: Int, missingByteCount: Int = 0) async throws -> (parts: [[Item]], rest: [Item]?) {
         let server = server(count: count, missingByteCount: missingByteCount)
         defer { server.stop() }
