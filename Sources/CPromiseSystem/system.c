@@ -31,6 +31,11 @@ int64_t cps_copy_file_range(int from, int64_t from_offset, int to, int64_t to_of
 
 int cps_begin_writing(int descriptor) { return sync_file_range(descriptor, 0, 0, SYNC_FILE_RANGE_WRITE); }
 
+int cps_finish_writing(int descriptor) {
+  return sync_file_range(
+      descriptor, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+}
+
 int cps_fallocate(int descriptor, int mode, int64_t offset, int64_t count) {
   return fallocate(descriptor, mode, offset, count);
 }

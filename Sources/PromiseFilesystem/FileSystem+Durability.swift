@@ -55,12 +55,15 @@ extension FileSystem {
         let written = opens.writeFile(of: id)
         if opens.hasWriters(id) { noteWrites(of: id, isClosing: false) }
         if let node = try known(id), node.kind == .file, node.content != .absent {
-            // The disk writes the journal's pages while the content is waited for, so that the second flush has little to do.
-            try index.prepareToSynchronize()
-            try synchronize(try contentFile(of: node), dataOnly: dataOnly)
-            if node.version != nil, !node.isDurable { try noteDurable(id) }
+            let file = try contentFile(of: node)
+            try index.synchronize(after: file.number) { () throws(Failure) in try synchronize(file, dataOnly: dataOnly) }
+            if node.version != nil, !node.isDurable {
+                try noteDurable(id)
+                try index.synchronize()
+            }
+        } else {
+            try index.synchronize()
         }
-        try index.synchronize()
         if let written { opens.noteWritingDurable(id, written) }
     }
 

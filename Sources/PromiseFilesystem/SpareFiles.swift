@@ -1,7 +1,6 @@
 package import PromiseContent
 package import PromiseCore
 package import PromiseIndex
-package import PromiseSync
 package import PromiseSystem
 import Synchronization
 

@@ -109,6 +109,8 @@ extension FolderProvider {
                     return try self.send(fetch, into: sink, flag: flag)
                 }
                 while let fetch = rest {
+                    // In turn with others.
+                    await Task.yield()
                     rest = try await onPool { () throws(ProviderError) in try self.send(fetch, into: sink, flag: flag) }
                 }
                 return .success(())
@@ -159,6 +161,7 @@ extension FolderProvider {
             return rest
         }
         try checkVersion(fetch)
+        sink.finish()
         return nil
     }
 
@@ -189,11 +192,4 @@ private struct Fetch: Sendable {
         self.path = path
         self.range = range
     }
-}
-
-/// A descriptor that lives as long as the longest of those who use it.
-final class SharedDescriptor: Sendable {
-    private let descriptor: Descriptor
-    init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
-    var number: CInt { descriptor.number }
 }

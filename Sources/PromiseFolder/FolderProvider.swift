@@ -108,6 +108,8 @@ package final class FolderProvider: Provider, Sendable {
         }
     }
 
+    package var executor: (any TaskExecutor)? { pool }
+
     package func root() async throws(ProviderError) -> Item {
         try await onPool { () throws(ProviderError) in try self.locatedRoot().item }
     }

@@ -27,64 +27,108 @@ package struct ReplyContent: Sendable {
         return whole ?? response.headers.first(name: "Content-Length").flatMap { UInt64($0) }
     }
 
-    /// As below, of a whole content. Throws `.corrupted` when it is not what `digest` says.
-    package func write(
-        into sink: any ContentSink, verifiedBy digest: ContentDigest?, pool: BlockingPool, server: String
-    ) async throws(ProviderError) {
-        guard let digest else { return try await write(into: sink, pool: pool, server: server) }
-        let verifying = VerifyingSink(sink, digest)
-        try await write(into: verifying, pool: pool, server: server)
-        try verifying.verify(what)
-    }
+    /// Up to this size a body is held in memory until it is whole.
+    private static let smallMax: UInt64 = 64 << 10
 
-    /// Puts what is wanted of the body into the sink. Throws unless all of it came.
-    package func write(into sink: any ContentSink, pool: BlockingPool, server: String) async throws(ProviderError) {
-        var position: UInt64 = 0
-        if response.status.code == 206 {
-            guard let range, let start = ReplyContent.start(response.headers.first(name: "Content-Range")), start == range.lower
-            else { throw ProviderError(.retry, "\(what): the server sends another range than it was asked for") }
-            position = start
-        }
-        let writer = PieceWriter(into: sink, pool: pool)
-        let end: UInt64
+    /// Puts what is wanted of the body into the sink. Throws unless all of it came, and `.corrupted` when a whole content is not
+    /// what `digest` says. `isCertain`: nothing is left to be asked about it.
+    package func write(
+        into sink: any ContentSink, verifiedBy digest: ContentDigest?, pool: BlockingPool, server: String, isCertain: Bool = true
+    ) async throws(ProviderError) {
+        let start = try start()
+        let verifying = digest.map { VerifyingSink(sink, $0) }
+        let isSmall = (range?.count ?? size).map { $0 <= ReplyContent.smallMax } ?? false
         do {
-            end = try await write(from: position, to: writer)
-            try await writer.finish()
+            if isSmall {
+                let pieces = try await gather(from: start)
+                // One way to another thread, which also answers who waits.
+                try await pool.run { () throws(ProviderError) in
+                    for piece in pieces { try piece.write(into: verifying ?? sink) }
+                    try verifying?.verify(what)
+                    if isCertain { sink.finish() }
+                }
+            } else {
+                try await pass(from: start, to: PieceWriter(into: verifying ?? sink, pool: pool))
+                try verifying?.verify(what)
+            }
         } catch {
-            await writer.stop()
             throw ProviderError(transport: error, .GET, server: server)
         }
-        let expected = range?.upper ?? size ?? end
-        guard end >= expected else { throw ProviderError(.retry, "\(what): the server sent \(end) bytes of \(expected)") }
     }
 
-    /// The body starts at `start`; returns where it ended.
-    private func write(from start: UInt64, to writer: PieceWriter) async throws -> UInt64 {
-        var position = start
-        let isPart = response.status.code == 206
-        let (clock, began) = (SystemClock(), SystemClock().uptime())
+    private func gather(from start: UInt64) async throws -> [ContentPiece] {
+        var pieces: [ContentPiece] = []
+        var cut = BodyCut(from: start, range, isPart: response.status.code == 206)
         for try await part in response.body {
-            guard Pace.isKept(Int(position - start), after: clock.uptime() - began) else {
-                throw HTTPClientError.deadlineExceeded
-            }
-            let here = ByteRange(offset: position, count: UInt64(part.readableBytes))
-            position = here.upper
-            // A server without ranges sends everything.
-            let lower = max(here.lower, range?.lower ?? 0)
-            let upper = min(here.upper, range?.upper ?? .max)
-            if lower < upper {
-                let taken = ByteRange(lower, upper)
-                try await writer.add(ContentPiece(buffer: part, skipped: Int(taken.lower - here.lower), range: taken))
-            }
-            // To the end where that is near, so that the connection is kept.
-            if let range, position >= range.upper, !isPart { break }
+            if let piece = try cut.next(part) { pieces.append(piece) }
+            if cut.isDone { break }
         }
-        return position
+        try check(end: cut.position)
+        return pieces
+    }
+
+    private func pass(from start: UInt64, to writer: PieceWriter) async throws {
+        do {
+            var cut = BodyCut(from: start, range, isPart: response.status.code == 206)
+            for try await part in response.body {
+                if let piece = try cut.next(part) { try await writer.add(piece) }
+                if cut.isDone { break }
+            }
+            try await writer.finish()
+            try check(end: cut.position)
+        } catch {
+            await writer.stop()
+            throw error
+        }
+    }
+
+    /// Where the body begins.
+    private func start() throws(ProviderError) -> UInt64 {
+        guard response.status.code == 206 else { return 0 }
+        guard let range, let start = ReplyContent.start(response.headers.first(name: "Content-Range")), start == range.lower
+        else { throw ProviderError(.retry, "\(what): the server sends another range than it was asked for") }
+        return start
+    }
+
+    private func check(end: UInt64) throws(ProviderError) {
+        let expected = range?.upper ?? size ?? end
+        guard end >= expected else { throw ProviderError(.retry, "\(what): the server sent \(end) bytes of \(expected)") }
     }
 
     /// Of `Content-Range: bytes 0-99/1234`.
     private static func start(_ header: String?) -> UInt64? {
         guard let header, header.hasPrefix("bytes ") else { return nil }
         return UInt64(header.dropFirst(6).prefix { $0 != "-" })
+    }
+}
+
+/// Cuts what is wanted out of the parts of a body, which come in order.
+private struct BodyCut {
+    /// How far the body has come, as a place in the content.
+    private(set) var position: UInt64
+    private let start: UInt64
+    private let range: ByteRange?
+    private let isPart: Bool
+    private let clock = SystemClock()
+    private let began = SystemClock().uptime()
+
+    /// The body begins at `start`. `isPart`: the server sends the range and nothing else.
+    init(from start: UInt64, _ range: ByteRange?, isPart: Bool) {
+        (position, self.start, self.range, self.isPart) = (start, start, range, isPart)
+    }
+
+    /// To the end where that is near, so that the connection is kept.
+    var isDone: Bool { range.map { position >= $0.upper && !isPart } ?? false }
+
+    /// Nil: nothing of it is wanted. Throws when the body comes too slowly.
+    mutating func next(_ part: ByteBuffer) throws -> ContentPiece? {
+        guard Pace.isKept(Int(position - start), after: clock.uptime() - began) else { throw HTTPClientError.deadlineExceeded }
+        let here = ByteRange(offset: position, count: UInt64(part.readableBytes))
+        position = here.upper
+        // A server without ranges sends everything.
+        let lower = max(here.lower, range?.lower ?? 0)
+        let upper = min(here.upper, range?.upper ?? .max)
+        guard lower < upper else { return nil }
+        return ContentPiece(buffer: part, skipped: Int(lower - here.lower), range: ByteRange(lower, upper))
     }
 }

@@ -263,9 +263,25 @@ package final class Index: Sendable {
         }
     }
 
-    /// To be called before something else that is synced first: then `synchronize` finds the journal's pages written.
-    package func prepareToSynchronize() throws(Failure) {
-        for file in try store.withFacts({ $0.planSync() }).files { file.beginWriting() }
+    /// As `synchronize`, after `body`, which syncs the file `other`. The disk writes the journal's pages meanwhile, so that the
+    /// second flush has little to do; where one flush does for both, there is no second.
+    package func synchronize(after other: CInt, _ body: () throws(Failure) -> Void) throws(Failure) {
+        let plan = try store.withFacts { $0.planSync() }
+        for file in plan.files { file.beginWriting() }
+        let isOnlyJournal = !plan.files.isEmpty && !plan.isLogNeeded && !plan.isFolderNeeded
+        guard isOnlyJournal, plan.files.allSatisfy({ $0.isFlushed(with: other) }) else {
+            try body()
+            return try synchronize()
+        }
+        beginWriting(other)
+        do throws(SystemError) {
+            for file in plan.files { try file.finishWriting() }
+        } catch {
+            try body()
+            return try syncing.withLock { _ throws(Failure) in try synchronizeWithoutJournal() }
+        }
+        try body()
+        try store.withFacts { $0.noteSync(plan, isLogSynced: false) }
     }
 
     /// After a failing fsync the kernel may have dropped what it could not write, and the file is not to be trusted.

@@ -18,8 +18,18 @@ final class JournalFile: Sendable {
     private static let readCountMax: UInt64 = 256 << 20
 
     private let descriptor: Descriptor
+    /// Nil where syncing another file does not flush the disk.
+    private let flushedDevice: UInt64?
 
-    private init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
+    private init(_ descriptor: consuming Descriptor) {
+        let facts = try? FileSystemFacts.of(descriptor: descriptor.number, label: "index.journal.facts")
+        flushedDevice = facts?.flushesWithAnyFile == true ? JournalFile.device(of: descriptor.number) : nil
+        self.descriptor = descriptor
+    }
+
+    private static func device(of descriptor: CInt) -> UInt64? {
+        try? FileStatus.of(descriptor: descriptor, label: "index.journal.device").device
+    }
 
     /// Nil when there is none.
     static func open(_ path: [UInt8]) throws(SystemError) -> JournalFile? {
@@ -90,6 +100,14 @@ final class JournalFile: Sendable {
     }
 
     func beginWriting() { PromiseSystem.beginWriting(descriptor.number) }
+
+    /// Returns when the disk has every record, perhaps in its cache.
+    func finishWriting() throws(SystemError) {
+        try PromiseSystem.finishWriting(descriptor.number, label: "index.journal.write")
+    }
+
+    /// After `finishWriting` a sync of `other` makes this file durable, too: a record replaces what is in the file's blocks.
+    func isFlushed(with other: CInt) -> Bool { flushedDevice != nil && flushedDevice == JournalFile.device(of: other) }
 
     /// fdatasync(2).
     func synchronize() throws(SystemError) {

@@ -10,16 +10,11 @@ final class Log: Sendable {
     private let files: Monitor<Files>
 
     private struct Files {
-        /// The log is one file for as long as the hot connection is open.
-        var log: OpenFile?
+        /// The log is one file for as long as the hot connection is open. Closed when the last fsync that uses it is done,
+        /// whatever `close` does meanwhile.
+        var log: SharedDescriptor?
         var isFolderDurable = false
         var isClosed = false
-    }
-
-    /// Closed when the last fsync that uses it is done, whatever `close` does meanwhile.
-    private final class OpenFile: Sendable {
-        let descriptor: Descriptor
-        init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
     }
 
     /// A log larger than this is begun again, even if mutations must wait for a moment.
@@ -55,7 +50,7 @@ final class Log: Sendable {
             return files.log
         }
         do throws(SystemError) {
-            if let log { try PromiseSystem.synchronize(log.descriptor.number, dataOnly: true, label: "index.log.fsync") }
+            if let log { try PromiseSystem.synchronize(log.number, dataOnly: true, label: "index.log.fsync") }
         } catch {
             throw Failure(error)
         }
@@ -76,9 +71,9 @@ final class Log: Sendable {
     }
 
     /// Nil when there is none.
-    private func openLog() throws(Failure) -> OpenFile? {
+    private func openLog() throws(Failure) -> SharedDescriptor? {
         do throws(SystemError) {
-            return OpenFile(try Descriptor.open(logPath, flags: O_RDWR, label: "index.log.open"))
+            return SharedDescriptor(try Descriptor.open(logPath, flags: O_RDWR, label: "index.log.open"))
         } catch {
             if error.errno == ENOENT { return nil }
             throw Failure(error)

@@ -47,6 +47,8 @@ final class FaultySink: ContentSink {
         return count
     }
 
+    func finish() { wrapped.finish() }
+
     /// About twenty pieces a second, so that progress is seen; everything at once without a limit.
     private var pieceByteCount: Int { faults()?.bandwidth.map { Int(clamping: max($0 / 20, 4096)) } ?? .max }
 

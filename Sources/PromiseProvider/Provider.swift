@@ -118,6 +118,14 @@ package protocol ContentSink: Sendable {
     /// Takes bytes straight from another file without passing them through memory, where the system can. Returns the
     /// number taken, fewer than `count` only when `descriptor` ends.
     func copy(from descriptor: Int32, at sourceOffset: UInt64, to offset: UInt64, count: UInt64) throws(ProviderError) -> UInt64
+
+    /// Everything that was asked for is in the sink and is of the right version: who waits for it need not wait until the
+    /// call has returned. A provider may say so, once, from a thread that may block; a call that returns says it anyway.
+    func finish()
+}
+
+extension ContentSink {
+    package func finish() {}
 }
 
 /// One consistent state of a file's content, to be sent.

@@ -30,6 +30,8 @@ package final class HydrationJob: Sendable {
         var plan: HydrationPlan
         var waiters: [Waiter] = []
         var tasks: [ByteRange: Task<Void, Never>] = [:]
+        /// How often the last waiter went away, so that nobody wanted what was being fetched.
+        var abandonedCount = 0
         /// Everything is wanted although nobody waits, e.g. because the file is pinned.
         var isWantedInBackground = false
         var program: String?
@@ -127,6 +129,7 @@ package final class HydrationJob: Sendable {
             // One that was answered already has no say in what is fetched now.
             guard state.waiters.count < count, state.waiters.isEmpty, !state.isWantedInBackground else { return [] }
             state.plan.wantsWhole = false
+            state.abandonedCount += 1
             defer { state.tasks = [:] }
             return Array(state.tasks.values)
         }
@@ -149,16 +152,27 @@ package final class HydrationJob: Sendable {
     var progress: (present: UInt64, size: UInt64) { state.withLock { ($0.plan.presentByteCount, $0.plan.size) } }
     var ranges: ByteRangeSet { state.withLock { $0.plan.present } }
     var isComplete: Bool { state.withLock { $0.plan.isComplete } }
+    var isEnded: Bool { state.withLock { $0.isEnded } }
 
     // MARK: Fetching
 
-    /// The fetches to start; `start` is called under the lock and must only make the task.
-    func startFetches(atOnce countMax: Int, _ start: (ByteRange) -> Task<Void, Never>) {
+    /// The fetches to start. They count as in flight from here on, and each is to be told of by `began`, with the turn.
+    func nextFetches(atOnce countMax: Int) -> (ranges: [ByteRange], turn: Int) {
         state.withLock { state in
-            guard !state.isEnded else { return }
+            guard !state.isEnded else { return ([], 0) }
             let ranges = state.plan.next(waiting: state.waiters.compactMap(\.range), atOnce: countMax)
-            for range in ranges { state.tasks[range] = start(range) }
+            return (ranges, state.abandonedCount)
         }
+    }
+
+    /// Cancels the task when nobody has wanted it since its turn.
+    func began(_ range: ByteRange, in turn: Int, _ task: Task<Void, Never>) {
+        let isUnwanted = state.withLock { state in
+            if state.isEnded || state.abandonedCount != turn { return true }
+            if state.plan.inFlight.contains(range) { state.tasks[range] = task }
+            return false
+        }
+        if isUnwanted { task.cancel() }
     }
 
     /// Puts fetched bytes where nothing is yet, by calling `store` for each gap, and answers who waited for them.
@@ -286,13 +300,6 @@ package final class HydrationJob: Sendable {
     }
 }
 
-/// A descriptor that several owners use; closed when the last lets go.
-package final class SharedDescriptor: Sendable {
-    private let descriptor: Descriptor
-    package init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
-    package var number: Int32 { descriptor.number }
-}
-
 /// Takes the bytes of one fetch.
 struct HydrationSink: ContentSink {
     let job: HydrationJob
@@ -301,6 +308,9 @@ struct HydrationSink: ContentSink {
     /// Of the item at the provider, where it is known: more than that is not what was asked for.
     let size: UInt64?
     let counted: @Sendable (UInt64) -> Void
+    let finished: @Sendable () -> Void
+
+    func finish() { finished() }
 
     func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(ProviderError) {
         call.bytesCame()

@@ -3,7 +3,7 @@ import PromiseContent
 package import PromiseCore
 import PromiseIndex
 import PromiseProvider
-import PromiseSystem
+package import PromiseSystem
 import Synchronization
 
 // What the index is told of content that is on its way, and what becomes of its file.

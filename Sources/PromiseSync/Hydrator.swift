@@ -197,35 +197,64 @@ package final class Hydrator: Sendable {
 
     // MARK: Fetching
 
+    /// What a fetch is made with: where from, and where to.
+    private struct Means {
+        var source: HydrationJob.Source
+        var file: SharedDescriptor
+    }
+
     private func pump(_ job: HydrationJob) {
-        job.startFetches(atOnce: delay.fetchesAtOnce) { range in Task { await self.fetch(range, of: job) } }
+        let (ranges, turn) = job.nextFetches(atOnce: delay.fetchesAtOnce)
+        if !ranges.isEmpty {
+            // Here, as tasks begin on the provider's executor, where nothing waits for the index or the disk.
+            let means = means(for: job)
+            for range in ranges {
+                let task = Task(executorPreference: provider.executor) { await self.fetch(range, of: job, by: means) }
+                job.began(range, in: turn, task)
+            }
+        }
         // When local writes filled the last gap there is no fetch whose end would tell.
         if job.isWanted, job.beginCompletion() { complete(job) }
     }
 
-    private func fetch(_ range: ByteRange, of job: HydrationJob) async {
-        var attempts = 0
+    private func means(for job: HydrationJob) -> Result<Means, ProviderError> {
+        do throws(ProviderError) {
+            let source = try source(of: job)
+            job.fetches(from: source)
+            return .success(Means(source: source, file: try fileToFill(of: job)))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func fetch(_ range: ByteRange, of job: HydrationJob, by means: Result<Means, ProviderError>) async {
+        let problem = await attempt(range, of: job, by: means)
+        // The usual end of what is small: whoever waited has been answered while the provider's call returned.
+        if job.isEnded { return }
+        await withTaskExecutorPreference(globalConcurrentExecutor) { await goOn(with: range, of: job, after: problem) }
+    }
+
+    private func goOn(with range: ByteRange, of job: HydrationJob, after first: ProviderError?) async {
+        var (attempts, last) = (0, first)
         while true {
-            let problem = await attempt(range, of: job)
             if Task.isCancelled {
                 job.fetchEnded(range)
                 retire(job)
                 return
             }
-            guard let problem else { break }
+            guard let problem = last else { break }
             onTrouble(job.node, problem)
             attempts += 1
-            if problem.code == .localDiskFull, attempts <= Hydrator.roomAttemptsMax, job.isWanted,
-                await roomMaker.withLock({ $0 })?.body(job.node, range.count) == true
-            {
-                continue
+            if await !makesRoom(for: range, of: job, after: problem, attempts: attempts) {
+                guard let delay = pause(after: problem, attempts: attempts), job.isWanted else {
+                    job.fetchEnded(range)
+                    fail(job, problem)
+                    return
+                }
+                try? await Task.sleep(for: delay)
             }
-            guard let delay = pause(after: problem, attempts: attempts), job.isWanted else {
-                job.fetchEnded(range)
-                fail(job, problem)
-                return
-            }
-            try? await Task.sleep(for: delay)
+            let means = means(for: job)
+            last = await withTaskExecutorPreference(provider.executor) { await attempt(range, of: job, by: means) }
         }
         job.fetchEnded(range)
         if job.beginCompletion() {
@@ -237,28 +266,26 @@ package final class Hydrator: Sendable {
         }
     }
 
-    private func attempt(_ range: ByteRange, of job: HydrationJob) async -> ProviderError? {
+    private func makesRoom(
+        for range: ByteRange, of job: HydrationJob, after problem: ProviderError, attempts: Int
+    ) async -> Bool {
+        guard problem.code == .localDiskFull, attempts <= Hydrator.roomAttemptsMax, job.isWanted else { return false }
+        return await roomMaker.withLock { $0 }?.body(job.node, range.count) ?? false
+    }
+
+    private func attempt(
+        _ range: ByteRange, of job: HydrationJob, by means: Result<Means, ProviderError>
+    ) async -> ProviderError? {
         do throws(ProviderError) {
             let program = job.program ?? HydrationLedger.background
             ledger.withLock { $0.lines.began(for: program) }
-            let source = try source(of: job)
-            job.fetches(from: source)
-            let (reference, version, size) = (source.reference, source.version, source.size)
-            let file = try fileToFill(of: job)
-            let sink = HydrationSink(job: job, file: file, call: ProviderDelay.Call(delay, clock), size: size) { count in
-                self.fetchedByteCount.wrappingAdd(count, ordering: .relaxed)
-                self.ledger.withLock { ledger in
-                    ledger.lines.fetched(count, for: program)
-                    ledger.budgets.fetched(count, for: program)
-                }
-                if job.isWorthStoring(after: count) { self.store(job) }
-            }
+            let means = try means.get()
+            let (reference, version, size) = (means.source.reference, means.source.version, means.source.size)
+            let sink = sink(of: job, range, means, for: program)
             // Of a file that was cut or grown here less is wanted than the item has, or more.
             let wanted = range.clamped(to: size ?? range.upper)
             let whole = wanted == ByteRange(0, size ?? job.progress.size) || !provider.capabilities.contains(.ranges)
-            try await withTaskExecutorPreference(provider.executor) { () async throws(ProviderError) in
-                try await provider.fetchContents(of: reference, version: version, range: whole ? nil : wanted, into: sink)
-            }
+            try await provider.fetchContents(of: reference, version: version, range: whole ? nil : wanted, into: sink)
             guard job.ranges.contains(range.clamped(to: job.progress.size)) else {
                 return ProviderError(.corrupted, "the provider sent fewer bytes than the item has")
             }
@@ -266,6 +293,25 @@ package final class Hydrator: Sendable {
         } catch {
             return error
         }
+    }
+
+    private func sink(of job: HydrationJob, _ range: ByteRange, _ means: Means, for program: String) -> HydrationSink {
+        HydrationSink(
+            job: job, file: means.file, call: ProviderDelay.Call(delay, clock), size: means.source.size,
+            counted: { count in
+                self.fetchedByteCount.wrappingAdd(count, ordering: .relaxed)
+                self.ledger.withLock { ledger in
+                    ledger.lines.fetched(count, for: program)
+                    ledger.budgets.fetched(count, for: program)
+                }
+                if job.isWorthStoring(after: count) { self.store(job) }
+            },
+            finished: {
+                guard job.beginCompletion() else { return }
+                // First, as the end of a job cancels the fetches that it has.
+                job.fetchEnded(range)
+                self.complete(job)
+            })
     }
 
     /// nil: not to be tried again.

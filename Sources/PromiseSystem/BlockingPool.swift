@@ -1,7 +1,7 @@
 /// Named threads for calls that block. The only way from async code to a blocking call.
 ///
 /// The queue is not bounded here: callers bound what they start (the engine limits operations in flight).
-package final class BlockingPool: Sendable {
+package final class BlockingPool: TaskExecutor {
     private struct Queue {
         var jobs: [@Sendable () -> Void] = []
         var head = 0
@@ -54,10 +54,17 @@ package final class BlockingPool: Sendable {
         if isStopped { OwnedThread(name: "\(name)-late") { body() }.detach() }
     }
 
-    /// Runs `body` on a thread of the pool and returns what it returns. Cancellation does not interrupt `body`.
+    package func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        submit { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+    }
+
+    /// Runs `body` on a thread of the pool and returns what it returns: on this one, when the task runs in the pool. Cancellation
+    /// does not interrupt `body`.
     package func run<Value: Sendable, Problem: Error>(
         _ body: @escaping @Sendable () throws(Problem) -> Value
     ) async throws(Problem) -> Value {
+        if withUnsafeCurrentTask(body: { $0?.unownedTaskExecutor == asUnownedTaskExecutor() }) { return try body() }
         let outcome: Result<Value, Problem> = await withCheckedContinuation { continuation in
             submit {
                 do throws(Problem) {

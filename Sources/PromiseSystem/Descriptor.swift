@@ -100,3 +100,10 @@ extension FileStatus {
         return FileStatus(raw)
     }
 }
+
+/// A descriptor that several owners use; closed when the last lets go.
+package final class SharedDescriptor: Sendable {
+    private let descriptor: Descriptor
+    package init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
+    package var number: CInt { descriptor.number }
+}

@@ -148,6 +148,12 @@ package func synchronize(_ descriptor: CInt, dataOnly: Bool, label: StaticString
 /// Lets the disk begin to write what a later `synchronize` waits for. Makes nothing durable, so it has no failure.
 package func beginWriting(_ descriptor: CInt) { _ = cps_begin_writing(descriptor) }
 
+/// Waits until the disk has all bytes of a file, perhaps in its cache. They are durable after the disk's next flush, if they only
+/// replaced what was in the same blocks. sync_file_range(2).
+package func finishWriting(_ descriptor: CInt, label: StaticString) throws(SystemError) {
+    _ = try call(label) { cps_finish_writing(descriptor) }
+}
+
 package func truncate(_ descriptor: CInt, to size: UInt64, label: StaticString) throws(SystemError) {
     _ = try call(label) { ftruncate(descriptor, off_t(size)) }
 }

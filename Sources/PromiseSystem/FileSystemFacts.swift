@@ -75,6 +75,10 @@ package struct FileSystemFacts: Sendable, Equatable {
         return FileSystemFacts(type: type, identity: identity)
     }
 
+    /// Syncing any file of it flushes the disk's cache after the call has begun, whatever there is to sync: ext2, ext3 and ext4
+    /// (ext4_sync_file in fs/ext4/fsync.c of Linux).
+    package var flushesWithAnyFile: Bool { type == 0xEF53 }
+
     /// Other machines may change what is on it without this kernel knowing, so inotify(7) does not tell of every change:
     /// NFS, SMB, CIFS, FUSE, 9p, Ceph, AFS.
     package var isShared: Bool {

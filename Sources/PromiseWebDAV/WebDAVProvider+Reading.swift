@@ -243,7 +243,8 @@ extension WebDAVProvider {
         guard isRight || saysNothing else { throw stale(reference.path) }
         let content = ReplyContent(response: response, range: range, size: described.contentLength, what: what)
         let digest = status == 200 ? ContentDigest(ownCloud: response.headers.first(name: "OC-Checksum")) : nil
-        try await content.write(into: sink, verifiedBy: range == nil ? digest : nil, pool: pool, server: location.origin)
+        try await content.write(
+            into: sink, verifiedBy: range == nil ? digest : nil, pool: pool, server: location.origin, isCertain: !saysNothing)
         if saysNothing { try await check(version, of: reference.path) }
     }
 

@@ -66,7 +66,7 @@ import Testing
                 "index.journal.append", "index.journal.header", "index.journal.make", "index.journal.allocate",
                 "index.journal.fsync", "index.journal.read", "index.journal.size", "index.log.fsync", "index.commit",
                 "index.folder.fsync",
-            ]
+            ] + (try Faults.oneFlushLabels)
             for label in labels {
                 for code in [EIO, ENOSPC] {
                     for skip in [0, 1, 2, 5, 17] { try Faults(label, code, skip).run() }
@@ -155,10 +155,17 @@ private struct Faults {
     let index: Index
     let label: String
     let isFirst: Bool
+    private let beside: SharedDescriptor
+
+    /// Only called where one flush does for every file.
+    static var oneFlushLabels: [String] {
+        get throws { try TemporaryFolder("index").flushesWithAnyFile ? ["index.journal.write"] : [] }
+    }
 
     init(_ label: String, _ code: CInt, _ skip: Int) throws {
         folder = try TemporaryFolder("index")
         index = try Index(path: folder.database, journalByteCount: 16_384)
+        beside = SharedDescriptor(try folder.fileBeside())
         self.label = label
         isFirst = skip == 0
         FaultInjection.arm(from: "\(label):\(code):\(skip)")
@@ -179,6 +186,7 @@ private struct Faults {
             }
             // Neither must lose anything when it fails.
             if number % 13 == 0 { _ = try? index.synchronize() }
+            if number % 13 == 6 { _ = try? index.synchronize(after: beside.number) {} }
             if number % 31 == 0 { _ = try? index.commitCount() }
         }
         // A call that nobody makes is no test.

@@ -1,3 +1,4 @@
+import Glibc
 import PromiseCore
 import PromiseIndex
 import PromiseSystem
@@ -168,6 +169,63 @@ import Testing
         let copy = try folder.copyOfDatabase("copy")
         try writeFile(log, to: copy + Array("-wal".utf8))
         #expect(try names(copy).count == 21)
+    }
+
+    /// SQLite with a rollback journal, an editor that saves: a new file is synced, and with it the index that names it.
+    ///
+    /// In a process of its own, as a fault is meant for the whole process.
+    @Test func whereOneFlushDoesForAnotherFileAndTheJournalThereIsNoSecond() async {
+        await #expect(processExitsWith: .success) {
+            let folder = try TemporaryFolder("index")
+            let index = try Index(path: folder.database, journalByteCount: JournalTests.small)
+            let beside = try folder.fileBeside()
+            // The first time the journal's files are new.
+            try index.synchronize()
+            try index.write { transaction throws(Failure) in _ = try transaction.make(named: name("a")) }
+            FaultInjection.arm(from: "index.journal.fsync:\(EIO)")
+            var count = 0
+            try index.synchronize(after: beside.number) { count += 1 }
+            try index.synchronize()
+            try #require(count == 1)
+            try #require(try FaultInjection.isArmed == folder.flushesWithAnyFile)
+        }
+    }
+
+    @Test func whatCouldNotBeWrittenForAnothersFlushIsKeptBySQLite() async {
+        await #expect(processExitsWith: .success) {
+            let folder = try TemporaryFolder("index")
+            let index = try Index(path: folder.database, journalByteCount: JournalTests.small)
+            let beside = try folder.fileBeside()
+            try index.synchronize()
+            try index.write { transaction throws(Failure) in _ = try transaction.make(named: name("a")) }
+            FaultInjection.arm(from: "index.journal.write:\(EIO)")
+            var count = 0
+            try index.synchronize(after: beside.number) { count += 1 }
+            try #require(count == 1)
+            try #require(try !FaultInjection.isArmed || !folder.flushesWithAnyFile)
+            let copy = try folder.copyOfDatabase("copy")
+            for half in ["-redo-a", "-redo-b"] { _ = try? unlink(copy + Array(half.utf8), label: "test") }
+            let left = try Index(path: copy)
+            try #require(try left.read { transaction throws(Failure) in try transaction.hasChildren(.root) })
+        }
+    }
+
+    /// A body that fails leaves the journal as unsynced as it was.
+    @Test func theJournalIsNotTakenForSyncedWhenTheOtherFileCouldNotBe() async {
+        await #expect(processExitsWith: .success) {
+            let folder = try TemporaryFolder("index")
+            let index = try Index(path: folder.database, journalByteCount: JournalTests.small)
+            let beside = try folder.fileBeside()
+            try index.synchronize()
+            try index.write { transaction throws(Failure) in _ = try transaction.make(named: name("a")) }
+            let code = failure {
+                try index.synchronize(after: beside.number) { () throws(Failure) in throw Failure(.inputOutput, "the disk") }
+            }
+            try #require(code == .inputOutput)
+            FaultInjection.arm(from: "index.journal.fsync:\(EIO)")
+            try index.synchronize()
+            try #require(!FaultInjection.isArmed)
+        }
     }
 
     /// Only their statements are in the journal, so their number decides, not the size of the database.

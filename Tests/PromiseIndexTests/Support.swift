@@ -1,3 +1,4 @@
+import Glibc
 import PromiseCore
 import PromiseIndex
 import PromiseSystem
@@ -21,6 +22,18 @@ extension TemporaryFolder {
             try writeFile(bytes, to: copy + Array(suffix.utf8))
         }
         return copy
+    }
+
+    /// A file on the disk that the database is on.
+    func fileBeside() throws -> Descriptor {
+        try Descriptor.open(path("beside"), flags: O_RDWR | O_CREAT, label: "test")
+    }
+
+    var flushesWithAnyFile: Bool {
+        get throws {
+            let descriptor = try fileBeside()
+            return try FileSystemFacts.of(descriptor: descriptor.number, label: "test").flushesWithAnyFile
+        }
     }
 }
 

@@ -53,6 +53,27 @@ import Testing
         }
     }
 
+    /// What is left of the call is the provider's own affair, and so is an error of it.
+    @Test func whoWaitsIsAnsweredWhenTheProviderSaysThatAllIsThere() async throws {
+        let slow = SlowlyReturning(memory: MemoryProvider())
+        let fixture = try EngineFixture(slow.memory, mediator: slow)
+        await fixture.provider.put("a", "hello")
+        try await fixture.run {
+            let node = try await fixture.listed("a").id
+            let outcome = Monitor<Bool?>(nil)
+            _ = fixture.engine.hydrator.hydrate(node) { result in outcome.update { $0 = (try? result.get()) != nil } }
+            #expect(await fixture.eventually { outcome.withLock { $0 } != nil })
+            #expect(outcome.withLock { $0 } == true)
+            #expect(try fixture.text("a") == "hello")
+            slow.gate.open()
+            #expect(await fixture.eventually { slow.isOver.withLock { $0 } })
+            #expect(fixture.engine.hydrator.runningNodes == [])
+            #expect(fixture.engine.hydrator.problem(of: node) == nil)
+            #expect(try fixture.node("a")?.content == .whole)
+            #expect(await fixture.provider.fetches.count == 1)
+        }
+    }
+
     /// All of it had landed, so the next reader would have found the file whole.
     @Test func contentThatWasFoundCorruptedIsNotKept() async throws {
         let fixture = try EngineFixture()
@@ -267,5 +288,22 @@ import Testing
             #expect(try await fixture.eventually { try fixture.isQuiet() })
             #expect(await fixture.provider.names() == ["a=mine"])
         }
+    }
+}
+
+/// Says that all is there, and takes its time to return, with an error.
+private struct SlowlyReturning: ForwardingProvider {
+    let memory: MemoryProvider
+    let gate = Gate()
+    let isOver = Monitor(false)
+
+    func fetchContents(
+        of reference: ItemReference, version: ContentVersion, range: ByteRange?, into sink: any ContentSink
+    ) async throws(ProviderError) {
+        try await memory.fetchContents(of: reference, version: version, range: range, into: sink)
+        sink.finish()
+        await gate.pass()
+        isOver.update { $0 = true }
+        throw ProviderError(.retry, "the answer was cut off")
     }
 }

@@ -1,3 +1,4 @@
+import Glibc
 import PromiseCore
 import PromiseSystem
 import Synchronization
@@ -100,6 +101,17 @@ import Testing
         let deadline = SystemClock().uptime() + .seconds(20)
         while token != nil && SystemClock().uptime() < deadline { _ = done.wait(timeout: .milliseconds(1)) { _ in nil as Bool? } }
         #expect(token == nil)
+    }
+
+    /// On a pool of one thread nothing else could.
+    @Test func whatATaskOfThePoolRunsIsRunWhereItIs() async {
+        let pool = BlockingPool(name: "test", threads: 1)
+        defer { pool.stop() }
+        let threads = await Task(executorPreference: pool) {
+            let here = UInt(pthread_self())
+            return (here, await pool.run { UInt(pthread_self()) }, await pool.run { UInt(pthread_self()) })
+        }.value
+        #expect(threads.0 == threads.1 && threads.0 == threads.2)
     }
 
     @Test func aJobThatComesAfterTheEndIsRunAllTheSame() async {

@@ -19,6 +19,8 @@ int cps_punch_hole(int descriptor, int64_t offset, int64_t count);
 int cps_clone(int from, int to);
 // sync_file_range(2) of the whole file with SYNC_FILE_RANGE_WRITE: writing begins and is not waited for.
 int cps_begin_writing(int descriptor);
+// The same, and waits until all is written. Flushes no cache of the disk.
+int cps_finish_writing(int descriptor);
 // Whether anybody but this read-only descriptor may write to its file, through a mapping too: a read lease (F_SETLEASE,
 // fcntl(2)) is refused then, and given back at once otherwise. 1, 0, or -1 where the file system has no leases.
 int cps_has_writers(int descriptor);
