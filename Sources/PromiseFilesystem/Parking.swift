@@ -22,7 +22,17 @@ package final class Parking: Sendable {
         /// Requests that went on as others.
         var successors: [ParkedRequest: ParkedRequest] = [:]
         var next: UInt64 = 1
+        /// When the thread that watches deadlines looks again; nil: when it is woken.
+        var nextLook: Duration?
         var isEnded = false
+
+        /// True when that thread has to be woken.
+        mutating func park(_ request: Parked, _ number: UInt64) -> Bool {
+            parked[number] = request
+            if let nextLook, nextLook <= request.deadline { return false }
+            nextLook = request.deadline
+            return true
+        }
     }
 
     private let state = Monitor(State())
@@ -40,13 +50,13 @@ package final class Parking: Sendable {
     /// Enters a request; `fail` answers it when it is not claimed in time.
     package func enter(process: Int32 = 0, fail: @escaping @Sendable (Failure) -> Void) -> ParkedRequest {
         let deadline = clock.uptime() + limit
-        let (number, isFirst) = state.withLock { state in
+        let (number, wakes) = state.withLock { state in
             defer { state.next += 1 }
-            state.parked[state.next] = Parked(deadline: deadline, process: process, fail: fail, abandon: nil)
-            return (state.next, state.parked.count == 1)
+            let parked = Parked(deadline: deadline, process: process, fail: fail, abandon: nil)
+            return (state.next, state.park(parked, state.next))
         }
-        // The thread sleeps until the earliest deadline, and a later request's is later.
-        if isFirst { state.update { _ in } }
+        // Mostly it looks again for an earlier request, answered or not.
+        if wakes { state.update { _ in } }
         return ParkedRequest(number)
     }
 
@@ -128,18 +138,18 @@ package final class Parking: Sendable {
 
     /// Parks a request again, with the deadline it had.
     func putBack(_ request: ParkedRequest, _ parked: Parked) {
-        state.update { $0.parked[request.rawValue] = parked }
+        state.update { _ = $0.park(parked, request.rawValue) }
     }
 
     private func watchDeadlines() {
         while true {
             // Sleeps until the earliest deadline, or until something is parked.
-            let earliest = state.withLock { state in state.parked.values.map(\.deadline).min() }
-            let timeout = earliest.map { max($0 - clock.uptime(), .milliseconds(1)) }
-            let known = state.withLock { $0.next }
-            let isEnded: Bool? = state.wait(timeout: timeout) { state in
-                state.isEnded ? true : timeout == nil && state.next != known ? false : nil
+            let look = state.withLock { state in
+                state.nextLook = state.parked.values.map(\.deadline).min()
+                return state.nextLook
             }
+            let timeout = look.map { max($0 - clock.uptime(), .milliseconds(1)) }
+            let isEnded: Bool? = state.wait(timeout: timeout) { $0.isEnded ? true : $0.nextLook != look ? false : nil }
             if isEnded == true { return }
             let now = clock.uptime()
             let late = state.withLock { state in

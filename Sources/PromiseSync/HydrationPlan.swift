@@ -12,6 +12,8 @@ package struct HydrationPlan: Sendable {
     /// One of many: what is on its way is fetched again when the daemon is killed.
     static let farPieceMax: UInt64 = 3 << 19
     static let readAheadMin: UInt64 = 1 << 20
+    /// Who has read no more in order may want no more: the kernel reads so much for a single byte.
+    static let glanceMax: UInt64 = 32 << 10
     static let readAheadMax: UInt64 = 64 << 20
     /// So many fetches run at a time, so that a provider far away is kept busy by a reader that goes on and on.
     package static let fetchesMax = 16
@@ -65,18 +67,22 @@ package struct HydrationPlan: Sendable {
             return inFlight
         }
         var wanted = waiting.map { $0.aligned(to: HydrationPlan.block).clamped(to: size) }
+        // Near by, a look at a file's beginning is no reason to send a megabyte, and the sooner answered without.
+        let isNear = countMax <= HydrationPlan.nearFetchesMax
+        let isGlance = isNear && sequentialByteCount <= HydrationPlan.glanceMax && !waiting.isEmpty && !wantsWhole
+        let readAhead = isGlance ? nil : readAhead
         if let readAhead { wanted.append(readAhead) }
         if wantsWhole { wanted.append(ByteRange(0, size)) }
         var covered = present
         for range in inFlight { covered.insert(range) }
         // Near by, who has just begun to read gets what it waits for before anything else is asked for.
-        if countMax <= HydrationPlan.nearFetchesMax, sequentialByteCount <= HydrationPlan.readAheadMin, !waiting.isEmpty,
+        if isNear, sequentialByteCount <= HydrationPlan.readAheadMin, !waiting.isEmpty,
             waiting.allSatisfy({ covered.contains($0.clamped(to: size)) })
         {
             return []
         }
         let ahead = wantsWhole ? ByteRange(0, size) : readAhead
-        let pieceMax = countMax > HydrationPlan.nearFetchesMax ? HydrationPlan.farPieceMax : HydrationPlan.pieceMax
+        let pieceMax = isNear ? HydrationPlan.pieceMax : HydrationPlan.farPieceMax
         for range in wanted {
             for gap in covered.missing(in: range) {
                 var position = gap.lower

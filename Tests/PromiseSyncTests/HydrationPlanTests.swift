@@ -141,6 +141,20 @@ private let mebibyte: UInt64 = 1 << 20
         #expect(plan.next(waiting: [], atOnce: near).first?.lower == mebibyte)
     }
 
+    /// File managers and `file` look at the beginning of each file.
+    @Test func aGlanceAtALargeFileNearByFetchesLittleOfIt() {
+        var plan = HydrationPlan(size: 1 << 30, present: ByteRangeSet())
+        let near = HydrationPlan.nearFetchesMax
+        let glance = ByteRange(0, 16 << 10)
+        plan.read(glance)
+        #expect(plan.next(waiting: [glance], atOnce: near) == [ByteRange(0, 128 << 10)])
+        plan.arrived(ByteRange(0, 128 << 10))
+        plan.ended(ByteRange(0, 128 << 10))
+        // The kernel reads ahead when it is read on, and then so does the plan, before anybody waits.
+        plan.read(ByteRange(16 << 10, 48 << 10))
+        #expect(plan.next(waiting: [], atOnce: near) == [ByteRange(128 << 10, 2 * mebibyte)])
+    }
+
     /// What is on its way is what a killed daemon fetches again.
     @Test(arguments: [HydrationPlan.nearFetchesMax, HydrationPlan.fetchesMax]) func littleIsOnItsWay(countMax: Int) {
         var plan = HydrationPlan(size: 1 << 30, present: ByteRangeSet())
