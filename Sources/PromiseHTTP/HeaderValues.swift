@@ -19,22 +19,40 @@ package enum HTTPDate {
     private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
     package static func timestamp(_ text: String) -> Timestamp? {
+        var text = text
         // Of bytes, one word after the other: a listing has many.
-        var rest = text.utf8[...]
-        func word(endingWith separator: Character) -> Substring {
-            let word = rest.prefix { $0 != separator.asciiValue }
-            rest = rest[word.endIndex...].dropFirst()
-            return Substring(word)
+        return text.withUTF8 { bytes in
+            var words = DateWords(rest: bytes[...])
+            _ = words.next(" ")
+            let (day, month, year) = (words.number(" "), words.next(" "), words.number(" "))
+            let (hour, minute, second) = (words.number(":"), words.number(":"), words.number(" "))
+            guard let day, let year, let hour, let minute, let second, !words.next(" ").isEmpty, words.rest.isEmpty,
+                let place = months.firstIndex(where: { month.elementsEqual($0.utf8) })
+            else { return nil }
+            return timestamp(year: year, month: place + 1, day: day, clock: [hour, minute, second])
         }
-        _ = word(endingWith: " ")
-        let day = Int(word(endingWith: " "))
-        // Of so few bytes a string is made without an allocation.
-        let month = months.firstIndex(of: String(word(endingWith: " ")))
-        let year = Int(word(endingWith: " "))
-        let (hour, minute, second) = (Int(word(endingWith: ":")), Int(word(endingWith: ":")), Int(word(endingWith: " ")))
-        guard let day, let month, let year, let hour, let minute, let second, !rest.isEmpty, !rest.contains(UInt8(ascii: " "))
-        else { return nil }
-        return timestamp(year: year, month: month + 1, day: day, clock: [hour, minute, second])
+    }
+
+    private struct DateWords {
+        var rest: Slice<UnsafeBufferPointer<UInt8>>
+
+        mutating func next(_ separator: Unicode.Scalar) -> Slice<UnsafeBufferPointer<UInt8>> {
+            let word = rest.prefix { $0 != UInt8(ascii: separator) }
+            rest = rest[word.endIndex...].dropFirst()
+            return word
+        }
+
+        /// Nil when it is none, or longer than a year.
+        mutating func number(_ separator: Unicode.Scalar) -> Int? {
+            let word = next(separator)
+            guard (1...4).contains(word.count) else { return nil }
+            var value = 0
+            for byte in word {
+                guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) else { return nil }
+                value = value * 10 + Int(byte - UInt8(ascii: "0"))
+            }
+            return value
+        }
     }
 
     /// Of the calendar, in UTC; `clock` holds hours, minutes and seconds.

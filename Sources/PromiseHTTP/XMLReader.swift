@@ -100,13 +100,22 @@ package struct XMLNames<Name: RawRepresentable<String> & CaseIterable & Sendable
 
 /// Not generic, so that it is as fast for other modules.
 private struct NameTable: Sendable {
-    let names: [[UInt8]]
+    private let names: [[UInt8]]
+    /// Of the names of so many bytes: a document's other names mostly have another length.
+    private let places: [[Int]]
+
+    init(names: [[UInt8]]) {
+        self.names = names
+        var places: [[Int]] = Array(repeating: [], count: 1 + (names.map(\.count).max() ?? 0))
+        for (place, name) in names.enumerated() { places[name.count].append(place) }
+        self.places = places
+    }
 
     /// No name is empty.
     func index(of bytes: XMLBytes) -> Int? {
-        names.firstIndex { name in
-            guard name.count == bytes.count else { return false }
-            return name.withUnsafeBufferPointer { memcmp($0.baseAddress!, bytes.baseAddress!, name.count) == 0 }
+        guard let start = bytes.baseAddress, bytes.count < places.count else { return nil }
+        return places[bytes.count].first { place in
+            names[place].withUnsafeBufferPointer { memcmp($0.baseAddress!, start, bytes.count) == 0 }
         }
     }
 }

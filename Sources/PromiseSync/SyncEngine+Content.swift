@@ -93,12 +93,18 @@ extension SyncEngine {
     func removeLocal(_ entry: Entry, _ notices: inout Notices, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
         guard let node = try transaction.node(entry.node) else { return true }
         var isEmpty = true
+        let observation = try observation(of: entry.identifier, entry, transaction)
         if node.kind == .folder {
-            for child in try transaction.children(of: node.id) where try !removeLocal(child, &notices, transaction) {
-                isEmpty = false
+            let isMadeAnew = observation.local?.isEdited == true
+            for child in try transaction.children(of: node.id) {
+                if try isOnItsWay(child, to: entry, isMadeAnew: isMadeAnew, transaction) {
+                    try remind(.entry(child.id), transaction)
+                    isEmpty = false
+                } else if try !removeLocal(child, &notices, transaction) {
+                    isEmpty = false
+                }
             }
         }
-        let observation = try observation(of: entry.identifier, entry, transaction)
         let isNewHere = observation.synced == nil && !entry.isExcluded
         if !isEmpty || isNewHere || observation.local?.isEdited == true || entry.isExcluded && node.kind == .file && node.size > 0
         {
@@ -113,6 +119,17 @@ extension SyncEngine {
         try transaction.recordVersion(.versionLost, entry)
         notices.entries.append((entry.parent, entry.name))
         return true
+    }
+
+    /// Whether a child of a folder that is gone at the provider is not gone with it: it is elsewhere there, on its way to a
+    /// folder that was made anew here under the name of a removed one, or from a place that it has for a moment only.
+    private func isOnItsWay(
+        _ child: Entry, to folder: Entry, isMadeAnew: Bool, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard let identifier = child.identifier, let agreed = try transaction.synced(identifier)?.item,
+            try transaction.remote(identifier) == nil, agreed.parent != folder.identifier
+        else { return false }
+        return isMadeAnew || isAside(agreed.name)
     }
 
     /// The provider has lost the item, and with a folder what was in it: what is here is made there again. An item whose

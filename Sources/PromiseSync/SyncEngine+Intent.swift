@@ -121,13 +121,19 @@ extension SyncEngine {
         }
     }
 
-    /// A move was refused, as the name is taken or the item has another version: so the item is where it was, and what is at the
-    /// new place is something else, perhaps another thing of ours that was made there without an answer.
+    /// A move was refused, as the name is taken or the item has another version: what is at the new place is something else,
+    /// perhaps another thing of ours that was made there without an answer. Where items have identifiers of their own nothing is
+    /// taken for another, and an earlier try may have come there or elsewhere.
     func forgetMove(_ operation: Operation, _ transaction: borrowing Transaction) throws(Failure) {
-        guard case .modify(_, let changes, nil, _) = operation.work, changes.place != nil, changes.target == nil else { return }
+        guard knowsByPlace, case .modify(_, let changes, nil, _) = operation.work, changes.place != nil, changes.target == nil,
+            let place = operation.places.last
+        else { return }
         let sent = try editsInPlace(of: operation.identifier, transaction)
         for key in intentKeys(of: operation) {
-            let left = try intents(key, transaction).filter { $0.item != operation.identifier || sent.contains($0) }
+            let left = try intents(key, transaction).filter { intent in
+                let isThis = intent.item == operation.identifier && intent.parent == place.parent && intent.name == place.name
+                return !isThis || sent.contains(intent)
+            }
             try transaction.setSetting(key, left.isEmpty ? nil : left.map(\.text).joined(separator: "\n"))
         }
     }

@@ -140,5 +140,9 @@ extension SyncEngine {
     }
 
     /// For a moment. If another machine chooses the same, the provider says that it is taken, and this is tried again.
-    private func asideName() -> FileName { FileName(trusted: Array(".promisefs-moving-\(clock.now().rawValue)".utf8)) }
+    private func asideName() -> FileName { FileName(trusted: asidePrefix + Array("\(clock.now().rawValue)".utf8)) }
+
+    func isAside(_ name: FileName) -> Bool { name.bytes.starts(with: asidePrefix) }
 }
+
+private let asidePrefix = Array(".promisefs-moving-".utf8)

@@ -128,6 +128,17 @@ import Testing
             again: { try await $0.makeFolder(["d"]) }, result: ["d/"])
     }
 
+    /// It was where the provider had it, again: after an exchange of names under a name that was meant for a moment.
+    @Test func whatWasMovedIntoAFolderMadeAnewBeforeItsRemovalWasAnsweredStaysThere() async throws {
+        try await withoutAnAnswer(
+            try SimulatedDomain(), [["d0"], ["d1"], ["d1", "a"]], once: { try await $0.remove(["d0"]) },
+            arrived: ["d1/", "d1/a=first"],
+            again: { domain in
+                try await domain.makeFolder(["d0"])
+                try await domain.rename(["d1"], to: ["d0", "d1"])
+            }, result: ["d0/", "d0/d1/", "d0/d1/a=first"])
+    }
+
     /// At a store of places: our own content under the old name is not somebody else's edit.
     @Test func aFileSentWithoutAnAnswerAndThenMovedAndSavedAnewHasNoConflict() async throws {
         try await withoutAnAnswer(
