@@ -91,17 +91,19 @@ final class SimulatedDomain: Sendable {
         let deadline = SystemClock().uptime() + .seconds(60)
         var here: [String] = []
         var there = ["?"]
+        var problem: (any Error)?
         while SystemClock().uptime() < deadline {
             if try isQuiet() {
-                here = (try? await tree()) ?? []
+                do { (here, problem) = (try await tree(), nil) } catch { problem = error }
                 there = await provider.tree()
-                if here == there, try isQuiet() { return }
+                if problem == nil, here == there, try isQuiet() { return }
             }
             try await Task.sleep(for: .milliseconds(20))
         }
         let missing = Set(here).symmetricDifference(there).sorted()
         there = await provider.tree()
-        Issue.record("\(comment): on one side only: \(missing)\n\(try remains())\nthere: \(there)")
+        let reason = problem.map { ", it cannot be read here: \($0)" } ?? ""
+        Issue.record("\(comment)\(reason): on one side only: \(missing)\n\(try remains())\nthere: \(there)")
     }
 
     // MARK: What programs do here
