@@ -145,7 +145,7 @@ extension SyncEngine {
         try keepAsNew(entry, transaction)
     }
 
-    private func keepAsNew(_ entry: Entry, _ transaction: borrowing Transaction) throws(Failure) {
+    func keepAsNew(_ entry: Entry, _ transaction: borrowing Transaction) throws(Failure) {
         guard !entry.isExcluded else { return }
         if let identifier = entry.identifier {
             var entry = entry

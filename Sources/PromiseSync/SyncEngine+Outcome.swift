@@ -75,6 +75,8 @@ extension SyncEngine {
     private func storeDeletion(_ operation: Operation, _ transaction: borrowing Transaction) throws(Failure) {
         guard let identifier = operation.identifier else { return }
         let parent = try transaction.synced(identifier)?.item.parent
+        // Made anew here while the provider removed it: from now on that is an item of its own.
+        if let entry = try transaction.entry(for: identifier) { try keepAsNew(entry, transaction) }
         try transaction.deleteSynced(identifier)
         try transaction.setRemote(identifier, nil)
         // A folder waits until the last thing in it is gone.

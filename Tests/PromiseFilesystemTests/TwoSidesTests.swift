@@ -36,16 +36,17 @@ import Testing
         try await domain.expectBothSidesTheSame("before")
     }
 
-    /// The answer to `once`, which leaves `arrived` at the provider, is lost; `again` is done before that is noticed.
+    /// The answer to `once`, which leaves `arrived` at the provider, is lost, or comes late; `again` is done before that is
+    /// noticed.
     private func withoutAnAnswer(
-        _ domain: SimulatedDomain, _ made: [[String]], once: (SimulatedDomain) async throws -> Void, arrived: [String],
-        again: (SimulatedDomain) async throws -> Void, result: [String]
+        _ domain: SimulatedDomain, _ made: [[String]], isLost: Bool = true, once: (SimulatedDomain) async throws -> Void,
+        arrived: [String], again: (SimulatedDomain) async throws -> Void, result: [String]
     ) async throws {
         try await domain.run {
             try await make(made, in: domain)
             let gate = Gate()
             await domain.provider.holdAnswers(at: gate)
-            await domain.provider.loseAcknowledgements(1)
+            if isLost { await domain.provider.loseAcknowledgements(1) }
             try await once(domain)
             while await domain.provider.tree() != arrived { try await Task.sleep(for: .milliseconds(1)) }
             try await again(domain)
@@ -137,6 +138,19 @@ import Testing
                 try await domain.makeFolder(["d0"])
                 try await domain.rename(["d1"], to: ["d0", "d1"])
             }, result: ["d0/", "d0/d1/", "d0/d1/a=first"])
+    }
+
+    /// Each waited for the other for ever.
+    @Test func aFolderMadeAnewWhileItWasRemovedChangesPlacesWithTheOneItIsIn() async throws {
+        try await withoutAnAnswer(
+            try SimulatedDomain(), [["d"], ["d", "d1"]], isLost: false, once: { try await $0.remove(["d", "d1"]) },
+            arrived: ["d/"],
+            again: { domain in
+                try await domain.makeFolder(["d", "d1"])
+                try await domain.rename(["d", "d1"], to: ["aside"])
+                try await domain.rename(["d"], to: ["aside", "d1"])
+                try await domain.rename(["aside"], to: ["d"])
+            }, result: ["d/", "d/d1/"])
     }
 
     /// At a store of places: our own content under the old name is not somebody else's edit.
