@@ -93,11 +93,11 @@ extension SyncEngine {
     }
 
     /// Not again and again, where there is no answer.
-    private func askFirst(for folder: ItemIdentifier) {
+    func askFirst(for identifier: ItemIdentifier) {
         let now = clock.uptime()
-        if let asked = state.placesAsked[folder], now - asked < .seconds(1) { return }
-        state.placesAsked[folder] = now
-        state.missing.insert(folder)
+        if let asked = state.placesAsked[identifier], now - asked < .seconds(1) { return }
+        state.placesAsked[identifier] = now
+        state.missing.insert(identifier)
     }
 
     private func ask(for identifier: ItemIdentifier, at places: [Whereabouts]) {

@@ -88,6 +88,18 @@ extension SyncEngine {
         return (ItemReference(identifier: identifier, path: folder.path + [intent.name]), intent.parent)
     }
 
+    /// Whether an earlier move of ours, of which nobody knows whether it was carried out, led to another place than `target`.
+    /// With the next one that place would be forgotten, and what is there be taken for something new.
+    func mayHaveGoneElsewhere(
+        _ item: Item, than target: Place, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard !state.placesSeen.contains(item.identifier), let found = try destination(of: item.identifier, transaction),
+            let name = found.reference.path.last
+        else { return false }
+        let isWhereItWas = found.parent == item.parent && name == item.name
+        return !isWhereItWas && (found.parent != target.parent || name != target.name)
+    }
+
     func movedItem(
         _ item: Item, in parent: ItemIdentifier, _ transaction: borrowing Transaction
     ) throws(Failure) -> ItemIdentifier? {

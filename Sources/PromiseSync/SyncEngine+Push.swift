@@ -233,6 +233,10 @@ extension SyncEngine {
                 return .later(.seconds(5))
             }
             guard let folder = try self.reference(to: target.parent, transaction) else { return .later(.seconds(1)) }
+            if try mayHaveGoneElsewhere(synced, than: target, transaction) {
+                askFirst(for: synced.identifier)
+                return .later(SyncEngine.blockedDelay)
+            }
             changes.place = (folder, target.name)
             places.append(target)
         }

@@ -176,6 +176,14 @@ import Testing
             }, result: ["e/", "e/a=second"])
     }
 
+    /// At a store of places: it was taken for something new where the first move had brought it.
+    @Test func aFolderThatWasMovedWithoutAnAnswerAndMovedOnEndsWhereItWasMovedLast() async throws {
+        try await withoutAnAnswer(
+            try SimulatedDomain(PlaceProvider(isPolled: true)), [["d"], ["d", "a"]],
+            once: { try await $0.rename(["d"], to: ["e"]) }, arrived: ["e/", "e/a=first"],
+            again: { try await $0.rename(["e"], to: ["f"]) }, result: ["f/", "f/a=first"])
+    }
+
     /// At a store of places: what stands in the way is the replaced folder, not the one that took its name.
     @Test func aFolderThatReplacesOneThatWasMadeWithoutAnAnswerKeepsWhatIsInIt() async throws {
         try await withoutAnAnswer(
