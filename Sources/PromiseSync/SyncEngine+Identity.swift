@@ -141,7 +141,8 @@ extension SyncEngine {
     }
 
     /// Whether nothing is left of a synced item at the provider: the folder that it was in is gone, or, at a store of places,
-    /// another item has its place. No listing can show it any more and no path leads to it.
+    /// another item has its place. No listing can show it any more and no path leads to it, as to folders that are known in each
+    /// other: what was seen at different moments has made a circle of them.
     func isLost(_ item: Item, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
         guard try transaction.remote(item.identifier) == nil, let parent = item.parent else { return false }
         if knowsByPlace, let folder = try node(for: parent, transaction),
@@ -153,16 +154,20 @@ extension SyncEngine {
         }
         // A store that gives items new identifiers may show the folder under another one.
         guard knowsByPlace || provider.capabilities.contains(.stableIdentifiers) else { return false }
-        var current = parent
+        var (current, hasNews) = (parent, false)
         // No real path is this deep.
-        for _ in 0..<4096 where current != rootIdentifier {
+        for _ in 0..<4096 {
+            if current == rootIdentifier { return false }
             // A deletion that is known of is followed first.
-            if case .deleted? = try transaction.remote(current) { return false }
+            let news = try transaction.remote(current)
+            if case .deleted? = news { return false }
+            hasNews = hasNews || news != nil
             guard let folder = try known(current, transaction) else { return true }
             guard let next = folder.parent else { return false }
             current = next
         }
-        return false
+        // What others did since may make an end to a circle.
+        return !hasNews
     }
 
     // MARK: Paths that are about to change

@@ -192,7 +192,11 @@ extension SyncEngine {
             return .later(SyncEngine.blockedDelay)
         }
         if try isHeld(Place(parent: parent, name: entry.name), transaction) { return .later(SyncEngine.blockedDelay) }
-        guard let folder = try reference(to: parent, transaction) else { return .later(.seconds(1)) }
+        guard let folder = try reference(to: parent, transaction) else {
+            // No path leads to the folder: what has become of it shows when it is looked at itself.
+            for entry in try transaction.entries(of: entry.parent) { try remind(.entry(entry.id), transaction) }
+            return .later(.seconds(1))
+        }
         var source: UploadSource?
         if node.kind == .file {
             if let delay = try waitForContent(node, &notices) { return .later(delay) }

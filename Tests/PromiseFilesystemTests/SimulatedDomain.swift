@@ -106,6 +106,22 @@ final class SimulatedDomain: Sendable {
         Issue.record("\(comment)\(reason): on one side only: \(missing)\n\(try remains())\nthere: \(there)")
     }
 
+    /// The index has it that each of these folders of the root is in the other one at the provider.
+    func makeCircle(_ names: [String]) throws {
+        try index.write { transaction throws(Failure) in
+            var identifiers: [ItemIdentifier] = []
+            for name in names {
+                if let known = try transaction.entry(in: .root, named: FileName(name)!)?.identifier { identifiers.append(known) }
+            }
+            for (one, other) in zip(identifiers, identifiers.reversed()) {
+                guard var synced = try transaction.synced(one) else { continue }
+                synced.item.parent = other
+                try transaction.setSynced(synced)
+                try transaction.setRemote(one, nil)
+            }
+        }
+    }
+
     // MARK: What programs do here
 
     private typealias Reply<Value> = @Sendable (Result<Value, Failure>) -> Void
