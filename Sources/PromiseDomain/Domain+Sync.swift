@@ -85,8 +85,9 @@ extension Domain {
             if let failure = engine.connectionFailure {
                 let since = offlineSince ?? now
                 offlineSince = since
-                // The provider is asked once more before this is believed.
-                if now - since > .milliseconds(500) { throw try leftOver(scope, because: failure) }
+                // The provider is asked once more before this is believed, and may be slow to answer.
+                let patience: Duration = engine.isProbing ? .seconds(10) : .milliseconds(500)
+                if now - since > patience { throw try leftOver(scope, because: failure) }
                 continue
             }
             offlineSince = nil

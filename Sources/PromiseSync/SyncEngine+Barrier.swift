@@ -17,9 +17,13 @@ extension SyncEngine {
 
     /// Lists known folders again and makes pending work due. Called from any thread.
     package func lookNow() {
-        published.withLock { $0.isLooking = true }
+        published.withLock { published in
+            published.isLooking = true
+            published.probeCount += 1
+        }
         mailbox.post { engine in
             engine.probeNow()
+            engine.published.withLock { $0.probeCount -= 1 }
             engine.rescanEverything()
             engine.makeEverythingDue()
         }

@@ -98,13 +98,25 @@ extension SyncEngine {
     /// Tries the provider now instead of at the next turn of the backoff; for somebody who waits.
     func probeNow() {
         guard !isOnline else { return }
+        published.withLock { $0.probeCount += 1 }
         Task { [provider, mailbox] in
+            let result: Result<Void, ProviderError>
             do throws(ProviderError) {
                 _ = try await provider.root()
-                mailbox.post { $0.regainedConnection() }
+                result = .success(())
             } catch {
-                mailbox.post { $0.judge(error) }
+                result = .failure(error)
+            }
+            mailbox.post { engine in
+                switch result {
+                case .success: engine.regainedConnection()
+                case .failure(let problem): engine.judge(problem)
+                }
+                engine.published.withLock { $0.probeCount -= 1 }
             }
         }
     }
+
+    /// Somebody who waits has the provider tried, and it has not answered yet.
+    package var isProbing: Bool { published.withLock { $0.probeCount > 0 } }
 }

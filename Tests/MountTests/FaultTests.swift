@@ -45,6 +45,19 @@ extension MountSuites {
             }
         }
 
+        /// It was said to be away, as its answer took longer than half a second.
+        @Test(.timeLimit(.minutes(2))) func aSyncWaitsForAProviderThatIsBackAndSlow() async throws {
+            try await MountedDomain.with(options()) { domain in
+                try await domain.shell("ls -l \"$M\" > /dev/null")
+                try domain.setFaults(["offline=true"])
+                try await domain.shell(
+                    "echo new > \"$M/new\"; within 20 '\"$P\" status \"$M\" | grep -q offline'", seconds: 30)
+                try domain.setFaults(["delay=1500ms"])
+                try await domain.synchronize()
+                try await domain.shell("cmp \"$M/new\" \"$C/new\"")
+            }
+        }
+
         /// Half a content that calls itself whole, and a version that is always another: programs see an error, and later all.
         @Test(.timeLimit(.minutes(3))) func aProviderThatLiesAboutContentIsNotBelieved() async throws {
             try await MountedDomain.with(options(["--request-deadline", "5s"])) { domain in
