@@ -19,6 +19,7 @@ extension FileSystem {
         reply: @escaping Reply<Void>
     ) -> ParkedRequest? {
         engine.used?.note(id)
+        if cookie == 0 { engine.folderIsRead(id) }
         return withListing(of: { id }, extent: .more, reply: reply) { [self] () throws(Failure) in
             guard let node = try known(id) else { throw Failure(.notFound, "the folder was removed") }
             guard node.kind == .folder else { throw Failure(.notFolder, "it is not a folder") }

@@ -9,15 +9,15 @@ extension Transaction {
         return try connection.all("SELECT id FROM node INDEXED BY node_populated WHERE is_populated = 1") { $0.node(0) }
     }
 
-    /// Folders in a folder whose children are not known, in the order in which it is read.
-    package func unlistedFolders(in parent: NodeID) throws(Failure) -> [NodeID] {
+    /// The first folders in a folder, in the order in which it is read.
+    package func folders(in parent: NodeID, limit: Int) throws(Failure) -> [(node: NodeID, name: FileName)] {
         try store.flushNodes()
         return try connection.all(
             """
-            SELECT node.id FROM entry JOIN node ON node.id = entry.node
-            WHERE entry.parent = ?1 AND node.kind = 1 AND node.is_populated = 0 ORDER BY entry.id
-            """, .id(parent)
-        ) { $0.node(0) }
+            SELECT entry.node, entry.name FROM entry JOIN node ON node.id = entry.node
+            WHERE entry.parent = ?1 AND node.kind = 1 ORDER BY entry.id LIMIT ?2
+            """, .id(parent), .count(limit)
+        ) { ($0.node(0), $0.name(1)) }
     }
 
     package func nodesOpenForWriting() throws(Failure) -> [Node] {

@@ -55,6 +55,7 @@ extension SyncEngine {
         if var listing = state.listings[folder] {
             if isWholeWanted { listing.waiters.append(reply) } else { listing.readers.append(reply) }
             state.listings[folder] = listing
+            if listing.isFirst { listAhead(of: folder) }
             return
         }
         do throws(Failure) {
@@ -83,7 +84,7 @@ extension SyncEngine {
             let next: [NodeID] = try index.read { transaction throws(Failure) in
                 guard let parent = try transaction.entries(of: folder).first?.parent else { return [] }
                 return try state.walk.asked(for: folder, in: parent, at: clock.uptime()) { () throws(Failure) in
-                    try transaction.unlistedFolders(in: parent)
+                    try transaction.folders(in: parent, limit: FolderWalk.folderCountMax)
                 }
             }
             try listAhead(next)
@@ -93,17 +94,33 @@ extension SyncEngine {
         }
     }
 
+    /// A program begins to read a folder; called from any thread, each time.
+    package func folderIsRead(_ folder: NodeID) {
+        guard walkMark.load(ordering: .relaxed) == folder.rawValue else { return }
+        mailbox.post { engine in
+            // Whoever needs them asks for them.
+            try? engine.listAhead(engine.state.walk.reached(folder, at: engine.clock.uptime()))
+        }
+    }
+
     private func listAhead(_ folders: [NodeID]) throws(Failure) {
+        defer { walkMark.store(state.walk.mark?.rawValue ?? 0, ordering: .relaxed) }
         var folders = folders[...]
         while let folder = folders.popFirst() {
-            let identifier: ItemIdentifier? = try index.read { transaction throws(Failure) in
-                guard state.listings[folder] == nil, try transaction.node(folder)?.isPopulated == false else { return nil }
-                return try self.identifier(of: folder, transaction)
-            }
-            if let identifier {
-                startListing(of: folder, identifier, isFirst: true)
-            } else {
-                folders += state.walk.ended(folder)
+            do throws(Failure) {
+                let identifier: ItemIdentifier? = try index.read { transaction throws(Failure) in
+                    guard state.listings[folder] == nil, try transaction.node(folder)?.isPopulated == false else { return nil }
+                    return try self.identifier(of: folder, transaction)
+                }
+                if let identifier {
+                    startListing(of: folder, identifier, isFirst: true)
+                } else {
+                    folders += state.walk.skipped(folder)
+                }
+            } catch {
+                state.walk.stop()
+                for rest in [folder] + folders { _ = state.walk.ended(rest) }
+                throw error
             }
         }
     }

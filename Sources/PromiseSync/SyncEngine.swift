@@ -133,6 +133,8 @@ package final class SyncEngine: Sendable {
     // Unsafe because it is set once, in `start`, before the engine's thread exists.
     nonisolated(unsafe) var observer: (any LocalTreeObserver)!
     private let thread = Mutex<OwnedThread?>(nil)
+    /// `FolderWalk.mark`, or 0.
+    let walkMark = Atomic<UInt64>(0)
     /// Uptime, in nanoseconds, when the engine looks for work again by itself.
     private let nextLook = Atomic<Int64>(0)
     /// Uptime, in nanoseconds, of the last change made here.

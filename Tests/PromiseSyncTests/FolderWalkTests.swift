@@ -5,56 +5,131 @@ import Testing
 @Suite struct FolderWalkTests {
     private let folders = (10..<40).map { NodeID($0) }
     private let parent = NodeID(2)
+    /// Sorted by name the folders are in another order: 10, 13, 16 …, 11, 14 …, 12, 15 ….
+    private var named: [(node: NodeID, name: FileName)] {
+        folders.enumerated().map { (node: $1, name: FileName("\($0 % 3) \(100 + $0)")!) }
+    }
+    private var sorted: [NodeID] { named.sorted { $0.name < $1.name }.map(\.node) }
 
-    private func ask(_ walk: inout FolderWalk, _ position: Int, at seconds: Int) -> [NodeID] {
-        walk.asked(for: folders[position], in: parent, at: .seconds(seconds)) { folders }
+    private func ask(_ walk: inout FolderWalk, _ folder: NodeID, at seconds: Int) -> [NodeID] {
+        walk.asked(for: folder, in: parent, at: .seconds(seconds)) { named }
+    }
+
+    /// As if each listing ended at once; what is listed already is not listed again. Returns what was listed.
+    private func list(_ named: [NodeID], _ walk: inout FolderWalk, _ listed: inout Set<NodeID>) -> [NodeID] {
+        var waiting = named
+        var result: [NodeID] = []
+        while let folder = waiting.first {
+            waiting.removeFirst()
+            if listed.insert(folder).inserted {
+                result.append(folder)
+                waiting += walk.ended(folder)
+            } else {
+                waiting += walk.skipped(folder)
+            }
+        }
+        return result
+    }
+
+    /// Goes through the folders in this order; returns how often it had to wait, and what was listed ahead.
+    private func go(_ order: [NodeID]) -> (waits: Int, ahead: [NodeID]) {
+        var walk = FolderWalk()
+        var listed: Set<NodeID> = []
+        var waits = 0
+        var ahead: [NodeID] = []
+        for folder in order where !listed.contains(folder) {
+            waits += 1
+            listed.insert(folder)
+            ahead += list(ask(&walk, folder, at: 20), &walk, &listed)
+        }
+        return (waits, ahead)
     }
 
     @Test func twoListingsAreNoWalk() {
         var walk = FolderWalk()
-        #expect(ask(&walk, 0, at: 10) == [])
-        #expect(ask(&walk, 1, at: 10) == [])
+        #expect(ask(&walk, folders[0], at: 10) == [])
+        #expect(ask(&walk, folders[1], at: 10) == [])
+        // A long listing is waited for page by page.
+        #expect(ask(&walk, folders[1], at: 10) == [])
     }
 
     @Test func whoGoesOnFindsTheNextFoldersListed() {
         var walk = FolderWalk()
-        for position in 0..<2 { _ = ask(&walk, position, at: 10) }
-        #expect(ask(&walk, 2, at: 11) == Array(folders[3..<7]))
+        for position in 0..<2 { _ = ask(&walk, folders[position], at: 10) }
+        #expect(ask(&walk, folders[2], at: 11) == Array(folders[3..<7]))
         // No more than were foreseen, until the walk has come to their end.
         for folder in folders[3..<7] { #expect(walk.ended(folder) == []) }
-        #expect(ask(&walk, 7, at: 11) == Array(folders[8..<16]))
+        #expect(ask(&walk, folders[7], at: 11) == Array(folders[8..<16]))
+    }
+
+    @Test func whoWaitsForWhatIsUnderWayHasMoreListed() {
+        var walk = FolderWalk()
+        for position in 0..<2 { _ = ask(&walk, folders[position], at: 10) }
+        #expect(ask(&walk, folders[2], at: 11) == Array(folders[3..<7]))
+        #expect(ask(&walk, folders[3], at: 11) == Array(folders[7..<11]))
+        #expect(walk.ended(folders[3]) == [folders[11]])
+    }
+
+    @Test func whoReadsTheFolderHalfWayHasMoreListed() {
+        var walk = FolderWalk()
+        for position in 0..<2 { _ = ask(&walk, folders[position], at: 10) }
+        for folder in ask(&walk, folders[2], at: 11) { _ = walk.ended(folder) }
+        #expect(walk.mark == folders[4])
+        #expect(walk.reached(folders[3], at: .seconds(11)) == [])
+        #expect(walk.reached(folders[4], at: .seconds(11)) == Array(folders[7..<11]))
+        #expect(walk.mark == folders[8])
+    }
+
+    @Test func aWalkWithAStackComesBackwards() {
+        var walk = FolderWalk()
+        for position in [29, 28] { _ = ask(&walk, folders[position], at: 10) }
+        #expect(ask(&walk, folders[27], at: 11) == folders[23..<27].reversed())
+        let (waits, ahead) = go(folders.reversed())
+        #expect(waits <= 6)
+        #expect(Set(ahead).count == ahead.count)
+    }
+
+    @Test func aWalkMaySortByName() {
+        var walk = FolderWalk()
+        for folder in sorted.prefix(2) { _ = ask(&walk, folder, at: 10) }
+        #expect(ask(&walk, sorted[2], at: 11) == Array(sorted[3..<7]))
+        #expect(go(sorted).waits <= 6)
+        #expect(go(sorted.reversed()).waits <= 6)
+    }
+
+    @Test func whenNothingIsLeftInAFolderTheOneBeforeIsGoneOnWith() {
+        var walk = FolderWalk()
+        for position in 0..<2 { _ = ask(&walk, folders[position], at: 10) }
+        for folder in ask(&walk, folders[2], at: 11) { _ = walk.ended(folder) }
+        #expect(ask(&walk, folders[7], at: 11) == Array(folders[8..<16]))
+        for position in 8..<15 { _ = walk.ended(folders[position]) }
+        #expect(ask(&walk, folders[16], at: 11) == Array(folders[17..<24]))
+        let inner = NodeID(50)
+        #expect(walk.asked(for: inner, in: folders[16], at: .seconds(11)) { [(inner, FileName("inner")!)] } == [])
+        #expect(walk.ended(folders[17]) == [folders[24]])
+    }
+
+    @Test func everyFolderIsNamedOnceAndTheLastOnesToo() {
+        let (waits, ahead) = go(folders)
+        #expect(Set(ahead).count == ahead.count)
+        #expect(waits + ahead.count == folders.count)
+        #expect(waits <= 6)
     }
 
     @Test func aListingThatEndsMakesRoomForTheNext() {
         var walk = FolderWalk()
-        for position in 0..<2 { _ = ask(&walk, position, at: 10) }
-        _ = ask(&walk, 2, at: 11).map { walk.ended($0) }
-        _ = ask(&walk, 7, at: 11).map { walk.ended($0) }
-        #expect(ask(&walk, 16, at: 11) == Array(folders[17..<25]))
+        for position in 0..<2 { _ = ask(&walk, folders[position], at: 10) }
+        for folder in ask(&walk, folders[2], at: 11) { _ = walk.ended(folder) }
+        for folder in ask(&walk, folders[7], at: 11) { _ = walk.ended(folder) }
+        #expect(ask(&walk, folders[16], at: 11) == Array(folders[17..<25]))
         #expect(walk.ended(folders[17]) == [folders[25]])
         walk.stop()
         #expect(walk.ended(folders[18]) == [])
     }
 
-    @Test func everyFolderIsNamedOnceAndTheLastOnesToo() {
-        var walk = FolderWalk()
-        var named: [NodeID] = []
-        var listed: Set<NodeID> = []
-        for position in folders.indices where !listed.contains(folders[position]) {
-            var next = ask(&walk, position, at: 20)
-            while let folder = next.popLast() {
-                named.append(folder)
-                listed.insert(folder)
-                next += walk.ended(folder)
-            }
-        }
-        #expect(Set(named).count == named.count)
-        #expect(listed.count >= folders.count - 6)
-    }
-
     @Test func aPauseEndsAWalk() {
         var walk = FolderWalk()
-        for position in 0..<2 { _ = ask(&walk, position, at: 10) }
-        #expect(ask(&walk, 2, at: 60) == [])
+        for position in 0..<2 { _ = ask(&walk, folders[position], at: 10) }
+        #expect(ask(&walk, folders[2], at: 60) == [])
     }
 }
