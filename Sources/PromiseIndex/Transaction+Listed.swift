@@ -78,6 +78,28 @@ extension Transaction {
         ) { row in (Entry(row), Node(row, from: Entry.columnCount)) }
     }
 
+    /// The same in the order in which the folder is listed: at most `limit` after the entry of that number, or the first ones.
+    /// Of what was listed at other times than the rest some may be left out, so that no more than a few thousand rows are read.
+    package func nodes(
+        in parent: NodeID, numberedAfter number: EntryID?, limit: Int
+    ) throws(Failure) -> [(entry: Entry, node: Node)] {
+        let span: Int64 = 4096
+        try store.flushNodes()
+        var start = number?.rawValue
+        if start == nil {
+            start = try connection.first(
+                "SELECT min(id) FROM (SELECT id FROM entry WHERE parent = ?1 LIMIT ?2)", .id(parent), .integer(span)
+            ) { $0.integer(0) - 1 }
+        }
+        guard let start else { return [] }
+        return try connection.all(
+            """
+            SELECT entry.*, node.* FROM entry JOIN node ON node.id = entry.node
+            WHERE entry.id BETWEEN ?1 AND ?2 AND +entry.parent = ?3 ORDER BY entry.id LIMIT ?4
+            """, .integer(start + 1), .integer(start + span), .id(parent), .count(limit)
+        ) { row in (Entry(row), Node(row, from: Entry.columnCount)) }
+    }
+
     // MARK: Standing in for rows of `synced`
 
     /// What the row of an item that is as synced would say; nil for any other.

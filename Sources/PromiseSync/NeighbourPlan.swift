@@ -1,139 +1,260 @@
 package import PromiseCore
 
-/// Which small files to fetch before they are asked for: the next ones of a folder whose files a program opens in the order
-/// in which the folder lists them. Pure: it is told what was opened and what follows, and knows neither index nor provider.
+/// Which small files to fetch before they are asked for: the next ones in a folder whose files a program opens in the order of
+/// the listing, or of the names; and when it goes from folder to folder in that order, those in the next folders. A folder
+/// counts as opened with the first file in it. Pure: it is told what was opened and what follows, and knows neither index nor
+/// provider.
 package struct NeighbourPlan: Sendable {
     /// So many opens in order are no coincidence.
     static let streakMin = 3
-    /// Files between two opens that still count as in order: programs skip some, and several that share the work are apart.
-    static let skipMax = 48
     /// Opens out of order after which a folder is left alone, and for how many opens.
-    static let missesMax = 8
-    static let restCount = 256
+    private static let missesMax = 8
+    private static let restCount = 256
     static let aheadMax = 64
-    static let bytesAheadMax: UInt64 = 16 << 20
-    static let foldersMax = 16
+    private static let bytesAheadMax: UInt64 = 16 << 20
+    private static let foldersMax = 64
+    /// Opens after which what was fetched for a folder that nobody opens files in is no longer waited for.
+    private static let patience = 256
     /// How many names are loaded at a time.
     package static let loadCount = 128
 
-    package struct Neighbour: Hashable, Sendable {
-        package var node: NodeID
+    /// Where a program is in a folder.
+    package struct Place: Hashable, Sendable {
+        package var entry: EntryID
         package var name: FileName
-        package var size: UInt64
-        /// A folder, a large file, content that is here: part of the order, never fetched.
-        package var isWanted: Bool
 
-        package init(node: NodeID, name: FileName, size: UInt64, isWanted: Bool) {
-            self.node = node
+        package init(entry: EntryID, name: FileName) {
+            self.entry = entry
             self.name = name
-            self.size = size
-            self.isWanted = isWanted
         }
     }
 
-    fileprivate struct Stream {
-        /// What follows the file opened last, as far as it is loaded.
-        var following: [Neighbour] = []
-        /// How many of `following` have been given out.
-        var givenCount = 0
-        var isLoadedToEnd = false
-        /// What was passed lately: several readers of one folder are never quite in order.
-        var passed: [FileName] = []
-        var last: FileName
-        var streak = 1
+    /// What has to be loaded: the names in a folder that follow in an order; from the beginning, where nothing is before.
+    package struct Load: Hashable, Sendable {
+        package var folder: NodeID
+        package var order: NeighbourOrder
+        package var after: Place?
+    }
+
+    package enum Step: Equatable, Sendable {
+        case load(Load)
+        /// Each is given once.
+        case fetch(NodeID)
+    }
+
+    private struct Stream {
+        var lanes = NeighbourOrder.allCases.map { _ in NeighbourLane() }
+        /// The order in which the program goes, when that is known.
+        var order: NeighbourOrder?
+        /// Nil: nothing has been opened yet, as only the folders before were.
+        var last: Place?
+        var above: NodeID?
+        var openCount = 0
         var misses = 0
         var lastUse: Int
         /// Nothing is loaded for it before so many opens have been seen.
         var restsUntil = 0
+
+        var lane: NeighbourLane? {
+            get { order.map { lanes[$0.rawValue] } }
+            set { if let order, let newValue { lanes[order.rawValue] = newValue } }
+        }
+
+        mutating func lose() {
+            order = nil
+            lanes = NeighbourOrder.allCases.map { _ in NeighbourLane() }
+            misses += 1
+        }
     }
 
     private var streams: [NodeID: Stream] = [:]
+    /// Folders gone ahead into whose files have not all been given out, the first one first.
+    private var entered: [NodeID] = []
     private var useCount = 0
+    /// Found not to be listed since the last open.
+    private var notListed: NodeID?
 
     package init() {}
 
-    /// A file was opened. Returns after which name the folder's children have to be loaded, in the order of names, for an
-    /// answer; nil when `next` can answer as it is.
-    package mutating func opened(_ name: FileName, in folder: NodeID) -> FileName? {
+    /// Whether the folder's own place has to be told of as opened, before what is opened in it.
+    package func isNew(_ folder: NodeID) -> Bool { streams[folder]?.last == nil }
+
+    /// A file was opened, or the first file in a folder. `above` is the folder that `folder` is in. Returns what has to be loaded
+    /// before `next` can answer.
+    package mutating func opened(_ place: Place, in folder: NodeID, above: NodeID?) -> [Load] {
         useCount += 1
-        guard var stream = streams[folder] else {
-            if streams.count >= NeighbourPlan.foldersMax, let oldest = streams.min(by: { $0.value.lastUse < $1.value.lastUse }) {
-                streams[oldest.key] = nil
-            }
-            streams[folder] = Stream(last: name, lastUse: useCount)
-            return nil
-        }
-        stream.lastUse = useCount
-        if stream.following.isEmpty, !stream.isLoadedToEnd {
-            if stream.misses > NeighbourPlan.missesMax {
-                stream.misses = 0
-                stream.restsUntil = useCount + NeighbourPlan.restCount
-            }
-            if useCount < stream.restsUntil {
-                stream.last = name
-                streams[folder] = stream
-                return nil
-            }
-            let before = stream.last
-            stream.last = name
+        notListed = nil
+        var stream = streams[folder] ?? makeStream(above: above)
+        defer {
             streams[folder] = stream
-            return before
+            touch(folder)
         }
-        stream.advance(to: name)
-        streams[folder] = stream
-        return stream.needsMore ? stream.following.last?.name ?? stream.last : nil
+        let before = stream.last
+        stream.last = place
+        stream.openCount += 1
+        if stream.order != nil, isLeavingMuch(in: folder) {
+            stream.lose()
+            stream.restsUntil = useCount + NeighbourPlan.restCount
+        }
+        if let lane = stream.lane, let order = stream.order {
+            if !lane.isLoaded { return [Load(folder: folder, order: order, after: place)] }
+            if stream.lane?.advance(to: place.entry) == false { stream.lose() } else { stream.misses = 0 }
+            return []
+        }
+        guard let before else { return [] }
+        if stream.misses > NeighbourPlan.missesMax {
+            stream.misses = 0
+            stream.restsUntil = useCount + NeighbourPlan.restCount
+        }
+        guard useCount >= stream.restsUntil else { return [] }
+        return search(&stream, folder, from: before, to: place)
     }
 
-    /// What follows the name that `opened` returned, in order; fewer than `loadCount` say that the folder ends there.
-    package mutating func loaded(_ neighbours: [Neighbour], in folder: NodeID) {
-        guard var stream = streams[folder] else { return }
-        let isFirst = stream.following.isEmpty
-        stream.following += neighbours
-        stream.isLoadedToEnd = neighbours.count < NeighbourPlan.loadCount
-        if isFirst { stream.advance(to: stream.last) }
-        streams[folder] = stream
-    }
-
-    /// The files to fetch now; each is given once.
-    package mutating func next(in folder: NodeID) -> [NodeID] {
-        guard var stream = streams[folder], stream.streak >= NeighbourPlan.streakMin else { return [] }
-        let count = min(1 << min(stream.streak, 30), NeighbourPlan.aheadMax, stream.following.count)
-        guard count > stream.givenCount else { return [] }
-        var result: [NodeID] = []
-        var byteCount = stream.following[..<stream.givenCount].reduce(0) { $0 + ($1.isWanted ? $1.size : 0) }
-        for neighbour in stream.following[stream.givenCount..<count] {
-            if neighbour.isWanted {
-                byteCount += neighbour.size
-                guard byteCount <= NeighbourPlan.bytesAheadMax else { break }
-                result.append(neighbour.node)
+    /// What was to be loaded, in order; fewer than `loadCount` say that the folder ends there.
+    package mutating func loaded(_ neighbours: [Neighbour], for load: Load) {
+        guard var stream = streams[load.folder] else { return }
+        let isSearched = stream.order == nil
+        stream.lanes[load.order.rawValue].load(neighbours)
+        if isSearched, let last = stream.last {
+            if stream.lanes[load.order.rawValue].advance(to: last.entry) {
+                settle(&stream)
+            } else {
+                stream.lanes[load.order.rawValue] = NeighbourLane()
+                if load.order == NeighbourOrder.allCases.last, !stream.lanes.contains(where: \.isLoaded) { stream.misses += 1 }
             }
-            stream.givenCount += 1
         }
-        streams[folder] = stream
-        return result
+        streams[load.folder] = stream
     }
-}
 
-extension NeighbourPlan.Stream {
-    fileprivate var needsMore: Bool { !isLoadedToEnd && following.count < NeighbourPlan.aheadMax }
+    /// What was to be loaded cannot be, as the folder is not listed yet; it is entered when it is.
+    package mutating func isNotListed(_ load: Load) {
+        guard let stream = streams.removeValue(forKey: load.folder) else { return }
+        entered.removeAll { $0 == load.folder }
+        if let above = stream.above { streams[above]?.lane?.takeBack() }
+        notListed = load.folder
+    }
 
-    /// Goes on to `name`, or begins anew there when it is not among the next ones.
-    fileprivate mutating func advance(to name: FileName) {
-        if passed.contains(name) { return }
-        last = name
-        if let index = following.prefix(NeighbourPlan.skipMax + 1).firstIndex(where: { $0.name == name }) {
-            passed = (passed + following[...index].map(\.name)).suffix(NeighbourPlan.skipMax * 2)
-            following.removeFirst(index + 1)
-            givenCount = max(0, givenCount - index - 1)
-            streak += 1
-            misses = 0
-        } else {
-            misses += 1
-            following = []
-            passed = []
-            givenCount = 0
-            isLoadedToEnd = false
-            streak = 1
+    /// What to do now, after a file in `folder` was opened; to be asked until it is nil.
+    package mutating func next(after folder: NodeID) -> Step? {
+        var candidates = [folder] + entered
+        var above = streams[folder]?.above
+        while let folder = above, candidates.count < NeighbourPlan.foldersMax {
+            candidates.append(folder)
+            above = streams[folder]?.above
+        }
+        for candidate in candidates {
+            guard let stream = streams[candidate], let order = stream.order, let lane = stream.lane,
+                lane.streak >= NeighbourPlan.streakMin
+            else { continue }
+            if lane.needsMore {
+                let last = lane.following.last.map { Place(entry: $0.entry, name: $0.name) }
+                return .load(Load(folder: candidate, order: order, after: last ?? stream.last))
+            }
+            if let step = step(in: candidate, lane) { return step }
+            // What comes after this folder comes after what is left of it.
+            guard streams[candidate]?.lane?.isGivenOut == true else { return nil }
+            entered.removeAll { $0 == candidate }
+        }
+        return nil
+    }
+
+    /// Gives out the next name in a folder that is one to be fetched or entered.
+    private mutating func step(in folder: NodeID, _ lane: NeighbourLane) -> Step? {
+        var lane = lane
+        defer { streams[folder]?.lane = lane }
+        while let neighbour = lane.next {
+            switch neighbour.use {
+            case .passed: break
+            case .fetched:
+                guard hasRoom(for: neighbour) else { return nil }
+                lane.give()
+                return .fetch(neighbour.node)
+            case .entered:
+                guard neighbour.node != notListed, hasRoom(for: nil) else { return nil }
+                if streams[neighbour.node] != nil { break }
+                lane.give()
+                return enter(neighbour.node, from: folder, lane)
+            }
+            lane.give()
+        }
+        return nil
+    }
+
+    /// The program goes from folder to folder: this one will be next.
+    private mutating func enter(_ folder: NodeID, from above: NodeID, _ lane: NeighbourLane) -> Step? {
+        guard let order = streams[above]?.order else { return nil }
+        var stream = makeStream(above: above)
+        stream.order = order
+        stream.lane = NeighbourLane(streak: lane.streak)
+        streams[folder] = stream
+        entered.append(folder)
+        return .load(Load(folder: folder, order: order, after: nil))
+    }
+
+    private func hasRoom(for neighbour: Neighbour?) -> Bool {
+        var count = 0
+        var byteCount = neighbour?.size ?? 0
+        for stream in streams.values where stream.lastUse > useCount - NeighbourPlan.patience {
+            guard let lane = stream.lane else { continue }
+            count += lane.fetchedCount
+            byteCount += lane.fetchedByteCount
+        }
+        return count < NeighbourPlan.aheadMax && byteCount <= NeighbourPlan.bytesAheadMax
+    }
+
+    /// The program went on to another folder in this one and left most of what was fetched for it in the one before: it opens a
+    /// file here and there.
+    private func isLeavingMuch(in folder: NodeID) -> Bool {
+        let before = streams.values.filter { $0.above == folder && $0.last != nil }.max { $0.lastUse < $1.lastUse }
+        guard let before, let left = before.lane?.fetchedCount else { return false }
+        return left > 2 * before.openCount
+    }
+
+    /// Looks which of the orders leads from one place to the next.
+    private func search(_ stream: inout Stream, _ folder: NodeID, from before: Place, to place: Place) -> [Load] {
+        var loads: [Load] = []
+        for order in NeighbourOrder.allCases {
+            if !stream.lanes[order.rawValue].isLoaded {
+                loads.append(Load(folder: folder, order: order, after: before))
+            } else if !stream.lanes[order.rawValue].advance(to: place.entry) {
+                stream.lanes[order.rawValue] = NeighbourLane()
+            }
+        }
+        settle(&stream)
+        if stream.order != nil { return [] }
+        if loads.isEmpty, !stream.lanes.contains(where: \.isLoaded) { stream.misses += 1 }
+        return loads
+    }
+
+    /// One order has been gone in long enough: the other is forgotten.
+    private func settle(_ stream: inout Stream) {
+        guard let order = NeighbourOrder.allCases.first(where: { stream.lanes[$0.rawValue].streak >= NeighbourPlan.streakMin })
+        else { return }
+        stream.order = order
+        stream.misses = 0
+    }
+
+    /// Where the program went through the folders before in an order, it is expected to go through this one in the same.
+    private mutating func makeStream(above: NodeID?) -> Stream {
+        if streams.count >= NeighbourPlan.foldersMax, let oldest = streams.min(by: { $0.value.lastUse < $1.value.lastUse }) {
+            streams[oldest.key] = nil
+            entered.removeAll { $0 == oldest.key }
+        }
+        var stream = Stream(above: above, lastUse: useCount)
+        if let above, let lane = streams[above]?.lane, lane.streak >= NeighbourPlan.streakMin {
+            stream.order = streams[above]?.order
+            stream.lane = NeighbourLane(streak: lane.streak)
+        }
+        return stream
+    }
+
+    /// A folder is used as long as one in it is.
+    private mutating func touch(_ folder: NodeID) {
+        var folder: NodeID? = folder
+        for _ in 0..<NeighbourPlan.foldersMax {
+            guard let used = folder, streams[used] != nil else { return }
+            streams[used]?.lastUse = useCount
+            folder = streams[used]?.above
         }
     }
 }

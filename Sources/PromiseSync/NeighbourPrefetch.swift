@@ -4,7 +4,7 @@ import PromiseIndex
 import PromiseSystem
 import Synchronization
 
-/// Fetches the small files that a program is about to open, because it opens a folder's files in order (`NeighbourPlan`).
+/// Fetches the small files that a program is about to open, because it opens files in order (`NeighbourPlan`).
 ///
 /// Thread-safe. `opened` costs its caller the entry of a message; the work is done on a thread of its own.
 package final class NeighbourPrefetch: Sendable {
@@ -12,6 +12,8 @@ package final class NeighbourPrefetch: Sendable {
     private static let runningMax = 16
     /// Files that were fetched ahead and not opened yet; more are forgotten, which costs a pause in the fetching ahead.
     private static let awaitedMax = 4096
+    /// Of the plan, after each file that was opened.
+    private static let stepsMax = 256
 
     private struct State {
         var plan = NeighbourPlan()
@@ -63,23 +65,18 @@ package final class NeighbourPrefetch: Sendable {
 
     private func goOn(from node: NodeID) {
         do throws(Failure) {
-            let opened: Entry? = try index.read { transaction throws(Failure) in try transaction.entries(of: node).first }
-            guard let opened else { return }
-            let after = state.withLock { state in
+            guard let opened = try place(of: node) else { return }
+            state.withLock { state in
                 state.awaited.remove(node)
                 awaitedCount.store(state.awaited.count, ordering: .relaxed)
-                return state.plan.opened(opened.name, in: opened.parent)
             }
-            if let after {
-                let neighbours = try self.neighbours(in: opened.parent, after: after)
-                state.withLock { $0.plan.loaded(neighbours, in: opened.parent) }
-            }
-            state.withLock { state in
-                let next = state.plan.next(in: opened.parent)
-                state.waiting += next
-                if state.awaited.count > NeighbourPrefetch.awaitedMax { state.awaited = [] }
-                state.awaited.formUnion(next)
-                awaitedCount.store(state.awaited.count, ordering: .relaxed)
+            try tell(opened)
+            for _ in 0..<NeighbourPrefetch.stepsMax {
+                guard let step = state.withLock({ $0.plan.next(after: opened.parent) }) else { break }
+                switch step {
+                case .load(let load): try self.load(load)
+                case .fetch(let node): fetch(node)
+                }
             }
             startFetches()
         } catch {
@@ -87,14 +84,54 @@ package final class NeighbourPrefetch: Sendable {
         }
     }
 
-    private func neighbours(in folder: NodeID, after name: FileName) throws(Failure) -> [NeighbourPlan.Neighbour] {
-        try index.read { transaction throws(Failure) in
-            try transaction.nodes(in: folder, after: name, limit: NeighbourPlan.loadCount).map { entry, node in
+    /// A folder counts as opened with the first file in it, and is told of before that.
+    private func tell(_ opened: Entry) throws(Failure) {
+        var opened = [opened]
+        while let folder = opened.last?.parent, state.withLock({ $0.plan.isNew(folder) }), let place = try place(of: folder) {
+            opened.append(place)
+        }
+        for (index, entry) in opened.enumerated().reversed() {
+            let above = index + 1 < opened.count ? opened[index + 1].parent : nil
+            let loads = state.withLock { state in
+                state.plan.opened(NeighbourPlan.Place(entry: entry.id, name: entry.name), in: entry.parent, above: above)
+            }
+            for load in loads { try self.load(load) }
+        }
+    }
+
+    private func place(of node: NodeID) throws(Failure) -> Entry? {
+        try index.read { transaction throws(Failure) in try transaction.entries(of: node).first }
+    }
+
+    private func load(_ load: NeighbourPlan.Load) throws(Failure) {
+        let neighbours: [Neighbour]? = try index.read { transaction throws(Failure) in
+            if load.after == nil, try transaction.node(load.folder)?.isPopulated != true { return nil }
+            let rows =
+                switch load.order {
+                case .listing:
+                    try transaction.nodes(in: load.folder, numberedAfter: load.after?.entry, limit: NeighbourPlan.loadCount)
+                case .name: try transaction.nodes(in: load.folder, after: load.after?.name, limit: NeighbourPlan.loadCount)
+                }
+            return rows.map { entry, node in
                 let isWanted =
                     node.kind == .file && node.content != .whole && node.size <= HydrationPlan.smallFileMax
                     && node.pin != .onlineOnly && entry.identifier != nil
-                return NeighbourPlan.Neighbour(node: node.id, name: entry.name, size: node.size, isWanted: isWanted)
+                return Neighbour(
+                    entry: entry.id, node: node.id, name: entry.name, size: node.size,
+                    use: isWanted ? .fetched : node.kind == .folder ? .entered : .passed)
             }
+        }
+        state.withLock { state in
+            if let neighbours { state.plan.loaded(neighbours, for: load) } else { state.plan.isNotListed(load) }
+        }
+    }
+
+    private func fetch(_ node: NodeID) {
+        state.withLock { state in
+            state.waiting.append(node)
+            if state.awaited.count > NeighbourPrefetch.awaitedMax { state.awaited = [] }
+            state.awaited.insert(node)
+            awaitedCount.store(state.awaited.count, ordering: .relaxed)
         }
     }
 

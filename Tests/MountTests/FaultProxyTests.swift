@@ -71,8 +71,9 @@ extension MountSuites {
             try await mounted(["--request-deadline", "20s"], prepare: prepare) { domain in
                 try await domain.shell(
                     """
-                    # In folders of their own: nobody fetches them as neighbours.
                     ls -R "$M" > /dev/null
+                    # Nobody fetches them as neighbours.
+                    setfattr -n user.promisefs.pin -v online-only "$M"/read-*
                     for n in 401 \(refusals); do echo "status=$n retry-after=1 method=GET path=read-$n count=1"; done > "$RULES"
                     expect() { not cat "$M/read-$1/file" 2> "$T/err"; grep -q "$2" "$T/err" || { cat "$T/err" >&2; false; }; }
                     # What may pass is tried again before anybody hears of it.
@@ -81,6 +82,7 @@ extension MountSuites {
                     for reader in $readers; do wait $reader; done
                     expect 401 'Permission denied'
                     for n in 401 \(refusals); do within 20 '[ "$(cat "$M/read-'$n'/file")" = "read '$n'" ]'; done
+                    setfattr -n user.promisefs.pin -v automatic "$M"/read-*
                     """, seconds: 120)
                 // Each status is met once by each kind of request, while twenty files are on their way. Not by DELETE and LOCK:
                 // what a server falsely says to be gone is taken for removed, and comes back.

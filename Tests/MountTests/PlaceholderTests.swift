@@ -90,7 +90,7 @@ extension MountSuites {
             }
         }
 
-        /// > A program that opens the files of a folder in the order of their names, from the third on, finds the next ones
+        /// > A program that opens the files of a folder in the order of the listing or of their names, from the third on,
         @Test(.timeLimit(.minutes(2))) func whoOpensFilesInOrderFindsTheNextOnesHere() async throws {
             var options = MountedDomain.Options()
             options.prepare = "for n in $(seq 100 199); do head -c 4096 /dev/urandom > \"$C/$n\"; done"
@@ -100,6 +100,39 @@ extension MountSuites {
                 try await domain.shell("for n in $(seq 130 138); do cmp \"$M/$n\" \"$C/$n\"; done; sleep 1")
                 #expect(try await domain.status().bytesFetched >= 40 * 4096)
                 try await domain.shell("diff -r \"$M\" \"$C\" --exclude=.promisefs")
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func whoReadsFolderByFolderAsListedFindsTheNextOnesHere() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = """
+                for d in $(seq 20); do mkdir "$C/$d"; for n in $(seq 5); do echo "$d $n" > "$C/$d/$n"; done; done
+                """
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    cd "$M"; find . -type f > "$T/files"
+                    for file in $(head -22 "$T/files"); do cat $file > /dev/null; done; sleep 1
+                    echo offline=true > "$PROMISEFS_PROVIDER_FAULTS"
+                    for file in $(head -40 "$T/files"); do cmp $file "$C/$file"; done
+                    """)
+            }
+        }
+
+        /// > A program that lists folder after folder, forwards, backwards or by name, from the third on, finds the next ones
+        @Test(.timeLimit(.minutes(2)), arguments: ["cat", "tac", "sort", "sort -r"])
+        func whoWalksFindsTheNextFoldersListed(order: String) async throws {
+            var options = MountedDomain.Options()
+            options.prepare = "for d in $(seq 100 139); do mkdir \"$C/$d\"; echo $d > \"$C/$d/file\"; done"
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell("ls -U \"$M\" > \"$T/read\"")
+                try await domain.shell(
+                    """
+                    for d in $(\(order) "$T/read" | head -6); do ls "$M/$d" > /dev/null; done; sleep 1
+                    echo offline=true > "$PROMISEFS_PROVIDER_FAULTS"
+                    for d in $(\(order) "$T/read" | head -10); do [ "$(ls "$M/$d")" = file ]; done
+                    for d in $(\(order) "$T/read" | tail -3); do not ls "$M/$d" 2> /dev/null; done
+                    """)
             }
         }
 

@@ -137,7 +137,8 @@ extension MountSuites {
                     """
                     [ -e /sys/fs/fuse/connections/0 ] || mount -t fusectl none /sys/fs/fuse/connections 2> /dev/null || true
                     connection=/sys/fs/fuse/connections/$(stat -c %d "$M")
-                    ls -l "$M" "$M/from" "$M/to" "$M/one" > /dev/null
+                    # With a pause, or this would be a walk, and the last folder listed ahead of it.
+                    ls -l "$M" "$M/from" > /dev/null; sleep 2.5; ls -l "$M/to" "$M/one" > /dev/null
                     exec 9< "$M/from/moved"
                     mv "$C/from/moved" "$C/to/moved"; within 30 'not stat "$M/from/moved"'
                     echo hang=true > "$PROMISEFS_PROVIDER_FAULTS"

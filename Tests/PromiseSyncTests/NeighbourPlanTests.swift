@@ -3,46 +3,131 @@ import PromiseSync
 import PromiseTestSupport
 import Testing
 
-/// A folder of small files, and what the plan fetches ahead while a program opens them.
+/// Folders of small files, and what the plan fetches ahead while a program opens them.
 private struct Reader {
-    let names: [FileName]
+    /// In the order of the listing. A file's number is that of its node.
+    var folders: [NodeID: [Neighbour]] = [:]
+    /// Of each folder: its place and the folder it is in.
+    var places: [NodeID: (entry: Neighbour, above: NodeID)] = [:]
     var plan = NeighbourPlan()
     var fetched: [Int] = []
-    let size: UInt64
+    var misses = 0
+    /// Folders from this number on are not listed yet.
+    var listedCount = 1_000_000
 
-    init(count: Int, size: UInt64 = 4096) {
-        names = (0..<count).map { FileName("file \(10_000 + $0)")! }
-        self.size = size
+    private static let top = NodeID(7)
+
+    /// One folder, listed in the order of numbers; the names are in this order or mixed up.
+    init(count: Int, size: UInt64 = 4096, isNamedInOrder: Bool = true) {
+        folders[Reader.top] = (0..<count).map { number in
+            let name = isNamedInOrder ? 10_000 + number : 10_000 + number * 7919 % 10_007
+            return Reader.file(number, "file \(name)", size: size, isWanted: number % 10 != 9)
+        }
+    }
+
+    /// Folders of files, each in the order of numbers, in one folder.
+    init(folderCount: Int, fileCount: Int) {
+        folders[Reader.top] = []
+        for number in 0..<folderCount {
+            let folder = NodeID(UInt64(1_000_000 + number))
+            let place = Neighbour(
+                entry: EntryID(Int64(1_000_000 + number)), node: folder, name: FileName("folder \(10_000 + number)")!, size: 0,
+                use: .entered)
+            folders[Reader.top]?.append(place)
+            places[folder] = (place, Reader.top)
+            folders[folder] = (0..<fileCount).map { file in
+                Reader.file(number * fileCount + file, "\(1000 + file)", size: 4096, isWanted: true)
+            }
+        }
+    }
+
+    private static func file(_ number: Int, _ name: String, size: UInt64, isWanted: Bool) -> Neighbour {
+        Neighbour(
+            entry: EntryID(Int64(100 + number)), node: NodeID(UInt64(100 + number)), name: FileName(name)!, size: size,
+            use: isWanted ? .fetched : .passed)
     }
 
     /// Opens file `number`; returns what is fetched now.
     mutating func open(_ number: Int) -> [Int] {
-        let folder = NodeID(7)
-        if let after = plan.opened(names[number], in: folder) {
-            let start = names.firstIndex(of: after)! + 1
-            let end = min(start + NeighbourPlan.loadCount, names.count)
-            let neighbours = (start..<end).map {
-                NeighbourPlan.Neighbour(node: NodeID(UInt64(100 + $0)), name: names[$0], size: size, isWanted: $0 % 10 != 9)
+        let node = NodeID(UInt64(100 + number))
+        let folder = folders.first { $0.value.contains { $0.node == node } }!.key
+        let file = folders[folder]!.first { $0.node == node }!
+        if file.use == .fetched, !fetched.contains(number) { misses += 1 }
+        if plan.isNew(folder), let (place, above) = places[folder] { tell(place, in: above, above: nil) }
+        tell(file, in: folder, above: places[folder]?.above)
+        var next: [Int] = []
+        while let step = plan.next(after: folder) {
+            switch step {
+            case .load(let load): self.load(load)
+            case .fetch(let node): next.append(Int(node.rawValue) - 100)
             }
-            plan.loaded(neighbours, in: folder)
         }
-        let next = plan.next(in: folder).map { Int($0.rawValue) - 100 }
         fetched += next
         return next
     }
+
+    private mutating func tell(_ opened: Neighbour, in folder: NodeID, above: NodeID?) {
+        let place = NeighbourPlan.Place(entry: opened.entry, name: opened.name)
+        for load in plan.opened(place, in: folder, above: above) { self.load(load) }
+    }
+
+    private mutating func load(_ load: NeighbourPlan.Load) {
+        if load.after == nil, load.folder.rawValue >= 1_000_000 + UInt64(listedCount) { return plan.isNotListed(load) }
+        var files = folders[load.folder]!
+        if load.order == .name { files.sort { $0.name < $1.name } }
+        let start = load.after.map { place in files.firstIndex { $0.entry == place.entry }! + 1 } ?? 0
+        plan.loaded(Array(files[start...].prefix(NeighbourPlan.loadCount)), for: load)
+    }
+
+    /// Numbers in the order of names.
+    var byName: [Int] { folders[Reader.top]!.sorted { $0.name < $1.name }.map { Int($0.node.rawValue) - 100 } }
 }
 
 @Suite struct NeighbourPlanTests {
-    @Test func aReaderInOrderFindsTheNextFilesHere() {
-        var reader = Reader(count: 1000)
-        var misses = 0
-        for number in 0..<1000 {
-            if !reader.fetched.contains(number), number % 10 != 9 { misses += 1 }
-            _ = reader.open(number)
-        }
-        #expect(misses <= 3)
+    @Test(arguments: [true, false]) func aReaderInOrderFindsTheNextFilesHere(isNamedInOrder: Bool) {
+        var reader = Reader(count: 1000, isNamedInOrder: isNamedInOrder)
+        for number in 0..<1000 { _ = reader.open(number) }
+        #expect(reader.misses <= 3)
         #expect(Set(reader.fetched).count == reader.fetched.count, "nothing is given twice")
         #expect(reader.fetched.allSatisfy { $0 % 10 != 9 }, "only what is wanted is given")
+    }
+
+    @Test func aReaderWhoSortsByNameFindsTheNextFilesHere() {
+        var reader = Reader(count: 1000, isNamedInOrder: false)
+        for number in reader.byName { _ = reader.open(number) }
+        #expect(reader.misses <= 3)
+        #expect(Set(reader.fetched).count == reader.fetched.count, "nothing is given twice")
+    }
+
+    @Test func whoGoesFromFolderToFolderFindsTheNextFoldersFilesHere() {
+        var reader = Reader(folderCount: 100, fileCount: 10)
+        for number in 0..<1000 { _ = reader.open(number) }
+        #expect(reader.misses <= 12)
+        #expect(Set(reader.fetched).count == reader.fetched.count, "nothing is given twice")
+        #expect(reader.fetched.count >= 988)
+    }
+
+    @Test func foldersAreGoneAheadIntoWhenTheyAreListed() {
+        var reader = Reader(folderCount: 300, fileCount: 3)
+        for number in 0..<900 {
+            reader.listedCount = number / 3 + 5
+            _ = reader.open(number)
+        }
+        #expect(reader.misses <= 12)
+    }
+
+    @Test func noMoreFoldersAreGoneAheadIntoThanTheFilesAheadAllow() {
+        var reader = Reader(folderCount: 300, fileCount: 10)
+        for number in 0..<500 {
+            _ = reader.open(number)
+            #expect((reader.fetched.max() ?? 0) - number <= 64)
+        }
+    }
+
+    @Test func whoOpensOneFileInEachFolderHasFewOthersFetched() {
+        var reader = Reader(folderCount: 300, fileCount: 10)
+        for number in stride(from: 0, to: 3000, by: 10) { _ = reader.open(number) }
+        #expect(reader.fetched.count <= 150, "\(reader.fetched.count)")
     }
 
     @Test func aSingleOpenFetchesNothingElse() {
