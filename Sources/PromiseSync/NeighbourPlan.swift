@@ -60,6 +60,12 @@ package struct NeighbourPlan: Sendable {
             set { if let order, let newValue { lanes[order.rawValue] = newValue } }
         }
 
+        /// In the order in which the program goes. In place: by `lane` all that follows would be copied.
+        mutating func advance(to entry: EntryID) -> Bool {
+            guard let order else { return false }
+            return lanes[order.rawValue].advance(to: entry)
+        }
+
         mutating func lose() {
             order = nil
             lanes = NeighbourOrder.allCases.map { _ in NeighbourLane() }
@@ -84,7 +90,7 @@ package struct NeighbourPlan: Sendable {
     package mutating func opened(_ place: Place, in folder: NodeID, above: NodeID?) -> [Load] {
         useCount += 1
         notListed = nil
-        var stream = streams[folder] ?? makeStream(above: above)
+        var stream = streams.removeValue(forKey: folder) ?? makeStream(above: above)
         defer {
             streams[folder] = stream
             touch(folder)
@@ -96,9 +102,9 @@ package struct NeighbourPlan: Sendable {
             stream.lose()
             stream.restsUntil = useCount + NeighbourPlan.restCount
         }
-        if let lane = stream.lane, let order = stream.order {
-            if !lane.isLoaded { return [Load(folder: folder, order: order, after: place)] }
-            if stream.lane?.advance(to: place.entry) == false { stream.lose() } else { stream.misses = 0 }
+        if let order = stream.order {
+            if !stream.lanes[order.rawValue].isLoaded { return [Load(folder: folder, order: order, after: place)] }
+            if stream.advance(to: place.entry) { stream.misses = 0 } else { stream.lose() }
             return []
         }
         guard let before else { return [] }
