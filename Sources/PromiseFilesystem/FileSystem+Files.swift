@@ -46,6 +46,7 @@ extension FileSystem {
                 return openAfterHydration(id, request, caller, for: program, reply: reply)
             } else if request.access != .write {
                 _ = try admit(caller, opening: request)
+                engine.neighbours.opened(id, isHere: false)
             }
             reply(.success(try grant(id, request, caller, known: request.truncates ? nil : node)))
         } catch {

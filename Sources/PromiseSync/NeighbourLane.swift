@@ -13,6 +13,8 @@ package struct Neighbour: Hashable, Sendable {
     package enum Use: Sendable {
         /// A small file whose content is not here.
         case fetched
+        /// One that is not small, and not large: fetched for a program that reads such files whole.
+        case fetchedForWholeReads
         /// A folder, in which the program may go on.
         case entered
         /// A large file, or content that is here: part of the order and nothing else.
@@ -85,12 +87,21 @@ struct NeighbourLane {
         return givenCount < count ? following[givenCount] : nil
     }
 
-    mutating func give() {
-        let neighbour = following[givenCount]
-        givenCount += 1
-        guard neighbour.use == .fetched else { return }
+    /// Gives out the next one; `isFetched`: it is fetched now.
+    mutating func give(isFetched: Bool) {
+        defer { givenCount += 1 }
+        guard isFetched else { return }
+        following[givenCount].use = .fetched
         fetchedCount += 1
-        fetchedByteCount += neighbour.size
+        fetchedByteCount += following[givenCount].size
+    }
+
+    /// What was given out and not fetched is to be given out again.
+    mutating func beginAnew() {
+        givenCount = following.prefix(givenCount).firstIndex { $0.use == .fetchedForWholeReads } ?? givenCount
+        let fetched = following.prefix(givenCount).filter { $0.use == .fetched }
+        fetchedCount = fetched.count
+        fetchedByteCount = fetched.reduce(0) { $0 + $1.size }
     }
 
     /// The last one given out, a folder, is to be given out again.

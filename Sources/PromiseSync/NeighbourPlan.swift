@@ -1,9 +1,9 @@
 package import PromiseCore
 
-/// Which small files to fetch before they are asked for: the next ones in a folder whose files a program opens in the order of
-/// the listing, or of the names; and when it goes from folder to folder in that order, those in the next folders. A folder
-/// counts as opened with the first file in it. Pure: it is told what was opened and what follows, and knows neither index nor
-/// provider.
+/// Which files to fetch before they are asked for: the next small ones in a folder whose files a program opens in the order of
+/// the listing, or of the names, and those that are not small while it reads such files whole; and when it goes from folder to
+/// folder in that order, those in the next folders. A folder counts as opened with the first file in it. Pure: it is told what
+/// was opened and what follows, and knows neither index nor provider.
 package struct NeighbourPlan: Sendable {
     /// So many opens in order are no coincidence.
     static let streakMin = 3
@@ -12,6 +12,8 @@ package struct NeighbourPlan: Sendable {
     private static let restCount = 256
     static let aheadMax = 64
     private static let bytesAheadMax: UInt64 = 16 << 20
+    /// Of one file.
+    package static let sizeMax: UInt64 = 8 << 20
     private static let foldersMax = 64
     /// Opens after which what was fetched for a folder that nobody opens files in is no longer waited for.
     private static let patience = 256
@@ -77,6 +79,8 @@ package struct NeighbourPlan: Sendable {
     /// Folders gone ahead into whose files have not all been given out, the first one first.
     private var entered: [NodeID] = []
     private var useCount = 0
+    /// The folder in which a program reads files whole that are not small.
+    private var wholeReads: NodeID?
     /// Found not to be listed since the last open.
     private var notListed: NodeID?
 
@@ -140,6 +144,13 @@ package struct NeighbourPlan: Sendable {
         notListed = load.folder
     }
 
+    /// Files of this folder that are not small are read whole; nil: of no folder.
+    package mutating func readsWhole(in folder: NodeID?) {
+        guard folder != wholeReads else { return }
+        wholeReads = folder
+        if let folder { streams[folder]?.lane?.beginAnew() }
+    }
+
     /// What to do now, after a file in `folder` was opened; to be asked until it is nil.
     package mutating func next(after folder: NodeID) -> Step? {
         var candidates = [folder] + entered
@@ -171,17 +182,18 @@ package struct NeighbourPlan: Sendable {
         while let neighbour = lane.next {
             switch neighbour.use {
             case .passed: break
-            case .fetched:
+            case .fetchedForWholeReads where folder != wholeReads: break
+            case .fetched, .fetchedForWholeReads:
                 guard hasRoom(for: neighbour) else { return nil }
-                lane.give()
+                lane.give(isFetched: true)
                 return .fetch(neighbour.node)
             case .entered:
                 guard neighbour.node != notListed, hasRoom(for: nil) else { return nil }
                 if streams[neighbour.node] != nil { break }
-                lane.give()
+                lane.give(isFetched: false)
                 return enter(neighbour.node, from: folder, lane)
             }
-            lane.give()
+            lane.give(isFetched: false)
         }
         return nil
     }

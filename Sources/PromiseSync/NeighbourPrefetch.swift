@@ -4,7 +4,7 @@ import PromiseIndex
 import PromiseSystem
 import Synchronization
 
-/// Fetches the small files that a program is about to open, because it opens files in order (`NeighbourPlan`).
+/// Fetches the files that a program is about to open, because it opens files in order (`NeighbourPlan`).
 ///
 /// Thread-safe. `opened` costs its caller the entry of a message; the work is done on a thread of its own.
 package final class NeighbourPrefetch: Sendable {
@@ -23,6 +23,7 @@ package final class NeighbourPrefetch: Sendable {
         var isStarting = false
         /// Opened, in this order, and not looked at yet.
         var opened: [NodeID] = []
+        var wholeReads = WholeReads()
         /// Fetched ahead: opening one of these says that the program goes on.
         var awaited: Set<NodeID> = []
     }
@@ -66,11 +67,12 @@ package final class NeighbourPrefetch: Sendable {
     private func goOn(from node: NodeID) {
         do throws(Failure) {
             guard let opened = try place(of: node) else { return }
-            state.withLock { state in
-                state.awaited.remove(node)
-                awaitedCount.store(state.awaited.count, ordering: .relaxed)
+            let wasAwaited = state.withLock { state in
+                defer { awaitedCount.store(state.awaited.count, ordering: .relaxed) }
+                return state.awaited.remove(node) != nil
             }
             try tell(opened)
+            try noteWholeReads(opened, wasAwaited: wasAwaited)
             for _ in 0..<NeighbourPrefetch.stepsMax {
                 guard let step = state.withLock({ $0.plan.next(after: opened.parent) }) else { break }
                 switch step {
@@ -113,16 +115,34 @@ package final class NeighbourPrefetch: Sendable {
                 case .name: try transaction.nodes(in: load.folder, after: load.after?.name, limit: NeighbourPlan.loadCount)
                 }
             return rows.map { entry, node in
-                let isWanted =
-                    node.kind == .file && node.content != .whole && node.size <= HydrationPlan.smallFileMax
-                    && node.pin != .onlineOnly && entry.identifier != nil
-                return Neighbour(
-                    entry: entry.id, node: node.id, name: entry.name, size: node.size,
-                    use: isWanted ? .fetched : node.kind == .folder ? .entered : .passed)
+                Neighbour(entry: entry.id, node: node.id, name: entry.name, size: node.size, use: use(of: node, entry))
             }
         }
         state.withLock { state in
             if let neighbours { state.plan.loaded(neighbours, for: load) } else { state.plan.isNotListed(load) }
+        }
+    }
+
+    private func use(of node: Node, _ entry: Entry) -> Neighbour.Use {
+        if node.kind == .folder { return .entered }
+        guard node.kind == .file, node.content != .whole, node.pin != .onlineOnly, entry.identifier != nil else { return .passed }
+        if node.size <= HydrationPlan.smallFileMax { return .fetched }
+        return node.size <= NeighbourPlan.sizeMax ? .fetchedForWholeReads : .passed
+    }
+
+    /// Who reads one file after the other that is not small to its end will do so with the next ones.
+    private func noteWholeReads(_ opened: Entry, wasAwaited: Bool) throws(Failure) {
+        let earlier = state.withLock { $0.wholeReads.earlier(in: opened.parent) }
+        let (isSmall, isWhole): (Bool, Bool) = try index.read { transaction throws(Failure) in
+            let node = try transaction.node(opened.node)
+            var isWhole = false
+            for file in earlier where try transaction.node(file)?.content == .whole { isWhole = true }
+            return ((node?.size ?? 0) <= HydrationPlan.smallFileMax, isWhole)
+        }
+        if isSmall { return }
+        state.withLock { state in
+            state.wholeReads.opened(opened.node, in: opened.parent, isFetchedAhead: wasAwaited, isWhole: isWhole)
+            state.plan.readsWhole(in: state.wholeReads.folder)
         }
     }
 

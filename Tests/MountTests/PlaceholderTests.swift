@@ -119,6 +119,25 @@ extension MountSuites {
             }
         }
 
+        /// > Files of 1 to 8 MiB are fetched ahead in the same way, whole, of a program that has read one such file of the folder
+        @Test(.timeLimit(.minutes(2))) func whoReadsLargerFilesWholeFindsTheNextOnesHereAndWhoGlancesDoesNot() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = """
+                mkdir "$C/a" "$C/b"; head -c 2000000 /dev/urandom > "$C/a/10"
+                for n in $(seq 11 29); do cp "$C/a/10" "$C/a/$n"; done; cp "$C/a/"* "$C/b"
+                """
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell("for n in $(seq 10 29); do head -c 1000 \"$M/a/$n\" > \"$T/out\"; done; sleep 1")
+                #expect(try await domain.status().bytesFetched <= 20 << 20, "half of it")
+                try await domain.shell(
+                    """
+                    for n in $(seq 10 17); do cmp "$M/b/$n" "$C/b/$n"; sleep 0.1; done; sleep 1
+                    echo offline=true > "$PROMISEFS_PROVIDER_FAULTS"
+                    for n in 18 19 20; do cmp "$M/b/$n" "$C/b/$n"; done
+                    """)
+            }
+        }
+
         /// > A program that lists folder after folder, forwards, backwards or by name, from the third on, finds the next ones
         @Test(.timeLimit(.minutes(2)), arguments: ["cat", "tac", "sort", "sort -r"])
         func whoWalksFindsTheNextFoldersListed(order: String) async throws {

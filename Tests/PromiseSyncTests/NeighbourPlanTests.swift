@@ -177,4 +177,38 @@ private struct Reader {
         for number in 0..<12 { _ = reader.open(number) }
         #expect(reader.open(11).isEmpty && reader.fetched.max() == 11)
     }
+
+    @Test func filesThatAreNotSmallAreFetchedForWhoReadsThemWhole() {
+        var reader = Reader(count: 100, size: 3 << 20)
+        reader.folders = reader.folders.mapValues { files in
+            files.map { file in
+                var file = file
+                if file.use == .fetched { file.use = .fetchedForWholeReads }
+                return file
+            }
+        }
+        for number in 0..<10 { #expect(reader.open(number).isEmpty) }
+        reader.plan.readsWhole(in: NodeID(7))
+        #expect(reader.open(10) == [11, 12, 13, 14, 15])
+        #expect(reader.open(11) == [16])
+        reader.plan.readsWhole(in: nil)
+        #expect(reader.open(12).isEmpty)
+    }
+
+    @Test func whoseFilesWereReadToTheirEndReadsWhole() {
+        var reads = WholeReads()
+        let folder = NodeID(2)
+        reads.opened(NodeID(10), in: folder, isFetchedAhead: false, isWhole: false)
+        #expect(reads.folder == nil && reads.earlier(in: folder) == [NodeID(10)])
+        reads.opened(NodeID(11), in: folder, isFetchedAhead: false, isWhole: true)
+        #expect(reads.folder == folder)
+        // It is whole whatever was read of it.
+        reads.opened(NodeID(12), in: folder, isFetchedAhead: true, isWhole: false)
+        #expect(reads.folder == folder && reads.earlier(in: folder) == [NodeID(10), NodeID(11)])
+        reads.opened(NodeID(13), in: folder, isFetchedAhead: false, isWhole: false)
+        #expect(reads.folder == nil)
+        reads.opened(NodeID(14), in: folder, isFetchedAhead: false, isWhole: true)
+        reads.opened(NodeID(15), in: NodeID(3), isFetchedAhead: false, isWhole: true)
+        #expect(reads.earlier(in: folder).isEmpty)
+    }
 }
