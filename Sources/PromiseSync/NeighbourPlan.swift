@@ -89,9 +89,9 @@ package struct NeighbourPlan: Sendable {
     /// Whether the folder's own place has to be told of as opened, before what is opened in it.
     package func isNew(_ folder: NodeID) -> Bool { streams[folder]?.last == nil }
 
-    /// A file was opened, or the first file in a folder. `above` is the folder that `folder` is in. Returns what has to be loaded
-    /// before `next` can answer.
-    package mutating func opened(_ place: Place, in folder: NodeID, above: NodeID?) -> [Load] {
+    /// A file was opened, or the first file in a folder, `isFolder`. `above` is the folder that `folder` is in. Returns what
+    /// has to be loaded before `next` can answer.
+    package mutating func opened(_ place: Place, isFolder: Bool, in folder: NodeID, above: NodeID?) -> [Load] {
         useCount += 1
         notListed = nil
         var stream = streams.removeValue(forKey: folder) ?? makeStream(above: above)
@@ -102,7 +102,7 @@ package struct NeighbourPlan: Sendable {
         let before = stream.last
         stream.last = place
         stream.openCount += 1
-        if stream.order != nil, isLeavingMuch(in: folder) {
+        if isFolder, stream.order != nil, isLeavingMuch(in: folder) {
             stream.lose()
             stream.restsUntil = useCount + NeighbourPlan.restCount
         }

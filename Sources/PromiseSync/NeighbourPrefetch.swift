@@ -95,7 +95,8 @@ package final class NeighbourPrefetch: Sendable {
         for (index, entry) in opened.enumerated().reversed() {
             let above = index + 1 < opened.count ? opened[index + 1].parent : nil
             let loads = state.withLock { state in
-                state.plan.opened(NeighbourPlan.Place(entry: entry.id, name: entry.name), in: entry.parent, above: above)
+                state.plan.opened(
+                    NeighbourPlan.Place(entry: entry.id, name: entry.name), isFolder: index > 0, in: entry.parent, above: above)
             }
             for load in loads { try self.load(load) }
         }
