@@ -5,8 +5,9 @@ package import PromiseCore
 /// Somebody who has a few folders listed for the first time in a short while, one after the other, is taken for a walk, which
 /// goes through the folders in a folder in one of a few orders (`WalkOrder`), so the next ones in that order are named. A walk
 /// asks only for what is not listed yet, so each time it does it has come as far as was foreseen, and more is; so it is when the
-/// walk reads the folder at the mark, half-way, and never has to ask: like a file's read-ahead. A pure state machine; the
-/// folders in at most `parentCountMax` folders are remembered.
+/// walk reads the folder at the mark, half-way, and never has to ask: like a file's read-ahead. Of a walk that goes into what it
+/// has listed, the folders in folders listed ahead are listed, too. A pure state machine; the folders in at most
+/// `parentCountMax` folders are remembered, and in as many that the walk has not come to.
 package struct FolderWalk {
     /// Listings that are under way because of this, at most.
     package static let aheadCount = 8
@@ -32,19 +33,33 @@ package struct FolderWalk {
         /// How many may be listed before the walk asks again.
         var allowance = 0
 
+        init(_ folders: [(node: NodeID, name: FileName)]) {
+            orders = [WalkOrder(folders), WalkOrder(folders.sorted { $0.name < $1.name })]
+        }
+
         var isHalfUsed: Bool { allowance == length / 2 }
 
         mutating func walkIsAt(_ folder: NodeID) {
             for index in orders.indices { orders[index].walkIsAt(folder) }
         }
 
-        /// The next one in the order that fitted best so far.
+        /// The order that fitted best so far.
+        var best: Int { orders[0].surprise <= orders[1].surprise ? 0 : 1 }
+
+        var hasNext: Bool { orders[best].hasNext }
+
         mutating func next() -> NodeID? {
-            guard allowance > 0, let best = orders.indices.min(by: { orders[$0].surprise < orders[$1].surprise }),
-                let folder = orders[best].next()
-            else { return nil }
+            guard allowance > 0, let folder = orders[best].next() else { return nil }
             allowance -= 1
             return folder
+        }
+
+        /// Only the order in which the walk came so far is known.
+        mutating func begin(as other: Window) {
+            for (index, order) in other.orders.enumerated() {
+                orders[index].begin(isBackward: order.isBackward, isBest: index == other.best)
+            }
+            allowance = FolderWalk.windowMax
         }
     }
 
@@ -57,6 +72,12 @@ package struct FolderWalk {
     /// What is listed now because of this, and the folder it is in.
     private var ahead: [NodeID: NodeID] = [:]
     private var marked: Place?
+    /// The walk goes into the folders that it has listed.
+    private var descends = false
+    /// Folders listed ahead, whose own folders are listed ahead: in the order in which the walk will come to them.
+    private var below: [NodeID] = []
+    /// How many of these may be listed before the walk asks again.
+    private var belowAllowance = 0
 
     package init() {}
 
@@ -72,13 +93,18 @@ package struct FolderWalk {
         recent.append(Place(folder: folder, parent: parent))
         guard recent.count >= FolderWalk.listingCountMin else { return [] }
         recent = recent.suffix(FolderWalk.listingCountMin)
+        if recent.contains(where: { $0.folder == parent }) {
+            descends = true
+        } else if recent.allSatisfy({ $0.parent == parent }) {
+            descends = false
+        }
         var window: Window
         if let known = windows[parent] {
             window = known
             window.length = min(window.length * 2, FolderWalk.windowMax)
         } else {
             let read = try folders()
-            window = Window(orders: [WalkOrder(read), WalkOrder(read.sorted { $0.name < $1.name })])
+            window = Window(read)
             for earlier in recent.dropLast() where earlier.parent == parent { window.walkIsAt(earlier.folder) }
         }
         window.walkIsAt(folder)
@@ -100,8 +126,35 @@ package struct FolderWalk {
         return next()
     }
 
-    /// A listing has ended. Returns the folders to be listed ahead now.
-    package mutating func ended(_ folder: NodeID) -> [NodeID] { ahead.removeValue(forKey: folder) == nil ? [] : next() }
+    /// A listing has ended; `folders` gives the folders in it, as for `asked`. Returns the folders to be listed ahead now.
+    package mutating func ended<Problem>(
+        _ folder: NodeID, folders: () throws(Problem) -> [(node: NodeID, name: FileName)]
+    ) throws(Problem) -> [NodeID] {
+        guard let parent = ahead.removeValue(forKey: folder) else { return [] }
+        if descends, belowAllowance > 0, let above = windows[parent], windows[folder] == nil {
+            let read = try folders()
+            if !read.isEmpty { expect(read, in: folder, as: above, isFirst: !parents.contains(parent)) }
+        }
+        return next()
+    }
+
+    package mutating func ended(_ folder: NodeID) -> [NodeID] { ended(folder) { [] } }
+
+    /// What is in a folder comes before what is beside it.
+    private mutating func expect(
+        _ folders: [(node: NodeID, name: FileName)], in folder: NodeID, as above: Window, isFirst: Bool
+    ) {
+        if below.count >= FolderWalk.parentCountMax {
+            let done = below.filter { parent in windows[parent]?.hasNext != true && !ahead.values.contains(parent) }
+            for parent in done { windows[parent] = nil }
+            below.removeAll { done.contains($0) }
+        }
+        guard below.count < FolderWalk.parentCountMax else { return }
+        var window = Window(folders)
+        window.begin(as: above)
+        windows[folder] = window
+        below.insert(folder, at: isFirst ? 0 : below.endIndex)
+    }
 
     /// A folder that was named is not to be listed. Returns the folders to be listed ahead now.
     package mutating func skipped(_ folder: NodeID) -> [NodeID] {
@@ -116,62 +169,36 @@ package struct FolderWalk {
         windows = [:]
         parents = []
         marked = nil
+        below = []
+        descends = false
     }
 
     private mutating func remember(_ window: Window, of parent: NodeID) {
         parents.removeAll { $0 == parent }
+        below.removeAll { $0 == parent }
         if parents.count >= FolderWalk.parentCountMax { windows[parents.removeFirst()] = nil }
         parents.append(parent)
         windows[parent] = window
+        belowAllowance = FolderWalk.windowMax
     }
 
     private mutating func next() -> [NodeID] {
         var named: [NodeID] = []
-        for parent in parents.reversed() {
-            while ahead.count < FolderWalk.aheadCount, let folder = windows[parent]?.next() {
-                ahead[folder] = parent
-                if windows[parent]?.isHalfUsed == true { marked = Place(folder: folder, parent: parent) }
-                named.append(folder)
-            }
+        if let current = parents.last { take(from: current, &named) }
+        for parent in below where belowAllowance > 0 {
+            let count = named.count
+            take(from: parent, &named)
+            belowAllowance -= named.count - count
         }
+        for parent in parents.dropLast().reversed() { take(from: parent, &named) }
         return named
     }
-}
 
-/// An order in which a walk may go through the folders in a folder, forwards or backwards, and how well it fits what the walk
-/// asked for: programs that walk with a stack come backwards, and some sort what they read by name.
-private struct WalkOrder {
-    private let folders: [NodeID]
-    /// Where the walk is.
-    private var position: Int?
-    private var isBackward = false
-    /// The next one to be named.
-    private var cursor = 0
-    /// How far in this order what the walk asked for was from what was to come; the last times count most.
-    private(set) var surprise = 0
-
-    init(_ folders: [(node: NodeID, name: FileName)]) { self.folders = folders.map(\.node) }
-
-    mutating func walkIsAt(_ folder: NodeID) {
-        guard let found = folders.firstIndex(of: folder), found != position else { return }
-        let wasBackward = isBackward
-        if let position {
-            surprise = surprise / 2 + abs(found - cursor)
-            isBackward = found < position
-        } else {
-            isBackward = found > 0 && found == folders.count - 1
+    private mutating func take(from parent: NodeID, _ named: inout [NodeID]) {
+        while ahead.count < FolderWalk.aheadCount, let folder = windows[parent]?.next() {
+            ahead[folder] = parent
+            if windows[parent]?.isHalfUsed == true, parents.contains(parent) { marked = Place(folder: folder, parent: parent) }
+            named.append(folder)
         }
-        position = found
-        if isBackward {
-            cursor = wasBackward ? min(cursor, found - 1) : found - 1
-        } else {
-            cursor = wasBackward ? found + 1 : max(cursor, found + 1)
-        }
-    }
-
-    mutating func next() -> NodeID? {
-        guard folders.indices.contains(cursor) else { return nil }
-        defer { cursor += isBackward ? -1 : 1 }
-        return folders[cursor]
     }
 }

@@ -103,6 +103,15 @@ extension SyncEngine {
         }
     }
 
+    private func listAhead(after folder: NodeID) throws(Failure) {
+        let next: [NodeID] = try index.read { transaction throws(Failure) in
+            try state.walk.ended(folder) { () throws(Failure) in
+                try transaction.folders(in: folder, limit: FolderWalk.folderCountMax)
+            }
+        }
+        try listAhead(next)
+    }
+
     private func listAhead(_ folders: [NodeID]) throws(Failure) {
         defer { walkMark.store(state.walk.mark?.rawValue ?? 0, ordering: .relaxed) }
         var folders = folders[...]
@@ -277,9 +286,8 @@ extension SyncEngine {
         notePolled(listing.identifier)
         if state.made.listing == listing.identifier { state.made.listing = nil }
         (listing.waiters + listing.readers).forEach { $0(outcome) }
-        let next = state.walk.ended(listing.folder)
         // Whoever needs them asks for them.
-        try? listAhead(next)
+        try? listAhead(after: listing.folder)
         if state.listings.isEmpty && state.running.isEmpty && state.verifying.isEmpty {
             state.touchedItems = [:]
             state.touchedPlaces = [:]

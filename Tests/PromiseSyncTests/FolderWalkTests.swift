@@ -132,4 +132,40 @@ import Testing
         for position in 0..<2 { _ = ask(&walk, folders[position], at: 10) }
         #expect(ask(&walk, folders[2], at: 60) == [])
     }
+
+    /// Folders of which each has three, and each of these two.
+    private static func subfolders(of folder: NodeID) -> [(node: NodeID, name: FileName)] {
+        let number = folder.rawValue
+        let count: UInt64 = number == 1 ? 20 : number < 100 ? 3 : number < 1000 ? 2 : 0
+        return (0..<count).map { index in
+            let node = number == 1 ? 10 + index : number * 10 + index
+            return (node: NodeID(node), name: FileName("folder \(node)")!)
+        }
+    }
+
+    @Test(arguments: [true, false]) func aWalkThatGoesIntoItsFoldersFindsThoseInThemListed(descends: Bool) {
+        var walk = FolderWalk()
+        var listed: Set<NodeID> = [NodeID(1)]
+        var waits = 0
+        var ahead = 0
+        func visit(_ folder: NodeID, in parent: NodeID) {
+            if listed.insert(folder).inserted {
+                waits += 1
+                var waiting = walk.asked(for: folder, in: parent, at: .seconds(5)) { Self.subfolders(of: parent) }
+                while let next = waiting.first {
+                    waiting.removeFirst()
+                    if listed.insert(next).inserted {
+                        ahead += 1
+                        waiting += walk.ended(next) { Self.subfolders(of: next) }
+                    } else {
+                        waiting += walk.skipped(next)
+                    }
+                }
+            }
+            if descends { for inner in Self.subfolders(of: folder) { visit(inner.node, in: folder) } }
+        }
+        for folder in Self.subfolders(of: NodeID(1)) { visit(folder.node, in: NodeID(1)) }
+        // Of 20 + 60 + 120 folders; or of 20, of which what is in them is nobody's business.
+        if descends { #expect(waits <= 20, "\(waits)") } else { #expect(ahead <= 20, "\(ahead)") }
+    }
 }
