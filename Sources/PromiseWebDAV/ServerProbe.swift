@@ -56,6 +56,7 @@ struct ServerProbe: Sendable {
         if traits.takesTimes == true { traits.makesPreviews = try await makesPreviews(file) }
         traits.tagsTellContent = try await tellsContent(file)
         traits.keepsProperties = try await keepsProperty(file)
+        traits.deletesOnlyMatching = try await deletesOnlyMatching(file)
         traits.hasQuota = try await unlessTrouble { () async throws(ProviderError) in try await provider.quota() } != nil
         let escaped = Array(file.dropLast()) + [FileName(trusted: (file.last?.bytes ?? []) + Array(", é".utf8))]
         try await tryLocks(escaped, &traits)
@@ -283,9 +284,19 @@ struct ServerProbe: Sendable {
         let tag = WebDAVProvider.version(of: try await provider.resource(at: file)).rawValue
         let takesRight = try await put("one", file, ["If-Match": "\"\(tag)\""]).isSuccess
         traits.honoursConditionsOnPut = refusesTaken && refusesWrong && takesRight
-        let deletion = try await exchange(.DELETE, file, ["If-Match": "\"wrong\""])
-        traits.honoursConditionsOnDelete = deletion.status == 412
-        _ = try await put("one", file)
+    }
+
+    /// A folder that came in the place of a file is no match either, and is not removed with all that is in it.
+    private func deletesOnlyMatching(_ file: [FileName]) async throws(ProviderError) -> Bool {
+        let wrong: HTTPHeaders = ["If-Match": "\"wrong\""]
+        let isRefused = try await exchange(.DELETE, file, wrong).status == 412
+        let isKept = try await content(file) == "one"
+        if !isKept { _ = try await put("one", file) }
+        let folder = try await provider.uploadPlace()
+        guard isRefused, isKept, try await exchange(.MKCOL, folder).isSuccess else { return false }
+        let isFolderRefused = try await !exchange(.DELETE, folder, wrong).isSuccess
+        _ = try await exchange(.DELETE, folder)
+        return isFolderRefused
     }
 
     /// Ends with the file removed.

@@ -35,7 +35,6 @@ package struct ServerTraits: Codable, Hashable, Sendable {
     var honoursOverwrite = false
     /// PUT honours `If-None-Match: *` and a wrong `If-Match`.
     package var honoursConditionsOnPut = false
-    package var honoursConditionsOnDelete = false
     /// PUT with `If-None-Match: *` makes a file of a free name and leaves one that is there as it is.
     package var putsOnlyNew = false
     /// What listings say of a file has the entity tag that comes with its content.
@@ -63,6 +62,11 @@ package struct ServerTraits: Codable, Hashable, Sendable {
 
     /// `oc:fileid`, which a file keeps over MOVE, and which no other has. Nil: remembered before it was asked for.
     package var tellsNumbers: Bool?
+    /// DELETE refuses a wrong `If-Match`, of files and of folders. Nil: remembered before it was tried.
+    package var deletesOnlyMatching: Bool?
+
+    /// Nothing that matters was added since this was remembered.
+    var isComplete: Bool { partWriting != nil && deletesOnlyMatching != nil }
 
     /// What the server lacks and how that is met, a sentence each, for people.
     package var shortcomings: [String] {

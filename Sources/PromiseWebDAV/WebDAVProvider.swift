@@ -36,6 +36,8 @@ package final class WebDAVProvider: Provider, Sendable {
         var tokens: Set<String> = []
         /// Folders for temporary uploads have been made.
         var hasUploads = false
+        /// Files in a row that were not removed by their tag alone, and had that version all the same.
+        var vainDeletionCount = 0
     }
 
     package let name: String
@@ -116,7 +118,7 @@ package final class WebDAVProvider: Provider, Sendable {
         let subject = "\(reply.header("Server") ?? "") \(levels.joined(separator: ",")) \(location.origin)\(location.basePath)"
         let known = remembered?.subject == subject ? remembered : nil
         // What an older version has not tried is tried now, unless nothing may be.
-        if let known, known.partWriting != nil || !mayProbe {
+        if let known, known.isComplete || !mayProbe {
             shared.withLock { $0.traits = known }
             await removeOldUploads()
             return

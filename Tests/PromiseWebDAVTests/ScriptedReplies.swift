@@ -39,7 +39,7 @@ func provider(
     let state = try folder ?? TemporaryFolder("traits")
     let names = [
         "locks", "lockMakesFile", "moveNeedsSourceLock", "keepsProperties", "putIsWhole", "moveKeepsTag", "tagsTellContent",
-        "honoursOverwrite", "honoursConditionsOnPut", "honoursConditionsOnDelete", "putsOnlyNew", "hasRanges", "hasQuota",
+        "honoursOverwrite", "honoursConditionsOnPut", "deletesOnlyMatching", "putsOnlyNew", "hasRanges", "hasQuota",
         "tellsNews", "isGuess", "brokeOff", "normalizesNames", "takesTimes", "takesChecksums", "makesPreviews", "tellsNumbers",
     ]
     // What nearly every server does.
