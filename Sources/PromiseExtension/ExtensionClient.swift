@@ -23,8 +23,8 @@ final class ExtensionClient: Sendable {
     static let documentByteCountMax = 16 << 20
     private static let problemByteCountMax = 64 << 10
     private static let sentenceLengthMax = 300
-    private static let connectionsMax = 16
-    private static let transfersMax = 12
+    private static let connectionsMax = 24
+    private static let transfersMax = 20
 
     let shortName: String
     private let base: String

@@ -67,7 +67,7 @@ package final class HTTPTransport: Sendable {
 
     /// Throws a sentence when the certificates to trust cannot be read.
     package init(
-        server: String, trust: ServerTrust, timeouts: Timeouts = Timeouts(), connections: Int = 16,
+        server: String, trust: ServerTrust, timeouts: Timeouts = Timeouts(), connections: Int = 32,
         clock: any TimeSource = SystemClock()
     ) throws(ProviderError) {
         self.server = server

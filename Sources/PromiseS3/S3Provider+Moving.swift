@@ -11,6 +11,8 @@ import Synchronization
 // Moving: S3 has no rename, so a copy at the server and a deletion; of a folder, for each key in it, journalled.
 
 extension S3Provider {
+    /// A copy at the server carries nothing; a few connections are left for what programs wait for.
+    private static let movesAtOnceMax = 24
     /// Of a folder's move, when others write into it meanwhile.
     private static let roundsMax = 8
 
@@ -247,7 +249,8 @@ extension S3Provider {
             // What was added or changed meanwhile is moved by another round.
             let found = try await everything(source, what).values.filter { !stays.contains($0.key) }
             if found.isEmpty { break }
-            let outcomes = try await concurrently(found) { [self] (object) async throws(ProviderError) -> ([UInt8], Moved)? in
+            let outcomes = try await concurrently(found, width: S3Provider.movesAtOnceMax) {
+                [self] (object) async throws(ProviderError) -> ([UInt8], Moved)? in
                 let copy = target + object.key.dropFirst(source.count)
                 do throws(ProviderError) {
                     return (object.key, try await moveObject(object, to: copy, there[copy], record, what))

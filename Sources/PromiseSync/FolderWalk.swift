@@ -10,7 +10,7 @@ package import PromiseCore
 /// `parentCountMax` folders are remembered, and in as many that the walk has not come to.
 package struct FolderWalk {
     /// Listings that are under way because of this, at most.
-    package static let aheadCount = 8
+    package static let aheadCount = 16
     /// Folders in one folder that are listed before the walk asks again: at first, and at most.
     package static let windowMin = 4
     package static let windowMax = 64

@@ -30,6 +30,8 @@ struct Operation: Sendable {
     /// The places at the provider that it changes.
     var places: [SyncEngine.Place]
     var byteCount: UInt64
+    /// It has two places.
+    var isMove: Bool { places.count > 1 }
     var task: Task<Void, Never>?
 
     func run(_ provider: any Provider) async -> Result<Outcome, ProviderError> {

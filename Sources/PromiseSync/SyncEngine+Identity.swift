@@ -194,7 +194,7 @@ extension SyncEngine {
         _ identifier: ItemIdentifier, since count: Int, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
         guard knowsByPlace else { return false }
-        let moving = Set(state.running.values.filter { $0.places.count > 1 }.compactMap(\.identifier))
+        let moving = Set(state.running.values.filter { $0.isMove }.compactMap(\.identifier))
         var current = identifier
         for _ in 0..<4096 where current != rootIdentifier {
             if moving.contains(current) || state.touchedItems[current, default: -1] > count { return true }
@@ -219,7 +219,7 @@ extension SyncEngine {
         }
         if let own, let parent = try known(own, transaction)?.parent { parents.append(parent) }
         for operation in state.running.values {
-            if let moving = operation.identifier, operation.places.count > 1 {
+            if let moving = operation.identifier, operation.isMove {
                 for parent in parents where try isInside(parent, moving, transaction) { return true }
             }
             guard let own else { continue }

@@ -154,7 +154,7 @@ extension SyncEngine {
 
     func intentKeys(of operation: Operation) -> [String] {
         guard let place = operation.places.last else { return [] }
-        return intentKeys(operation.identifier, isMove: operation.places.count > 1, place)
+        return intentKeys(operation.identifier, isMove: operation.isMove, place)
     }
 
     /// True when the item is what an operation of ours left whose outcome was never stored; then it is stored now.

@@ -168,7 +168,10 @@ extension SyncEngine {
                     notePolled(identifier)
                     continue
                 }
-                if state.listings[folder] == nil {
+                if try isInMotion(identifier) {
+                    // A move may take the provider minutes, and what its folders hold meanwhile says nothing.
+                    state.inMotion.insert(identifier)
+                } else if state.listings[folder] == nil {
                     startListing(of: folder, identifier, isFirst: false)
                 } else {
                     rescan(identifier)
@@ -179,6 +182,18 @@ extension SyncEngine {
                 return
             }
         }
+    }
+
+    private func isInMotion(_ identifier: ItemIdentifier) throws(Failure) -> Bool {
+        guard state.running.values.contains(where: { $0.isMove }) else { return false }
+        return try index.read { transaction throws(Failure) in try mayHaveMoved(identifier, since: .max, transaction) }
+    }
+
+    /// Some operation has moved something, or has failed to.
+    func listWhatWasInMotion() {
+        let now = clock.uptime()
+        for identifier in state.inMotion { state.toList.add(identifier, at: now) }
+        state.inMotion = []
     }
 
     /// Nil for what is no folder here, or none whose content is known.

@@ -12,6 +12,7 @@ extension SyncEngine {
         state.running[operation.subject] = nil
         state.operationCount += 1
         for place in operation.places { state.touchedPlaces[place] = state.operationCount }
+        if operation.isMove { listWhatWasInMotion() }
         if let identifier = operation.identifier {
             state.touchedItems[identifier] = state.operationCount
             state.placesSeen.remove(identifier)

@@ -26,13 +26,13 @@ extension SyncEngine {
         let isBusy = restUntilQuiet > .zero
         // While programs work here, only what has waited long goes, one by one.
         let operationsMax = isBusy ? 1 : configuration.operationsMax
-        guard state.running.count < operationsMax else { return }
+        guard occupiedCount < operationsMax else { return }
         let now = clock.now()
         let due = try index.read { transaction throws(Failure) in
             try transaction.duePending(at: now, limit: configuration.operationsMax * 8)
         }
         var notices = Notices()
-        for pending in due where state.running.count < operationsMax && state.running[pending.subject] == nil {
+        for pending in due where occupiedCount < operationsMax && state.running[pending.subject] == nil {
             if isBusy, now.rawValue - pending.since.rawValue < SyncEngine.patience.nanoseconds { continue }
             do throws(Failure) {
                 if let operation = try take(pending, &notices) { start(operation) }
@@ -43,6 +43,13 @@ extension SyncEngine {
         }
         send(notices)
     }
+
+    /// Of the places for operations. What is small takes round trips; of what is large a few fill any line.
+    var occupiedCount: Int {
+        state.running.values.reduce(0) { $0 + ($1.byteCount > SyncEngine.largeByteCount ? 2 : 1) }
+    }
+
+    private static let largeByteCount: UInt64 = 1 << 20
 
     /// The operation that pending work amounts to; nil when it is done or has to wait.
     private func take(_ pending: Pending, _ notices: inout Notices) throws(Failure) -> Operation? {

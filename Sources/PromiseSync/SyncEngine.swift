@@ -18,7 +18,7 @@ package final class SyncEngine: Sendable {
         package var cacheLimit: UInt64?
         /// In the names of conflict versions.
         package var hostName: String
-        package var operationsMax = 8
+        package var operationsMax = 16
         package var listingsMax = 4
         package var backoff = Backoff()
 
@@ -59,6 +59,8 @@ package final class SyncEngine: Sendable {
         var walk = FolderWalk()
         /// Folders to list again, and when at the earliest (uptime).
         var toList = FolderQueue()
+        /// To be looked at again when what they are in has been moved.
+        var inMotion: Set<ItemIdentifier> = []
         /// Of the folders that a provider without a feed named last: those that were not listed since; and when that
         /// began, and when all had been.
         var polled: Set<ItemIdentifier> = []
@@ -250,7 +252,7 @@ package final class SyncEngine: Sendable {
     private func nextDue() throws(Failure) -> Duration? {
         var candidates: [Duration] = []
         if let next = nextEvictionCheck { candidates.append(next) }
-        if state.running.count < configuration.operationsMax,
+        if occupiedCount < configuration.operationsMax,
             let due = try index.read({ transaction throws(Failure) in try transaction.nextPendingDue() })
         {
             // Work that is due but runs already must not make the engine spin.
@@ -271,7 +273,8 @@ package final class SyncEngine: Sendable {
         let uploading = Set(state.running.values.compactMap(\.node))
         // Nobody waits for a look into what was made here.
         let isListing = state.listings.values.contains { $0.identifier != state.made.listing }
-        let isLooking = isListing || !state.toList.isEmpty || !state.verifying.isEmpty || !state.missing.isEmpty
+        let isToList = isListing || !state.toList.isEmpty || !state.inMotion.isEmpty
+        let isLooking = isToList || !state.verifying.isEmpty || !state.missing.isEmpty
         published.withLock { published in
             published.runningSubjects = subjects
             published.uploading = uploading

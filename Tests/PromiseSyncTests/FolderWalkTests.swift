@@ -3,7 +3,7 @@ import PromiseSync
 import Testing
 
 @Suite struct FolderWalkTests {
-    private let folders = (10..<40).map { NodeID($0) }
+    private let folders = (10..<70).map { NodeID($0) }
     private let parent = NodeID(2)
     /// Sorted by name the folders are in another order: 10, 13, 16 …, 11, 14 …, 12, 15 ….
     private var named: [(node: NodeID, name: FileName)] {
@@ -66,8 +66,9 @@ import Testing
         var walk = FolderWalk()
         for position in 0..<2 { _ = ask(&walk, folders[position], at: 10) }
         #expect(ask(&walk, folders[2], at: 11) == Array(folders[3..<7]))
-        #expect(ask(&walk, folders[3], at: 11) == Array(folders[7..<11]))
-        #expect(walk.ended(folders[3]) == [folders[11]])
+        #expect(ask(&walk, folders[3], at: 11) == Array(folders[7..<15]))
+        #expect(ask(&walk, folders[4], at: 11) == Array(folders[15..<19]))
+        #expect(walk.ended(folders[3]) == [folders[19]])
     }
 
     @Test func whoReadsTheFolderHalfWayHasMoreListed() {
@@ -82,8 +83,8 @@ import Testing
 
     @Test func aWalkWithAStackComesBackwards() {
         var walk = FolderWalk()
-        for position in [29, 28] { _ = ask(&walk, folders[position], at: 10) }
-        #expect(ask(&walk, folders[27], at: 11) == folders[23..<27].reversed())
+        for position in [59, 58] { _ = ask(&walk, folders[position], at: 10) }
+        #expect(ask(&walk, folders[57], at: 11) == folders[53..<57].reversed())
         let (waits, ahead) = go(folders.reversed())
         #expect(waits <= 6)
         #expect(Set(ahead).count == ahead.count)
@@ -103,10 +104,10 @@ import Testing
         for folder in ask(&walk, folders[2], at: 11) { _ = walk.ended(folder) }
         #expect(ask(&walk, folders[7], at: 11) == Array(folders[8..<16]))
         for position in 8..<15 { _ = walk.ended(folders[position]) }
-        #expect(ask(&walk, folders[16], at: 11) == Array(folders[17..<24]))
+        #expect(ask(&walk, folders[16], at: 11) == Array(folders[17..<32]))
         let inner = NodeID(50)
         #expect(walk.asked(for: inner, in: folders[16], at: .seconds(11)) { [(inner, FileName("inner")!)] } == [])
-        #expect(walk.ended(folders[17]) == [folders[24]])
+        #expect(walk.ended(folders[17]) == [folders[32]])
     }
 
     @Test func everyFolderIsNamedOnceAndTheLastOnesToo() {
@@ -120,11 +121,11 @@ import Testing
         var walk = FolderWalk()
         for position in 0..<2 { _ = ask(&walk, folders[position], at: 10) }
         for folder in ask(&walk, folders[2], at: 11) { _ = walk.ended(folder) }
-        for folder in ask(&walk, folders[7], at: 11) { _ = walk.ended(folder) }
-        #expect(ask(&walk, folders[16], at: 11) == Array(folders[17..<25]))
-        #expect(walk.ended(folders[17]) == [folders[25]])
+        for position in [7, 16] { for folder in ask(&walk, folders[position], at: 11) { _ = walk.ended(folder) } }
+        #expect(ask(&walk, folders[33], at: 11) == Array(folders[34..<50]))
+        #expect(walk.ended(folders[34]) == [folders[50]])
         walk.stop()
-        #expect(walk.ended(folders[18]) == [])
+        #expect(walk.ended(folders[35]) == [])
     }
 
     @Test func aPauseEndsAWalk() {

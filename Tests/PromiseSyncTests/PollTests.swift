@@ -84,6 +84,59 @@ import Testing
     }
 }
 
+/// Of a store of places, which takes its time to move folders.
+@Suite(.timeLimit(.minutes(2))) struct MotionTests {
+    /// They were listed again and again until it was done, for minutes where there is much in them (S3).
+    @Test func foldersInAFolderThatMovesAreListedWhenItHasMoved() async throws {
+        let memory = MemoryProvider(MemoryProvider.capabilities.union(.placeIdentifiers))
+        let slow = SlowMoves(memory: memory)
+        let fixture = try EngineFixture(memory, mediator: slow)
+        let folder = await memory.put("folder", kind: .folder)
+        var inner: [ItemIdentifier] = []
+        for number in 0..<8 { inner.append(await memory.put("inner\(number)", kind: .folder, in: folder)) }
+        try await fixture.run {
+            let node = try await fixture.listed("folder").id
+            try await fixture.list(node)
+            for number in 0..<8 { try await fixture.list(try #require(try fixture.node("inner\(number)", in: node)).id) }
+            #expect(try await fixture.eventually { try fixture.isQuiet() })
+            try fixture.rename("folder", to: "elsewhere")
+            #expect(await fixture.eventually { slow.isMoving.load(ordering: .relaxed) })
+            let before = slow.listings.withLock { $0.count }
+            fixture.engine.lookNow()
+            try await Task.sleep(for: .milliseconds(500))
+            #expect(slow.listings.withLock { $0.dropFirst(before).filter { inner.contains($0) } } == [])
+            slow.gate.open()
+            #expect(try await fixture.eventually { try fixture.isQuiet() })
+            #expect(slow.listings.withLock { Set($0.dropFirst(before)).isSuperset(of: inner) })
+        }
+    }
+}
+
+/// Moves wait at a gate.
+private final class SlowMoves: ForwardingProvider {
+    let memory: MemoryProvider
+    let gate = Gate()
+    let isMoving = Atomic(false)
+    let listings = Mutex<[ItemIdentifier]>([])
+
+    init(memory: MemoryProvider) { self.memory = memory }
+
+    func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
+        listings.withLock { $0.append(folder.identifier) }
+        return try await memory.enumerateItems(in: folder, page: page)
+    }
+
+    func modify(
+        _ reference: ItemReference, changes: ItemChanges, contents: (any ContentSource)?, baseVersion: ContentVersion?
+    ) async throws(ProviderError) -> Item {
+        if changes.place != nil {
+            isMoving.store(true, ordering: .relaxed)
+            await gate.pass()
+        }
+        return try await memory.modify(reference, changes: changes, contents: contents, baseVersion: baseVersion)
+    }
+}
+
 /// Names what was listed, as often as it is asked.
 private final class ListedProvider: ForwardingProvider {
     let memory: MemoryProvider
