@@ -102,6 +102,21 @@ class Rclone:
     def listing(self, name, target):
         return self.run("lsf", "--files-only", self.top + name).count(b"\n")
 
+    def list_tree(self, name):
+        return self.run("lsl", self.top + name).count(b"\n")
+
+    def copy_tree(self, name, target):
+        self.run("copy", self.top + name, target)
+
+    def rename_tree(self, name, new_name):
+        self.run("moveto", self.top + name, self.top + new_name)
+
+    def remove_tree(self, name):
+        self.run("purge", self.top + name)
+
+    def read(self, name):
+        return system.count_bytes(["rclone", "cat", self.top + name], env=self.environment)
+
 
 class AWS:
     """`aws s3 cp` as it comes, but without checksums that not every server takes."""
@@ -166,6 +181,23 @@ class Mounted:
 
     def listing(self, name, target):
         return system.run(["ls", "-f", self.mount + name], timeout=3600).count(b"\n") - 2
+
+    def list_tree(self, name):
+        return system.run(["find", self.mount + name, "-type", "f", "-printf", "%s %T@ %p\\n"], timeout=3600).count(b"\n")
+
+    def copy_tree(self, name, target):
+        system.run(["cp", "-r", self.mount + name, target], timeout=3600)
+
+    def rename_tree(self, name, new_name):
+        os.rename(self.mount + name, self.mount + new_name)
+        self.run("sync", "--wait", self.mount)
+
+    def remove_tree(self, name):
+        system.run(["rm", "-r", self.mount + name], timeout=3600)
+        self.run("sync", "--wait", self.mount)
+
+    def read(self, name):
+        return system.count_bytes(["cat", self.mount + name])
 
 
 CLIENTS = {"curl": Curl, "rclone": Rclone, "aws": AWS, "promisefs": Mounted}

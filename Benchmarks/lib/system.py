@@ -29,6 +29,17 @@ def run(command, timeout=600, **options):
     return done.stdout
 
 
+def count_bytes(command, **options):
+    """Bytes that a command writes; raises CommandFailed when it fails."""
+    process, count = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, **options), 0
+    while piece := os.read(process.stdout.fileno(), 1 << 20):
+        count += len(piece)
+    process.stdout.close()
+    if process.wait() != 0:
+        raise CommandFailed(f"{os.path.basename(command[0])}: exit {process.returncode}")
+    return count
+
+
 def text_of(command):
     """First line of a command's output; empty when it fails."""
     try:
