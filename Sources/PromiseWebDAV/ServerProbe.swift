@@ -184,12 +184,14 @@ struct ServerProbe: Sendable {
     /// With a name that is escaped in addresses: servers may take it for another one in conditions (nginx).
     private func tryLocks(_ file: [FileName], _ traits: inout ServerTraits) async throws(ProviderError) {
         _ = try await put("one", file)
+        traits.locksEndWithItem = false
         guard let token = try await lock(file) else { return }
         let isGuarded = try await put("two", file, mayBeLocked: true).status == 423
         let opens = try await put("one", file, ["If": WriteTurn.condition(location.url(file), token)], mayBeLocked: true)
         traits.locks = isGuarded && opens.isSuccess
         await provider.unlock(file, token)
         guard traits.locks else { return }
+        traits.locksEndWithItem = try await locksEndWithItem()
         // A name that is free.
         let other = try await provider.uploadPlace()
         guard let free = try await lock(other) else {
@@ -206,6 +208,18 @@ struct ServerProbe: Sendable {
         traits.moveNeedsSourceLock = try await !exchange(.MOVE, source, headers, mayBeLocked: true).isSuccess
         await provider.unlock(other, free)
         for path in [source, other] { _ = try await exchange(.DELETE, path) }
+    }
+
+    private func locksEndWithItem() async throws(ProviderError) -> Bool {
+        let file = try await provider.uploadPlace()
+        _ = try await put("one", file)
+        guard let token = try await lock(file) else { return false }
+        let condition = WriteTurn.condition(location.url(file), token)
+        let isRemoved = try await exchange(.DELETE, file, ["If": condition], mayBeLocked: true).isSuccess
+        let isFree = try await put("one", file, mayBeLocked: true).isSuccess
+        await provider.unlock(file, token)
+        _ = try await exchange(.DELETE, file)
+        return isRemoved && isFree
     }
 
     /// The token, or nil where there are no locks.

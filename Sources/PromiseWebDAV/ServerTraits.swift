@@ -65,8 +65,11 @@ package struct ServerTraits: Codable, Hashable, Sendable {
     /// DELETE refuses a wrong `If-Match`, of files and of folders. Nil: remembered before it was tried.
     package var deletesOnlyMatching: Bool?
 
+    /// DELETE ends a lock of what it removes, as it must (RFC 4918, section 9.6). Nil: remembered before it was tried.
+    package var locksEndWithItem: Bool?
+
     /// Nothing that matters was added since this was remembered.
-    var isComplete: Bool { partWriting != nil && deletesOnlyMatching != nil }
+    var isComplete: Bool { partWriting != nil && deletesOnlyMatching != nil && locksEndWithItem != nil }
 
     /// What the server lacks and how that is met, a sentence each, for people.
     package var shortcomings: [String] {

@@ -31,6 +31,15 @@ struct WriteTurn: Sendable {
         return headers
     }
 
+    /// Of a request that failed. Apache answers 400, too, where it has lost the lock; a multi-status tells of another one.
+    static func status(of reply: HTTPReply, isLocked: Bool) -> Int {
+        switch reply.status {
+        case 207: 423
+        case 400 where isLocked: 412
+        default: reply.status
+        }
+    }
+
     /// Tagged with the place that is locked: untagged it would have to hold for the folder, too.
     static func condition(_ url: String, _ token: String) -> String { "<\(url)> (<\(token)>)" }
 }
@@ -61,7 +70,7 @@ extension WebDAVProvider {
 
     /// Apache loses a lock of a free name now and then, when others are made in the same folder at that moment, and then
     /// refuses the write. Nothing has happened; a lock and a look tell how things really are.
-    private static let lostLockAttempts = 5
+    static let lostLockAttempts = 5
 
     private static func changed(_ shown: String) -> String { "\(shown) was changed or made on the server meanwhile" }
 
@@ -179,6 +188,6 @@ extension WebDAVProvider {
             _ = try? await client.exchange(.UNLOCK, location.url(path, isFolder: isFolder), ["Lock-Token": "<\(token)>"])
         }
         await request.value
-        _ = shared.withLock { $0.tokens.remove(token) }
+        noteEnded(path, isFolder: isFolder, token)
     }
 }

@@ -220,7 +220,9 @@ extension WebDAVProvider {
         }
         if let asideToken { await unlock(aside, asideToken) }
         guard reply.isSuccess, reply.status != 207 else {
-            throw ProviderError(reply, "\(shown(path)) cannot be replaced", puts: true)
+            throw ProviderError(
+                status: WriteTurn.status(of: reply, isLocked: turn.token != nil), retryAfter: reply.header("Retry-After"),
+                "\(shown(path)) cannot be replaced", puts: true)
         }
     }
 
@@ -244,11 +246,12 @@ extension WebDAVProvider {
     func put(_ body: RequestBody, to path: [FileName], _ conditions: HTTPHeaders) async throws(ProviderError) {
         var headers = conditions
         headers.add(name: "Content-Type", value: "application/octet-stream")
-        let reply = try await client.exchange(.PUT, location.url(path), headers, body: body, timeout: .seconds(24 * 3600))
+        let reply = try await exchangeBeyondStaleLocks(.PUT, path, headers, body: body, timeout: .seconds(24 * 3600))
         // A multi-status here tells of a locked folder (RFC 4918, section 9.10.6).
         guard reply.isSuccess, reply.status != 207 else {
             throw ProviderError(
-                status: reply.status == 207 ? 423 : reply.status, retryAfter: reply.header("Retry-After"),
+                status: WriteTurn.status(of: reply, isLocked: headers.contains(name: "If")),
+                retryAfter: reply.header("Retry-After"),
                 "\(shown(path)) cannot be uploaded", puts: true)
         }
     }

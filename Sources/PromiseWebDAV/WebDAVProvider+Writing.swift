@@ -104,7 +104,7 @@ extension WebDAVProvider {
         return try await turns.take(location.urlPath(path)) { () async throws(ProviderError) in
             // Some servers take it for done where a folder is.
             try await check(.nothing, at: path)
-            let reply = try await client.exchange(.MKCOL, location.url(path, isFolder: true))
+            let reply = try await exchangeBeyondStaleLocks(.MKCOL, path, isFolder: true)
             // 405: something has the name (RFC 4918, section 9.3.1).
             guard reply.status != 405 else { throw ProviderError(.conflict, "\(what): the name is taken on the server") }
             guard reply.isSuccess else { throw ProviderError(reply, what, puts: true) }
@@ -125,7 +125,8 @@ extension WebDAVProvider {
         let what = "\(shown(path)) cannot be moved to \(shown(target))"
         if !traits.honoursOverwrite { try await check(.nothing, at: target) }
         let headers: HTTPHeaders = ["Destination": location.url(target, isFolder: isFolder), "Overwrite": "F"]
-        let reply = try await client.exchange(.MOVE, location.url(path, isFolder: isFolder), headers, timeout: .seconds(600))
+        let reply = try await exchangeBeyondStaleLocks(
+            .MOVE, path, to: target, isFolder: isFolder, headers, timeout: .seconds(600))
         if reply.isSuccess && reply.status != 207 { return }
         if reply.status == 400, !isFolder, try await resource(at: path).isCollection {
             return try await move(path, to: target, isFolder: true)
@@ -195,7 +196,7 @@ extension WebDAVProvider {
             // A multi-status tells of a lock on the folder (RFC 4918, section 9.6.1).
             guard reply.isSuccess, reply.status != 207 else {
                 throw ProviderError(
-                    status: reply.status == 207 ? 423 : reply.status, retryAfter: reply.header("Retry-After"),
+                    status: WriteTurn.status(of: reply, isLocked: turn.token != nil), retryAfter: reply.header("Retry-After"),
                     "\(shown(path)) cannot be deleted")
             }
         }
@@ -204,6 +205,14 @@ extension WebDAVProvider {
     /// DELETE takes everything in a folder with it (RFC 4918, section 9.6.1), so it is sent only for what is empty, and
     /// locked against additions where the server has locks.
     private func deleteFolder(_ reference: ItemReference) async throws(ProviderError) {
+        for _ in 0..<WebDAVProvider.lostLockAttempts {
+            if try await deleteFolderUnderLock(reference) { return }
+        }
+        throw ProviderError(.retry, "\(shown(reference.path)) cannot be deleted: the server loses its locks")
+    }
+
+    /// False when the lock was lost.
+    private func deleteFolderUnderLock(_ reference: ItemReference) async throws(ProviderError) -> Bool {
         let path = reference.path
         var token: String?
         if traits.locks { token = try await lock(path, isFolder: true, depth: "infinity").token }
@@ -223,13 +232,22 @@ extension WebDAVProvider {
             let headers: HTTPHeaders = token.map { ["If": WriteTurn.condition(url, $0)] } ?? [:]
             let reply = try await client.exchange(.DELETE, url, headers)
             guard reply.isSuccess, reply.status != 207 else {
+                if let token, WriteTurn.status(of: reply, isLocked: true) == 412 {
+                    await unlock(path, isFolder: true, token)
+                    return false
+                }
                 let error = ProviderError(reply, "\(shown(path)) cannot be deleted")
-                // A lock that was lost. Only what a folder holds is a conflict, for which it would come back.
+                // Only what a folder holds is a conflict, for which it would come back.
                 throw error.code == .conflict ? ProviderError(.retry, error.message) : error
             }
             forget(reference.identifier, at: path)
-            // Some servers keep the lock of what is gone.
-            if let token { await unlock(path, isFolder: true, token) }
+            guard let token else { return true }
+            if traits.locksEndWithItem == true {
+                noteEnded(path, isFolder: true, token)
+            } else {
+                await unlock(path, isFolder: true, token)
+            }
+            return true
         } catch {
             if let token { await unlock(path, isFolder: true, token) }
             throw error

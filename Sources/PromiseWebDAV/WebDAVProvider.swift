@@ -34,6 +34,7 @@ package final class WebDAVProvider: Provider, Sendable {
         var uploadCount: UInt64 = 0
         /// Tokens that this process holds now.
         var tokens: Set<String> = []
+        var endedLocks = EndedLocks()
         /// Folders for temporary uploads have been made.
         var hasUploads = false
         /// Files in a row that were not removed by their tag alone, and had that version all the same.

@@ -2,6 +2,7 @@ import PromiseCore
 import PromiseProvider
 import PromiseTestSupport
 import PromiseWebDAV
+import Synchronization
 import Testing
 
 /// A file is removed by one request where the server looks at the tag; a lock and looks are for where it does not.
@@ -44,6 +45,63 @@ struct DeletionTests {
     @Test(arguments: ["412 Precondition Failed", "423 Locked", "404 Not Found", "301 Moved Permanently", "207 Multi-Status"])
     func whatIsNotDoneForATagIsLookedAt(answer: String) async throws {
         #expect(try await requests(traits, answer: answer) == ["DELETE"] + careful)
+    }
+
+    private static let folder = ItemReference(identifier: ItemIdentifier("/folder"), path: [FileName("folder")!])
+
+    /// Of a server that has an empty folder: what was asked while that was removed and, if `makesAnew`, made anew.
+    private func requests(
+        makesAnew: Bool = false, _ answer: @escaping @Sendable (ScriptedServer.Request, _ count: Int) -> String?
+    ) async throws -> [String] {
+        let counts = Mutex<[String: Int]>([:])
+        let script: ScriptedServer.Script = { request in
+            let count = counts.withLock { counts in
+                counts[request.method, default: 0] += 1
+                return counts[request.method] ?? 0
+            }
+            if let answer = answer(request, count) { return answer }
+            switch request.method {
+            case "OPTIONS": return reply("200 OK", ["DAV: 1", "Server: s"])
+            case "PROPFIND" where makesAnew && counts.withLock { $0["DELETE"] == 1 && $0["MKCOL", default: 0] < 2 }:
+                return reply("404 Not Found")
+            case "PROPFIND": return rows((request.path == "/" ? "/" : "/folder/", collection))
+            case "LOCK": return reply("200 OK", ["Lock-Token: <urn:token\(count)>"])
+            default: return reply("204 No Content")
+            }
+        }
+        let server = ScriptedServer(script)
+        defer { server.stop() }
+        let provider = try await provider(server, remembering: ["locks", "locksEndWithItem"])
+        let before = server.requests.count
+        try await provider.delete(Self.folder, baseVersion: ContentVersion("folder"))
+        if makesAnew {
+            let metadata = Metadata(mode: 0o755, owner: 1, group: 2, modificationTime: .zero)
+            let root = ItemReference(identifier: ItemIdentifier("/"), path: [])
+            let item = NewItem(name: FileName("folder")!, kind: .folder, metadata: metadata)
+            #expect(try await provider.create(item, in: root, contents: nil).kind == .folder)
+        }
+        return server.requests.dropFirst(before).map { String($0.prefix { $0 != " " }) }
+    }
+
+    @Test func aLockThatEndsWithItsFolderIsNotGivenBack() async throws {
+        #expect(try await requests { _, _ in nil } == ["PROPFIND", "LOCK", "PROPFIND", "DELETE"])
+    }
+
+    /// Apache loses locks when others are taken at the same moment, and says 412 or 400 then.
+    @Test(arguments: ["412 Precondition Failed", "400 Bad Request"])
+    func aFolderWhoseLockGotLostIsLockedAgain(answer: String) async throws {
+        let found = try await requests { request, count in request.method == "DELETE" && count == 1 ? reply(answer) : nil }
+        #expect(found.filter { $0 == "DELETE" || $0 == "LOCK" } == ["LOCK", "DELETE", "LOCK", "DELETE"])
+    }
+
+    /// Apache has locks again that have ended, and a folder that was removed could not be made anew for half a minute.
+    @Test func aLockThatIsThereAgainIsEndedAgain() async throws {
+        let isThere = Mutex(true)
+        let found = try await requests(makesAnew: true) { request, _ in
+            if request.method == "UNLOCK", request.head.contains("<urn:token1>") { isThere.withLock { $0 = false } }
+            return request.method == "MKCOL" && isThere.withLock { $0 } ? reply("423 Locked") : nil
+        }
+        #expect(found.suffix(4) == ["MKCOL", "UNLOCK", "MKCOL", "PROPFIND"])
     }
 
     @Test func aServerWhoseTagsMatchNothingIsNotAskedForever() async throws {

@@ -41,6 +41,7 @@ func provider(
         "locks", "lockMakesFile", "moveNeedsSourceLock", "keepsProperties", "putIsWhole", "moveKeepsTag", "tagsTellContent",
         "honoursOverwrite", "honoursConditionsOnPut", "deletesOnlyMatching", "putsOnlyNew", "hasRanges", "hasQuota",
         "tellsNews", "isGuess", "brokeOff", "normalizesNames", "takesTimes", "takesChecksums", "makesPreviews", "tellsNumbers",
+        "locksEndWithItem",
     ]
     // What nearly every server does.
     let usual = ["listsTags": true, "listsHiddenNames": !traits.contains("hidesNames")]

@@ -1,0 +1,67 @@
+import NIOHTTP1
+import PromiseCore
+import PromiseHTTP
+import PromiseProvider
+import PromiseSystem
+import Synchronization
+
+// Threads of Apache write its file of locks without regard for each other: of locks that are taken and given back at the same
+// moment one may get lost, and one that has ended may be there again, and keeps everybody out for half a minute.
+
+/// Locks of ours that have ended, for as long as one may come back. Pure.
+struct EndedLocks: Sendable {
+    private struct Entry {
+        var token: String
+        var isFolder: Bool
+        /// Uptime.
+        var ended: Duration
+    }
+
+    /// So many are remembered, if they have not run out.
+    private static let countMax = 1000
+    private var entries: [[FileName]: Entry] = [:]
+
+    mutating func add(_ path: [FileName], isFolder: Bool, _ token: String, at now: Duration, lasting: Duration) {
+        if entries.count >= EndedLocks.countMax {
+            entries = entries.filter { $0.value.ended + lasting > now }
+            if entries.count >= EndedLocks.countMax { entries = [:] }
+        }
+        entries[path] = Entry(token: token, isFolder: isFolder, ended: now)
+    }
+
+    /// Those that may stand in the way of a request to a place: of that, and of the folders it is in.
+    mutating func take(above path: [FileName]) -> [(path: [FileName], isFolder: Bool, token: String)] {
+        var result: [(path: [FileName], isFolder: Bool, token: String)] = []
+        for count in stride(from: path.count, to: 0, by: -1) {
+            let place = Array(path.prefix(count))
+            guard let entry = entries.removeValue(forKey: place) else { continue }
+            result.append((place, entry.isFolder, entry.token))
+        }
+        return result
+    }
+}
+
+extension WebDAVProvider {
+    /// Where a lock of ours stands in a request's way that has ended, that is ended again, and the request repeated if it can be.
+    /// `target`: where it moves something to.
+    func exchangeBeyondStaleLocks(
+        _ method: HTTPMethod, _ path: [FileName], to target: [FileName] = [], isFolder: Bool = false,
+        _ headers: HTTPHeaders = [:], body: RequestBody? = nil, timeout: Duration? = nil
+    ) async throws(ProviderError) -> HTTPReply {
+        let url = location.url(path, isFolder: isFolder)
+        let reply = try await client.exchange(method, url, headers, body: body, timeout: timeout)
+        guard reply.status == 423 else { return reply }
+        let stale = shared.withLock { $0.endedLocks.take(above: path) + $0.endedLocks.take(above: target) }
+        for lock in stale { await unlock(lock.path, isFolder: lock.isFolder, lock.token) }
+        guard !stale.isEmpty, body?.isRepeatable != false else { return reply }
+        return try await client.exchange(method, url, headers, body: body, timeout: timeout)
+    }
+
+    func noteEnded(_ path: [FileName], isFolder: Bool, _ token: String) {
+        let now = clock.uptime()
+        shared.withLock { shared in
+            shared.tokens.remove(token)
+            shared.endedLocks.add(path, isFolder: isFolder, token, at: now, lasting: .seconds(Double(lockSeconds)))
+        }
+    }
+}
