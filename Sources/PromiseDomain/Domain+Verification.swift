@@ -17,7 +17,7 @@ extension Domain {
             makeVerification: { [filesystem] in filesystem.verifyContent(repair: repair) })
         let report = try await checks.run(repair: repair)
         if repair, !report.repaired.isEmpty {
-            engine.lookNow()
+            engine.lookNow(everything: true)
             engine.notePending()
         }
         return report

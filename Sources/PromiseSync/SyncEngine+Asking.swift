@@ -183,6 +183,7 @@ extension SyncEngine {
     func startFeed() {
         pollUsed()
         state.feed?.cancel()
+        state.anchor = nil
         state.feed = Task { [provider, mailbox, configuration] in
             var anchor: Anchor?
             var attempts = 0
@@ -198,8 +199,12 @@ extension SyncEngine {
                         anchor = page.anchor
                         mailbox.post { $0.changed(page) }
                     } else {
-                        anchor = try await provider.currentAnchor()
-                        mailbox.post { $0.rescanEverything() }
+                        let current = try await provider.currentAnchor()
+                        anchor = current
+                        mailbox.post { engine in
+                            engine.state.anchor = current
+                            engine.rescanEverything()
+                        }
                     }
                     attempts = 0
                 } catch {
@@ -217,7 +222,35 @@ extension SyncEngine {
         }
     }
 
+    /// For somebody who waits. A provider without a feed names what may have changed, which can be found with fewer requests than
+    /// it takes to list all that is known; a feed may have missed something.
+    func lookForNews() {
+        guard let anchor = state.anchor, isOnline, !provider.capabilities.contains(.changeFeed) else { return rescanEverything() }
+        state.newsAskedCount += 1
+        Task { [provider, mailbox] in
+            var page: ChangePage?
+            do throws(ProviderError) { page = try await provider.changes(since: anchor) } catch {}
+            mailbox.post { [page] engine in
+                engine.state.newsAskedCount -= 1
+                guard let page, engine.store(page) else { return engine.rescanEverything() }
+                for folder in page.foldersToList { engine.rescan(folder, after: .zero) }
+            }
+        }
+    }
+
     private func changed(_ page: ChangePage) {
+        state.anchor = page.anchor
+        _ = store(page)
+        if !provider.capabilities.contains(.changeFeed) {
+            guard mayPoll else { return }
+            state.polled = page.foldersToList
+            state.pollBegan = clock.uptime()
+        }
+        for folder in page.foldersToList { rescan(folder) }
+    }
+
+    /// What a page tells of items; false when it could not be stored.
+    private func store(_ page: ChangePage) -> Bool {
         do throws(Failure) {
             try index.write { transaction throws(Failure) in
                 for item in page.updated { try observe(item, synced: try transaction.synced(item.identifier), transaction) }
@@ -228,13 +261,9 @@ extension SyncEngine {
             }
         } catch {
             logger.error("changes could not be stored", metadata: ["reason": "\(error.message)"])
+            return false
         }
-        if !provider.capabilities.contains(.changeFeed) {
-            guard mayPoll else { return }
-            state.polled = page.foldersToList
-            state.pollBegan = clock.uptime()
-        }
-        for folder in page.foldersToList { rescan(folder) }
+        return true
     }
 
     /// Whatever looking at everything takes, and before all others: the folders of what programs use.

@@ -15,8 +15,9 @@ extension SyncEngine {
         package var isDone: Bool { pending == 0 && !isLooking }
     }
 
-    /// Lists known folders again and makes pending work due. Called from any thread.
-    package func lookNow() {
+    /// Lists again the known folders that may have changed and makes pending work due; all known folders if `everything`. Called
+    /// from any thread.
+    package func lookNow(everything: Bool = false) {
         published.withLock { published in
             published.isLooking = true
             published.probeCount += 1
@@ -24,7 +25,7 @@ extension SyncEngine {
         mailbox.post { engine in
             engine.probeNow()
             engine.published.withLock { $0.probeCount -= 1 }
-            engine.rescanEverything()
+            if everything { engine.rescanEverything() } else { engine.lookForNews() }
             engine.makeEverythingDue()
         }
     }

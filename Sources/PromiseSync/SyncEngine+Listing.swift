@@ -157,9 +157,12 @@ extension SyncEngine {
         state.toList.add(folder, at: clock.uptime() + delay, isUsed: isUsed)
     }
 
+    /// Somebody who waits has nothing better to do with the line.
+    var listingsMax: Int { state.isDraining ? max(configuration.listingsMax, FolderWalk.aheadCount) : configuration.listingsMax }
+
     func startListings() {
         let now = clock.uptime()
-        while state.listings.count < configuration.listingsMax, let identifier = state.toList.next(at: now) {
+        while state.listings.count < listingsMax, let identifier = state.toList.next(at: now) {
             do throws(Failure) {
                 guard let folder = try knownFolder(identifier) else {
                     // What is listed for the first time may have been read before this.

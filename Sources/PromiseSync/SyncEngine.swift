@@ -66,6 +66,10 @@ package final class SyncEngine: Sendable {
         var polled: Set<ItemIdentifier> = []
         var pollBegan: Duration = .zero
         var pollEnded: Duration = .zero
+        /// Of the feed; nil before it has begun.
+        var anchor: Anchor?
+        /// Questions for what is new that somebody waits for.
+        var newsAskedCount = 0
         var made = MadeFolders()
         /// Items that a listing no longer showed, to be asked for one by one.
         var missing: Set<ItemIdentifier> = []
@@ -259,7 +263,7 @@ package final class SyncEngine: Sendable {
             let soonest = max(restUntilQuiet, .milliseconds(state.running.isEmpty ? 5 : 50))
             candidates.append(max(.nanoseconds(due.rawValue - clock.now().rawValue), soonest))
         }
-        if state.listings.count < configuration.listingsMax, let due = state.toList.nextDue() {
+        if state.listings.count < listingsMax, let due = state.toList.nextDue() {
             candidates.append(max(due - clock.uptime(), .milliseconds(1)))
         }
         if let due = state.made.due(isBusy: !state.running.isEmpty) {
@@ -273,7 +277,7 @@ package final class SyncEngine: Sendable {
         let uploading = Set(state.running.values.compactMap(\.node))
         // Nobody waits for a look into what was made here.
         let isListing = state.listings.values.contains { $0.identifier != state.made.listing }
-        let isToList = isListing || !state.toList.isEmpty || !state.inMotion.isEmpty
+        let isToList = isListing || !state.toList.isEmpty || !state.inMotion.isEmpty || state.newsAskedCount > 0
         let isLooking = isToList || !state.verifying.isEmpty || !state.missing.isEmpty
         published.withLock { published in
             published.runningSubjects = subjects

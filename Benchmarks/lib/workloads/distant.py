@@ -27,6 +27,10 @@ def names(configuration):
     return name, name + "-renamed"
 
 
+def large_name(configuration):
+    return f"large-{configuration['client']}-{configuration['round']}"
+
+
 def timed(function, *arguments):
     start = now()
     result = function(*arguments)
@@ -61,11 +65,11 @@ def remove_tree(folder, configuration):
 
 
 def up_large(folder, configuration):
-    return timed(client(configuration).up, configuration["large"], f"large-{configuration['client']}")[0]
+    return timed(client(configuration).up, configuration["large"], large_name(configuration))[0]
 
 
 def down_large(folder, configuration):
-    elapsed, count = timed(client(configuration).read, f"large-{configuration['client']}")
+    elapsed, count = timed(client(configuration).read, large_name(configuration))
     if count != os.path.getsize(configuration["large"]):
         raise Wrong("the file has another size")
     return elapsed
