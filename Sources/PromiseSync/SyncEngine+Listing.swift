@@ -10,7 +10,7 @@ import Synchronization
 extension SyncEngine {
     /// One listing under way.
     struct Listing {
-        /// Tells it from another one of the same folder.
+        /// Tells it from another one of the same folder. 0: it begins when what the folder is in has been moved.
         var number: Int
         var folder: NodeID
         var identifier: ItemIdentifier
@@ -187,6 +187,10 @@ extension SyncEngine {
         }
     }
 
+    private func startAnew(_ listing: Listing) {
+        startListing(of: listing.folder, listing.identifier, isFirst: true, waiters: listing.waiters, readers: listing.readers)
+    }
+
     private func isInMotion(_ identifier: ItemIdentifier) throws(Failure) -> Bool {
         guard state.running.values.contains(where: { $0.isMove }) else { return false }
         return try index.read { transaction throws(Failure) in try mayHaveMoved(identifier, since: .max, transaction) }
@@ -195,6 +199,7 @@ extension SyncEngine {
     /// Some operation has moved something, or has failed to.
     func listWhatWasInMotion() {
         let now = clock.uptime()
+        for listing in state.listings.values where listing.number == 0 { startAnew(listing) }
         for identifier in state.inMotion { state.toList.add(identifier, at: now) }
         state.inMotion = []
     }
@@ -289,9 +294,13 @@ extension SyncEngine {
         guard isDoubtful else { return false }
         listing.task?.cancel()
         state.listings[listing.folder] = nil
-        if listing.isFirst {
-            startListing(
-                of: listing.folder, listing.identifier, isFirst: true, waiters: listing.waiters, readers: listing.readers)
+        if listing.isFirst, try isInMotion(listing.identifier) {
+            var waiting = listing
+            // What comes of it still is not meant any more.
+            waiting.number = 0
+            state.listings[listing.folder] = waiting
+        } else if listing.isFirst {
+            startAnew(listing)
         } else {
             rescan(listing.identifier, after: .milliseconds(100))
             end(listing, .success(()))

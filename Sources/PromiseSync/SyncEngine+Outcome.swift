@@ -12,7 +12,6 @@ extension SyncEngine {
         state.running[operation.subject] = nil
         state.operationCount += 1
         for place in operation.places { state.touchedPlaces[place] = state.operationCount }
-        if operation.isMove { listWhatWasInMotion() }
         if let identifier = operation.identifier {
             state.touchedItems[identifier] = state.operationCount
             state.placesSeen.remove(identifier)
@@ -37,6 +36,8 @@ extension SyncEngine {
         } catch {
             logger.error("an outcome could not be stored", metadata: ["reason": "\(error.message)"])
         }
+        // Now the index knows where that is.
+        if operation.isMove { listWhatWasInMotion() }
         // A change seen while the operation ran was not believed; it is looked at now.
         state.hasDivergences = true
     }

@@ -86,28 +86,51 @@ import Testing
 
 /// Of a store of places, which takes its time to move folders.
 @Suite(.timeLimit(.minutes(2))) struct MotionTests {
-    /// They were listed again and again until it was done, for minutes where there is much in them (S3).
-    @Test func foldersInAFolderThatMovesAreListedWhenItHasMoved() async throws {
+    /// Its provider has `folder` with eight folders, of which two are listed here (three would be a walk); the move waits when
+    /// `body` runs.
+    private func whileMoving(
+        _ body: (EngineFixture, SlowMoves, _ inner: [NodeID], _ identifiers: [ItemIdentifier]) async throws -> Void
+    ) async throws {
         let memory = MemoryProvider(MemoryProvider.capabilities.union(.placeIdentifiers))
         let slow = SlowMoves(memory: memory)
         let fixture = try EngineFixture(memory, mediator: slow)
         let folder = await memory.put("folder", kind: .folder)
-        var inner: [ItemIdentifier] = []
-        for number in 0..<8 { inner.append(await memory.put("inner\(number)", kind: .folder, in: folder)) }
+        var identifiers: [ItemIdentifier] = []
+        for number in 0..<8 { identifiers.append(await memory.put("inner\(number)", kind: .folder, in: folder)) }
         try await fixture.run {
             let node = try await fixture.listed("folder").id
             try await fixture.list(node)
-            for number in 0..<8 { try await fixture.list(try #require(try fixture.node("inner\(number)", in: node)).id) }
+            let inner = try (0..<8).map { try #require(try fixture.node("inner\($0)", in: node)).id }
+            for node in inner.prefix(2) { try await fixture.list(node) }
             #expect(try await fixture.eventually { try fixture.isQuiet() })
             try fixture.rename("folder", to: "elsewhere")
             #expect(await fixture.eventually { slow.isMoving.load(ordering: .relaxed) })
-            let before = slow.listings.withLock { $0.count }
+            slow.listings.withLock { $0 = [] }
+            try await body(fixture, slow, inner, identifiers)
+        }
+    }
+
+    /// They were listed again and again until it was done, for minutes where there is much in them (S3).
+    @Test func foldersInAFolderThatMovesAreListedWhenItHasMoved() async throws {
+        try await whileMoving { fixture, slow, _, identifiers in
             fixture.engine.lookNow()
             try await Task.sleep(for: .milliseconds(500))
-            #expect(slow.listings.withLock { $0.dropFirst(before).filter { inner.contains($0) } } == [])
+            #expect(slow.listings.withLock { $0.filter { identifiers.contains($0) } } == [])
             slow.gate.open()
             #expect(try await fixture.eventually { try fixture.isQuiet() })
-            #expect(slow.listings.withLock { Set($0.dropFirst(before)).isSuperset(of: inner) })
+            #expect(slow.listings.withLock { Set($0).isSuperset(of: identifiers.prefix(2)) })
+        }
+    }
+
+    /// And so was one that a program waits for.
+    @Test func aFolderInAFolderThatMovesIsListedForItsReaderWhenItHasMoved() async throws {
+        try await whileMoving { fixture, slow, inner, identifiers in
+            async let isListed: Void = fixture.list(inner[7])
+            try await Task.sleep(for: .milliseconds(500))
+            #expect(slow.listings.withLock { $0.count { $0 == identifiers[7] } } == 1)
+            slow.gate.open()
+            try await isListed
+            #expect(slow.listings.withLock { $0.count { $0 == identifiers[7] } } == 2)
         }
     }
 }
@@ -117,12 +140,16 @@ private final class SlowMoves: ForwardingProvider {
     let memory: MemoryProvider
     let gate = Gate()
     let isMoving = Atomic(false)
+    let hasMoved = Atomic(false)
     let listings = Mutex<[ItemIdentifier]>([])
 
     init(memory: MemoryProvider) { self.memory = memory }
 
     func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
         listings.withLock { $0.append(folder.identifier) }
+        if folder.path.first == FileName(hasMoved.load(ordering: .relaxed) ? "folder" : "elsewhere") {
+            throw ProviderError(.notFound, "there is no such place")
+        }
         return try await memory.enumerateItems(in: folder, page: page)
     }
 
@@ -132,6 +159,7 @@ private final class SlowMoves: ForwardingProvider {
         if changes.place != nil {
             isMoving.store(true, ordering: .relaxed)
             await gate.pass()
+            hasMoved.store(true, ordering: .relaxed)
         }
         return try await memory.modify(reference, changes: changes, contents: contents, baseVersion: baseVersion)
     }
