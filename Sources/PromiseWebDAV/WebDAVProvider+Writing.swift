@@ -278,9 +278,13 @@ extension WebDAVProvider {
         let url = location.url(path, isFolder: isFolder)
         var headers: HTTPHeaders = ["Content-Type": "application/xml; charset=utf-8"]
         if let token { headers.add(name: "If", value: WriteTurn.condition(url, token)) }
-        let reply = try await client.exchange(.PROPPATCH, url, headers, body: RequestBody(body))
+        let reply = try await exchangeBeyondStaleLocks(
+            .PROPPATCH, path, isFolder: isFolder, headers, body: RequestBody(body))
         let what = "the mode and time of \(shown(path)) cannot be stored"
-        guard reply.isSuccess else { throw ProviderError(reply, what) }
+        guard reply.isSuccess else {
+            throw ProviderError(
+                status: WriteTurn.status(of: reply, isLocked: token != nil), retryAfter: reply.header("Retry-After"), what)
+        }
         guard reply.status == 207 else { return }
         guard let rows = await parsed(reply.body) else {
             throw ProviderError(.retry, "\(what): the server's answer is not whole")
