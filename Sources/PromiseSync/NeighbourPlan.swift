@@ -41,7 +41,7 @@ package struct NeighbourPlan: Sendable {
     package enum Step: Equatable, Sendable {
         case load(Load)
         /// Each is given once.
-        case fetch(NodeID)
+        case fetch(NodeID, size: UInt64)
     }
 
     private struct Stream {
@@ -186,7 +186,7 @@ package struct NeighbourPlan: Sendable {
             case .fetched, .fetchedForWholeReads:
                 guard hasRoom(for: neighbour) else { return nil }
                 lane.give(isFetched: true)
-                return .fetch(neighbour.node)
+                return .fetch(neighbour.node, size: neighbour.size)
             case .entered:
                 guard neighbour.node != notListed, hasRoom(for: nil) else { return nil }
                 if streams[neighbour.node] != nil { break }

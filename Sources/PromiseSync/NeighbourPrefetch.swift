@@ -17,8 +17,9 @@ package final class NeighbourPrefetch: Sendable {
 
     private struct State {
         var plan = NeighbourPlan()
-        var waiting: [NodeID] = []
+        var waiting: [(node: NodeID, size: UInt64)] = []
         var runningCount = 0
+        var pace = PrefetchPace()
         /// `startFetches` is about to run.
         var isStarting = false
         /// Opened, in this order, and not looked at yet.
@@ -30,14 +31,16 @@ package final class NeighbourPrefetch: Sendable {
 
     private let index: Index
     private let hydrator: Hydrator
+    private let clock: any TimeSource
     private let logger: Logger
     private let state = Mutex(State())
     private let awaitedCount = Atomic<Int>(0)
     private let pool = BlockingPool(name: "prefetch", threads: 1)
 
-    init(index: Index, hydrator: Hydrator, logger: Logger) {
+    init(index: Index, hydrator: Hydrator, clock: any TimeSource, logger: Logger) {
         self.index = index
         self.hydrator = hydrator
+        self.clock = clock
         self.logger = logger
     }
 
@@ -77,7 +80,7 @@ package final class NeighbourPrefetch: Sendable {
                 guard let step = state.withLock({ $0.plan.next(after: opened.parent) }) else { break }
                 switch step {
                 case .load(let load): try self.load(load)
-                case .fetch(let node): fetch(node)
+                case .fetch(let node, let size): fetch(node, size)
                 }
             }
             startFetches()
@@ -147,9 +150,9 @@ package final class NeighbourPrefetch: Sendable {
         }
     }
 
-    private func fetch(_ node: NodeID) {
+    private func fetch(_ node: NodeID, _ size: UInt64) {
         state.withLock { state in
-            state.waiting.append(node)
+            state.waiting.append((node, size))
             if state.awaited.count > NeighbourPrefetch.awaitedMax { state.awaited = [] }
             state.awaited.insert(node)
             awaitedCount.store(state.awaited.count, ordering: .relaxed)
@@ -159,19 +162,25 @@ package final class NeighbourPrefetch: Sendable {
     private func startFetches() {
         state.withLock { $0.isStarting = false }
         while true {
-            let node: NodeID? = state.withLock { state in
-                guard state.runningCount < NeighbourPrefetch.runningMax, !state.waiting.isEmpty else { return nil }
+            let (now, fetched) = (clock.uptime(), hydrator.bytesFetched)
+            let next: (node: NodeID, fetch: PrefetchPace.Fetch)? = state.withLock { state in
+                guard state.runningCount < NeighbourPrefetch.runningMax, let next = state.waiting.first,
+                    state.pace.mayBegin(size: next.size)
+                else { return nil }
                 state.runningCount += 1
-                return state.waiting.removeFirst()
+                state.waiting.removeFirst()
+                return (next.node, state.pace.begin(size: next.size, at: now, fetched: fetched))
             }
-            guard let node else { return }
-            _ = hydrator.hydrate(node) { [self] result in ended(result) }
+            guard let (node, fetch) = next else { return }
+            _ = hydrator.hydrate(node) { [self] result in ended(fetch, result) }
         }
     }
 
-    private func ended(_ result: Result<Void, Failure>) {
+    private func ended(_ fetch: PrefetchPace.Fetch, _ result: Result<Void, Failure>) {
+        let (now, fetched) = (clock.uptime(), hydrator.bytesFetched)
         let isWanted = state.withLock { state in
             state.runningCount -= 1
+            state.pace.end(fetch, at: now, fetched: fetched)
             // What a program needs fails for it alone; what nobody asked for is not tried against a provider in trouble.
             if case .failure = result { state.waiting = [] }
             if state.isStarting || state.waiting.isEmpty { return false }

@@ -75,7 +75,7 @@ private struct Reader {
         while let step = plan.next(after: folder) {
             switch step {
             case .load(let load): self.load(load)
-            case .fetch(let node): next.append(Int(node.rawValue) - 100)
+            case .fetch(let node, _): next.append(Int(node.rawValue) - 100)
             }
         }
         fetched += next

@@ -126,6 +126,7 @@ import Testing
     @Test func aFolderInAFolderThatMovesIsListedForItsReaderWhenItHasMoved() async throws {
         try await whileMoving { fixture, slow, inner, identifiers in
             async let isListed: Void = fixture.list(inner[7])
+            #expect(await fixture.eventually { slow.listings.withLock { $0.contains(identifiers[7]) } })
             try await Task.sleep(for: .milliseconds(500))
             #expect(slow.listings.withLock { $0.count { $0 == identifiers[7] } } == 1)
             slow.gate.open()
