@@ -157,10 +157,10 @@ package final class HydrationJob: Sendable {
     // MARK: Fetching
 
     /// The fetches to start. They count as in flight from here on, and each is to be told of by `began`, with the turn.
-    func nextFetches(atOnce countMax: Int) -> (ranges: [ByteRange], turn: Int) {
+    func nextFetches(atOnce countMax: Int, aheadMax: UInt64) -> (ranges: [ByteRange], turn: Int) {
         state.withLock { state in
             guard !state.isEnded else { return ([], 0) }
-            let ranges = state.plan.next(waiting: state.waiters.compactMap(\.range), atOnce: countMax)
+            let ranges = state.plan.next(waiting: state.waiters.compactMap(\.range), atOnce: countMax, aheadMax: aheadMax)
             return (ranges, state.abandonedCount)
         }
     }

@@ -36,6 +36,7 @@ package struct HydrationPlan: Sendable {
         self.present = present
     }
 
+    private var inFlightByteCount: UInt64 { inFlight.reduce(0) { $0 + $1.count } }
     package var isComplete: Bool { present.contains(ByteRange(0, size)) }
     package var presentByteCount: UInt64 { present.byteCount }
 
@@ -58,8 +59,11 @@ package struct HydrationPlan: Sendable {
         readAhead = ByteRange(range.lower, end).clamped(to: size)
     }
 
-    /// The fetches to start now, most wanted first. They count as in flight from here on.
-    package mutating func next(waiting: [ByteRange], atOnce countMax: Int = HydrationPlan.fetchesMax) -> [ByteRange] {
+    /// The fetches to start now, most wanted first. They count as in flight from here on. `aheadMax`: bytes that may be under way
+    /// when another fetch begins that nobody waits for, but for one.
+    package mutating func next(
+        waiting: [ByteRange], atOnce countMax: Int = HydrationPlan.fetchesMax, aheadMax: UInt64 = .max
+    ) -> [ByteRange] {
         var result: [ByteRange] = []
         if size <= HydrationPlan.smallFileMax {
             guard inFlight.isEmpty, !isComplete, wantsWhole || !waiting.isEmpty else { return [] }
@@ -88,6 +92,8 @@ package struct HydrationPlan: Sendable {
                 var position = gap.lower
                 while position < gap.upper {
                     guard inFlight.count < min(countMax, HydrationPlan.fetchesMax) else { return result }
+                    let isAwaited = waiting.contains { $0.overlaps(ByteRange(position, gap.upper)) }
+                    guard isAwaited || inFlight.count < 2 || inFlightByteCount < aheadMax else { return result }
                     // What is wanted after it comes along: a fetch's first bytes come first, and one costs less than two.
                     let next = ahead.map { $0.contains(gap) ? $0.upper : gap.upper } ?? gap.upper
                     let end = min(position + pieceMax, next)

@@ -24,6 +24,7 @@ package final class Hydrator: Sendable {
     let logger: Logger
     private let backoff: Backoff
     private let delay = ProviderDelay()
+    private let line = Mutex(LineSpeed())
     /// Told of every provider error of a fetch: the engine judges the connection and looks at the item again.
     private let onTrouble: @Sendable (NodeID, ProviderError) -> Void
     /// Told when content has become whole that work in line has waited for, or that takes room worth a look.
@@ -60,6 +61,8 @@ package final class Hydrator: Sendable {
     }
 
     /// Bytes that came from the provider since the start.
+    /// What may be under way at a time that no program waits for.
+    var byteCountAhead: UInt64 { line.withLock { $0.byteCountAhead } }
     package var bytesFetched: UInt64 { fetchedByteCount.load(ordering: .relaxed) }
     package var runningCount: Int { state.withLock { $0.jobs.values.filter(\.isWanted).count } }
     package var runningNodes: [NodeID] { state.withLock { $0.jobs.filter { $0.value.isWanted }.map(\.key) } }
@@ -204,7 +207,7 @@ package final class Hydrator: Sendable {
     }
 
     private func pump(_ job: HydrationJob) {
-        let (ranges, turn) = job.nextFetches(atOnce: delay.fetchesAtOnce)
+        let (ranges, turn) = job.nextFetches(atOnce: delay.fetchesAtOnce, aheadMax: byteCountAhead)
         if !ranges.isEmpty {
             // Here, as tasks begin on the provider's executor, where nothing waits for the index or the disk.
             let means = means(for: job)
@@ -228,7 +231,10 @@ package final class Hydrator: Sendable {
     }
 
     private func fetch(_ range: ByteRange, of job: HydrationJob, by means: Result<Means, ProviderError>) async {
+        let (began, before) = (clock.uptime(), bytesFetched)
         let problem = await attempt(range, of: job, by: means)
+        let came = bytesFetched - before
+        line.withLock { $0.came(came, in: clock.uptime() - began) }
         // The usual end of what is small: whoever waited has been answered while the provider's call returned.
         if job.isEnded { return }
         await withTaskExecutorPreference(globalConcurrentExecutor) { await goOn(with: range, of: job, after: problem) }

@@ -19,7 +19,7 @@ package final class NeighbourPrefetch: Sendable {
         var plan = NeighbourPlan()
         var waiting: [(node: NodeID, size: UInt64)] = []
         var runningCount = 0
-        var pace = PrefetchPace()
+        var byteCount: UInt64 = 0
         /// `startFetches` is about to run.
         var isStarting = false
         /// Opened, in this order, and not looked at yet.
@@ -31,16 +31,14 @@ package final class NeighbourPrefetch: Sendable {
 
     private let index: Index
     private let hydrator: Hydrator
-    private let clock: any TimeSource
     private let logger: Logger
     private let state = Mutex(State())
     private let awaitedCount = Atomic<Int>(0)
     private let pool = BlockingPool(name: "prefetch", threads: 1)
 
-    init(index: Index, hydrator: Hydrator, clock: any TimeSource, logger: Logger) {
+    init(index: Index, hydrator: Hydrator, logger: Logger) {
         self.index = index
         self.hydrator = hydrator
-        self.clock = clock
         self.logger = logger
     }
 
@@ -162,25 +160,24 @@ package final class NeighbourPrefetch: Sendable {
     private func startFetches() {
         state.withLock { $0.isStarting = false }
         while true {
-            let (now, fetched) = (clock.uptime(), hydrator.bytesFetched)
-            let next: (node: NodeID, fetch: PrefetchPace.Fetch)? = state.withLock { state in
+            let byteCountMax = hydrator.byteCountAhead
+            let next: (node: NodeID, size: UInt64)? = state.withLock { state in
                 guard state.runningCount < NeighbourPrefetch.runningMax, let next = state.waiting.first,
-                    state.pace.mayBegin(size: next.size)
+                    state.runningCount == 0 || state.byteCount + next.size <= byteCountMax
                 else { return nil }
                 state.runningCount += 1
-                state.waiting.removeFirst()
-                return (next.node, state.pace.begin(size: next.size, at: now, fetched: fetched))
+                state.byteCount += next.size
+                return state.waiting.removeFirst()
             }
-            guard let (node, fetch) = next else { return }
-            _ = hydrator.hydrate(node) { [self] result in ended(fetch, result) }
+            guard let (node, size) = next else { return }
+            _ = hydrator.hydrate(node) { [self] result in ended(size, result) }
         }
     }
 
-    private func ended(_ fetch: PrefetchPace.Fetch, _ result: Result<Void, Failure>) {
-        let (now, fetched) = (clock.uptime(), hydrator.bytesFetched)
+    private func ended(_ size: UInt64, _ result: Result<Void, Failure>) {
         let isWanted = state.withLock { state in
             state.runningCount -= 1
-            state.pace.end(fetch, at: now, fetched: fetched)
+            state.byteCount -= size
             // What a program needs fails for it alone; what nobody asked for is not tried against a provider in trouble.
             if case .failure = result { state.waiting = [] }
             if state.isStarting || state.waiting.isEmpty { return false }

@@ -167,7 +167,7 @@ package final class SyncEngine: Sendable {
             logger.warning("content files could not be removed", metadata: ["reason": "\(problem.message)"])
         }
         used = provider.capabilities.contains(.changeFeed) ? nil : UsedNodes()
-        neighbours = NeighbourPrefetch(index: index, hydrator: hydrator, clock: clock, logger: logger)
+        neighbours = NeighbourPrefetch(index: index, hydrator: hydrator, logger: logger)
     }
 
     // MARK: Life

@@ -208,6 +208,18 @@ private let mebibyte: UInt64 = 1 << 20
         #expect(plan.isPresent(ByteRange(mebibyte + 1, 4 * mebibyte)) && !plan.isPresent(ByteRange(0, mebibyte + 1)))
     }
 
+    /// Who reads elsewhere waited for everything that was fetched ahead of where it had been.
+    @Test func onASlowLineLittleIsUnderWayThatNobodyWaitsFor() {
+        var plan = HydrationPlan(size: 256 << 20, present: ByteRangeSet())
+        for offset in 0..<64 { plan.read(ByteRange(offset: UInt64(offset) << 17, count: 1 << 17)) }
+        let first = plan.next(waiting: [ByteRange(offset: 63 << 17, count: 1 << 17)], aheadMax: 2 << 20)
+        #expect(first.count == 2)
+        let elsewhere = ByteRange(offset: 200 << 20, count: 4096)
+        plan.read(elsewhere)
+        let next = plan.next(waiting: [elsewhere], aheadMax: 2 << 20)
+        #expect(next.map(\.lower) == [elsewhere.lower])
+    }
+
     @Test func bytesThatArriveLateAreClampedToTheFile() {
         var plan = HydrationPlan(size: 8 * mebibyte, present: ByteRangeSet())
         plan.resize(to: 2 * mebibyte)
