@@ -305,6 +305,9 @@ package final class Domain: Sendable {
         _exit(0)
     }
 
+    /// The index is written to the disk, which others may keep busy.
+    private static let closingMax = Duration.seconds(60)
+
     /// Unmounts. With `wait`, first until nothing is pending or the timeout passes. Returns how many items are left pending;
     /// they are kept for the next mount. Throws `.busy` when files are open (not with `lazy`).
     package func unmount(wait: Bool, timeout: Duration?, lazy: Bool) async throws(Failure) -> Int {
@@ -318,7 +321,8 @@ package final class Domain: Sendable {
         try await unmountWhenIdle(lazy: lazy)
         if lazy { return try engine.remainder().pending }
         // The last closes are still being served; only then it is known what is left.
-        for _ in 0..<1000 {
+        let start = clock.uptime()
+        while clock.uptime() - start < Domain.closingMax {
             if let remaining = life.withLock({ $0.remaining }) { return remaining }
             try? await Task.sleep(for: .milliseconds(10))
         }

@@ -14,6 +14,7 @@ import Testing
         }
     }
 
+    /// > Of all that is fetched ahead no more is under way than the line to the provider carries in a second:
     @Test func onASlowLineOneLargeFileIsFetchedAheadAtATime() {
         #expect(widths(size: 3 << 20, speed: 2.5e6, roundTrip: 0.05) == [1, 1, 1, 1, 1, 1])
         #expect(widths(size: 1 << 20, speed: 2.5e6, roundTrip: 0.05).dropFirst() == [2, 2, 2, 2, 2])
