@@ -49,6 +49,8 @@ final class FaultySink: ContentSink {
 
     func finish() { wrapped.finish() }
 
+    var size: UInt64? { wrapped.size }
+
     /// About twenty pieces a second, so that progress is seen; everything at once without a limit.
     private var pieceByteCount: Int { faults()?.bandwidth.map { Int(clamping: max($0 / 20, 4096)) } ?? .max }
 

@@ -122,10 +122,15 @@ package protocol ContentSink: Sendable {
     /// Everything that was asked for is in the sink and is of the right version: who waits for it need not wait until the
     /// call has returned. A provider may say so, once, from a thread that may block; a call that returns says it anyway.
     func finish()
+
+    /// Of the whole content at the provider, where the caller knows it, in bytes: not every server says how much it sends.
+    var size: UInt64? { get }
 }
 
 extension ContentSink {
     package func finish() {}
+
+    package var size: UInt64? { nil }
 }
 
 /// One consistent state of a file's content, to be sent.

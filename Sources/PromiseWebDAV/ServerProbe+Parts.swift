@@ -48,6 +48,28 @@ extension ServerProbe {
         return try await keepsParts(file)
     }
 
+    /// Over a file that is there, in its version only. Ends with the content of before.
+    func joinsOverMatching(_ file: [FileName]) async throws(ProviderError) -> Bool {
+        guard let name = try await provider.uploadPlace().last?.display, let base = location.chunkURL else { return false }
+        let folder = base + name + "/"
+        let before = try await provider.resource(at: file)
+        let number = try await number(file)
+        guard try await isDone(.MKCOL, folder), try await isDone(.PUT, folder + WebDAVProvider.chunkName(1), "two") else {
+            return false
+        }
+        var contents: [String] = []
+        for version in [ContentVersion("wrong"), WebDAVProvider.version(of: before)] {
+            var headers = WebDAVProvider.chunkHeaders(location.url(file), size: 3)
+            headers.add(name: "If", value: WriteTurn.condition(location.url(file), has: version))
+            _ = try await isDone(.MOVE, folder + WebDAVProvider.joinedName, headers: headers)
+            contents.append(try await content(file))
+        }
+        let isSame = try await self.number(file) == number
+        _ = try await isDone(.DELETE, folder)
+        _ = try await put("one", file)
+        return contents == ["one", "two"] && isSame
+    }
+
     private func chunk(_ url: String) async throws(ProviderError) -> String {
         String(decoding: try await client.exchange(.GET, url).body, as: UTF8.self)
     }
@@ -68,16 +90,25 @@ extension ServerProbe {
     }
 
     /// Of a picture of one point, which is no 32 points wide.
-    func makesPreviews(_ file: [FileName]) async throws(ProviderError) -> Bool {
+    func findPreviews(_ file: [FileName]) async throws(ProviderError) -> PreviewSource {
         let point = """
             iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGNgYEgGAABnAGSrVUwdAAAAAElFTkSuQmCC
             """
-        guard let content = Data(base64Encoded: point), let name = file.last else { return false }
+        guard let content = Data(base64Encoded: point), let name = file.last else { return .nowhere }
         let picture = Array(file.dropLast()) + [FileName(trusted: name.bytes + Array(".png".utf8))]
-        guard try await exchange(.PUT, picture, body: .bytes(ByteBuffer(bytes: content))).isSuccess else { return false }
-        let preview = try await unlessTrouble { () async throws(ProviderError) in try await provider.preview(picture, size: 32) }
+        guard try await exchange(.PUT, picture, body: .bytes(ByteBuffer(bytes: content))).isSuccess else {
+            return .nowhere
+        }
+        var found = PreviewSource.nowhere
+        for source in [PreviewSource.file, .page] where found == .nowhere {
+            let preview = try await unlessTrouble { () async throws(ProviderError) in
+                try await provider.preview(picture, size: 32, from: source)
+            }
+            // A server that does not know the question answers with the file.
+            if let preview, source == .page || preview != Array(content) { found = source }
+        }
         _ = try await exchange(.DELETE, picture)
-        return preview != nil && preview != Array(content)
+        return found
     }
 
     /// Ends with the content of before.

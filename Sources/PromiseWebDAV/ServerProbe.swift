@@ -41,6 +41,7 @@ struct ServerProbe: Sendable {
         guard first.isSuccess else { throw ProviderError(first, "a file to try the server with cannot be made") }
         traits.isGuess = false
         traits.listsTags = try await listsTag(file)
+        traits.putTellsTag = try await isListed(first.header("ETag"), file)
         try await tryNames(file, &traits)
         traits.hasRanges = try await sendsRanges(file)
         let parts = try await provider.uploadPlace()
@@ -53,7 +54,7 @@ struct ServerProbe: Sendable {
         traits.takesTimes = try await takesTimes(file)
         traits.takesChecksums = try await takesChecksums(file)
         // Of no server but those that take times is it known that it does.
-        if traits.takesTimes == true { traits.makesPreviews = try await makesPreviews(file) }
+        traits.previews = traits.takesTimes == true ? try await findPreviews(file) : .nowhere
         traits.tagsTellContent = try await tellsContent(file)
         traits.keepsProperties = try await keepsProperty(file)
         traits.deletesOnlyMatching = try await deletesOnlyMatching(file)
@@ -63,6 +64,8 @@ struct ServerProbe: Sendable {
         _ = try await exchange(.DELETE, escaped)
         if !traits.locks { try await tryConditions(file, &traits) }
         traits.honoursOverwrite = try await refusesToMoveOver(file)
+        if !traits.locks, traits.listsTags { traits.movesOnlyOverMatching = try await movesOnlyOverMatching(file) }
+        if traits.partWriting == .chunks, traits.listsTags { traits.joinsOverMatching = try await joinsOverMatching(file) }
         traits.tellsNumbers = try await tellsNumbers(file)
         traits.moveKeepsTag = try await movesWithTag(file, &traits)
         traits.tellsNews = try await tellsNews(traits)
@@ -117,6 +120,11 @@ struct ServerProbe: Sendable {
     private func listsTag(_ file: [FileName]) async throws(ProviderError) -> Bool {
         guard let listed = try await provider.resource(at: file).entityTag else { return false }
         return try await exchange(.HEAD, file).header("ETag").map { EntityTag.opaque($0) == EntityTag.opaque(listed) } ?? true
+    }
+
+    private func isListed(_ tag: String?, _ file: [FileName]) async throws(ProviderError) -> Bool {
+        guard let tag, let listed = try await provider.resource(at: file).entityTag else { return false }
+        return EntityTag.opaque(tag) == EntityTag.opaque(listed)
     }
 
     private func tryNames(_ file: [FileName], _ traits: inout ServerTraits) async throws(ProviderError) {
@@ -237,6 +245,24 @@ struct ServerProbe: Sendable {
         return !reply.isSuccess && isKept
     }
 
+    /// Ends with the content of before.
+    private func movesOnlyOverMatching(_ file: [FileName]) async throws(ProviderError) -> Bool {
+        let source = try await provider.uploadPlace()
+        _ = try await put("two", source)
+        let tag = WebDAVProvider.version(of: try await provider.resource(at: file))
+        var answers: [Bool] = []
+        for version in [ContentVersion("wrong"), tag] {
+            let condition = WriteTurn.condition(location.url(file), has: version)
+            let headers: HTTPHeaders = ["Destination": location.url(file), "Overwrite": "T", "If": condition]
+            let isMoved = try await exchange(.MOVE, source, headers).isSuccess
+            let isThere = try await content(file) == "two"
+            answers.append(isMoved && isThere)
+        }
+        _ = try await exchange(.DELETE, source)
+        _ = try await put("one", file)
+        return answers == [false, true]
+    }
+
     /// Whether a token that a folder gives out leads to everything that is done in it then: some servers leave folders out.
     private func tellsNews(_ traits: ServerTraits) async throws(ProviderError) -> Bool {
         let folder = try await provider.uploadPlace()
@@ -287,7 +313,7 @@ struct ServerProbe: Sendable {
         return isMoved && before != nil && after == before && next != nil && next != before
     }
 
-    private func number(_ path: [FileName]) async throws(ProviderError) -> String? {
+    func number(_ path: [FileName]) async throws(ProviderError) -> String? {
         let body = "<propfind xmlns=\"DAV:\"><prop><resourcetype/>\(WebDAVProvider.numberProperty)</prop></propfind>"
         return try await provider.propfind(path, depth: "0", body: body).first?.resource.number
     }

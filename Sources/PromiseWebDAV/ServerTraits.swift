@@ -10,6 +10,15 @@ package enum PartWriting: String, Codable, Sendable {
     case chunks
 }
 
+/// Where a server has pictures that it makes of files itself.
+package enum PreviewSource: String, Codable, Sendable {
+    case nowhere
+    /// GET of the file with `?preview=1` (ownCloud).
+    case file
+    /// A page of its own that is told which file (Nextcloud).
+    case page
+}
+
 /// What a server really does, as it was seen and not as it says. A server that could not be asked (nothing may be written
 /// there) is taken for one that does nothing more than it must.
 package struct ServerTraits: Codable, Hashable, Sendable {
@@ -53,8 +62,14 @@ package struct ServerTraits: Codable, Hashable, Sendable {
     package var takesTimes: Bool?
     /// PUT refuses content that has not the SHA-1 that `OC-Checksum` says.
     package var takesChecksums: Bool?
-    /// GET with `?preview=1` gives a picture of the file.
-    var makesPreviews: Bool?
+    package var previews: PreviewSource?
+    /// Parts that are made one file may go over one that is there, which stays the same file, and only if that has the tag that
+    /// `If` names.
+    var joinsOverMatching: Bool?
+    /// MOVE refuses to replace what has not the tag that `If` names. Only tried without locks.
+    var movesOnlyOverMatching: Bool?
+    /// The reply to a PUT names the tag that listings have then. Nil: remembered before it was looked at.
+    var putTellsTag: Bool?
     /// Nothing could be tried.
     package var isGuess = true
     /// Trying broke off, as the server had passing trouble. Like any guess not remembered: the next mount tries again.
@@ -69,7 +84,9 @@ package struct ServerTraits: Codable, Hashable, Sendable {
     package var locksEndWithItem: Bool?
 
     /// Nothing that matters was added since this was remembered.
-    var isComplete: Bool { partWriting != nil && deletesOnlyMatching != nil && locksEndWithItem != nil }
+    var isComplete: Bool {
+        partWriting != nil && deletesOnlyMatching != nil && locksEndWithItem != nil && putTellsTag != nil
+    }
 
     /// What the server lacks and how that is met, a sentence each, for people.
     package var shortcomings: [String] {

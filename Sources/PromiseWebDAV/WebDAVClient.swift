@@ -5,6 +5,7 @@ import NIOHTTP1
 import PromiseCore
 import PromiseHTTP
 import PromiseProvider
+import PromiseSystem
 import Synchronization
 
 /// One server: sends requests with the user's credentials over kept-alive connections, and gives failures of the transport the
@@ -19,15 +20,19 @@ final class WebDAVClient: Sendable {
     let location: WebDAVLocation
     private let transport: HTTPTransport
     private let source: CredentialSource
+    private let clock: any TimeSource
     private let authorization: Mutex<Authorization>
+    private let cookies: Mutex<CookieJar>
 
     init(
-        location: WebDAVLocation, credentials: CredentialSource, trust: ServerTrust = .system,
+        location: WebDAVLocation, credentials: CredentialSource, trust: ServerTrust = .system, clock: any TimeSource,
         timeouts: HTTPTransport.Timeouts = HTTPTransport.Timeouts()
     ) throws(ProviderError) {
         self.location = location
+        self.clock = clock
         source = credentials
         authorization = Mutex(Authorization(try credentials.credentials()))
+        cookies = Mutex(CookieJar(host: location.host, isEncrypted: location.isEncrypted))
         transport = try HTTPTransport(server: location.origin, trust: trust, timeouts: timeouts)
     }
 
@@ -72,11 +77,16 @@ final class WebDAVClient: Sendable {
         // A server that wants to be asked anew may say so, and close the connection, while a large body is still on its way.
         if body?.isRepeatable == false, authorization.withLock({ $0.isDigest }) { _ = try await exchange(.OPTIONS, url) }
         var url = url
-        var (redirects, lessons, hasReloaded) = (0, 0, false)
+        var (redirects, lessons, hasReloaded, isForgotten) = (0, 0, false, false)
         while redirects <= WebDAVClient.redirectsMax {
             let sent = value(method, url)
-            let response = try await send(method, url, headers, sent, body, timeout)
+            let cookie = cookies.withLock { $0.value(path: WebDAVClient.path(url), at: clock.now()) }
+            let response = try await send(method, url, headers, sent, cookie, body, timeout)
             switch response.status.code {
+            case 401 where cookie != nil && !isForgotten:
+                // The server may have ended what they stand for.
+                isForgotten = true
+                cookies.withLock { $0.empty() }
             case 401 where lessons < WebDAVClient.lessonsMax && learn(response, sent, isFirst: lessons == 0):
                 lessons += 1
             case 401 where !hasReloaded:
@@ -119,6 +129,8 @@ final class WebDAVClient: Sendable {
         return isNew
     }
 
+    private static func path(_ url: String) -> String { String(target(url).prefix { $0 != "?" }) }
+
     /// What a request asks for, as it is sent.
     private static func target(_ url: String) -> String {
         guard let start = url.range(of: "://")?.upperBound, let slash = url[start...].firstIndex(of: "/") else { return "/" }
@@ -126,14 +138,18 @@ final class WebDAVClient: Sendable {
     }
 
     private func send(
-        _ method: HTTPMethod, _ url: String, _ headers: HTTPHeaders, _ authorization: String?, _ body: RequestBody?,
-        _ timeout: Duration?
+        _ method: HTTPMethod, _ url: String, _ headers: HTTPHeaders, _ authorization: String?, _ cookie: String?,
+        _ body: RequestBody?, _ timeout: Duration?
     ) async throws(ProviderError) -> HTTPClientResponse {
         var headers = headers
         if let authorization { headers.replaceOrAdd(name: "Authorization", value: authorization) }
-        return try await transport.send(
+        if let cookie { headers.replaceOrAdd(name: "Cookie", value: cookie) }
+        let response = try await transport.send(
             method, url, headers, body: body, timeout: timeout, isRepeatable: method.isRepeatable,
             takesLong: method.takesLong(headers))
+        // Whom it does not know yet it would know by them for nobody.
+        if response.status != .unauthorized { cookies.withLock { $0.take(response.headers, at: clock.now()) } }
+        return response
     }
 
     /// Sends a request whose body fails on the way; whatever comes of it.

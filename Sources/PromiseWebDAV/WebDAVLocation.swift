@@ -92,6 +92,19 @@ package struct WebDAVLocation: Hashable, Sendable {
         return origin + "/" + (names[..<files] + ["uploads", names[files + 1]]).joined(separator: "/") + "/"
     }
 
+    /// Where Nextcloud makes a picture of what is at `…/remote.php/dav/files/USER/` or `…/remote.php/webdav/`, with the beginning
+    /// of a query; nil for another address.
+    func previewURL(_ path: [FileName]) -> String? {
+        let names = basePath.split(separator: "/")
+        guard let script = names.firstIndex(of: "remote.php") else { return nil }
+        let place = names[(script + 1)...]
+        let depth = place.starts(with: ["dav", "files"]) ? 3 : 1
+        guard place.first == (depth == 3 ? "dav" : "webdav"), place.count >= depth else { return nil }
+        let file = place.dropFirst(depth).map(String.init) + path.map { PercentEncoding.encoded(WireName.encoded($0.bytes)) }
+        let root = names[..<script].map { "/\($0)" }.joined()
+        return "\(origin)\(root)/index.php/core/preview.png?file=/\(file.joined(separator: "/"))"
+    }
+
     /// The names from the root that a `href` of a reply (RFC 4918, section 8.3: a URL or an absolute path) stands for.
     package func names(ofReference reference: String) -> ReferencedPlace {
         var text = reference.utf8[...]

@@ -3,6 +3,7 @@ import NIOHTTP1
 import PromiseCore
 import PromiseHTTP
 import PromiseProvider
+import PromiseSystem
 
 // Parts as ownCloud and Nextcloud take them: files in a folder beside the user's own, of which a MOVE makes one, in the order of
 // their names. <https://github.com/owncloud/core/tree/master/apps/dav/lib/Upload>
@@ -64,24 +65,82 @@ extension WebDAVProvider {
         try await client.exchange(.GET, try chunkURL(record) + WebDAVProvider.chunkName(number))
     }
 
-    func sendChunk(_ part: ByteBuffer, _ number: Int, _ record: UploadJournal.Record) async throws(ProviderError) -> HTTPReply {
+    func sendChunk(_ part: RequestBody, _ number: Int, _ record: UploadJournal.Record) async throws(ProviderError) -> HTTPReply {
         try await client.exchange(
             .PUT, try chunkURL(record) + WebDAVProvider.chunkName(number), ["Content-Type": "application/octet-stream"],
-            body: .bytes(part), timeout: .seconds(24 * 3600))
+            body: part, timeout: .seconds(24 * 3600))
     }
 
     /// One of them that is missing or too short is told by the length.
     func joinChunks(
         _ record: UploadJournal.Record, to aside: [FileName], _ metadata: Metadata?
     ) async throws(ProviderError) {
-        var headers = WebDAVProvider.chunkHeaders(location.url(aside), size: record.size)
-        headers.add(contentsOf: timeHeaders(metadata))
-        let url = try chunkURL(record) + WebDAVProvider.joinedName
+        let headers = timeHeaders(metadata)
         try await withUploadFolder { () async throws(ProviderError) in
-            let reply = try await client.exchange(.MOVE, url, headers, timeout: .seconds(3600))
+            let reply = try await requestJoin(record, to: aside, headers)
             guard reply.isSuccess, reply.status != 207 else {
                 throw ProviderError(reply, "the parts of a file cannot be put together", puts: true)
             }
         }
+    }
+
+    private func requestJoin(
+        _ record: UploadJournal.Record, to path: [FileName], _ more: HTTPHeaders
+    ) async throws(ProviderError) -> HTTPReply {
+        var headers = WebDAVProvider.chunkHeaders(location.url(path), size: record.size)
+        headers.add(contentsOf: more)
+        return try await client.exchange(
+            .MOVE, try chunkURL(record) + WebDAVProvider.joinedName, headers, timeout: .seconds(3600))
+    }
+
+    // MARK: New content of a file
+
+    /// Straight over the base version, in one step: the file stays the same one, with its number, its earlier versions and whom
+    /// it is shared with. What a MOVE of another file replaces goes into the server's trash.
+    func writeJoined(
+        _ payload: Payload, at path: [FileName], over version: ContentVersion, _ metadata: Metadata?, target: [UInt8]?
+    ) async throws(ProviderError) -> ResourceStatus {
+        var written = try await join(payload, at: path, over: version)
+        try await renew(&written, unlike: .version(version), at: path) { () async throws(ProviderError) in
+            try await join(payload, at: path, over: version)
+        }
+        return try await keep(metadata, target, with: written, at: path, token: nil)
+    }
+
+    private func join(
+        _ payload: Payload, at path: [FileName], over version: ContentVersion
+    ) async throws(ProviderError) -> ResourceStatus {
+        if case .source(let source) = payload, mayBeParted(source) {
+            return try await withParts(source, for: path) { (record) async throws(ProviderError) in
+                try await join(record, at: path, over: version)
+            }
+        }
+        let record = UploadJournal.Record(
+            key: location.urlPath(path), upload: try await uploadName(), size: payload.size, partByteCount: max(payload.size, 1),
+            began: clock.now(), digests: [])
+        do throws(ProviderError) {
+            try await makeChunkFolder(record)
+            let reply = try await sendChunk(try await body(of: payload), 1, record)
+            guard reply.isSuccess else { throw ProviderError(reply, "\(shown(path)) cannot be uploaded", puts: true) }
+            return try await join(record, at: path, over: version)
+        } catch {
+            await removeChunks(record)
+            throw error
+        }
+    }
+
+    private func join(
+        _ record: UploadJournal.Record, at path: [FileName], over version: ContentVersion
+    ) async throws(ProviderError) -> ResourceStatus {
+        let condition = WriteTurn.condition(location.url(path), has: version)
+        let reply = try await turns.take(location.urlPath(path)) { () async throws(ProviderError) in
+            try await requestJoin(record, to: path, ["If": condition])
+        }
+        try await checkCondition(reply, version, at: path)
+        // The length was compared by the server.
+        guard let tag = reply.header("ETag") ?? reply.header("OC-ETag") else { return try await file(at: path) }
+        var written = ResourceStatus()
+        (written.entityTag, written.contentLength) = (tag, record.size)
+        return written
     }
 }

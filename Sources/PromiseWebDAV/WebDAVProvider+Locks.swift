@@ -42,6 +42,9 @@ struct WriteTurn: Sendable {
 
     /// Tagged with the place that is locked: untagged it would have to hold for the folder, too.
     static func condition(_ url: String, _ token: String) -> String { "<\(url)> (<\(token)>)" }
+
+    /// The place must have this version (RFC 4918, section 10.4).
+    static func condition(_ url: String, has version: ContentVersion) -> String { "<\(url)> ([\"\(version.rawValue)\"])" }
 }
 
 extension WebDAVProvider {

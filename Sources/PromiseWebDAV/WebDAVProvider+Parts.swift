@@ -27,15 +27,25 @@ extension WebDAVProvider {
         _ source: any ContentSource, for path: [FileName], _ metadata: Metadata?,
         _ body: ([FileName], ResourceStatus) async throws(ProviderError) -> Value
     ) async throws(ProviderError) -> Value {
+        try await withParts(source, for: path) { (record) async throws(ProviderError) in
+            if traits.partWriting == .chunks, try await contentLength(aside(record)) == nil {
+                try await joinChunks(record, to: aside(record), metadata)
+            }
+            return try await body(aside(record), try await whole(record, path))
+        }
+    }
+
+    /// Runs `body` when the server has all parts.
+    func withParts<Value: Sendable>(
+        _ source: any ContentSource, for path: [FileName],
+        _ body: (UploadJournal.Record) async throws(ProviderError) -> Value
+    ) async throws(ProviderError) -> Value {
         let file = FileBody(source: source, pool: pool)
         let (record, arrived) = try await begin(file, location.urlPath(path))
         do throws(ProviderError) {
             try await send(file, after: arrived, record)
             try source.validate()
-            if traits.partWriting == .chunks, try await contentLength(aside(record)) == nil {
-                try await joinChunks(record, to: aside(record), metadata)
-            }
-            let value = try await body(aside(record), try await whole(record, path))
+            let value = try await body(record)
             await pool.run { [uploads] in uploads.remove(record) }
             return value
         } catch {
@@ -76,7 +86,7 @@ extension WebDAVProvider {
         return (record, 0)
     }
 
-    private func uploadName() async throws(ProviderError) -> String { try await uploadPlace().last?.display ?? "" }
+    func uploadName() async throws(ProviderError) -> String { try await uploadPlace().last?.display ?? "" }
 
     /// Nil when nothing has arrived, or something else was sent there. A file goes on as a copy: the server may write for a while
     /// what is left of a request that broke off, and would do so in what was moved to its name meanwhile.
@@ -173,9 +183,11 @@ extension WebDAVProvider {
         let (place, writing) = (aside(record), traits.partWriting ?? .nothing)
         let reply: HTTPReply
         if writing == .chunks {
-            reply = try await sendChunk(part, number, record)
+            reply = try await sendChunk(.bytes(part), number, record)
         } else if number == 1 {
-            return try await withUploadFolder { () async throws(ProviderError) in try await put(.bytes(part), to: place, [:]) }
+            return try await withUploadFolder { () async throws(ProviderError) in
+                _ = try await put(.bytes(part), to: place, [:])
+            }
         } else {
             reply = try await client.exchange(
                 writing.method, location.url(place), writing.headers(range, of: record.size), body: .bytes(part),

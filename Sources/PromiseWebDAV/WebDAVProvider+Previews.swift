@@ -3,7 +3,7 @@ package import PromiseCore
 import PromiseHTTP
 package import PromiseProvider
 
-// Pictures that a server makes of files itself (ownCloud). It keeps none of ours.
+// Pictures that a server makes of files itself (ownCloud, Nextcloud). It keeps none of ours.
 
 extension WebDAVProvider {
     private static let previewByteCountMax = 8 << 20
@@ -11,8 +11,8 @@ extension WebDAVProvider {
     package func fetchThumbnail(
         of reference: ItemReference, version: ContentVersion, size: Int
     ) async throws(ProviderError) -> [UInt8]? {
-        guard traits.makesPreviews == true, try await has(version, reference.path),
-            let picture = try await preview(reference.path, size: size)
+        guard let source = traits.previews, source != .nowhere, try await has(version, reference.path),
+            let picture = try await preview(reference.path, size: size, from: source)
         else { return nil }
         // The reply does not say of which version it is.
         return try await has(version, reference.path) ? picture : nil
@@ -23,8 +23,10 @@ extension WebDAVProvider {
     }
 
     /// Nil when the server makes none of this file. `size`: pixels a side, at most.
-    func preview(_ path: [FileName], size: Int) async throws(ProviderError) -> [UInt8]? {
-        let url = location.url(path) + "?preview=1&x=\(size)&y=\(size)&a=1"
+    func preview(_ path: [FileName], size: Int, from source: PreviewSource) async throws(ProviderError) -> [UInt8]? {
+        let wanted = "x=\(size)&y=\(size)&a=1"
+        let pages = source == .page ? location.previewURL(path).map { "\($0)&\(wanted)&forceIcon=0" } : nil
+        guard let url = source == .page ? pages : location.url(path) + "?preview=1&" + wanted else { return nil }
         let reply = try await client.exchange(.GET, url, timeout: .seconds(60))
         if [400, 404, 415].contains(reply.status) { return nil }
         guard reply.isSuccess else { throw ProviderError(reply, "a picture of \(shown(path)) cannot be fetched") }

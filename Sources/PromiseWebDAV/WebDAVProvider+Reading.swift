@@ -97,12 +97,13 @@ extension WebDAVProvider {
 
     /// Of what was just put or moved there, without what is kept with it: HEAD costs a server a third of what PROPFIND does.
     func file(at path: [FileName]) async throws(ProviderError) -> ResourceStatus {
-        guard traits.listsTags else { return try await resource(at: path) }
+        guard traits.listsTags, !shared.withLock({ $0.hasHeadsWithoutSize }) else { return try await resource(at: path) }
         let reply = try await client.exchange(.HEAD, location.url(path))
         var result = ResourceStatus()
         result.entityTag = reply.header("ETag")
         result.lastModified = reply.header("Last-Modified")
         result.contentLength = reply.header("Content-Length").flatMap { UInt64($0) }
+        if reply.status == 200, result.contentLength == nil { shared.withLock { $0.hasHeadsWithoutSize = true } }
         let isTold = reply.status == 200 && result.entityTag != nil && result.contentLength != nil
         return isTold ? result : try await resource(at: path)
     }
@@ -218,7 +219,7 @@ extension WebDAVProvider {
         let what = "\(shown(reference.path)) cannot be fetched"
         if let range, range.isEmpty { return }
         let mustLook = shared.withLock { $0.hasRepliesWithoutVersion }
-        if mustLook { try await check(version, of: reference.path) }
+        if mustLook { _ = try await checked(version, of: reference.path) }
         var headers = HTTPHeaders()
         if let range { headers.add(name: "Range", value: "bytes=\(range.lower)-\(range.upper - 1)") }
         let response = try await client.open(.GET, location.url(reference.path), headers)
@@ -241,16 +242,21 @@ extension WebDAVProvider {
         // What a listing tells no tag of has the time as its version, and the reply may have a tag all the same.
         let isRight = [WebDAVProvider.version(of: described), WebDAVProvider.versionByTime(of: described)].contains(version)
         guard isRight || saysNothing else { throw stale(reference.path) }
-        let content = ReplyContent(response: response, range: range, size: described.contentLength, what: what)
+        var size = described.contentLength ?? sink.size
+        // A reply that broke off looks like a whole one where nobody says how long it is (Nextcloud, behind Apache).
+        if size == nil, range == nil { size = try await checked(version, of: reference.path).contentLength }
+        let content = ReplyContent(response: response, range: range, size: size, what: what)
         let digest = status == 200 ? ContentDigest(ownCloud: response.headers.first(name: "OC-Checksum")) : nil
         try await content.write(
             into: sink, verifiedBy: range == nil ? digest : nil, pool: pool, server: location.origin, isCertain: !saysNothing)
-        if saysNothing { try await check(version, of: reference.path) }
+        if saysNothing { _ = try await checked(version, of: reference.path) }
     }
 
     /// Before and after a reply that does not say what it sends (lighttpd's, of a file whose type it does not know).
-    private func check(_ version: ContentVersion, of path: [FileName]) async throws(ProviderError) {
-        guard WebDAVProvider.version(of: try await resource(at: path)) == version else { throw stale(path) }
+    private func checked(_ version: ContentVersion, of path: [FileName]) async throws(ProviderError) -> ResourceStatus {
+        let now = try await resource(at: path)
+        guard WebDAVProvider.version(of: now) == version else { throw stale(path) }
+        return now
     }
 
     private func stale(_ path: [FileName]) -> ProviderError {

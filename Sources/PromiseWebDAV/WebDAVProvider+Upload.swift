@@ -8,7 +8,7 @@ import PromiseSystem
 import Synchronization
 
 // Content on its way up: aside and then moved to its name, which is one step for whoever looks; or, when it is small, straight
-// over a file, under a lock, where a broken PUT leaves the old content.
+// over a file, under a lock, where a broken PUT leaves the old content; or in parts that the server joins over it.
 
 extension WebDAVProvider {
     /// Two states of one size within one tick of the server's clock have one tag; then the content is sent again, after
@@ -37,6 +37,8 @@ extension WebDAVProvider {
             written = try await writeNew(payload, at: path, metadata, target: target)
         } else if traits.putIsWhole && payload.size <= WebDAVProvider.straightByteCountMax {
             written = try await writeStraight(payload, at: path, expectation, metadata, target: target)
+        } else if traits.joinsOverMatching == true, case .version(let version) = expectation {
+            written = try await writeJoined(payload, at: path, over: version, metadata, target: target)
         } else {
             written = try await writeAside(payload, at: path, expectation, metadata, target: target)
         }
@@ -59,7 +61,7 @@ extension WebDAVProvider {
         return try await turns.take(location.urlPath(path)) { () async throws(ProviderError) in
             var headers = try await described(.bytes(content), metadata)
             headers.add(name: "If-None-Match", value: "*")
-            try await put(.bytes(content), to: path, headers)
+            _ = try await put(.bytes(content), to: path, headers)
             let url = location.url(path)
             guard let reply = try await client.content(url, byteCount: payload.size) else { throw madeByAnother(path) }
             guard reply.status == 200 else { throw ProviderError(reply, "\(shown(path)) cannot be looked at") }
@@ -83,19 +85,20 @@ extension WebDAVProvider {
     private func writeNew(
         _ payload: Payload, at path: [FileName], _ metadata: Metadata?, target: [UInt8]?
     ) async throws(ProviderError) -> ResourceStatus {
-        try await withContentAside(payload, for: path, metadata) { (aside, arrived) async throws(ProviderError) in
-            var written = arrived
+        try await withContentAside(payload, for: path, metadata, isSeenLater: true) { (aside, sent) async throws(ProviderError) in
+            var written = sent
             if traits.moveKeepsTag { written = try await keep(metadata, target, with: written, at: aside, token: nil) }
-            let sent = written
+            let kept = written
             return try await turns.take(location.urlPath(path)) { () async throws(ProviderError) in
                 try await move(aside, to: path)
                 let found = try await file(at: path)
                 let isOurs =
                     traits.moveKeepsTag
-                    ? WebDAVProvider.version(of: found) == WebDAVProvider.version(of: sent)
-                    : found.contentLength == sent.contentLength
+                    ? WebDAVProvider.version(of: found) == WebDAVProvider.version(of: kept)
+                    : found.contentLength == kept.contentLength
                 guard isOurs else { throw madeByAnother(path) }
-                return traits.moveKeepsTag ? sent : try await keep(metadata, target, with: found, at: path, token: nil)
+                try checkSize(found, payload, at: path)
+                return traits.moveKeepsTag ? kept : try await keep(metadata, target, with: found, at: path, token: nil)
             }
         }
     }
@@ -114,7 +117,7 @@ extension WebDAVProvider {
     }
 
     /// Sends again until the tag is another than the one before: nobody would see that the content is new.
-    private func renew(
+    func renew(
         _ written: inout ResourceStatus, unlike expectation: Expectation, at path: [FileName],
         _ send: () async throws(ProviderError) -> ResourceStatus
     ) async throws(ProviderError) {
@@ -143,6 +146,10 @@ extension WebDAVProvider {
             }
             if traits.moveKeepsTag { written = try await keep(metadata, target, with: written, at: aside, token: nil) }
             let kept = written
+            if case .version(let version) = expectation, traits.movesOnlyOverMatching == true, traits.moveKeepsTag {
+                try await moveOver(aside, to: path, having: version)
+                return kept
+            }
             return try await withTurn(at: path, expectation) { (turn) async throws(ProviderError) in
                 try await moveOver(aside, to: path, turn)
                 if traits.moveKeepsTag { return kept }
@@ -158,7 +165,7 @@ extension WebDAVProvider {
     /// Runs `body` with a place that has the whole content, and what the server says of it. When it fails, what is there is
     /// removed, unless a later attempt may go on with it.
     private func withContentAside<Value: Sendable>(
-        _ payload: Payload, for path: [FileName], _ metadata: Metadata?,
+        _ payload: Payload, for path: [FileName], _ metadata: Metadata?, isSeenLater: Bool = false,
         _ body: ([FileName], ResourceStatus) async throws(ProviderError) -> Value
     ) async throws(ProviderError) -> Value {
         if case .source(let source) = payload, mayBeParted(source) {
@@ -166,7 +173,7 @@ extension WebDAVProvider {
         }
         let aside = try await uploadPlace()
         do throws(ProviderError) {
-            return try await body(aside, try await sendAside(payload, to: aside, metadata))
+            return try await body(aside, try await sendAside(payload, to: aside, metadata, isSeenLater: isSeenLater))
         } catch {
             _ = await remove(aside)
             throw error
@@ -198,6 +205,26 @@ extension WebDAVProvider {
         }
     }
 
+    /// In one step: no look before it could be out of date.
+    private func moveOver(_ aside: [FileName], to path: [FileName], having version: ContentVersion) async throws(ProviderError) {
+        let url = location.url(path)
+        let headers: HTTPHeaders = ["Destination": url, "Overwrite": "T", "If": WriteTurn.condition(url, has: version)]
+        try await turns.take(location.urlPath(path)) { () async throws(ProviderError) in
+            let reply = try await client.exchange(.MOVE, location.url(aside), headers, timeout: .seconds(600))
+            try await checkCondition(reply, version, at: path)
+        }
+    }
+
+    /// Of a MOVE over a version of a file.
+    func checkCondition(_ reply: HTTPReply, _ version: ContentVersion, at path: [FileName]) async throws(ProviderError) {
+        if reply.status == 412 { try await check(.version(version), at: path) }
+        guard reply.isSuccess, reply.status != 207 else {
+            let status = reply.status == 412 ? 423 : reply.status
+            throw ProviderError(
+                status: status, retryAfter: reply.header("Retry-After"), "\(shown(path)) cannot be replaced", puts: true)
+        }
+    }
+
     private func moveOver(_ aside: [FileName], to path: [FileName], _ turn: WriteTurn) async throws(ProviderError) {
         let url = location.url(path)
         var headers: HTTPHeaders = ["Destination": url, "Overwrite": "T"]
@@ -226,24 +253,33 @@ extension WebDAVProvider {
         }
     }
 
-    /// One PUT, and what the server has then. Throws unless that has the size that was sent.
+    /// One PUT, and what the server has then. Throws unless that has the size that was sent. `isSeenLater`: the caller looks at
+    /// the size, so that the tag that the server names is enough.
     private func send(
-        _ payload: Payload, to path: [FileName], _ conditions: HTTPHeaders, _ metadata: Metadata?
+        _ payload: Payload, to path: [FileName], _ conditions: HTTPHeaders, _ metadata: Metadata?, isSeenLater: Bool = false
     ) async throws(ProviderError) -> ResourceStatus {
         let body = try await body(of: payload)
         var headers = conditions
         headers.add(contentsOf: try await described(body, metadata))
-        try await put(body, to: path, headers)
-        let written = try await file(at: path)
-        guard written.contentLength == nil || written.contentLength == payload.size else {
-            throw ProviderError(
-                .retry,
-                "\(shown(path)) cannot be uploaded: the server has \(written.contentLength ?? 0) bytes of \(payload.size)")
+        let reply = try await put(body, to: path, headers)
+        if isSeenLater, traits.putTellsTag == true, traits.moveKeepsTag, traits.keepsProperties, let tag = reply.header("ETag") {
+            var written = ResourceStatus()
+            (written.entityTag, written.contentLength) = (tag, payload.size)
+            return written
         }
+        let written = try await file(at: path)
+        try checkSize(written, payload, at: path)
         return written
     }
 
-    func put(_ body: RequestBody, to path: [FileName], _ conditions: HTTPHeaders) async throws(ProviderError) {
+    private func checkSize(_ written: ResourceStatus, _ payload: Payload, at path: [FileName]) throws(ProviderError) {
+        guard let found = written.contentLength, found != payload.size else { return }
+        throw ProviderError(.retry, "\(shown(path)) cannot be uploaded: the server has \(found) bytes of \(payload.size)")
+    }
+
+    func put(
+        _ body: RequestBody, to path: [FileName], _ conditions: HTTPHeaders
+    ) async throws(ProviderError) -> HTTPReply {
         var headers = conditions
         headers.add(name: "Content-Type", value: "application/octet-stream")
         let reply = try await exchangeBeyondStaleLocks(.PUT, path, headers, body: body, timeout: .seconds(24 * 3600))
@@ -254,13 +290,16 @@ extension WebDAVProvider {
                 retryAfter: reply.header("Retry-After"),
                 "\(shown(path)) cannot be uploaded", puts: true)
         }
+        return reply
     }
 
     /// The folder for uploads may have been removed by somebody; then it is made again.
     private func sendAside(
-        _ payload: Payload, to aside: [FileName], _ metadata: Metadata?
+        _ payload: Payload, to aside: [FileName], _ metadata: Metadata?, isSeenLater: Bool
     ) async throws(ProviderError) -> ResourceStatus {
-        try await withUploadFolder { () async throws(ProviderError) in try await send(payload, to: aside, [:], metadata) }
+        try await withUploadFolder { () async throws(ProviderError) in
+            try await send(payload, to: aside, [:], metadata, isSeenLater: isSeenLater)
+        }
     }
 
     /// What is told with a content, where the server takes that: its time, which others see then, and its hash. The time of a new
@@ -292,7 +331,7 @@ extension WebDAVProvider {
         }
     }
 
-    private func body(of payload: Payload) async throws(ProviderError) -> RequestBody {
+    func body(of payload: Payload) async throws(ProviderError) -> RequestBody {
         switch payload {
         case .bytes(let bytes): return .bytes(ByteBuffer(bytes: bytes))
         case .source(let source):
@@ -306,7 +345,7 @@ extension WebDAVProvider {
         }
     }
 
-    private func keep(
+    func keep(
         _ metadata: Metadata?, _ target: [UInt8]?, with written: ResourceStatus, at path: [FileName], token: String?
     ) async throws(ProviderError) -> ResourceStatus {
         guard traits.keepsProperties else { return written }

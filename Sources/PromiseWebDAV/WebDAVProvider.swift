@@ -31,6 +31,8 @@ package final class WebDAVProvider: Provider, Sendable {
         var keeping: Set<[FileName]> = []
         /// The server sends content without saying which version it is.
         var hasRepliesWithoutVersion = false
+        /// It answers HEAD without saying how much there is.
+        var hasHeadsWithoutSize = false
         var uploadCount: UInt64 = 0
         /// Tokens that this process holds now.
         var tokens: Set<String> = []
@@ -79,7 +81,7 @@ package final class WebDAVProvider: Provider, Sendable {
         self.clock = clock
         self.mayProbe = mayProbe
         name = location.name
-        client = try WebDAVClient(location: location, credentials: credentials, trust: trust)
+        client = try WebDAVClient(location: location, credentials: credentials, trust: trust, clock: clock)
         pool = BlockingPool(name: "webdav", threads: 4)
         traitsFile = RememberedFile(folder: stateFolder, name: "webdav-server.json", logger: logger)
         remembered = traitsFile.read()

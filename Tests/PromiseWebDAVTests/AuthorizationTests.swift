@@ -138,7 +138,7 @@ private func number(in head: String) -> UInt32? {
     head.split(separator: "nc=").dropFirst().first.flatMap { UInt32($0.prefix(8), radix: 16) }
 }
 
-private final class Counter: Sendable {
+final class Counter: Sendable {
     private let state = Mutex(0)
     var value: Int { state.withLock { $0 } }
     func increment() { state.withLock { $0 += 1 } }

@@ -184,7 +184,7 @@ struct OtherServerTests {
             }
         }
         defer { server.stop() }
-        let provider = try await provider(server, remembering: ["makesPreviews"])
+        let provider = try await provider(server, remembering: [], previews: .file)
         let found = try await provider.fetchThumbnail(of: Self.file, version: ContentVersion(version), size: 64)
         #expect(found == (isTaken ? Array("picture".utf8) : nil))
     }

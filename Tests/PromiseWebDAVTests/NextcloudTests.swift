@@ -1,0 +1,225 @@
+import Logging
+import NIOHTTP1
+import PromiseCore
+import PromiseHTTP
+import PromiseProvider
+import PromiseTestSupport
+import PromiseWebDAV
+import Synchronization
+import Testing
+
+/// What Nextcloud 24 behind Apache 2.4.71 does, as it was seen.
+struct NextcloudTests {
+    private static let base = "/remote.php/dav/files/u/"
+    private static let file = ItemReference(identifier: ItemIdentifier("/file"), path: [FileName("file")!])
+    private static let root = ItemReference(identifier: ItemIdentifier("/"), path: [])
+
+    /// Apache believes no script that says how long its reply is, and calls one whole that broke off. A program got EIO then.
+    @Test(arguments: [nil, UInt64(4)]) func aReplyOfUnknownLengthThatBrokeOffIsNotWhole(known: UInt64?) async throws {
+        let server = ScriptedServer { request in
+            switch request.method {
+            case "OPTIONS": reply("200 OK", ["DAV: 1", "Server: s"])
+            case "PROPFIND": request.path == "/" ? rows(("/", collection)) : listing("/file", tag: "\"7\"")
+            default: "HTTP/1.1 200 OK\r\nETag: \"7\"\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nte\r\n0\r\n\r\n"
+            }
+        }
+        defer { server.stop() }
+        let provider = try await provider(server, remembering: [])
+        await #expect { try await provider.fetchContents(
+            of: Self.file, version: ContentVersion("7"), range: nil, into: SizedSink(size: known)) } throws: { error in
+            (error as? ProviderError)?.code == .retry
+        }
+        // Whoever knows the size does not have the server asked.
+        #expect(server.requests.count { $0.hasPrefix("PROPFIND /file") } == (known == nil ? 1 : 0))
+    }
+
+    /// Of a name that nobody else has the tag is ours; the size is looked at where the file ends up.
+    @Test(arguments: [4, 3]) func aNewFileIsLookedAtOnce(size: Int) async throws {
+        let place = Mutex("")
+        let server = ScriptedServer { request in
+            switch request.method {
+            case "OPTIONS": reply("200 OK", ["DAV: 1", "Server: s"])
+            case "PUT": reply("201 Created", ["ETag: \"7\""])
+            case "PROPPATCH": rows((request.path, "<propstat><prop/><status>HTTP/1.1 200 OK</status></propstat>"))
+            case "PROPFIND" where request.path == "/": rows(("/", keepingCollection))
+            case "PROPFIND": listing(request.path, tag: "\"7\"", size: size)
+            case "HEAD": "HTTP/1.1 200 OK\r\nETag: \"7\"\r\n\r\n"
+            case "MOVE":
+                place.withLock { place in
+                    place = request.path
+                    return reply("201 Created")
+                }
+            default: reply("201 Created")
+            }
+        }
+        defer { server.stop() }
+        let provider = try await provider(
+            server, remembering: ["putTellsTag", "moveKeepsTag", "keepsProperties", "honoursOverwrite"])
+        let item = NewItem(name: FileName("file")!, kind: .file, metadata: Metadata(
+            mode: 0o644, owner: 1, group: 2, modificationTime: Timestamp(seconds: 1, nanoseconds: 0)))
+        let source = try ConformanceSource(Array("text".utf8))
+        let code: ProviderError.Code?
+        do throws(ProviderError) {
+            _ = try await provider.create(item, in: Self.root, contents: source)
+            code = nil
+        } catch {
+            code = error.code
+        }
+        #expect(code == (size == 4 ? nil : .retry))
+        let looks = server.requests.filter { $0.hasPrefix("HEAD") || $0.hasPrefix("PROPFIND /file") }
+        #expect(looks.allSatisfy { $0.contains(" /file ") } && looks.count { $0.hasPrefix("PROPFIND") } == 1, "\(looks)")
+        #expect(place.withLock { $0.hasPrefix("/.promisefs/uploads/") })
+    }
+
+    /// A look before would be out of date, and a broken PUT leaves half of it. Another's version is left as it is.
+    @Test(arguments: [("7", nil), ("8", ProviderError.Code.conflict)])
+    func newContentIsMovedOverItsBaseVersionOnly(there: String, code: ProviderError.Code?) async throws {
+        let server = ScriptedServer { request in
+            switch request.method {
+            case "OPTIONS": reply("200 OK", ["DAV: 1", "Server: s"])
+            case "PUT": reply("201 Created", ["ETag: \"9\""])
+            case "PROPFIND" where request.path == "/": rows(("/", collection))
+            case "PROPFIND": listing(request.path, tag: request.path == "/file" ? "\"\(there)\"" : "\"9\"")
+            case "HEAD": "HTTP/1.1 200 OK\r\nETag: \"9\"\r\n\r\n"
+            case "MOVE" where request.head.contains("/file> ([\"\(there)\"])\r\n"): reply("204 No Content")
+            case "MOVE": reply("412 Precondition Failed")
+            default: reply("201 Created")
+            }
+        }
+        defer { server.stop() }
+        let provider = try await provider(server, remembering: ["putTellsTag", "moveKeepsTag", "movesOnlyOverMatching"])
+        let source = try ConformanceSource(Array("text".utf8))
+        var found: ProviderError.Code?
+        do throws(ProviderError) {
+            let item = try await provider.modify(
+                Self.file, changes: ItemChanges(), contents: source, baseVersion: ContentVersion("7"))
+            #expect(item.version == ContentVersion("9"))
+        } catch {
+            found = error.code
+        }
+        #expect(found == code)
+        #expect(server.requests.count { $0.hasPrefix("PROPFIND /file") } == (code == nil ? 0 : 1))
+    }
+
+    /// What a MOVE replaced went into the trash with its versions and whom it was shared with, at every save.
+    @Test(arguments: [("7", nil), ("8", ProviderError.Code.conflict)])
+    func newContentIsJoinedOverTheSameFile(there: String, code: ProviderError.Code?) async throws {
+        let server = ScriptedServer { request in
+            switch request.method {
+            case "OPTIONS": reply("200 OK", ["DAV: 1", "Server: s"])
+            case "PROPFIND" where request.path == Self.base: rows((Self.base, collection))
+            case "PROPFIND": listing(request.path, tag: "\"\(there)\"")
+            case "MOVE" where request.head.contains("/u/file> ([\"\(there)\"])\r\n"): reply("204 No Content", ["OC-ETag: \"9\""])
+            case "MOVE": reply("412 Precondition Failed")
+            default: reply("201 Created")
+            }
+        }
+        defer { server.stop() }
+        let provider = try await provider(server, remembering: ["joinsOverMatching"], at: Self.base, partWriting: .chunks)
+        let source = try ConformanceSource(Array("text".utf8))
+        var found: ProviderError.Code?
+        do throws(ProviderError) {
+            let item = try await provider.modify(
+                Self.file, changes: ItemChanges(), contents: source, baseVersion: ContentVersion("7"))
+            #expect(item.version == ContentVersion("9"))
+        } catch {
+            found = error.code
+        }
+        #expect(found == code)
+        let sent = server.requests.filter { $0.contains(" /remote.php/dav/uploads/u/") }
+        let methods = sent.compactMap { $0.split(separator: " ").first.map(String.init) }
+        #expect(methods == ["MKCOL", "PUT", "MOVE"] + (code == nil ? [] : ["DELETE"]))
+        #expect(sent.allSatisfy { !$0.hasPrefix("MOVE") || $0.contains("/.file HTTP") && $0.contains("OC-Total-Length: 4\r\n") })
+    }
+
+    @Test func aPictureIsAskedForAtItsPage() async throws {
+        let server = ScriptedServer { request in
+            switch (request.method, request.path) {
+            case ("OPTIONS", _): reply("200 OK", ["DAV: 1", "Server: s"])
+            case ("PROPFIND", Self.base): rows((Self.base, collection))
+            case ("PROPFIND", _): listing(request.path, tag: "\"7\"")
+            case ("GET", "/index.php/core/preview.png?file=/a%20%26b&x=64&y=64&a=1&forceIcon=0"):
+                reply("200 OK", ["Content-Type: image/png"], "picture")
+            default: reply("404 Not Found")
+            }
+        }
+        defer { server.stop() }
+        let provider = try await provider(server, remembering: [], at: Self.base, previews: .page)
+        let file = ItemReference(identifier: ItemIdentifier("/a"), path: [FileName("a &b")!])
+        #expect(try await provider.fetchThumbnail(of: file, version: ContentVersion("7"), size: 64) == Array("picture".utf8))
+    }
+
+    // MARK: Cookies
+
+    /// Looking at a password takes Nextcloud a quarter of a second, and it did so for each request.
+    @Test func aServerThatKnowsUsByCookiesIsToldThem() async throws {
+        let sessions = Counter()
+        let server = ScriptedServer { request in
+            let isKnown = request.head.contains("session=\(sessions.value)") && request.head.contains("strict=true")
+            if request.head.contains("session="), !isKnown { return reply("401 Unauthorized", ["WWW-Authenticate: Basic"]) }
+            if !isKnown { sessions.increment() }
+            let cookies = isKnown ? [] : ["Set-Cookie: session=\(sessions.value); path=/; HttpOnly", "Set-Cookie: strict=true"]
+            let isRoot = request.path == "/"
+            return reply(
+                "207 Multi-Status", cookies + ["DAV: 1", "Server: s"],
+                """
+                <multistatus xmlns="DAV:"><response><href>\(request.path)</href>\(isRoot ? collection : Self.fileRow)</response>\
+                </multistatus>
+                """)
+        }
+        defer { server.stop() }
+        let provider = try await provider(server, remembering: [])
+        for _ in 0..<3 { _ = try await provider.item(for: Self.file) }
+        #expect(sessions.value == 1)
+        // Who is not known any more says who he is.
+        sessions.increment()
+        for _ in 0..<3 { _ = try await provider.item(for: Self.file) }
+        #expect(sessions.value == 3)
+    }
+
+    private static let fileRow = """
+        <propstat><prop><resourcetype/><getetag>"1"</getetag><getcontentlength>4</getcontentlength></prop>\
+        <status>HTTP/1.1 200 OK</status></propstat>
+        """
+
+    private func jar(_ cookies: String..., isEncrypted: Bool = true, at time: Int = 0) -> CookieJar {
+        var jar = CookieJar(host: "cloud.example.org", isEncrypted: isEncrypted)
+        for cookie in cookies { jar.take(["Set-Cookie": cookie], at: Timestamp(seconds: time, nanoseconds: 0)) }
+        return jar
+    }
+
+    private func sent(_ jar: CookieJar, _ path: String = "/dav/file", at time: Int = 0) -> String? {
+        jar.value(path: path, at: Timestamp(seconds: time, nanoseconds: 0))
+    }
+
+    @Test func cookiesAreOfTheirPathAndTheirTime() {
+        #expect(sent(jar("a=1", "b=2; Path=/dav", "c=3; Path=/da")) == "b=2; a=1")
+        #expect(sent(jar("a=1; Path=/dav/"), "/dav") == nil)
+        #expect(sent(jar("a=1; Path=/dav"), "/dav") == "a=1")
+        #expect(sent(jar("a=1; Max-Age=60"), at: 59) == "a=1")
+        #expect(sent(jar("a=1; Max-Age=60"), at: 60) == nil)
+        #expect(sent(jar("a=1", "a=2")) == "a=2")
+        #expect(sent(jar("a=1", "a=deleted; expires=Thu, 01-Jan-1970 00:00:01 GMT; Max-Age=0")) == nil)
+        #expect(sent(jar("a=1", "a=x; Expires=Thu, 01 Jan 1970 00:00:01 GMT", at: 10), at: 10) == nil)
+        #expect(sent(jar("a=1; expires=Fri, 31-Dec-2100 23:59:59 GMT"), at: 1_800_000_000) == "a=1")
+        #expect(sent(jar("a=1; Domain=example.org")) == "a=1")
+    }
+
+    /// Nextcloud refuses whoever says one and not the other.
+    @Test func aServerThatGivesOneThatMustNotComeBackGetsNone() {
+        #expect(sent(jar("a=1", "b=2; Secure"), "/") == "a=1; b=2")
+        #expect(sent(jar("a=1", "b=2; Secure", isEncrypted: false)) == nil)
+        #expect(sent(jar("a=1", "b=2; Domain=other.org")) == nil)
+        #expect(sent(jar("a=1", "b=\(String(repeating: "x", count: 5000))")) == nil)
+    }
+}
+
+private final class SizedSink: ContentSink {
+    let size: UInt64?
+
+    init(size: UInt64?) { self.size = size }
+
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) {}
+
+    func copy(from descriptor: Int32, at sourceOffset: UInt64, to offset: UInt64, count: UInt64) -> UInt64 { count }
+}
