@@ -6,6 +6,7 @@ import NIOHTTP1
 import PromiseCore
 import PromiseHTTP
 import PromiseProvider
+import PromiseSystem
 
 /// Finds out what a server really does, by doing it once in a folder of its own below `.promisefs`. About 40 requests.
 struct ServerProbe: Sendable {
@@ -37,7 +38,9 @@ struct ServerProbe: Sendable {
     private func tryEverything() async throws(ProviderError) -> ServerTraits {
         var traits = ServerTraits()
         let file = try await provider.uploadPlace()
+        let start = provider.clock.uptime()
         let first = try await put("one", file)
+        let putDuration = provider.clock.uptime() - start
         guard first.isSuccess else { throw ProviderError(first, "a file to try the server with cannot be made") }
         traits.isGuess = false
         traits.listsTags = try await listsTag(file)
@@ -47,7 +50,7 @@ struct ServerProbe: Sendable {
         let parts = try await provider.uploadPlace()
         if traits.hasRanges { traits.partWriting = try await writesParts(parts) } else { traits.partWriting = .nothing }
         // Waits a moment, which a part that broke off needs, too.
-        traits.putIsWhole = try await keepsOldContent(file)
+        traits.putIsWhole = try await keepsOldContent(file, after: max(.milliseconds(200), putDuration * 10))
         if traits.partWriting != .nothing, try await !keepsParts(parts) { traits.partWriting = .nothing }
         _ = try await exchange(.DELETE, parts)
         traits.putsOnlyNew = try await putsOnlyNew(file)
@@ -146,12 +149,12 @@ struct ServerProbe: Sendable {
         return reply.status == 206 && reply.body == Data("n".utf8)
     }
 
-    /// Breaks off a PUT in the middle and looks at what is there a moment later.
-    private func keepsOldContent(_ file: [FileName]) async throws(ProviderError) -> Bool {
+    /// Breaks off a PUT in the middle and looks at what is there a moment later. Servers notice in their own time: Apache in a
+    /// few milliseconds, Nextcloud's PHP is still at work when Apache has long given up.
+    private func keepsOldContent(_ file: [FileName], after pause: Duration) async throws(ProviderError) -> Bool {
         let body = HTTPClientRequest.Body.stream(BrokenBody(), length: .known(Int64(BrokenBody.announcedByteCount)))
         await client.breakOff(.PUT, location.url(file), body)
-        // Servers notice in their own time; the longest seen was a few milliseconds.
-        try? await Task.sleep(for: .milliseconds(200))
+        try? await Task.sleep(for: pause)
         let isWhole = try await content(file) == "one"
         if !isWhole { _ = try await put("one", file) }
         return isWhole
@@ -341,7 +344,8 @@ struct ServerProbe: Sendable {
 
     /// Ends with the file removed.
     private func movesWithTag(_ file: [FileName], _ traits: inout ServerTraits) async throws(ProviderError) -> Bool {
-        let other = try await provider.uploadPlace()
+        // Into another folder, as uploads go: servers that rename in a folder may copy then (sabre/dav).
+        let other = Array(file.dropLast(2) + file.suffix(1))
         var before = try await provider.resource(at: file)
         // A server that honours no condition has removed it and was given another one.
         if traits.keepsProperties, before.keptState == nil, try await keepsProperty(file) {

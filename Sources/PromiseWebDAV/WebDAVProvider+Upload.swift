@@ -157,7 +157,13 @@ extension WebDAVProvider {
                 guard moved.contentLength == kept.contentLength else {
                     throw ProviderError(.conflict, "\(shown(path)) was changed on the server at the same moment")
                 }
-                return try await keep(metadata, target, with: moved, at: path, token: turn.token)
+                do throws(ProviderError) {
+                    return try await keep(metadata, target, with: moved, at: path, token: turn.token)
+                } catch {
+                    // A server that removes what a move replaces ends its lock.
+                    guard error.code == .conflict, turn.token != nil else { throw error }
+                    return try await keep(metadata, target, with: moved, at: path, token: nil)
+                }
             }
         }
     }

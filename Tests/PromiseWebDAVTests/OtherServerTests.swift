@@ -189,6 +189,31 @@ struct OtherServerTests {
         #expect(found == (isTaken ? Array("picture".utf8) : nil))
     }
 
+    /// sabre/dav over plain folders: the second save of a file was a conflict.
+    @Test func aLockThatEndedWithWhatAMoveReplacedIsNotMissed() async throws {
+        let tag = Mutex("7")
+        let server = ScriptedServer { request in
+            switch (request.method, request.path) {
+            case ("OPTIONS", _): return reply("200 OK", ["DAV: 1, 2", "Server: s"])
+            case ("LOCK", _): return reply("200 OK", ["Lock-Token: <urn:lock>"])
+            case ("PROPFIND", "/"): return rows(("/", keepingCollection))
+            case ("PROPFIND", _): return listing("/file", tag: tag.withLock { "\"\($0)\"" })
+            case ("HEAD", _): return reply("200 OK", ["ETag: \"8\""], length: 4)
+            case ("MOVE", _): tag.withLock { $0 = "9" }
+            case ("PROPPATCH", _) where request.head.contains("urn:lock"): return reply("412 Precondition Failed")
+            case ("PROPPATCH", _): return rows((request.path, "<propstat><prop/><status>HTTP/1.1 200 OK</status></propstat>"))
+            default: break
+            }
+            return reply("201 Created")
+        }
+        defer { server.stop() }
+        let provider = try await provider(server, remembering: ["locks", "keepsProperties", "honoursOverwrite"])
+        let source = try ConformanceSource(Array("text".utf8))
+        let saved = try await provider.modify(
+            Self.file, changes: ItemChanges(), contents: source, baseVersion: ContentVersion("7"))
+        #expect(saved.version == ContentVersion("9"))
+    }
+
     /// sabre/dav, when its database of properties is busy.
     @Test func aMoveThatFailedAfterItWasDoneIsDone() async throws {
         let server = ScriptedServer { request in
