@@ -58,7 +58,7 @@ package struct ReplyContent: Sendable {
 
     private func gather(from start: UInt64) async throws -> [ContentPiece] {
         var pieces: [ContentPiece] = []
-        var cut = BodyCut(from: start, range, isPart: response.status.code == 206)
+        var cut = BodyCut(from: start, range, isPart: isPart)
         for try await part in response.body {
             if let piece = try cut.next(part) { pieces.append(piece) }
             if cut.isDone { break }
@@ -69,7 +69,7 @@ package struct ReplyContent: Sendable {
 
     private func pass(from start: UInt64, to writer: PieceWriter) async throws {
         do {
-            var cut = BodyCut(from: start, range, isPart: response.status.code == 206)
+            var cut = BodyCut(from: start, range, isPart: isPart)
             for try await part in response.body {
                 if let piece = try cut.next(part) { try await writer.add(piece) }
                 if cut.isDone { break }
@@ -82,9 +82,14 @@ package struct ReplyContent: Sendable {
         }
     }
 
+    /// A range is 206 (RFC 9110, section 15.3.7), and by what `rclone serve s3` has below 200.
+    private var isPart: Bool {
+        response.status.code == 206 || (response.status.code == 200 && response.headers.contains(name: "Content-Range"))
+    }
+
     /// Where the body begins.
     private func start() throws(ProviderError) -> UInt64 {
-        guard response.status.code == 206 else { return 0 }
+        guard isPart else { return 0 }
         guard let range, let start = ReplyContent.start(response.headers.first(name: "Content-Range")), start == range.lower
         else { throw ProviderError(.retry, "\(what): the server sends another range than it was asked for") }
         return start

@@ -4,6 +4,18 @@ import PromiseHTTP
 /// Keys below a prefix as paths, and back. A folder is what ends with a slash; each name is written by `WireName`.
 package struct KeyNames: Sendable, Hashable {
     package static let slash = UInt8(ascii: "/")
+    /// What stands in a folder for its marker, where a server keeps no keys that end with a slash.
+    package static let keeper = ".promisefs-folder"
+    private static let keeperEnd = Array("/\(keeper)".utf8)
+
+    /// How the key of a folder's marker is written then; other keys as they are.
+    package static func kept(_ key: [UInt8]) -> [UInt8] { key.last == slash ? key + keeperEnd.dropFirst() : key }
+
+    /// And read.
+    package static func unkept(_ key: [UInt8]) -> [UInt8] {
+        guard key.count >= keeperEnd.count, key.suffix(keeperEnd.count) == keeperEnd[...] else { return key }
+        return Array(key.dropLast(keeper.utf8.count))
+    }
 
     /// Nothing, or something that ends with a slash.
     package let prefix: [UInt8]

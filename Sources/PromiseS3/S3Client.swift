@@ -64,6 +64,8 @@ package final class S3Client: Sendable {
         var lastKey: AccessKey?
     }
     private let state: Mutex<State>
+    /// The server keeps no keys that end with a slash: see `KeyNames.kept`.
+    let usesKeepers = Atomic(false)
 
     package init(
         location: S3Location, credentials: AccessKeySource, trust: ServerTrust = .system,
@@ -187,10 +189,13 @@ package final class S3Client: Sendable {
         return key == nil || (method == .HEAD && reply.status == 400) ? .possible : nil
     }
 
+    /// A key as the server has it.
+    func written(_ key: [UInt8]) -> [UInt8] { usesKeepers.load(ordering: .relaxed) ? KeyNames.kept(key) : key }
+
     private func send(
         _ request: S3Request, _ key: AccessKey?, _ region: String
     ) async throws(ProviderError) -> HTTPClientResponse {
-        let path = location.path(request.key)
+        let path = location.path(request.key.map(written))
         let text = QueryItem.text(request.query)
         var headers = request.headers
         headers.add(name: "Host", value: location.host)

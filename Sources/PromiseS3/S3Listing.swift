@@ -65,6 +65,11 @@ package struct S3Listing: Sendable {
         return result
     }
 
+    /// Of a server that keeps no keys that end with a slash.
+    mutating func readKeepers() {
+        for index in objects.indices { objects[index].key = KeyNames.unkept(objects[index].key) }
+    }
+
     /// Without references to characters that XML does not have; nil when there are none.
     private static func legal(_ data: Data) -> Data? {
         guard data.range(of: Data("&#".utf8)) != nil else { return nil }

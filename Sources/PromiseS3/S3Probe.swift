@@ -8,15 +8,15 @@ import PromiseHTTP
 import PromiseProvider
 import PromiseSystem
 
-/// Finds out what a server really does, by doing it once with keys of its own below `.promisefs`. About 40 requests; a mount
+/// Finds out what a server really does, by doing it once with keys of its own below `.promisefs`. About 45 requests; a mount
 /// waits for them, so what does not depend on one another is asked at once.
 struct S3Probe: Sendable {
     /// What is found out with keys of its own.
-    fileprivate enum Question { case details, conditions, checksums, copies, controls, parts, deletion, completion }
+    fileprivate enum Question { case details, conditions, checksums, copies, controls, folders, parts, deletion, completion }
 
     /// The last two need what the second finds: how a tag is written.
     private static let rounds: [[Question]] = [
-        [.details, .conditions, .checksums, .copies, .controls, .parts], [.deletion, .completion],
+        [.details, .conditions, .checksums, .copies, .controls, .folders, .parts], [.deletion, .completion],
     ]
 
     let provider: S3Provider
@@ -79,12 +79,16 @@ struct S3Probe: Sendable {
         var traits = known
         switch question {
         case .details:
-            traits.keepsMetadata = try await exchange(S3Request(.HEAD, file)).header("X-Amz-Meta-Mtime") == "1.5"
+            let found = try await exchange(S3Request(.HEAD, file))
+            traits.keepsMetadata = found.header("X-Amz-Meta-Mtime") == "1.5"
+            let listed = try await provider.first(1, file, "an object to try the server with cannot be listed").first
+            traits.listsTrueTimes = listed?.lastModified == ObjectStatus(found.headers).lastModified
             traits.hasRanges = try await sendsRange(file)
         case .conditions: try await tryConditions(key("put"), tag, &traits)
         case .checksums: traits.verifiesChecksums = try await refusesWrongChecksum(key("checksum"))
         case .copies: try await tryCopy(file, tag, &traits)
         case .controls: traits.keepsControls = try await put(key("control\ncharacter\u{1}"), "one").isSuccess
+        case .folders: traits.keepsMarkers = try await keepsMarker(key("folder"))
         case .parts: try await tryParts(key("parts"), &traits)
         case .deletion: traits.deletionMatches = try await refusesDeletion(key("put"), tag, traits)
         case .completion where traits.hasMultipart:
@@ -122,7 +126,7 @@ struct S3Probe: Sendable {
 
     private func sendsRange(_ file: [UInt8]) async throws(ProviderError) -> Bool {
         let reply = try await exchange(S3Request(.GET, file, [], ["Range": "bytes=1-1"]))
-        return reply.status == 206 && reply.body == Data("n".utf8)
+        return reply.isSuccess && reply.header("Content-Range") != nil && reply.body == Data("n".utf8)
     }
 
     private func refusesWrongChecksum(_ file: [UInt8]) async throws(ProviderError) -> Bool {
@@ -170,10 +174,20 @@ struct S3Probe: Sendable {
         traits.copyMatchesSource = changed.status == 412 && right.isSuccess
     }
 
+    /// A gateway to files makes a file of a key that ends with a slash, or nothing (`rclone serve s3`).
+    private func keepsMarker(_ file: [UInt8]) async throws(ProviderError) -> Bool {
+        let folder = file + [KeyNames.slash]
+        guard try await put(folder, "").isSuccess, try await exchange(S3Request(.HEAD, file)).status == 404 else { return false }
+        return try await provider.first(1, folder, "a folder to try the server with cannot be listed").map(\.key) == [folder]
+    }
+
     private func tryParts(_ file: [UInt8], _ traits: inout S3Traits) async throws(ProviderError) {
         guard let plain = try await complete(file, [:]) else { return }
         traits.hasMultipart = plain.isSuccess
         guard traits.hasMultipart else { return }
+        let told = S3Document.parse(plain.body)?.values["ETag"].map(EntityTag.opaque) ?? ""
+        let tag = EntityTag.opaque(try await exchange(S3Request(.HEAD, file)).header("ETag") ?? "")
+        traits.completionTellsTag = told.isEmpty || told == tag
         traits.completionRefusesTaken = try await complete(file, ["If-None-Match": "*"])?.status == 412
     }
 
@@ -212,7 +226,9 @@ struct S3Probe: Sendable {
     /// Also when the caller was cancelled.
     private func removeEverything() async {
         let request = Task { [client, folder] in
-            let names = ["file", "put", "free", "checksum", "copied", "copy", "control\ncharacter\u{1}", "parts"]
+            let names = [
+                "file", "put", "free", "checksum", "copied", "copy", "control\ncharacter\u{1}", "folder/", "folder", "parts",
+            ]
             _ = try? await concurrently(names) { (name) async throws(ProviderError) in
                 try? await client.exchange(S3Request(.DELETE, folder + Array(name.utf8)))
             }
@@ -225,12 +241,17 @@ extension S3Traits {
     /// Takes over what was found out for one question.
     fileprivate mutating func take(_ answer: S3Traits, to question: S3Probe.Question) {
         switch question {
-        case .details: (keepsMetadata, hasRanges) = (answer.keepsMetadata, answer.hasRanges)
+        case .details:
+            (keepsMetadata, listsTrueTimes) = (answer.keepsMetadata, answer.listsTrueTimes)
+            hasRanges = answer.hasRanges
         case .conditions: (refusesTaken, matchForm) = (answer.refusesTaken, answer.matchForm)
         case .checksums: verifiesChecksums = answer.verifiesChecksums
         case .copies: (copyRefusesTaken, copyMatchesSource) = (answer.copyRefusesTaken, answer.copyMatchesSource)
         case .controls: keepsControls = answer.keepsControls
-        case .parts: (hasMultipart, completionRefusesTaken) = (answer.hasMultipart, answer.completionRefusesTaken)
+        case .folders: keepsMarkers = answer.keepsMarkers
+        case .parts:
+            (hasMultipart, completionTellsTag) = (answer.hasMultipart, answer.completionTellsTag)
+            completionRefusesTaken = answer.completionRefusesTaken
         case .deletion: deletionMatches = answer.deletionMatches
         case .completion: completionMatches = answer.completionMatches
         }

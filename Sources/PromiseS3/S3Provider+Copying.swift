@@ -37,7 +37,7 @@ extension S3Provider {
     }
 
     private func copySource(_ key: [UInt8], _ tag: String?) -> HTTPHeaders {
-        var headers: HTTPHeaders = ["X-Amz-Copy-Source": "/\(location.bucket)/\(S3Location.encoded(key))"]
+        var headers: HTTPHeaders = ["X-Amz-Copy-Source": "/\(location.bucket)/\(S3Location.encoded(client.written(key)))"]
         if let tag, traits.copyMatchesSource { headers.add(name: "X-Amz-Copy-Source-If-Match", value: "\"\(tag)\"") }
         return headers
     }

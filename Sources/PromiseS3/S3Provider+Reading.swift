@@ -14,6 +14,8 @@ import Synchronization
 enum ReservedName {
     /// In the root only.
     static let folder = FileName(trusted: Array(".promisefs".utf8))
+    /// In every folder, where a server keeps no keys that end with a slash.
+    static let keeper = FileName(trusted: Array(KeyNames.keeper.utf8))
 }
 
 extension S3Provider {
@@ -104,8 +106,13 @@ extension S3Provider {
         guard let found = try await status(ofKey: key, "\(shown(path)) cannot be looked at") else {
             throw ProviderError(.notFound, "\(shown(path)) is not on the server")
         }
-        details.note(key, KnownDetails.Stamp(tag: found.tag, lastModified: found.lastModified), found.details)
+        details.note(key, stamp(found), found.details)
         return found
+    }
+
+    /// What listings will say of what a look found.
+    private func stamp(_ found: ObjectStatus) -> KnownDetails.Stamp {
+        KnownDetails.Stamp(tag: found.tag, lastModified: traits.listsTrueTimes ? found.lastModified : nil)
     }
 
     /// Nil when there is no such object. Of a link, with its target.
@@ -152,9 +159,10 @@ extension S3Provider {
         let query = listingQuery(prefix, delimiter: delimiter, max: max, from: from)
         let reply = try await client.succeed(S3Request(.GET, nil, query), what)
         // A reply cut off in the middle would look like a folder with fewer items.
-        guard let listing = await pool.run({ S3Listing.parse(reply.body) }) else {
+        guard var listing = await pool.run({ S3Listing.parse(reply.body) }) else {
             throw ProviderError(.retry, "\(what): the server's answer is not whole")
         }
+        if !traits.keepsMarkers { listing.readKeepers() }
         return listing
     }
 
@@ -261,7 +269,7 @@ extension S3Provider {
         try await concurrently(keys) { [self] (key) async throws(ProviderError) -> ([UInt8], ObjectDetails)? in
             if key.last == KeyNames.slash { return (key, try await folderDetails(key) ?? ObjectDetails()) }
             guard let found = try await status(ofKey: key, "an object cannot be looked at") else { return nil }
-            details.note(key, KnownDetails.Stamp(tag: found.tag, lastModified: found.lastModified), found.details)
+            details.note(key, stamp(found), found.details)
             return (key, found.details)
         }.reduce(into: [:]) { $0[$1.0] = $1.1 }
     }
@@ -272,7 +280,7 @@ extension S3Provider {
     private func learn(_ key: [UInt8], from headers: HTTPHeaders) {
         let found = ObjectStatus(headers)
         guard traits.keepsMetadata, !found.details.isLink else { return }
-        details.note(key, KnownDetails.Stamp(tag: found.tag, lastModified: found.lastModified), found.details)
+        details.note(key, stamp(found), found.details)
         finder.isFound(key)
     }
 

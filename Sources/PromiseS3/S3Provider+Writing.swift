@@ -106,7 +106,7 @@ extension S3Provider {
     }
 
     private func checkName(_ path: [FileName]) throws(ProviderError) {
-        guard path.first != ReservedName.folder else {
+        guard path.first != ReservedName.folder, traits.keepsMarkers || path.last != ReservedName.keeper else {
             throw ProviderError(.refused, "\(shown(path)) is a name that PromiseFS keeps for itself on the server")
         }
         // <https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html>; a folder's has a slash more.

@@ -85,9 +85,10 @@ package final class S3Provider: Provider, Sendable {
         }
         traitsFile = RememberedFile(folder: stateFolder, name: "s3-server.json", logger: logger)
         remembered = traitsFile.read()
-        shared = Mutex(Shared(traits: remembered))
+        shared = Mutex(Shared())
         uploads = UploadJournal(RememberedFile(folder: stateFolder, name: "s3-uploads.json", logger: logger))
         moves = MoveJournal(RememberedFile(folder: stateFolder, name: "s3-moves.json", logger: logger))
+        if let remembered { take(remembered) }
     }
 
     deinit { pool.stop() }
@@ -131,7 +132,7 @@ package final class S3Provider: Provider, Sendable {
         let reply = try await firstLook()
         let subject = "\(reply.header("Server") ?? "") \(location.origin)\(location.path(location.prefix))"
         if let known = remembered, known.subject == subject {
-            shared.withLock { $0.traits = known }
+            take(known)
         } else {
             var traits = S3Traits()
             if mayProbe {
@@ -149,11 +150,14 @@ package final class S3Provider: Provider, Sendable {
         await removeOldUploads()
     }
 
+    private func take(_ traits: S3Traits) {
+        shared.withLock { $0.traits = traits }
+        client.usesKeepers.store(!traits.keepsMarkers, ordering: .relaxed)
+    }
+
     private func note(_ traits: S3Traits) {
-        shared.withLock { shared in
-            shared.traits = traits
-            shared.tried = clock.now()
-        }
+        take(traits)
+        shared.withLock { $0.tried = clock.now() }
         if !traits.isGuess { traitsFile.write(traits) }
     }
 

@@ -26,9 +26,15 @@ package struct S3Traits: Codable, Hashable, Sendable {
     package var hasRanges = false
     /// User metadata comes back.
     package var keepsMetadata = false
+    /// Listings tell the time of an object that HEAD does.
+    package var listsTrueTimes = true
     /// Keys may have control characters in them.
     package var keepsControls = false
+    /// An empty object whose key ends with a slash is one, and nothing else.
+    package var keepsMarkers = true
     package var hasMultipart = false
+    /// CompleteMultipartUpload tells the tag that the object has from then on, or none.
+    package var completionTellsTag = true
     /// PUT refuses content that has not the SHA-256 it comes with, and keeps that.
     package var verifiesChecksums = false
     /// Nothing could be tried.
@@ -65,6 +71,9 @@ package struct S3Traits: Codable, Hashable, Sendable {
             result.append("the server keeps no metadata: modes and modification times stay on this machine, links are refused")
         }
         if !keepsControls { result.append("the server keeps no control characters in keys: they are escaped as ‛0A") }
+        if !keepsMarkers {
+            result.append("the server keeps no keys that end with a slash: folders have an object '\(KeyNames.keeper)' in them")
+        }
         if !hasMultipart { result.append("the server takes no upload in parts: an upload that breaks off begins anew") }
         return result
     }

@@ -1,0 +1,137 @@
+import Logging
+import PromiseCore
+import PromiseHTTP
+import PromiseProvider
+import PromiseS3
+import PromiseTestSupport
+import Synchronization
+import Testing
+
+/// Servers that keep objects as files, as `rclone serve s3` does: what a file system cannot hold they keep otherwise.
+struct GatewayTests {
+    private let root = ItemReference(identifier: ItemIdentifier("/"), path: [])
+
+    private func withGateway(_ body: (S3Provider, Gateway, ScriptedServer) async throws -> Void) async throws {
+        let gateway = Gateway()
+        let server = ScriptedServer { gateway.answer($0) }
+        defer { server.stop() }
+        let provider = try S3Provider(
+            location: S3Location(parsing: "s3://bucket/?endpoint=http://127.0.0.1:\(server.port)&anonymous=true"),
+            credentials: AccessKeySource(own: CredentialSource()), stateFolder: nil,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        try await provider.connect()
+        try await body(provider, gateway, server)
+    }
+
+    private func folder(_ name: String) -> NewItem {
+        NewItem(
+            name: FileName(name)!, kind: .folder,
+            metadata: Metadata(mode: 0o755, owner: 0, group: 0, modificationTime: Timestamp(seconds: 1, nanoseconds: 0)))
+    }
+
+    @Test func whereAKeyWithASlashBecomesAFileAFolderIsNone() async throws {
+        try await withGateway { provider, gateway, _ in
+            #expect(gateway.keys == [], "the probe takes its own away")
+            let made = try await provider.create(folder("new"), in: root, contents: nil)
+            #expect(gateway.keys == ["new/.promisefs-folder"])
+            let listed = try await provider.enumerateItems(in: root, page: nil).items
+            #expect(listed.map(\.name.display) == ["new"] && listed.map(\.kind) == [.folder])
+            let reference = ItemReference(identifier: made.identifier, path: [made.name])
+            let inside = try await provider.enumerateItems(in: reference, page: nil).items
+            #expect(inside.isEmpty)
+            try await provider.delete(reference, baseVersion: nil)
+            #expect(gateway.keys == [])
+        }
+    }
+
+    @Test func theNameOfWhatKeepsAFolderIsNoFiles() async throws {
+        try await withGateway { provider, gateway, _ in
+            do throws(ProviderError) {
+                _ = try await provider.create(folder(".promisefs-folder"), in: root, contents: nil)
+                Issue.record("it was taken")
+            } catch {
+                #expect(error.code == .refused && gateway.keys == [])
+            }
+        }
+    }
+
+    /// It was asked for at each look, for ever, and in large folders never shown.
+    @Test func whereListingsTellOtherTimesAModeIsAskedForOnce() async throws {
+        try await withGateway { provider, gateway, server in
+            gateway.put("file", Gateway.Object(body: "text", metadata: ["x-amz-meta-mode: 33152"]))
+            let first = try await provider.enumerateItems(in: root, page: nil).items
+            let before = server.requests.count
+            let second = try await provider.enumerateItems(in: root, page: nil).items
+            #expect(first.map(\.metadata.mode) == [0o600] && second.map(\.metadata.mode) == [0o600])
+            #expect(server.requests.dropFirst(before).filter { $0.hasPrefix("HEAD") } == [])
+        }
+    }
+}
+
+/// Objects in memory.
+private final class Gateway: Sendable {
+    struct Object {
+        var body: String
+        var metadata: [String]
+    }
+
+    private let objects = Mutex<[String: Object]>([:])
+
+    var keys: [String] { objects.withLock { $0.keys.sorted() } }
+
+    func put(_ key: String, _ object: Object) { objects.withLock { $0[key] = object } }
+
+    func answer(_ request: ScriptedServer.Request) -> String {
+        let parts = request.path.dropFirst("/bucket".count).split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        let query = parts.dropFirst().first.map { Dictionary($0.split(separator: "&").map(Gateway.pair)) { $1 } } ?? [:]
+        let key = Gateway.decoded(parts[0].split(separator: "/").joined(separator: "/"))
+        switch request.method {
+        case "GET" where query["list-type"] != nil: return listing(query["prefix"] ?? "", isFlat: query["delimiter"] == nil)
+        case "GET", "HEAD":
+            guard let object = objects.withLock({ $0[key] }) else { return reply("404 Not Found") }
+            return request.method == "GET" ? reply("200 OK", headers(object), object.body) : head(object)
+        case "PUT" where !request.head.lowercased().contains("x-amz-copy-source"):
+            let lines = request.head.split(separator: "\r\n").map(String.init)
+            put(key, Object(body: request.body, metadata: lines.filter { $0.lowercased().hasPrefix("x-amz-meta-") }))
+            return reply("200 OK", ["ETag: \(Gateway.tag(request.body))"])
+        case "DELETE":
+            objects.withLock { $0[key] = nil }
+            return reply("204 No Content")
+        default: return reply("501 Not Implemented")
+        }
+    }
+
+    private func headers(_ object: Object) -> [String] {
+        ["ETag: \(Gateway.tag(object.body))", "Last-Modified: Sun, 22 Nov 2026 02:13:18 GMT"] + object.metadata
+    }
+
+    private func head(_ object: Object) -> String { reply("200 OK", headers(object), "", length: object.body.utf8.count) }
+
+    private func listing(_ prefix: String, isFlat: Bool) -> String {
+        var (rows, prefixes) = ("", Set<String>())
+        for (key, object) in objects.withLock({ $0 }).sorted(by: { $0.key < $1.key }) where key.hasPrefix(prefix) {
+            if !isFlat, let slash = key.dropFirst(prefix.count).firstIndex(of: "/") {
+                prefixes.insert(String(key[...slash]))
+            } else {
+                rows += "<Contents><Key>\(key)</Key><LastModified>1979-05-15T16:26:02.701Z</LastModified>"
+                rows += "<ETag>\(Gateway.tag(object.body))</ETag><Size>\(object.body.utf8.count)</Size></Contents>"
+            }
+        }
+        let folders = prefixes.sorted().map { "<CommonPrefixes><Prefix>\($0)</Prefix></CommonPrefixes>" }.joined()
+        return reply("200 OK", [], "<ListBucketResult>\(rows)\(folders)<IsTruncated>false</IsTruncated></ListBucketResult>")
+    }
+
+    /// Of nothing but the content, as an MD5 is.
+    private static func tag(_ body: String) -> String {
+        String(body.utf8.reduce(UInt64(14_695_981_039_346_656_037)) { ($0 ^ UInt64($1)) &* 1_099_511_628_211 }, radix: 16)
+    }
+
+    private static func decoded(_ text: some StringProtocol) -> String {
+        String(decoding: PercentEncoding.decoded(text) ?? [], as: UTF8.self)
+    }
+
+    private static func pair(_ text: Substring) -> (String, String) {
+        let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+        return (String(parts[0]), parts.count > 1 ? decoded(parts[1]) : "")
+    }
+}
