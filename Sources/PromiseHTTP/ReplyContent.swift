@@ -82,9 +82,12 @@ package struct ReplyContent: Sendable {
         }
     }
 
-    /// A range is 206 (RFC 9110, section 15.3.7), and by what `rclone serve s3` has below 200.
+    /// 206 (RFC 9110, section 15.3.7), or the range that was asked for with 200, as from `rclone serve s3`. A whole content may
+    /// say what range that is, too.
     private var isPart: Bool {
-        response.status.code == 206 || (response.status.code == 200 && response.headers.contains(name: "Content-Range"))
+        if response.status.code == 206 { return true }
+        guard response.status.code == 200, let range else { return false }
+        return ReplyContent.start(response.headers.first(name: "Content-Range")) == range.lower
     }
 
     /// Where the body begins.

@@ -177,7 +177,7 @@ struct S3Probe: Sendable {
     /// A gateway to files makes a file of a key that ends with a slash, or nothing (`rclone serve s3`).
     private func keepsMarker(_ file: [UInt8]) async throws(ProviderError) -> Bool {
         let folder = file + [KeyNames.slash]
-        guard try await put(folder, "").isSuccess, try await exchange(S3Request(.HEAD, file)).status == 404 else { return false }
+        guard try await put(folder, "").isSuccess, try await !exchange(S3Request(.HEAD, file)).isSuccess else { return false }
         return try await provider.first(1, folder, "a folder to try the server with cannot be listed").map(\.key) == [folder]
     }
 

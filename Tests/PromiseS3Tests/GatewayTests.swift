@@ -55,6 +55,19 @@ struct GatewayTests {
         }
     }
 
+    /// It was a conflict with itself.
+    @Test func anUploadWhoseEndTellsAnotherTagIsTaken() async throws {
+        try await withGateway { provider, gateway, _ in
+            let content = [UInt8](repeating: UInt8(ascii: "x"), count: 17 << 20)
+            var file = folder("large")
+            (file.kind, file.metadata.mode) = (.file, 0o644)
+            let made = try await provider.create(file, in: root, contents: try MemorySource(content))
+            let listed = try await provider.enumerateItems(in: root, page: nil).items
+            #expect(gateway.keys == ["large"] && listed.map(\.size) == [UInt64(content.count)])
+            #expect(listed.map(\.version) == [made.version])
+        }
+    }
+
     /// It was asked for at each look, for ever, and in large folders never shown.
     @Test func whereListingsTellOtherTimesAModeIsAskedForOnce() async throws {
         try await withGateway { provider, gateway, server in
@@ -76,20 +89,32 @@ private final class Gateway: Sendable {
     }
 
     private let objects = Mutex<[String: Object]>([:])
+    /// Of the one upload that each key has.
+    private let parts = Mutex<[String: [Int: String]]>([:])
 
     var keys: [String] { objects.withLock { $0.keys.sorted() } }
 
     func put(_ key: String, _ object: Object) { objects.withLock { $0[key] = object } }
 
     func answer(_ request: ScriptedServer.Request) -> String {
-        let parts = request.path.dropFirst("/bucket".count).split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
-        let query = parts.dropFirst().first.map { Dictionary($0.split(separator: "&").map(Gateway.pair)) { $1 } } ?? [:]
-        let key = Gateway.decoded(parts[0].split(separator: "/").joined(separator: "/"))
+        let halves = request.path.dropFirst("/bucket".count).split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        let query = halves.dropFirst().first.map { Dictionary($0.split(separator: "&").map(Gateway.pair)) { $1 } } ?? [:]
+        let key = Gateway.decoded(halves[0].split(separator: "/").joined(separator: "/"))
         switch request.method {
         case "GET" where query["list-type"] != nil: return listing(query["prefix"] ?? "", isFlat: query["delimiter"] == nil)
         case "GET", "HEAD":
             guard let object = objects.withLock({ $0[key] }) else { return reply("404 Not Found") }
             return request.method == "GET" ? reply("200 OK", headers(object), object.body) : head(object)
+        case "PUT" where query["partNumber"] != nil:
+            parts.withLock { $0[key, default: [:]][Int(query["partNumber"]!)!] = request.body }
+            return reply("200 OK", ["ETag: \(Gateway.tag(request.body))"])
+        case "POST" where query["uploads"] != nil:
+            return reply("200 OK", [], "<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>")
+        case "POST" where query["uploadId"] != nil:
+            let whole = parts.withLock { $0.removeValue(forKey: key) } ?? [:]
+            put(key, Object(body: whole.sorted { $0.key < $1.key }.map(\.value).joined(), metadata: []))
+            let tag = "<ETag>another-\(whole.count)</ETag>"
+            return reply("200 OK", [], "<CompleteMultipartUploadResult>\(tag)</CompleteMultipartUploadResult>")
         case "PUT" where !request.head.lowercased().contains("x-amz-copy-source"):
             let lines = request.head.split(separator: "\r\n").map(String.init)
             put(key, Object(body: request.body, metadata: lines.filter { $0.lowercased().hasPrefix("x-amz-meta-") }))

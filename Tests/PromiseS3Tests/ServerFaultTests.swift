@@ -76,6 +76,22 @@ struct S3FaultTests {
         }
     }
 
+    /// `rclone serve s3` sends the first, and of the second the whole is meant.
+    @Test(arguments: [("bytes 1-2/4", "ex"), ("bytes 0-3/4", "text")])
+    func aRangeThatComesWith200IsWhatItSaysItIs(range: String, body: String) async throws {
+        try await withProvider({ _ in reply("200 OK", ["ETag: \"1\"", "Content-Range: \(range)"], body) }) { provider, _ in
+            let part = try await fetch(provider, ByteRange(1, 3))
+            #expect(part.suffix(2) == Array("ex".utf8))
+        }
+    }
+
+    @Test func aWholeContentThatSaysItsRangeIsTaken() async throws {
+        try await withProvider({ _ in reply("200 OK", ["ETag: \"1\"", "Content-Range: bytes 0-3/4"], "text") }) { provider, _ in
+            let whole = try await fetch(provider)
+            #expect(whole == Array("text".utf8))
+        }
+    }
+
     @Test func aBodyThatBreaksOffIsTriedAgain() async throws {
         try await withProvider({ _ in reply("200 OK", ["ETag: \"1\"", "Connection: close"], "te", length: 4) }) { provider, _ in
             #expect(await error { _ = try await fetch(provider) }?.code == .retry)
