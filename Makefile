@@ -15,6 +15,7 @@ build:  ## build the executable, .build/release/promisefs
 	@scripts/set-up build
 	swift build -c release --product promisefs
 	swift build -c release --product promisefs-holder
+	swift build -c release --product promisefs-echo
 	swift build -c release --product promisefs-backing
 
 helper: build  ## as root: let ordinary users have kernel passthrough (gives one small program CAP_SYS_ADMIN)

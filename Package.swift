@@ -27,6 +27,7 @@ let package = Package(
     products: [
         .executable(name: "promisefs", targets: ["promisefs"]),
         .executable(name: "promisefs-backing", targets: ["promisefs-backing"]),
+        .executable(name: "promisefs-echo", targets: ["promisefs-echo"]),
         .executable(name: "promisefs-holder", targets: ["promisefs-holder"]),
         .library(name: "PromiseKit", targets: ["PromiseKit"]),
     ],
@@ -107,6 +108,7 @@ let package = Package(
             name: "CFuseTransport", dependencies: ["CFuse", "CUring"], path: "Mount/CFuseTransport",
             cSettings: gnu + [.define("_FILE_OFFSET_BITS", to: "64")]),
         .executableTarget(name: "promisefs-backing", path: "Mount/BackingHelper", cSettings: gnu),
+        .executableTarget(name: "promisefs-echo", path: "Mount/EchoHelper", cSettings: gnu),
         .executableTarget(
             name: "promisefs-holder", dependencies: ["CPromiseSystem"], path: "Mount/Holder", cSettings: gnu),
         module(

@@ -16,6 +16,8 @@ package struct MountOptions: Sendable, Equatable {
     package var wantsPassthrough = true
     /// Used where this process may not register files itself.
     package var backingHelper: BackingHelper?
+    /// Bytes of the path of `promisefs-echo`, by which programs that watch hear of the provider's changes; nil: they do not.
+    package var echoProgram: [UInt8]?
     /// Use FUSE over io_uring where the kernel offers it.
     package var wantsRings = true
     /// Keep processors awake while requests come fast, where this process may.

@@ -6,6 +6,10 @@ import PromiseSystem
 package enum MountTable {
     package struct Entry: Sendable, Equatable {
         package var mountPoint: [UInt8]
+        /// The mount's number, and its device's two.
+        package var identifier: UInt32
+        package var major: UInt32
+        package var minor: UInt32
         /// E.g. `fuse.promisefs`.
         package var type: String
         /// For a domain's mount: the domain's name.
@@ -46,8 +50,11 @@ package enum MountTable {
             guard fields.count > 6, let hyphen = fields[6...].firstIndex(of: [0x2D]), hyphen + 2 < fields.count else {
                 return nil
             }
+            let numbers = fields[2].split(separator: 0x3A).compactMap { UInt32(String(decoding: $0, as: UTF8.self)) }
+            guard let identifier = UInt32(String(decoding: fields[0], as: UTF8.self)), numbers.count == 2 else { return nil }
             return Entry(
-                mountPoint: unescaped(fields[4]), type: String(decoding: fields[hyphen + 1], as: UTF8.self),
+                mountPoint: unescaped(fields[4]), identifier: identifier, major: numbers[0], minor: numbers[1],
+                type: String(decoding: fields[hyphen + 1], as: UTF8.self),
                 source: String(decoding: unescaped(fields[hyphen + 2]), as: UTF8.self))
         }
     }

@@ -52,8 +52,10 @@ final class Session: @unchecked Sendable {
         notifications = NotificationQueue(session: session, logger: logger)
         backings = BackingFiles(
             descriptor: descriptor, negotiation: negotiation, isWanted: options.wantsPassthrough, helper: options.backingHelper)
+        let echoes = options.echoProgram.map { EchoProcess(program: $0, mountPoint: mountPoint.path) }
         connection = MountConnection(
-            notifier: notifications, backings: backings.problem == nil ? backings : nil, passthroughProblem: backings.problem,
+            notifier: notifications, echoes: echoes, backings: backings.problem == nil ? backings : nil,
+            passthroughProblem: backings.problem,
             protocolMajor: negotiation.protocol_major, protocolMinor: negotiation.protocol_minor)
         self.context = context
         self.mountPoint = mountPoint

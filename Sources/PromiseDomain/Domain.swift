@@ -132,6 +132,7 @@ package final class Domain: Sendable {
             if configuration.isReadOnly { options.isReadOnly = true }
             options.wantsPassthrough = configuration.allowsPassthrough
             options.backingHelper = configuration.backingHelper.map { BackingHelper(path: $0, store: state.file("content")) }
+            options.echoProgram = configuration.isReadOnly || options.isReadOnly ? nil : configuration.echoProgram
             options.wantsRings = configuration.allowsRings
             options.wantsLatencyLimit = configuration.allowsLatencyLimit
             session = MountSession(

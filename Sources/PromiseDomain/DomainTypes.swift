@@ -29,6 +29,8 @@ package struct DomainConfiguration: Sendable {
     package var allowsPassthrough = true
     /// Bytes of the path of `promisefs-backing`, which gives an ordinary user passthrough; nil: there is none.
     package var backingHelper: [UInt8]?
+    /// Bytes of the path of `promisefs-echo`, by which programs that watch hear of remote changes; nil: they do not.
+    package var echoProgram: [UInt8]?
     package var allowsRings = true
     package var allowsLatencyLimit = true
     /// As mount(8): allow_other, uid=, gid=, …

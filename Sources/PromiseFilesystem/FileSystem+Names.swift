@@ -13,6 +13,10 @@ extension FileSystem {
     package func lookup(
         _ name: FileName, in parent: NodeID, caller: Caller, reply: @escaping Reply<LookupReply>
     ) -> ParkedRequest? {
+        if let answer = echoed(lookup: name, in: parent, by: caller) {
+            reply(answer)
+            return nil
+        }
         engine.used?.note(parent)
         return withListing(of: parent, reply: reply) { [self] () throws(Failure) in
             let (isListed, found): (Bool, EntryReply?) = try index.read { transaction throws(Failure) in
@@ -90,7 +94,11 @@ extension FileSystem {
         _ name: FileName, in parent: NodeID, kind: NodeKind, permissions: UInt32, deviceNumber: UInt64, caller: Caller,
         reply: @escaping Reply<EntryReply>
     ) -> ParkedRequest? {
-        withListing(of: parent, reply: stitched(reply)) { [self] () throws(Failure) in
+        if let answer = echoed(making: name, in: parent, by: caller) {
+            reply(answer)
+            return nil
+        }
+        return withListing(of: parent, reply: stitched(reply)) { [self] () throws(Failure) in
             if isCarriedOut(caller) { return try entry(name, in: parent) }
             if kind == .file {
                 return try makeFile(name, in: parent, permissions, isOpen: false, caller).map { remember($0.0) }
@@ -103,7 +111,11 @@ extension FileSystem {
     package func makeFolder(
         _ name: FileName, in parent: NodeID, permissions: UInt32, caller: Caller, reply: @escaping Reply<EntryReply>
     ) -> ParkedRequest? {
-        withListing(of: parent, reply: stitched(reply)) { [self] () throws(Failure) in
+        if let answer = echoed(making: name, in: parent, by: caller) {
+            reply(answer)
+            return nil
+        }
+        return withListing(of: parent, reply: stitched(reply)) { [self] () throws(Failure) in
             let fresh = Node(
                 id: .root, kind: .folder, mode: permissions, owner: caller.user, group: caller.group, time: clock.now())
             return try make(fresh, name, in: parent, caller) { node, _ throws(Failure) in node.isPopulated = true }
@@ -113,7 +125,11 @@ extension FileSystem {
     package func makeLink(
         _ name: FileName, in parent: NodeID, target: [UInt8], caller: Caller, reply: @escaping Reply<EntryReply>
     ) -> ParkedRequest? {
-        withListing(of: parent, reply: stitched(reply)) { [self] () throws(Failure) in
+        if let answer = echoed(making: name, in: parent, by: caller) {
+            reply(answer)
+            return nil
+        }
+        return withListing(of: parent, reply: stitched(reply)) { [self] () throws(Failure) in
             let fresh = Node(
                 id: .root, kind: .link, mode: 0o777, owner: caller.user, group: caller.group, size: UInt64(target.count),
                 time: clock.now())

@@ -17,6 +17,10 @@ extension FileSystem {
     }
 
     package func unlink(_ name: FileName, in parent: NodeID, caller: Caller, reply: @escaping Reply<Void>) -> ParkedRequest? {
+        if let answer = echoed(removing: name, in: parent, by: caller) {
+            reply(answer)
+            return nil
+        }
         let turn = turn(for: .removing(name, in: parent), caller, reply: reply) { [self] in
             unlink(name, in: parent, caller: caller, reply: reply)
         }
@@ -46,6 +50,10 @@ extension FileSystem {
     package func removeFolder(
         _ name: FileName, in parent: NodeID, caller: Caller, reply: @escaping Reply<Void>
     ) -> ParkedRequest? {
+        if let answer = echoed(removing: name, in: parent, by: caller) {
+            reply(answer)
+            return nil
+        }
         let turn = turn(for: .removing(name, in: parent), caller, reply: reply) { [self] in
             removeFolder(name, in: parent, caller: caller, reply: reply)
         }

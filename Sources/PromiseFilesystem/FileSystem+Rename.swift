@@ -20,6 +20,10 @@ extension FileSystem {
         _ name: FileName, in parent: NodeID, to newName: FileName, in newParent: NodeID, flags: RenameFlags, caller: Caller,
         reply: @escaping Reply<Void>
     ) -> ParkedRequest? {
+        if let answer = echoed(moving: TreePlace(name, in: parent), to: TreePlace(newName, in: newParent), by: caller) {
+            reply(answer)
+            return nil
+        }
         let access = UnawareAccess.renaming(name, in: parent, to: newName, newParent: newParent)
         let turn = turn(for: access, caller, reply: reply) { [self] in
             rename(name, in: parent, to: newName, in: newParent, flags: flags, caller: caller, reply: reply)

@@ -1,7 +1,7 @@
 import Logging
+import PromiseContent
 import PromiseCore
 import PromiseIndex
-import PromiseContent
 import PromiseSync
 import PromiseSystem
 
@@ -79,6 +79,7 @@ extension FileSystem {
     /// Once, before requests are served and after `mounted`: opens the content of what is open, and notes what the kernel has
     /// written meanwhile.
     package func resumeOpenFiles() {
+        echoes.refuseStrays()
         for id in opens.inheritedNodes {
             do throws(Failure) {
                 guard let node = try known(id), node.kind == .file else { continue }

@@ -63,6 +63,7 @@ package final class FileSystem: FileSystemOperations {
     let mappings = Monitor(MappingWatch())
     let callers = KnownCallers()
     let spares: SpareFiles
+    let echoes: Echoes
     /// A serving thread is in an fsync.
     let isSynchronizing = Atomic(false)
     /// What the provider has room for, when it says so.
@@ -85,12 +86,14 @@ package final class FileSystem: FileSystemOperations {
         carriedOut = record?.carriedOut(lastBody: index.bodyAtOpening) ?? []
         coordinator = Coordinator(clock: clock, mode: configuration.coordination)
         remoteClaims = RemoteClaims(coordinator: coordinator)
+        echoes = Echoes(index: index, clock: clock, logger: logger)
     }
 
     // MARK: Life
 
     package func mounted(_ connection: MountConnection) {
         self.connection.withLock { $0 = connection }
+        echoes.begin(connection)
         content.onRemoval { [weak self] node in self?.contentRemoved(node) }
     }
 
@@ -99,6 +102,7 @@ package final class FileSystem: FileSystemOperations {
         parking.end()
         coordinator.end()
         endWatchingMappings()
+        echoes.stop()
         for node in opens.writtenNodes { noteWrites(of: node, isClosing: true) }
         for node in unnoted.withLock({ $0 }) { noteSize(of: node) }
         connection.withLock { $0 = nil }

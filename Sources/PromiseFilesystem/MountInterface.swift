@@ -293,6 +293,8 @@ package struct FilePosition: Sendable, Hashable {
 /// What the mount has to offer, known before the first operation.
 package struct MountConnection: Sendable {
     package var notifier: any KernelNotifier
+    /// Nil where nobody who watches can be told of the provider's changes.
+    package var echoes: (any EchoCaller)?
     /// Nil when files cannot be registered: everything is served in cached mode.
     package var backings: (any BackingRegistrar)?
     /// Why `backings` is nil: a sentence for people.
@@ -302,10 +304,11 @@ package struct MountConnection: Sendable {
     package var protocolMinor: UInt32
 
     package init(
-        notifier: any KernelNotifier, backings: (any BackingRegistrar)?, passthroughProblem: String?, protocolMajor: UInt32,
-        protocolMinor: UInt32
+        notifier: any KernelNotifier, echoes: (any EchoCaller)? = nil, backings: (any BackingRegistrar)?,
+        passthroughProblem: String?, protocolMajor: UInt32, protocolMinor: UInt32
     ) {
         self.notifier = notifier
+        self.echoes = echoes
         self.backings = backings
         self.passthroughProblem = passthroughProblem
         self.protocolMajor = protocolMajor

@@ -18,6 +18,9 @@ package protocol LocalTreeObserver: Sendable {
     /// Attributes changed; `content`: the bytes too.
     func nodeChanged(_ node: NodeID, content: Bool)
 
+    /// All of this that programs see, for those that watch; after the kernel's notices of it.
+    func treeChanged(_ changes: [TreeChange])
+
     /// Writes through open files that the index has not been told of yet are told now.
     func noteOpenWrites()
 

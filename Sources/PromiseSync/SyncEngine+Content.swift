@@ -21,7 +21,7 @@ extension SyncEngine {
             link.version = item.version
             link.take(item.metadata)
             try transaction.update(link)
-            notices.entries.append((entry.parent, entry.name))
+            notices.noteReplaced(entry, node)
         } else if node.linkCount > 1 || node.isOpenForWriting || observer.isOpen(node.id) {
             try giveNewNode(to: entry, for: item, &notices, transaction)
         } else {
@@ -40,7 +40,7 @@ extension SyncEngine {
             replaced.take(item.metadata)
             replaced.changeTime = clock.now()
             try transaction.update(replaced)
-            notices.nodes.append((node.id, true))
+            notices.noteModified(node.id, content: true)
             if node.pin == .pinned { notices.hydrate.append(node.id) }
         }
         // Whatever node the name stands for now has exactly the provider's content.
@@ -63,7 +63,7 @@ extension SyncEngine {
         try transaction.update(changed)
         try release(old, &notices, transaction)
         notices.replaced[old.id] = fresh.id
-        notices.entries.append((entry.parent, entry.name))
+        notices.noteReplaced(entry, old)
         if fresh.pin == .pinned { notices.hydrate.append(fresh.id) }
     }
 
@@ -118,6 +118,7 @@ extension SyncEngine {
         try transaction.record(.deleted, node: node.id, parent: entry.parent, name: entry.name)
         try transaction.recordVersion(.versionLost, entry)
         notices.entries.append((entry.parent, entry.name))
+        notices.tree.append(.gone(entry.treePlace, node))
         return true
     }
 
@@ -190,8 +191,8 @@ extension SyncEngine {
         try transaction.recordVersion(.versionGained, ours)
         // Claims and presenters are of the document, which has kept its name.
         notices.replaced[entry.node] = fresh.id
-        notices.entries.append((entry.parent, entry.name))
-        notices.entries.append((entry.parent, name))
+        notices.noteMoved(entry, to: ours)
+        notices.noteAppeared(entry.name, in: entry.parent)
         logger.notice("kept both versions of a file edited on both sides", metadata: ["item": "\(item.identifier)"])
     }
 }

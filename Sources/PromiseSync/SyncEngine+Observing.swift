@@ -29,6 +29,7 @@ extension SyncEngine {
                 found.seen.forEach { listing.seen.insert($0) }
                 listing.unchangedCount += found.unchangedCount
                 for name in found.appeared { observer.entryChanged(in: folder, named: name) }
+                if !found.appeared.isEmpty { observer.treeChanged(found.appeared.map { .appeared(TreePlace($0, in: folder)) }) }
             }
             position = slice.endIndex
         }

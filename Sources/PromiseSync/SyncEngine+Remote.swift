@@ -17,6 +17,8 @@ struct Notices {
     var discarded: [NodeID] = []
     /// Documents that are other nodes now.
     var replaced: [NodeID: NodeID] = [:]
+    /// The same as `entries` and `nodes` as far as programs see it, for those that watch.
+    var tree: [TreeChange] = []
 }
 
 extension SyncEngine {
@@ -90,6 +92,7 @@ extension SyncEngine {
         for (node, generation) in notices.removedContent { remover.remove(node, generation) }
         for (parent, name) in notices.entries { observer.entryChanged(in: parent, named: name) }
         for (node, content) in notices.nodes { observer.nodeChanged(node, content: content) }
+        if !notices.tree.isEmpty { observer.treeChanged(notices.tree) }
         notices.hydrate.forEach(hydrator.hydrateInBackground)
     }
 
@@ -239,7 +242,7 @@ extension SyncEngine {
         }
         try transaction.deletePending(.deletion(item.identifier))
         let entry = try insertPlaceholder(item, in: folder, transaction)
-        notices.entries.append((folder, item.name))
+        notices.noteAppeared(item.name, in: folder)
         if try transaction.node(entry.node)?.pin == .pinned { notices.hydrate.append(entry.node) }
         return true
     }
@@ -309,8 +312,7 @@ extension SyncEngine {
         try transaction.update(moved)
         try transaction.record(.moved, node: entry.node, parent: entry.parent, name: moved.name)
         if !moved.isExcluded { try remind(.entry(moved.id), transaction) }
-        notices.entries.append((entry.parent, entry.name))
-        notices.entries.append((entry.parent, moved.name))
+        notices.noteMoved(entry, to: moved)
     }
 
     func freeConflictName(
@@ -349,15 +351,14 @@ extension SyncEngine {
         moved.parent = folder
         moved.name = item.name
         // Making room may have moved it already.
-        let before = try transaction.entry(entry.id)?.parent ?? entry.parent
+        let before = try transaction.entry(entry.id) ?? entry
         try transaction.update(moved)
-        if item.kind == .folder, folder != before {
-            try transaction.countSubfolders(of: before, -1)
+        if item.kind == .folder, folder != before.parent {
+            try transaction.countSubfolders(of: before.parent, -1)
             try transaction.countSubfolders(of: folder, 1)
         }
         try transaction.recordMove(from: entry, to: moved)
-        notices.entries.append((entry.parent, entry.name))
-        notices.entries.append((folder, item.name))
+        notices.noteMoved(before, to: moved)
         if var synced = try transaction.synced(item.identifier) {
             synced.item.parent = item.parent
             synced.item.name = item.name
@@ -400,7 +401,7 @@ extension SyncEngine {
         try transaction.update(node)
         try settle(item, edits: nil, transaction)
         try transaction.record(.modified, node: node.id, parent: entry.parent, name: entry.name)
-        notices.nodes.append((node.id, false))
+        notices.noteModified(node.id, content: false)
     }
 
     /// Deleted there, edited here: it goes on as a new item.

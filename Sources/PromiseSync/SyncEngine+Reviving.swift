@@ -78,7 +78,7 @@ extension SyncEngine {
         let entry = try insertPlaceholder(item, in: parent, named: name, transaction)
         try transaction.deletePending(.deletion(folder))
         if taken != nil { try remind(.entry(entry.id), transaction) }
-        notices.entries.append((parent, name))
+        notices.noteAppeared(name, in: parent)
         return entry.node
     }
 

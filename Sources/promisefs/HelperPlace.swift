@@ -4,6 +4,8 @@ import Glibc
 enum HelperPlace {
     /// Gives the mounts of an ordinary user kernel passthrough (Mount/BackingHelper).
     static func backing() -> [UInt8]? { find("promisefs-backing") }
+    /// Makes programs that watch a mount hear of remote changes (Mount/EchoHelper).
+    static func echo() -> [UInt8]? { find("promisefs-echo") }
     /// Keeps a mount while no daemon lives (Mount/Holder).
     static func holder() -> [UInt8]? { find("promisefs-holder") }
 

@@ -73,6 +73,7 @@ struct DomainOptions: ParsableArguments {
         configuration.isReadOnly = isReadOnly
         configuration.allowsPassthrough = !noPassthrough
         configuration.backingHelper = HelperPlace.backing()
+        configuration.echoProgram = HelperPlace.echo()
         configuration.allowsRings = !noIoUring
         configuration.allowsLatencyLimit = !noLatencyLimit
         configuration.mountOptions = splitMountOptions

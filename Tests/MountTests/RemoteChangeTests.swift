@@ -67,7 +67,7 @@ extension MountSuites {
 
         /// > The kernel remembers names and attributes for an hour;
         /// > A change in the `folder` provider is seen by inotify and followed within two seconds;
-        /// > Programs see the change at their next call.
+        /// > Programs see the change at their next call
         @Test(.timeLimit(.minutes(2)), arguments: cases)
         func aChangeBehindItsBackAppearsWithinTwoSeconds(remote: Case) async throws {
             try await MountedDomain.with(options) { domain in

@@ -25,6 +25,7 @@ final class QuietObserver: LocalTreeObserver {
     func isOpen(_ node: NodeID) -> Bool { openNodes.withLock { $0.contains(node) } }
     func entryChanged(in parent: NodeID, named name: FileName) { changedNames.withLock { $0.append(name) } }
     func nodeChanged(_ node: NodeID, content: Bool) {}
+    func treeChanged(_ changes: [TreeChange]) {}
     func noteOpenWrites() {}
     func takeRecentUses() -> [NodeID: Timestamp] { [:] }
     func mayFollow(_ change: RemoteChange, of node: NodeID, _ transaction: borrowing Transaction) -> Bool {
