@@ -45,8 +45,10 @@ extension FileSystem {
             try setPin(pin, of: id)
             workers.submit { [self] in spreadPin(pin, below: id) }
         case .state where text == ItemState.current.rawValue:
+            if try known(id)?.kind == .folder { return workers.submit { [self] in fetchFiles(below: id) } }
             engine.hydrator.hydrateInBackground(id)
         case .state where text == ItemState.placeholder.rawValue:
+            if try known(id)?.kind == .folder { return workers.submit { [self] in evictFiles(below: id) } }
             if case .kept(let reason) = try engine.evict(id) { throw Failure(.busy, "the content stays: \(reason)") }
         case .state:
             throw Failure(.invalid, "a state is set to placeholder or current")
@@ -64,7 +66,7 @@ extension FileSystem {
         }
         guard try known(id)?.kind == .file else { return }
         switch pin {
-        case .pinned: engine.hydrator.hydrateInBackground(id)
+        case .pinned: engine.fetchPinned()
         case .onlineOnly: _ = try engine.evict(id, evenUsed: true)
         case .automatic: break
         }
@@ -89,6 +91,45 @@ extension FileSystem {
             }
         } catch {
             logger.warning("a pin could not be set", metadata: ["node": "\(folder)", "reason": "\(error.message)"])
+        }
+    }
+
+    /// Folders that are not known yet are listed first.
+    private func fetchFiles(below folder: NodeID) {
+        do throws(Failure) {
+            let (isPopulated, children) = try contents(of: folder)
+            guard isPopulated else {
+                engine.list(folder) { [self] result in
+                    guard case .success = result else { return }
+                    workers.submit { [self] in fetchFiles(below: folder) }
+                }
+                return
+            }
+            engine.fetchInBackground(children.filter { $0.kind == .file && $0.content != .whole }.map(\.id))
+            for child in children where child.kind == .folder { fetchFiles(below: child.id) }
+        } catch {
+            logger.warning("a folder was not fetched", metadata: ["node": "\(folder)", "reason": "\(error.message)"])
+        }
+    }
+
+    /// All that may go: what is open, pinned or not sent yet stays.
+    private func evictFiles(below folder: NodeID) {
+        do throws(Failure) {
+            for child in try contents(of: folder).children {
+                if child.kind == .folder { evictFiles(below: child.id) } else { _ = try engine.evict(child.id) }
+            }
+        } catch {
+            logger.warning("a folder was not evicted", metadata: ["node": "\(folder)", "reason": "\(error.message)"])
+        }
+    }
+
+    private func contents(of folder: NodeID) throws(Failure) -> (isPopulated: Bool, children: [Node]) {
+        try index.read { transaction throws(Failure) in
+            var children: [Node] = []
+            for entry in try transaction.children(of: folder) {
+                if let node = try transaction.node(entry.node) { children.append(node) }
+            }
+            return (try transaction.node(folder)?.isPopulated == true, children)
         }
     }
 

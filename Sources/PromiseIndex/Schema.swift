@@ -72,14 +72,17 @@ enum Schema {
         migrator.registerMigration("3 searched names") { database in
             try database.execute(literal: SQL(sql: searchedNames))
         }
+        migrator.registerMigration("4 pinned placeholders") { database in
+            try database.execute(literal: SQL(sql: pinnedPlaceholders))
+        }
         return migrator
     }
 
     /// Every table and index, for `verify`.
     static let objectNames = [
-        "node", "node_local", "node_populated", "node_unlinked", "entry", "entry_place", "entry_node", "entry_identifier",
-        "attribute", "local_range", "synced", "synced_place", "remote", "remote_place", "pending", "pending_identifier",
-        "pending_due", "pending_failing", "change", "setting", "name_search",
+        "node", "node_local", "node_populated", "node_unlinked", "node_pinned", "entry", "entry_place", "entry_node",
+        "entry_identifier", "attribute", "local_range", "synced", "synced_place", "remote", "remote_place", "pending",
+        "pending_identifier", "pending_due", "pending_failing", "change", "setting", "name_search",
     ]
 
     /// Each index costs a page in every commit that touches it, so one partial index (`node_local`) serves every
@@ -207,6 +210,11 @@ enum Schema {
     private static let listingColumns = """
         ALTER TABLE node ADD COLUMN is_as_synced INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE change ADD COLUMN count INTEGER NOT NULL DEFAULT 1;
+        """
+
+    /// What has yet to come of what is kept here. It costs nothing where nothing is pinned.
+    private static let pinnedPlaceholders = """
+        CREATE INDEX node_pinned ON node (id) WHERE pin = 1 AND kind = 0 AND content <> 2;
         """
 
     /// Rows of the search of names begin and end with a `/` now, so all are made again.

@@ -59,6 +59,17 @@ extension Transaction {
         ) { Node($0) }
     }
 
+    /// Pinned files whose content is not here, by their numbers: at most `limit` after one.
+    package func pinnedPlaceholders(after node: NodeID, limit: Int) throws(Failure) -> [NodeID] {
+        try store.flushNodes()
+        return try connection.all(
+            """
+            SELECT id FROM node INDEXED BY node_pinned
+            WHERE pin = 1 AND kind = 0 AND content <> 2 AND id > ?1 ORDER BY id LIMIT ?2
+            """, .id(node), .count(limit)
+        ) { $0.node(0) }
+    }
+
     /// Files whose content is in this state. For `.absent` every node is looked at.
     package func nodesWithContent(in state: ContentState) throws(Failure) -> [Node] {
         try store.flushNodes()

@@ -52,6 +52,7 @@ extension SyncEngine {
     private func disconnect(_ failure: Failure) {
         hydrator.failAll(failure)
         failListings(failure)
+        state.fetches.interrupt()
         probeLater()
     }
 
@@ -91,6 +92,7 @@ extension SyncEngine {
         } catch {
             logger.error("pending work could not be resumed", metadata: ["reason": "\(error.message)"])
         }
+        state.fetches.lookForPinned()
         rescanEverything(beforeTelling: true)
         startFeed()
     }

@@ -41,7 +41,7 @@ extension SyncEngine {
             replaced.changeTime = clock.now()
             try transaction.update(replaced)
             notices.noteModified(node.id, content: true)
-            if node.pin == .pinned { notices.hydrate.append(node.id) }
+            if node.pin == .pinned { notices.hasPinned = true }
         }
         // Whatever node the name stands for now has exactly the provider's content.
         let edits =
@@ -64,7 +64,7 @@ extension SyncEngine {
         try release(old, &notices, transaction)
         notices.replaced[old.id] = fresh.id
         notices.noteReplaced(entry, old)
-        if fresh.pin == .pinned { notices.hydrate.append(fresh.id) }
+        if fresh.pin == .pinned { notices.hasPinned = true }
     }
 
     /// A node loses one name. Without names it lives on only while it is open: the filesystem deletes it at the last close.

@@ -132,7 +132,8 @@ extension SyncEngine {
             try transaction.update(node)
         }
         let node = try index.read { transaction throws(Failure) in try transaction.node(folder) }
-        if node?.pin == .pinned { try hydratePinned(in: folder) }
+        // What appeared in a folder that is kept here is fetched.
+        if node?.pin == .pinned { state.fetches.lookForPinned() }
         if listing.isFirst {
             // Its links count the subfolders, of which none was known.
             if let node, node.linkCount > 2 { observer.nodeChanged(folder, content: false) }
@@ -174,20 +175,6 @@ extension SyncEngine {
             }
         }
         return try transaction.agreedItemCount(in: listing.identifier) == listing.unchangedCount
-    }
-
-    /// What appeared in a folder that is kept here is fetched.
-    private func hydratePinned(in folder: NodeID) throws(Failure) {
-        let nodes: [Node] = try index.read { transaction throws(Failure) in
-            var result: [Node] = []
-            for entry in try transaction.children(of: folder) {
-                if let node = try transaction.node(entry.node) { result.append(node) }
-            }
-            return result
-        }
-        for node in nodes where node.kind == .file && node.pin == .pinned && node.content != .whole {
-            hydrator.hydrateInBackground(node.id)
-        }
     }
 
     /// Our own operation on the item, or in its place, is under way or finished after the listing began.

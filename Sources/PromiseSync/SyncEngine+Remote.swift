@@ -14,6 +14,8 @@ struct Notices {
     var nodes: [(node: NodeID, content: Bool)] = []
     var removedContent: [(node: NodeID, generation: Generation)] = []
     var hydrate: [NodeID] = []
+    /// Something that is pinned is not here any more, or new.
+    var hasPinned = false
     var discarded: [NodeID] = []
     /// Documents that are other nodes now.
     var replaced: [NodeID: NodeID] = [:]
@@ -94,6 +96,7 @@ extension SyncEngine {
         for (node, content) in notices.nodes { observer.nodeChanged(node, content: content) }
         if !notices.tree.isEmpty { observer.treeChanged(notices.tree) }
         notices.hydrate.forEach(hydrator.hydrateInBackground)
+        if notices.hasPinned { state.fetches.lookForPinned() }
     }
 
     /// Plans and carries out local steps until none is left; true unless the item must wait.
@@ -243,7 +246,7 @@ extension SyncEngine {
         try transaction.deletePending(.deletion(item.identifier))
         let entry = try insertPlaceholder(item, in: folder, transaction)
         notices.noteAppeared(item.name, in: folder)
-        if try transaction.node(entry.node)?.pin == .pinned { notices.hydrate.append(entry.node) }
+        if try transaction.node(entry.node)?.pin == .pinned { notices.hasPinned = true }
         return true
     }
 

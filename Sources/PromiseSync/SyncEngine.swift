@@ -101,6 +101,7 @@ package final class SyncEngine: Sendable {
         var isProbing = false
         var feed: Task<Void, Never>?
         var usedPoll: Task<Void, Never>?
+        var fetches = BackgroundFetches()
         var lastEvictionCheck: Duration = .zero
         /// The last look found too little room, so the disk is looked at again although nobody calls.
         var isShortOfRoom = false
@@ -183,6 +184,7 @@ package final class SyncEngine: Sendable {
         if !isConnected { mailbox.post { $0.lostConnection("the provider could not be reached at the start") } }
         mailbox.post { engine in
             engine.loadIntents()
+            engine.state.fetches.lookForPinned()
             engine.rescanEverything(beforeTelling: true)
             engine.startFeed()
         }
@@ -233,6 +235,7 @@ package final class SyncEngine: Sendable {
             }
             startListings()
             verifyMissing()
+            try startFetches()
             try listMade()
             if state.unscanned.isEmpty { try startOperations() }
             publishActivity()
@@ -256,6 +259,7 @@ package final class SyncEngine: Sendable {
     private func nextDue() throws(Failure) -> Duration? {
         var candidates: [Duration] = []
         if let next = nextEvictionCheck { candidates.append(next) }
+        if let next = state.fetches.nextPass { candidates.append(max(next - clock.uptime(), .milliseconds(1))) }
         if occupiedCount < configuration.operationsMax,
             let due = try index.read({ transaction throws(Failure) in try transaction.nextPendingDue() })
         {

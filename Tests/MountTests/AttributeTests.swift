@@ -72,6 +72,43 @@ extension MountSuites {
             }
         }
 
+        /// > `state` of a folder acts on every file below, in the background
+        @Test(.timeLimit(.minutes(2))) func theStateOfAFolderActsOnEverythingBelow() async throws {
+            var options = options
+            options.prepare += "\nmkdir -p \"$C/top/deep/er\"; for n in $(seq 60); do echo $n > \"$C/top/deep/$n\"; done; "
+                + "echo x > \"$C/top/deep/er/x\""
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    Self.prelude + """
+                        setfattr -n user.promisefs.state -v current "$M/top"
+                        for n in $(seq 60); do within 10 '[ "$(state "$M/top/deep/'$n'")" = current ]'; done
+                        within 10 '[ "$(state "$M/top/deep/er/x")" = current ]'
+                        "$P" pin "$M/top/deep/1"; exec 3< "$M/top/deep/2"
+                        setfattr -n user.promisefs.state -v placeholder "$M/top"
+                        within 10 '[ "$(state "$M/top/deep/er/x")" = placeholder ]'
+                        within 10 '[ "$(state "$M/top/deep/60")" = placeholder ]'
+                        [ "$(state "$M/top/deep/1")" = current ]; [ "$(state "$M/top/deep/2")" = current ]
+                        """)
+            }
+        }
+
+        /// > What is pinned comes, whatever happens meanwhile
+        @Test(.timeLimit(.minutes(2))) func whatIsPinnedComesAfterTheProviderOrTheDaemonWasAway() async throws {
+            var options = options
+            options.prepare += "\nmkdir \"$C/many\"; for n in $(seq 100); do echo $n > \"$C/many/$n\"; done"
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell("ls -l \"$M/many\" > /dev/null")
+                try domain.setFaults(["offline=true"])
+                try await domain.shell("not cat \"$M/many/1\" 2> /dev/null; \"$P\" pin \"$M/many\" > /dev/null")
+                #expect(try await domain.status().placeholders >= 100)
+                try await domain.kill9()
+                try await domain.remount()
+                try domain.setFaults([])
+                let all = "[ $(for n in $(seq 100); do state \"$M/many/$n\"; echo; done | grep -c current) = 100 ]"
+                try await domain.shell(Self.prelude + "within 30 '\(all)'")
+            }
+        }
+
         @Test(.timeLimit(.minutes(2))) func modifiedAndOpenContentIsNotEvicted() async throws {
             try await MountedDomain.with(options) { domain in
                 // Here before the provider goes: a failing upload of the other file may be noticed at any moment.

@@ -111,6 +111,26 @@ extension MountSuites {
             }
         }
 
+        /// While less than 3 % of the disk is free, what the provider has goes by itself.
+        @Test(.timeLimit(.minutes(2)), .enabled(if: Machine.isRoot, "a small disk can be made by root only"))
+        func aDiskThatFillsUpGetsRoomBack() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = """
+                mount -t tmpfs -o size=100M none "$S"
+                for n in 1 2 3 4 5 6; do head -c 8M /dev/urandom > "$C/$n"; done
+                """
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    free() { df --output=avail -B1 "$S" | tail -n 1; }
+                    for n in 1 2 3 4 5 6; do cmp "$M/$n" "$C/$n"; done
+                    head -c $(( $(free) - 1000000 )) /dev/zero > "$S/somebody else's"; [ "$(free)" -lt 3000000 ]
+                    within 30 'echo $RANDOM > "$C/news"; cat "$M/news" > /dev/null; [ "$(free)" -gt 3000000 ]'
+                    rm "$S/somebody else's"; for n in 1 2 3 4 5 6; do cmp "$M/$n" "$C/$n"; done
+                    """)
+            }
+        }
+
         @Test(.timeLimit(.minutes(2)), .enabled(if: Machine.isRoot, "another user can be played by root only"))
         func anOrdinaryUserMountsWithoutPassthrough() async throws {
             try await MountedDomain.with(mounts: false) { domain in

@@ -107,6 +107,7 @@ import Testing
         try Index.runAside("DELETE FROM grdb_migrations", path: copy)
         #expect(failure { _ = try open(copy) } != nil)
         try Index.runAside("INSERT INTO grdb_migrations VALUES ('1 tree'), ('2 listings'), ('3 searched names')", path: copy)
+        try Index.runAside("DROP INDEX node_pinned", path: copy)
         try Index.runAside("INSERT INTO setting SELECT 'found', value FROM elsewhere", path: copy)
         let opened = try open(copy)
         #expect(try opened.read { transaction throws(Failure) in try transaction.setting("found") } == "from another version")
