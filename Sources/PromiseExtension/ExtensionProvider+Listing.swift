@@ -47,7 +47,13 @@ extension ExtensionProvider {
             let document = try await client.exchange(
                 .GET, path(folder) + "/children" + query, as: ExtensionPageDocument.self)
             let count = result.count
-            result.formUnion(document.items.map { ItemIdentifier($0.identifier) })
+            for described in document.items {
+                if namesPlaces {
+                    if let item = try? item(described, in: folder) { result.insert(item.identifier) }
+                } else if let identifier = described.identifier {
+                    result.insert(ItemIdentifier(identifier))
+                }
+            }
             guard let next = document.next else { return result }
             guard ItemReading.isPlain(next), result.count > count, result.count <= ListingRecord.itemsMax else {
                 throw client.lie("lists a folder in pages that do not end")
@@ -74,10 +80,7 @@ extension ExtensionProvider {
         var wrongCount = 0
         for document in documents {
             do throws(ProviderError) {
-                let item = try believed { () throws(ItemReading.Nonsense) in try ItemReading.item(document) }
-                guard item.parent == folder.identifier else {
-                    throw client.lie("lists '\(item.name.display)' in a folder that it says is not its own")
-                }
+                let item = try item(document, in: folder)
                 switch shared.withLock({ $0.listings.note(item, in: number) }) {
                 case .new: break
                 case .nameTaken: throw client.lie("lists two items called '\(item.name.display)' in one folder; one is shown")
@@ -98,7 +101,8 @@ extension ExtensionProvider {
     /// Throws for a folder that would be in itself, and for anything that would be the root. What was shown before may have moved
     /// meanwhile, so on suspicion the extension is asked anew, folder by folder up to the root.
     func checkPlace(of item: Item) async throws(ProviderError) {
-        guard let parent = item.parent else { return }
+        // A path leads into no folder twice.
+        guard !namesPlaces, let parent = item.parent else { return }
         if item.identifier == shared.withLock({ $0.root }) {
             throw client.lie("shows its root as '\(item.name.display)' inside of a folder")
         }

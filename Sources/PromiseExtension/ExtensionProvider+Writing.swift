@@ -20,13 +20,16 @@ extension ExtensionProvider {
         let body = contents.map { FileBody(source: $0, pool: pool) }
         let document = try await client.exchange(
             .POST, "\(path(folder))/children?\(query.text)", as: ExtensionItemDocument.self, body: body)
-        let made = try believed { () throws(ItemReading.Nonsense) in try ItemReading.item(document) }
+        let made =
+            namesPlaces
+            ? try self.item(document, in: folder)
+            : try believed { () throws(ItemReading.Nonsense) in try ItemReading.item(document) }
         if let wrong = difference(of: made, from: item, in: folder, size: contents?.size) {
             shared.withLock { $0.isCreationDoubtful = true }
             if let before, !before.contains(made.identifier) { await discard(made, in: folder) }
             throw client.lie("made \(wrong) when it was told to make '\(item.name.display)'", .refused)
         }
-        if made.kind == .folder { shared.withLock { $0.parents[made.identifier] = folder.identifier } }
+        if made.kind == .folder, !namesPlaces { shared.withLock { $0.parents[made.identifier] = folder.identifier } }
         return made
     }
 
@@ -63,7 +66,7 @@ extension ExtensionProvider {
         var query = Query()
         if let baseVersion { query.add("version", baseVersion.rawValue) }
         if let place = changes.place {
-            query.add("parent", place.parent.identifier.rawValue)
+            query.add("parent", word(place.parent))
             query.add("name", place.name.bytes)
         }
         if let metadata = changes.metadata { query.add(metadata) }
@@ -72,8 +75,7 @@ extension ExtensionProvider {
         let place = contents == nil ? path(reference) : "\(path(reference))/content"
         let document = try await client.exchange(
             contents == nil ? .PATCH : .PUT, "\(place)?\(query.text)", as: ExtensionItemDocument.self, body: body)
-        let item = try believed { () throws(ItemReading.Nonsense) in try ItemReading.item(document) }
-        guard item.identifier == reference.identifier else { throw client.lie("answers about another item than was changed") }
+        let item = try item(document, of: reference, at: changes.place)
         // Its version may be the same as before: the same bytes may have the same name.
         if let contents, item.size != contents.size {
             throw client.lie("says of '\(item.name.display)' that it has not what was stored")
@@ -82,7 +84,9 @@ extension ExtensionProvider {
             guard item.name == place.name, item.parent == place.parent.identifier else {
                 throw client.lie("says that '\(place.name.display)' is not where it was moved to")
             }
-            if item.kind == .folder { shared.withLock { $0.parents[item.identifier] = place.parent.identifier } }
+            if item.kind == .folder, !namesPlaces {
+                shared.withLock { $0.parents[item.identifier] = place.parent.identifier }
+            }
         }
         return item
     }

@@ -31,8 +31,10 @@ package final class ExtensionProvider: Provider, Sendable {
     /// What an extension may declare; the rest is for providers that are part of this program.
     private static let allowed: Capabilities = [
         .stableIdentifiers, .atomicRename, .conditionalWrite, .changeFeed, .changePush, .ranges, .metadata, .quota, .links,
-        .thumbnails,
+        .thumbnails, .placeIdentifiers,
     ]
+    /// What is said in identifiers, which items have none of their own of.
+    private static let needsIdentifiers: Capabilities = [.stableIdentifiers, .changeFeed, .changePush]
 
     package let name: String
     let client: ExtensionClient
@@ -112,6 +114,9 @@ package final class ExtensionProvider: Provider, Sendable {
         if capabilities.contains(.changePush) && !capabilities.contains(.changeFeed) {
             throw client.lie("declares change-push without change-feed")
         }
+        if capabilities.contains(.placeIdentifiers), let other = capabilities.intersection(Self.needsIdentifiers).nameList.first {
+            throw client.lie("declares \(other) with place-identifiers")
+        }
         let found = capabilities
         let limitations = (document.limitations ?? []).prefix(20).map { escapedForDisplay(Array($0.utf8.prefix(300))) }
         _ = try await rootItem()
@@ -138,10 +143,7 @@ package final class ExtensionProvider: Provider, Sendable {
 
     package func item(for reference: ItemReference) async throws(ProviderError) -> Item {
         let document = try await client.exchange(.GET, path(reference), as: ExtensionItemDocument.self)
-        let isRoot = reference.identifier == shared.withLock { $0.root }
-        let item = try believed { () throws(ItemReading.Nonsense) in try ItemReading.item(document, isRoot: isRoot) }
-        guard item.identifier == reference.identifier else { throw client.lie("answers about another item than was asked for") }
-        return item
+        return try item(document, of: reference)
     }
 
     package func quota() async throws(ProviderError) -> Quota? {
@@ -217,8 +219,6 @@ package final class ExtensionProvider: Provider, Sendable {
     }
 
     // MARK: Believing
-
-    func path(_ reference: ItemReference) -> String { "items/\(PercentText.encoded(reference.identifier.rawValue))" }
 
     func believed<Value>(_ body: () throws(ItemReading.Nonsense) -> Value) throws(ProviderError) -> Value {
         do throws(ItemReading.Nonsense) { return try body() } catch { throw client.lie(error.sentence) }

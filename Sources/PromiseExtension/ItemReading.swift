@@ -14,18 +14,46 @@ package enum ItemReading {
         init(_ sentence: String) { self.sentence = sentence }
     }
 
+    /// Of the root of an extension that says none.
+    package static let placeRoot = ItemIdentifier("/")
+
     /// `isRoot`: the item is the root, whose name and parent mean nothing.
     package static func item(_ document: ExtensionItemDocument, isRoot: Bool = false) throws(Nonsense) -> Item {
-        let identifier = try self.identifier(document.identifier)
-        let shown = "'\(escapedForDisplay(Array(document.name.utf8.prefix(300))))'"
-        guard let name = isRoot ? FileName("root") : PercentText.decoded(document.name).flatMap({ FileName($0) }) else {
-            throw Nonsense("names an item \(shown), which cannot be a file name")
+        let shown = shown(document)
+        if isRoot {
+            let identifier = try document.identifier.map { text throws(Nonsense) in try self.identifier(text) }
+            return try item(document, identifier ?? placeRoot, parent: nil, named: FileName(trusted: Array("root".utf8)))
         }
+        let identifier = try self.identifier(document.identifier ?? "")
+        let name = try self.name(document)
+        let parent = try document.parent.map { parent throws(Nonsense) in try self.identifier(parent) }
+        guard let parent, parent != identifier else { throw Nonsense("says of \(shown) no folder that holds it") }
+        return try item(document, identifier, parent: parent, named: name)
+    }
+
+    /// The item of a place: whatever the document calls it and its folder.
+    package static func item(
+        _ document: ExtensionItemDocument, as place: (identifier: ItemIdentifier, parent: ItemIdentifier)
+    ) throws(Nonsense) -> Item {
+        try item(document, place.identifier, parent: place.parent, named: try name(document))
+    }
+
+    package static func name(_ document: ExtensionItemDocument) throws(Nonsense) -> FileName {
+        guard let name = PercentText.decoded(document.name).flatMap({ FileName($0) }) else {
+            throw Nonsense("names an item \(shown(document)), which cannot be a file name")
+        }
+        return name
+    }
+
+    private static func shown(_ document: ExtensionItemDocument) -> String {
+        "'\(escapedForDisplay(Array(document.name.utf8.prefix(300))))'"
+    }
+
+    private static func item(
+        _ document: ExtensionItemDocument, _ identifier: ItemIdentifier, parent: ItemIdentifier?, named name: FileName
+    ) throws(Nonsense) -> Item {
+        let shown = shown(document)
         guard let kind = kinds[document.kind] else { throw Nonsense("gives \(shown) a kind that there is not") }
-        let parent = isRoot ? nil : try document.parent.map { parent throws(Nonsense) in try self.identifier(parent) }
-        guard isRoot || (parent != nil && parent != identifier) else {
-            throw Nonsense("says of \(shown) no folder that holds it")
-        }
         let target = try self.target(document, kind, shown)
         let size: UInt64
         switch kind {

@@ -36,31 +36,55 @@ package struct WatchedNodes: Sendable, Equatable {
     }
 
     /// The lines of one file of fdinfo, as `inotify wd:1 ino:9e7e sdev:800013 mask:…` and `fanotify mnt_id:12 …`; numbers are
-    /// hexadecimal, and a device is its major number times 2²⁰ and its minor number.
+    /// hexadecimal, and a device is its major number times 2²⁰ and its minor number. There may be 100,000, so nothing is copied.
     package mutating func add(_ text: [UInt8], _ device: (major: UInt32, minor: UInt32), _ mount: UInt32) {
         let wanted = UInt64(device.major) << 20 | UInt64(device.minor)
-        for line in text.split(separator: 0x0A) where line.starts(with: inotify) || line.starts(with: fanotify) {
-            let fields = line.split(separator: 0x20)
-            if number(after: mountField, in: fields) == UInt64(mount) { isEverything = true }
-            guard number(after: deviceField, in: fields) == wanted else { continue }
-            if let inode = number(after: inodeField, in: fields) {
-                nodes.insert(NodeID(rawValue: inode))
-            } else {
-                isEverything = true
+        text.withUnsafeBufferPointer { bytes in
+            var start = 0
+            while start < bytes.count {
+                let end = bytes[start...].firstIndex(of: 0x0A) ?? bytes.count
+                add(UnsafeBufferPointer(rebasing: bytes[start..<end]), wanted, UInt64(mount))
+                start = end + 1
             }
         }
     }
 
-    private func number(after name: [UInt8], in fields: [ArraySlice<UInt8>]) -> UInt64? {
-        for field in fields where field.starts(with: name) {
-            return UInt64(String(decoding: field.dropFirst(name.count), as: UTF8.self), radix: 16)
+    private mutating func add(_ line: UnsafeBufferPointer<UInt8>, _ device: UInt64, _ mount: UInt64) {
+        guard has(inotify, at: 0, in: line) || has(fanotify, at: 0, in: line) else { return }
+        if number(after: mountField, in: line) == mount { isEverything = true }
+        guard number(after: deviceField, in: line) == device else { return }
+        if let inode = number(after: inodeField, in: line) { nodes.insert(NodeID(rawValue: inode)) } else { isEverything = true }
+    }
+
+    private func has(_ word: StaticString, at position: Int, in line: UnsafeBufferPointer<UInt8>) -> Bool {
+        let count = word.utf8CodeUnitCount
+        return position + count <= line.count && memcmp(line.baseAddress! + position, word.utf8Start, count) == 0
+    }
+
+    private func number(after field: StaticString, in line: UnsafeBufferPointer<UInt8>) -> UInt64? {
+        guard var position = line.indices.first(where: { line[$0] == 0x20 && has(field, at: $0, in: line) }) else { return nil }
+        position += field.utf8CodeUnitCount
+        var (value, count) = (UInt64(0), 0)
+        while position + count < line.count, let digit = digit(line[position + count]) {
+            guard count < 16 else { return nil }
+            value = value << 4 | digit
+            count += 1
         }
-        return nil
+        let isWhole = position + count == line.count || line[position + count] == 0x20
+        return count > 0 && isWhole ? value : nil
+    }
+
+    private func digit(_ byte: UInt8) -> UInt64? {
+        switch byte {
+        case 0x30...0x39: UInt64(byte - 0x30)
+        case 0x61...0x66: UInt64(byte - 0x57)
+        default: nil
+        }
     }
 }
 
-private let inotify = Array("inotify ".utf8)
-private let fanotify = Array("fanotify ".utf8)
-private let inodeField = Array("ino:".utf8)
-private let deviceField = Array("sdev:".utf8)
-private let mountField = Array("mnt_id:".utf8)
+private let inotify: StaticString = "inotify "
+private let fanotify: StaticString = "fanotify "
+private let inodeField: StaticString = " ino:"
+private let deviceField: StaticString = " sdev:"
+private let mountField: StaticString = " mnt_id:"

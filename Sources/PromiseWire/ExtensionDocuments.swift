@@ -15,9 +15,9 @@ public struct ExtensionCapabilitiesDocument: Codable, Sendable, Equatable {
 
 /// One item as the extension describes it now.
 public struct ExtensionItemDocument: Codable, Sendable, Equatable {
-    /// Stable and opaque, 1 to 1024 bytes.
-    public var identifier: String
-    /// The folder that holds it; missing for the root.
+    /// Stable and opaque, 1 to 1024 bytes; not needed where items are named by their places.
+    public var identifier: String?
+    /// The folder that holds it; missing for the root, and not needed where items are named by their places.
     public var parent: String?
     /// Percent-encoded bytes, as names need not be UTF-8.
     public var name: String
@@ -37,7 +37,7 @@ public struct ExtensionItemDocument: Codable, Sendable, Equatable {
     public var target: String?
 
     public init(
-        identifier: String, parent: String?, name: String, kind: String, size: Int64? = nil, version: String? = nil,
+        identifier: String? = nil, parent: String? = nil, name: String, kind: String, size: Int64? = nil, version: String? = nil,
         mode: UInt32? = nil, modified: Int64? = nil, target: String? = nil
     ) {
         self.identifier = identifier

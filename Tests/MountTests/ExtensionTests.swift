@@ -77,6 +77,37 @@ extension MountSuites {
             { grep -lz "^PROMISEFS_EXTENSION_SOCKET=$S/" /proc/[0-9]*/environ 2> /dev/null || true; } | head -1 | cut -d/ -f3
             """
 
+        /// One that is asked by paths: an item keeps its identifier through moves made here.
+        @Test(.timeLimit(.minutes(3))) func anExtensionOfPlacesIsMountedAndChecked() async throws {
+            try await MountedDomain.with(options("extension+exec:/unused"), mounts: false) { domain in
+                let provider = "extension+exec:\(Machine.repository)/Examples/PlaceExtension/places.py?--folder=\(domain.cloud)"
+                try await domain.shell(
+                    """
+                    mkdir -p "$C/folder/inner"; echo remote > "$C/folder/inner/file"
+                    "$P" mount --domain \(domain.domainName) --state-dir "$S" --poll-interval 1s --upload-delay 200ms \
+                        '\(provider)' "$M"
+                    [ "$(cat "$M/folder/inner/file")" = remote ]
+                    identifier() { getfattr --only-values --absolute-names -n user.promisefs.identifier "$1"; }
+                    before=$(identifier "$M/folder/inner/file")
+                    mv "$M/folder" "$M/moved"; echo mine > "$M/moved/inner/mine"; printf x > "$M/"$'no\\xffutf8'
+                    ln -s moved "$M/link"; head -c 3M /dev/urandom > "$M/large"; chmod 640 "$M/large"
+                    "$P" sync --wait "$M"; [ "$(identifier "$M/moved/inner/file")" = "$before" ]
+                    """)
+                try await domain.expectProviderEqualsMount()
+                try await domain.shell(
+                    """
+                    echo changed > "$C/moved/inner/file"; within 10 '[ "$(cat "$M/moved/inner/file")" = changed ]'
+                    "$P" evict "$M/large"; cmp "$M/large" "$C/large"
+                    rm -r "$M/moved"; "$P" sync --wait "$M"; [ ! -e "$C/moved" ]
+                    """)
+                let report = try await domain.shell(
+                    "\"$P\" provider check '\(provider)' --destructive-in a/b --json", seconds: 120
+                ).output
+                let document = try JSONSerialization.jsonObject(with: Data(report.utf8)) as? [String: Any]
+                #expect(document?["score"] as? Int == 100, "\(report)")
+            }
+        }
+
         @Test(.timeLimit(.minutes(3))) func whatAnExtensionDoesWrongHarmsOneFile() async throws {
             try await MountedDomain.with(options(Self.hostile, ["--request-deadline", "2s"])) { domain in
                 try await domain.shell(
