@@ -18,6 +18,8 @@ package protocol ControlService: Sendable {
         _ node: NodeID, _ action: VersionAction, version: NodeID?, purpose: Purpose?
     ) async throws(Failure) -> [ItemVersion]
     var earlierVersionsNote: String { get }
+    func earlierVersions(of node: NodeID) async throws(Failure) -> [ItemVersion]
+    func contents(ofEarlier identifier: String, of node: NodeID) async throws(Failure) -> Snapshot
     func thumbnail(of node: NodeID, size: Int) async throws(Failure) -> [UInt8]
     func saveThumbnail(_ picture: [UInt8], of node: NodeID) throws(Failure)
     func hasThumbnail(_ node: NodeID) -> Bool

@@ -125,7 +125,7 @@ extension ControlRoutes {
     // MARK: - Fields of the query
 
     /// A field's text; a `+` is a plus.
-    private func text(_ name: String, of request: Request) throws -> String? {
+    func text(_ name: String, of request: Request) throws -> String? {
         guard let raw = queryValue(name, of: request) else { return nil }
         guard let bytes = PercentCoding.decode(raw), let text = String(validating: bytes, as: UTF8.self) else {
             throw ProblemDocument.request("'\(name)' is no percent-encoded text")

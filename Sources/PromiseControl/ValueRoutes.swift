@@ -1,3 +1,4 @@
+import Glibc
 import HTTPTypes
 import Hummingbird
 import NIOCore
@@ -15,6 +16,7 @@ extension ControlRoutes {
         router.post("v1/items/values") { request, _ in try await values(request) }
         router.get("v1/items/versions") { request, _ in try await versions(request) }
         router.post("v1/items/versions") { request, _ in try await resolve(request) }
+        router.get("v1/items/versions/content") { request, _ in try await earlierContent(request) }
         router.get("v1/items/thumbnail") { request, _ in try await thumbnail(request) }
         router.put("v1/items/thumbnail") { request, _ in try await saveThumbnail(request) }
     }
@@ -48,7 +50,52 @@ extension ControlRoutes {
 
     private func versions(_ request: Request) async throws -> Response {
         let node = try await item(of: request)
-        return reply(try await blocking.run { [service] () throws(Failure) in try service.versions(of: node) })
+        let known = try await blocking.run { [service] () throws(Failure) in try service.versions(of: node) }
+        guard try text("earlier", of: request) == "true", let document = known.first?.node else { return reply(known) }
+        return reply(known + (try await service.earlierVersions(of: document)))
+    }
+
+    /// Pieces of a file in an answer.
+    private static let pieceByteCount = 1 << 18
+
+    private func earlierContent(_ request: Request) async throws -> Response {
+        guard let identifier = try text("version", of: request) else {
+            throw ProblemDocument.request("'version' says which one: the identifier of an earlier version")
+        }
+        let snapshot = try await service.contents(ofEarlier: identifier, of: try await item(of: request))
+        let file = try await blocking.run { () throws(SystemError) in
+            SharedDescriptor(try Descriptor.open(snapshot.path, flags: O_RDONLY, label: "control.version.open"))
+        }
+        let size = try FileStatus.of(descriptor: file.number, label: "control.version.size").size
+        var headers = HTTPFields()
+        headers[.contentType] = "application/octet-stream"
+        let body = ResponseBody(contentLength: Int(size)) { [blocking] writer in
+            var offset: UInt64 = 0
+            while offset < size {
+                let piece = try await blocking.run { [offset] () throws(SystemError) in
+                    try ControlRoutes.piece(of: file.number, at: offset)
+                }
+                offset += UInt64(piece.readableBytes)
+                guard piece.readableBytes > 0 else { break }
+                try await writer.write(piece)
+            }
+            // The file is there as long as somebody reads it.
+            withExtendedLifetime(snapshot) {}
+            try await writer.finish(nil)
+        }
+        return Response(status: .ok, headers: headers, body: body)
+    }
+
+    private static func piece(of file: CInt, at offset: UInt64) throws(SystemError) -> ByteBuffer {
+        var bytes = [UInt8](repeating: 0, count: pieceByteCount)
+        let outcome: Result<Int, SystemError> = bytes.withUnsafeMutableBytes { buffer in
+            do throws(SystemError) {
+                return .success(try readFully(file, into: buffer, at: offset, label: "control.version.read"))
+            } catch {
+                return .failure(error)
+            }
+        }
+        return ByteBuffer(bytes: bytes[..<(try outcome.get())])
     }
 
     private func resolve(_ request: Request) async throws -> Response {
@@ -72,8 +119,9 @@ extension ControlRoutes {
         let documents = versions.map { version in
             let path = PathText(version.path)
             return VersionDocument(
-                kind: version.kind.rawValue, node: version.node?.rawValue, path: path.display, pathBytes: path.bytes,
-                version: version.version?.rawValue, size: version.size, modificationTime: version.modificationTime.wireText,
+                identifier: version.earlierIdentifier, kind: version.kind.rawValue, node: version.node?.rawValue,
+                path: path.display, pathBytes: path.bytes, version: version.version?.rawValue, size: version.size,
+                modificationTime: version.modificationTime.wireText,
                 isLocal: version.isLocal)
         }
         return jsonResponse(VersionsDocument(versions: documents, note: service.earlierVersionsNote))

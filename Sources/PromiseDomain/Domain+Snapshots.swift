@@ -46,7 +46,7 @@ extension Domain {
         return try await snapshots.pool.run { [self] () throws(Failure) in
             let name = try index.read { transaction throws(Failure) in try transaction.path(of: id)?.last }
             let suffix = root.kind == .folder ? Array(".zip".utf8) : []
-            let snapshot = try place(named: (name?.bytes ?? Array("root".utf8)) + suffix)
+            let snapshot = try snapshotPlace(named: (name?.bytes ?? Array("root".utf8)) + suffix)
             for _ in 0..<Domain.snapshotAttempts where try write(nodes.map(\.id), to: snapshot.path) { return snapshot }
             throw Failure(.busy, "the item is being written without end; stop the program that does it")
         }
@@ -69,7 +69,7 @@ extension Domain {
         return names.map { folder + [0x2F] + $0.name }
     }
 
-    private func place(named name: [UInt8]) throws(Failure) -> Snapshot {
+    func snapshotPlace(named name: [UInt8]) throws(Failure) -> Snapshot {
         let number = snapshots.count.wrappingAdd(1, ordering: .relaxed).newValue
         let folder = snapshots.folder + Array("/\(number)".utf8)
         do throws(SystemError) {

@@ -1,8 +1,11 @@
+import Glibc
 package import PromiseCoordination
 package import PromiseCore
 import PromiseFilesystem
 import PromiseIndex
 import PromiseProvider
+import PromiseSync
+import PromiseSystem
 
 // The versions of a document that are known: its own, the provider's, and those of unresolved conflicts; and what is done with
 // the latter.
@@ -16,6 +19,8 @@ package struct ItemVersion: Sendable, Hashable {
         case provider
         /// The other side of a conflict, a file of its own until somebody deals with it.
         case conflict
+        /// What the document was before; the provider has kept it.
+        case earlier
     }
 
     package var kind: Kind
@@ -28,11 +33,14 @@ package struct ItemVersion: Sendable, Hashable {
     package var modificationTime: Timestamp
     /// The content is on this machine.
     package var isLocal: Bool
+    /// Of an earlier version: the provider's name of it, as long as it is kept.
+    package var earlierIdentifier: String?
 
     package init(
         kind: Kind, node: NodeID?, path: [FileName], version: ContentVersion?, size: UInt64, modificationTime: Timestamp,
-        isLocal: Bool
+        isLocal: Bool, earlierIdentifier: String? = nil
     ) {
+        self.earlierIdentifier = earlierIdentifier
         self.kind = kind
         self.node = node
         self.path = path
@@ -115,10 +123,7 @@ extension Domain {
     }
 
     /// Why there are no earlier versions, for people.
-    package var earlierVersionsNote: String {
-        provider.capabilities.contains(.versions)
-            ? "the provider keeps earlier versions, which can be seen only there" : "the provider keeps no earlier versions"
-    }
+    package var earlierVersionsNote: String { "earlier versions are the provider's, which is asked for them by --earlier" }
 
     private func version(
         _ kind: ItemVersion.Kind, of entry: Entry, _ node: Node, _ transaction: borrowing Transaction
@@ -138,5 +143,67 @@ extension Domain {
         if case .present(let item)? = try transaction.remote(identifier) { return item.version == node.version ? nil : item }
         guard let synced = try transaction.synced(identifier), synced.edits != node.edits else { return nil }
         return synced.item
+    }
+}
+
+// MARK: - Earlier versions
+
+extension Domain {
+    /// What the provider has kept of what a document was before, the newest first. Asks the provider: throws `.offline` and
+    /// `.timedOut` as a fetch does.
+    package func earlierVersions(of id: NodeID) async throws(Failure) -> [ItemVersion] {
+        guard let reference = try earlierReference(id) else { return [] }
+        let path = path(of: id)
+        return try await keptVersions(reference).map { kept in
+            ItemVersion(
+                kind: .earlier, node: nil, path: path, version: kept.version, size: kept.size,
+                modificationTime: kept.modificationTime, isLocal: false, earlierIdentifier: kept.identifier)
+        }
+    }
+
+    private func keptVersions(_ reference: ItemReference) async throws(Failure) -> [EarlierVersion] {
+        if let failure = engine.connectionFailure { throw failure }
+        do throws(ProviderError) {
+            return try await withDeadline(configuration.requestDeadline, "the provider did not answer") {
+                [provider] () throws(ProviderError) in
+                try await provider.earlierVersions(of: reference)
+            }
+        } catch {
+            throw error.failure
+        }
+    }
+
+    /// The bytes of one of them, in a file beside the store. Throws `.notFound` when the provider has it no more.
+    package func contents(ofEarlier identifier: String, of id: NodeID) async throws(Failure) -> Snapshot {
+        guard let reference = try earlierReference(id),
+            let earlier = try await keptVersions(reference).first(where: { $0.identifier == identifier })
+        else { throw Failure(.notFound, "the provider has no earlier version of that name") }
+        let name = path(of: id).last?.bytes ?? Array("version".utf8)
+        let snapshot = try await snapshots.pool.run { [self] () throws(Failure) in try snapshotPlace(named: name) }
+        let file: SharedDescriptor
+        do throws(SystemError) {
+            let flags = O_RDWR | O_CREAT | O_TRUNC
+            file = SharedDescriptor(try Descriptor.open(snapshot.path, flags: flags, mode: 0o600, label: "version.create"))
+        } catch {
+            throw Failure(error)
+        }
+        do throws(ProviderError) {
+            try await provider.fetchContents(of: reference, earlier: earlier, into: FileSink(file))
+        } catch {
+            throw error.failure
+        }
+        return snapshot
+    }
+
+    /// Nil when the provider has nothing of it.
+    private func earlierReference(_ id: NodeID) throws(Failure) -> ItemReference? {
+        try index.read { transaction throws(Failure) in
+            guard let entry = try transaction.entries(of: id).first, let node = try transaction.node(id) else {
+                throw Failure(.stale, "the item is gone")
+            }
+            guard node.kind == .file else { throw Failure(.isFolder, "only files have earlier versions") }
+            guard let identifier = entry.identifier else { return nil }
+            return try engine.reference(to: identifier, transaction)
+        }
     }
 }

@@ -10,6 +10,8 @@ public struct FileVersion: Sendable, Hashable, Identifiable {
         case provider
         /// The other side of a conflict, which is a file beside the document until somebody deals with it.
         case conflict
+        /// What the document was before, as the provider has kept it.
+        case earlier
     }
 
     /// The same as long as the version is there, also for another process and after a restart.
@@ -62,6 +64,18 @@ public struct FileVersions: Sendable {
     /// The current version first. Nothing is fetched.
     public func all(of path: [UInt8]) async throws(PromiseError) -> [FileVersion] {
         try await client.versions(of: path).versions.compactMap { FileVersion($0) }
+    }
+
+    /// What the document was before, the newest first, as far as the provider has kept it; the provider is asked.
+    public func earlier(of path: [UInt8]) async throws(PromiseError) -> [FileVersion] {
+        try await client.versionsAndEarlier(of: path).versions.compactMap { FileVersion($0) }.filter { $0.kind == .earlier }
+    }
+
+    /// The bytes of an `earlier` version, given to `take` as they come.
+    public func contents(
+        of version: FileVersion, take: @Sendable ([UInt8]) throws -> Void
+    ) async throws(PromiseError) {
+        try await client.contents(ofEarlier: version.id, of: version.path, take: take)
     }
 
     public func unresolved(of path: [UInt8]) async throws(PromiseError) -> [FileVersion] {

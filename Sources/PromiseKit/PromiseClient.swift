@@ -73,6 +73,21 @@ public final class PromiseClient: Sendable {
         try await reply("GET", "items/versions?path=/" + PercentCoding.encode(path), deadline: .minutes(2))
     }
 
+    /// The same, and what the document was before as far as the provider has kept it, which is asked.
+    public func versionsAndEarlier(of path: [UInt8]) async throws(PromiseError) -> VersionsDocument {
+        try await reply("GET", "items/versions?earlier=true&path=/" + PercentCoding.encode(path), deadline: .minutes(10))
+    }
+
+    /// The bytes of an earlier version, given to `take` as they come.
+    public func contents(
+        ofEarlier identifier: String, of path: [UInt8], take: @Sendable ([UInt8]) throws -> Void
+    ) async throws(PromiseError) {
+        let version = PercentCoding.encode(Array(identifier.utf8)).replacingSlashes()
+        let query = "items/versions/content?version=\(version)&path=/" + PercentCoding.encode(path)
+        let response = try await send("GET", query, nil, deadline: .hours(24))
+        try await mapped { for try await piece in response.body { try take(Array(piece.readableBytesView)) } }
+    }
+
     /// A PNG of at most `size` pixels a side: saved by an application, made of content that is here, or offered by the provider.
     /// Content is never fetched. Throws `.refused` with the code `notFound` when there is none.
     public func thumbnail(of path: [UInt8], size: Int = 1024) async throws(PromiseError) -> [UInt8] {

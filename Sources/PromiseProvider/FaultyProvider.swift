@@ -169,6 +169,18 @@ package final class FaultyProvider: Provider {
         return try await wrapped.quota()
     }
 
+    package func earlierVersions(of reference: ItemReference) async throws(ProviderError) -> [EarlierVersion] {
+        try await gate("earlierVersions")
+        return try await wrapped.earlierVersions(of: reference)
+    }
+
+    package func fetchContents(
+        of reference: ItemReference, earlier: EarlierVersion, into sink: any ContentSink
+    ) async throws(ProviderError) {
+        try await gate("fetchContents")
+        try await wrapped.fetchContents(of: reference, earlier: earlier, into: sink)
+    }
+
     // MARK: Holding up
 
     /// Counts the call and does to it what the file says.

@@ -81,9 +81,40 @@ package protocol Provider: Sendable {
     ) async throws(ProviderError)
 
     func quota() async throws(ProviderError) -> Quota?
+
+    /// What a file was before, as far as the storage has kept it, the newest first; not what it is now. None where it keeps none.
+    func earlierVersions(of reference: ItemReference) async throws(ProviderError) -> [EarlierVersion]
+
+    /// Writes the bytes of one of these into the sink, as `fetchContents`. Throws `.notFound` when it is not kept any more.
+    func fetchContents(
+        of reference: ItemReference, earlier: EarlierVersion, into sink: any ContentSink
+    ) async throws(ProviderError)
+}
+
+/// What a file was at another time.
+package struct EarlierVersion: Hashable, Sendable {
+    /// The storage's own name of it: opaque.
+    package var identifier: String
+    /// As it was called when it was the current one.
+    package var version: ContentVersion
+    package var size: UInt64
+    package var modificationTime: Timestamp
+
+    package init(identifier: String, version: ContentVersion, size: UInt64, modificationTime: Timestamp) {
+        self.identifier = identifier
+        self.version = version
+        self.size = size
+        self.modificationTime = modificationTime
+    }
 }
 
 extension Provider {
+    package func earlierVersions(of reference: ItemReference) async throws(ProviderError) -> [EarlierVersion] { [] }
+    package func fetchContents(
+        of reference: ItemReference, earlier: EarlierVersion, into sink: any ContentSink
+    ) async throws(ProviderError) {
+        throw ProviderError(.notFound, "the storage keeps no earlier versions")
+    }
     package var limitations: [String] { [] }
     package var executor: (any TaskExecutor)? { nil }
     package var faultLine: FaultLine? { nil }

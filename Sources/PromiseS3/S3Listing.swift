@@ -84,7 +84,7 @@ package struct S3Listing: Sendable {
     }
 
     /// Some servers write a space as `+`; a plus itself is always encoded.
-    private static func key(_ text: String, _ isEncoded: Bool) -> [UInt8]? {
+    static func key(_ text: String, _ isEncoded: Bool) -> [UInt8]? {
         guard isEncoded else { return Array(text.utf8) }
         return PercentEncoding.decoded(text.replacingOccurrences(of: "+", with: "%20"))
     }

@@ -303,7 +303,7 @@ extension S3Provider {
     }
 
     /// `number`: how the server calls the version; nil: the one that it has now.
-    private func fetch(
+    func fetch(
         _ read: ReadVersion, number: String?, _ range: ByteRange?, into sink: any ContentSink, _ shown: String
     ) async throws(ProviderError) {
         let what = "\(shown) cannot be fetched"

@@ -234,9 +234,11 @@ public struct VersionsDocument: Codable, Sendable, Equatable {
 
 /// One version of a document.
 public struct VersionDocument: Codable, Sendable, Equatable {
-    /// The same as long as the version is there: `current`, `provider`, or of an unresolved one the number of its node.
+    /// The same as long as the version is there: `current`, `provider`, of an unresolved one the number of its node, or what the
+    /// provider calls an earlier one.
     public var identifier: String
-    /// `current`, `provider` (what the provider has, where that is another one) or `conflict` (unresolved, a file of its own).
+    /// `current`, `provider` (what the provider has, where that is another one), `conflict` (unresolved, a file of its own) or
+    /// `earlier` (what the document was, as the provider has kept it).
     public var kind: String
     /// Missing for the provider's, which has no name of its own here.
     public var node: UInt64?
@@ -250,10 +252,10 @@ public struct VersionDocument: Codable, Sendable, Equatable {
     public var isLocal: Bool
 
     public init(
-        kind: String, node: UInt64?, path: String, pathBytes: String, version: String?, size: UInt64, modificationTime: String,
-        isLocal: Bool
+        identifier: String? = nil, kind: String, node: UInt64?, path: String, pathBytes: String, version: String?, size: UInt64,
+        modificationTime: String, isLocal: Bool
     ) {
-        identifier = kind == "conflict" ? "\(node ?? 0)" : kind
+        self.identifier = identifier ?? (kind == "conflict" ? "\(node ?? 0)" : kind)
         self.kind = kind
         self.node = node
         self.path = path

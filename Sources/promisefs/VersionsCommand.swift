@@ -2,21 +2,41 @@ import ArgumentParser
 import PromiseCore
 import PromiseKit
 import PromiseWire
+import Synchronization
 
 struct VersionsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "versions",
         abstract: "List the versions of a document: its own, the provider's, and those of unresolved conflicts.",
         discussion: """
-            Nothing is fetched. What the provider has is listed where that is not what is here. With --json it is one object.
+            Nothing is fetched. What the provider has is listed where that is not what is here. With --earlier the provider is \
+            asked what the document was before, where it keeps that (a bucket with versions). --get writes one of these to a \
+            file, which may be the document itself: that is an edit like any other. With --json it is one object.
 
             Example:
-              promisefs versions /mnt/report.pdf
+              promisefs versions /mnt/report.pdf --earlier
+              promisefs versions /mnt/report.pdf --get 3HL4kqtJlcpXrof3 -o /mnt/report.pdf
             """)
 
     @Argument(help: "A document on a mount, or one of its unresolved versions.")
     var path: PathArgument
+    @Flag(name: .long, help: "Also ask the provider for earlier versions.")
+    var earlier = false
+    @Option(name: .long, help: ArgumentHelp("Write this earlier version to the file of -o.", valueName: "version"))
+    var get: String?
+    @Option(name: .customShort("o"), help: ArgumentHelp("The file for --get; replaced when it is there.", valueName: "file"))
+    var file: PathArgument?
     @OptionGroup var output: OutputOptions
+
+    /// What `--get --json` shows.
+    private struct Written: Encodable {
+        var written: String
+        var size: UInt64
+    }
+
+    func validate() throws {
+        if (get == nil) != (file == nil) { throw ValidationError("--get says which version, and -o the file for it") }
+    }
 
     func run() async throws {
         let document: VersionsDocument
@@ -24,20 +44,41 @@ struct VersionsCommand: AsyncParsableCommand {
         do throws(PromiseError) {
             let location = try await Targets.location(of: path)
             mount = location.mount
-            document = try await PromiseClient(mount: mount).versions(of: location.path)
+            let client = try PromiseClient(mount: mount)
+            if let get, let file { return try await write(get, of: location.path, to: file.bytes, client) }
+            document = try await earlier ? client.versionsAndEarlier(of: location.path) : client.versions(of: location.path)
         } catch {
             throw CommandFailure(error)
         }
         if output.json { return Output.json(document) }
         Output.text(VersionsCommand.text(document, on: mount))
-        Output.line("(\(document.note))")
+        if !earlier { Output.line("(\(document.note))") }
+    }
+
+    private func write(
+        _ version: String, of document: [UInt8], to path: [UInt8], _ client: PromiseClient
+    ) async throws(PromiseError) {
+        let target = try EarlierVersionFile(path)
+        let size = Mutex<UInt64>(0)
+        do throws(PromiseError) {
+            try await client.contents(ofEarlier: version, of: document) { bytes in
+                try target.append(bytes)
+                size.withLock { $0 += UInt64(bytes.count) }
+            }
+            try target.finish()
+        } catch {
+            target.discard()
+            throw error
+        }
+        if output.json { Output.json(Written(written: escapedForDisplay(path), size: size.withLock { $0 })) }
     }
 
     static func text(_ document: VersionsDocument, on mount: MountEntry) -> String {
         let rows = document.versions.map { version in
             [
                 version.kind, version.modificationTime, ByteSize.text(version.size), version.isLocal ? "local" : "not local",
-                version.version ?? "not uploaded", shownPath(version.path, on: mount),
+                version.kind == "earlier" ? version.identifier : version.version ?? "not uploaded",
+                shownPath(version.path, on: mount),
             ]
         }
         return table(rows)

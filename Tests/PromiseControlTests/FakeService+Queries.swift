@@ -56,6 +56,16 @@ extension FakeService {
     func currentNode(of entry: EntryID) throws(Failure) -> NodeID? { nil }
 
     var earlierVersionsNote: String { "none" }
+    func earlierVersions(of node: NodeID) async throws(Failure) -> [ItemVersion] {
+        [
+            ItemVersion(
+                kind: .earlier, node: nil, path: [FileName("now")!], version: nil, size: 1, modificationTime: .zero,
+                isLocal: false, earlierIdentifier: "a/1")
+        ]
+    }
+    func contents(ofEarlier identifier: String, of node: NodeID) async throws(Failure) -> Snapshot {
+        throw Failure(.notFound, "there is no version \(identifier)")
+    }
 
     func changes(since sequence: Int64, limit: Int) throws(Failure) -> ChangePage {
         let change = ChangeRecord(

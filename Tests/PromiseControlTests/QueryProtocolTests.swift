@@ -75,6 +75,11 @@ import Testing
             let path = Array("a".utf8)
             let versions = FileVersions(client, purpose: "p")
             let known = try await versions.all(of: path)
+            service.add([Array("now".utf8)], node: 4)
+            let earlier = try await versions.earlier(of: path)
+            #expect(earlier.map(\.id) == ["a/1"] && earlier[0].kind == .earlier && !earlier[0].hasLocalContents)
+            let problem = await #expect(throws: PromiseError.self) { try await versions.contents(of: earlier[0]) { _ in } }
+            #expect(problem?.message.contains("there is no version a/1") == true)
             #expect(known.map(\.id) == ["current"] && known.map(\.path) == [Array("now".utf8)])
             try await versions.markResolved(of: path)
             try await waitFor("markResolved all of 3 for p", service)
