@@ -24,6 +24,7 @@ enum Doctor {
         findings += state(try stateBase())
         findings.append(runtimeFolder())
         findings.append(watches(SystemMounts.smallFile("/proc/sys/fs/inotify/max_user_watches")))
+        findings.append(companions(HelperPlace.echo(), holder: HelperPlace.holder()))
         return findings
     }
 
@@ -169,6 +170,22 @@ enum Doctor {
                 "'sysctl fs.inotify.max_user_watches=\(watchesWanted * 8)'")
         }
         return .ok("inotify", "\(number) watches")
+    }
+
+    /// The small programs beside this one.
+    static func companions(_ echo: [UInt8]?, holder: [UInt8]?) -> Finding {
+        let place = "beside this program or in /usr/libexec/promisefs"
+        if holder == nil {
+            return .problem(
+                "programs", "promisefs-holder is missing, and a mount outlives its daemon by it",
+                "install it \(place), or mount with --no-supervision")
+        }
+        if echo == nil {
+            return .warning(
+                "programs", "promisefs-echo is missing, so programs that watch by inotify hear of no remote changes",
+                "install it \(place)")
+        }
+        return .ok("programs", "a mount outlives its daemon, and programs that watch hear of remote changes")
     }
 }
 

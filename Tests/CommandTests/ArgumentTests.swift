@@ -199,5 +199,9 @@ import Testing
         #expect(Doctor.rings(new, setting: "N\n").remedy?.contains("enable_uring") ?? false)
         #expect(Doctor.rings(new, setting: nil).level == .warning)
         #expect(Doctor.watches("8192\n").level == .warning && Doctor.watches("1048576\n").level == .ok)
+        let program = Array("/bin/program".utf8)
+        #expect(Doctor.companions(program, holder: program).level == .ok)
+        #expect(Doctor.companions(nil, holder: program).level == .warning)
+        #expect(Doctor.companions(program, holder: nil).level == .problem)
     }
 }
