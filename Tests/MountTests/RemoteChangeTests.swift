@@ -132,7 +132,7 @@ extension MountSuites {
                     """
                     within 20 'ls "$C/folder" | grep -qF "(conflict,"'
                     for side in "$M"/folder/a*; do
-                        [ "$("$P" versions "$side" | cut -d' ' -f1 | paste -sd' ')" = "current conflict (the" ]
+                        [ "$("$P" versions "$side" | cut -d' ' -f1 | paste -sd' ')" = "current conflict (earlier" ]
                     done
                     [ "$(cat "$C"/folder/a* | sort | tr '\\n' ' ')" = 'local remote ' ]
                     ls "$C/folder" | grep -q '^a (conflict, .*)$'
