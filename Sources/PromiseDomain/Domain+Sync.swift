@@ -24,7 +24,7 @@ extension Domain {
             }
             return result
         }
-        return (uploads + downloads()).filter { work in prefix.map { work.path.starts(with: $0) } ?? true }
+        return (uploads + (try downloads())).filter { work in prefix.map { work.path.starts(with: $0) } ?? true }
     }
 
     private func describe(_ row: Pending, _ transaction: borrowing Transaction) throws(Failure) -> PendingWork? {
@@ -54,15 +54,26 @@ extension Domain {
         return .metadata
     }
 
-    private func downloads() -> [PendingWork] {
-        engine.hydrator.runningNodes.compactMap { id in
+    /// What is on its way, and then what will be fetched although no program waits for it.
+    private func downloads() throws(Failure) -> [PendingWork] {
+        let running = engine.hydrator.runningNodes
+        var result: [PendingWork] = running.compactMap { id in
             guard let progress = engine.hydrator.progress(of: id) else { return nil }
             return PendingWork(
                 kind: .download, node: id, path: path(of: id), isRunning: true, size: progress.size,
                 progress: progress.size == 0 ? nil : Double(progress.present) / Double(progress.size), since: clock.now(),
-                attempts: 0,
-                error: nil)
+                attempts: 0, error: nil)
         }
+        var known = Set(running)
+        for id in try engine.queuedFetches(limit: Domain.pendingShownMax) where known.insert(id).inserted {
+            let node = try index.read { transaction throws(Failure) in try transaction.node(id) }
+            guard let node, node.content != .whole else { continue }
+            result.append(
+                PendingWork(
+                    kind: .download, node: id, path: path(of: id), isRunning: false, size: node.size, progress: nil,
+                    since: clock.now(), attempts: 0, error: engine.hydrator.problem(of: id)?.message))
+        }
+        return result
     }
 
     // MARK: Barriers

@@ -22,6 +22,9 @@ package struct BackgroundFetches {
 
     package init() {}
 
+    /// The first of what was asked for and has not begun.
+    package func waiting(limit: Int) -> [NodeID] { Array(asked[begun...].prefix(limit)) }
+
     package mutating func ask(for nodes: [NodeID]) { asked += nodes }
 
     /// Pinned files may be missing: all are looked at again.

@@ -45,6 +45,8 @@ package final class SyncEngine: Sendable {
         var bytesUploaded: UInt64 = 0
         /// Folder listings, rescans and verifications not finished yet.
         var isLooking = false
+        /// Files to be fetched that nobody waits for, the first of those that were asked for.
+        var askedFetches: [NodeID] = []
         /// Questions whether the provider is back that somebody waits for, asked or about to be.
         var probeCount = 0
         /// The index or the disk fails the engine itself; nil when its last look went well.

@@ -101,6 +101,8 @@ extension MountSuites {
                 try domain.setFaults(["offline=true"])
                 try await domain.shell("not cat \"$M/many/1\" 2> /dev/null; \"$P\" pin \"$M/many\" > /dev/null")
                 #expect(try await domain.status().placeholders >= 100)
+                // They are in line, as far as people are told.
+                try await domain.shell("[ $(\"$P\" pending \"$M/many\" | grep -c '^download') = 100 ]")
                 try await domain.kill9()
                 try await domain.remount()
                 try domain.setFaults([])

@@ -17,6 +17,7 @@ import Testing
         fetches.ask(for: (1...100).map(node))
         #expect(next(&fetches) == Array(1...32))
         #expect(next(&fetches) == [])
+        #expect(fetches.waiting(limit: 2) == [node(33), node(34)])
         fetches.ended(node(7), .done, at: .zero)
         #expect(next(&fetches) == [33])
         for number in 1...33 { fetches.ended(node(number), .done, at: .zero) }
