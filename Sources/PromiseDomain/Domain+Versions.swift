@@ -100,7 +100,8 @@ extension Domain {
 
     /// Of a document, or of the one that an unresolved version belongs to. The first one is the current version.
     package func versions(of id: NodeID) throws(Failure) -> [ItemVersion] {
-        try index.read { transaction throws(Failure) in
+        if id == .root { throw Failure(.isFolder, "only documents have versions") }
+        return try index.read { transaction throws(Failure) in
             guard let asked = try transaction.entries(of: id).first else { throw Failure(.stale, "the item is gone") }
             var document = asked
             if let other = asked.conflictsWith, let entry = try transaction.entry(for: other) { document = entry }

@@ -52,7 +52,11 @@ struct VersionsCommand: AsyncParsableCommand {
         }
         if output.json { return Output.json(document) }
         Output.text(VersionsCommand.text(document, on: mount))
-        if !earlier { Output.line("(\(document.note))") }
+        if !earlier {
+            Output.line("(\(document.note))")
+        } else if !document.versions.contains(where: { $0.kind == "earlier" }) {
+            Output.line("(the provider has kept no earlier version of it)")
+        }
     }
 
     private func write(
