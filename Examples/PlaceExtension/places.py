@@ -43,10 +43,15 @@ class Place:
 
     def path(self, place):
         """Of `/a%20b/c`, as bytes. The daemon asks for no `..`; whoever else reaches the socket gets nothing outside either."""
-        names = [urllib.parse.unquote_to_bytes(name) for name in place.split("/") if name]
-        if any(name in (b".", b"..") or b"/" in name for name in names) or names and names[0].startswith(INCOMING):
+        return os.path.join(self.folder, *(self.name(urllib.parse.unquote_to_bytes(name)) for name in place.split("/") if name))
+
+    @staticmethod
+    def name(name):
+        if name in (b"", b".", b"..") or b"/" in name:
             raise Problem(404, "there is no such place")
-        return os.path.join(self.folder, *names)
+        if name.startswith(INCOMING):
+            raise Problem(403, f"names that begin with {INCOMING.decode()} are this program's own")
+        return name
 
     def described(self, path):
         try:
@@ -107,7 +112,7 @@ class Place:
             os.utime(path, ns=(int(query["modified"]),) * 2, follow_symlinks=False)
 
     def create(self, folder, query, content):
-        path = os.path.join(self.path(folder), os.fsencode(query["name"]))
+        path = os.path.join(self.path(folder), self.name(os.fsencode(query["name"])))
         with self.lock:
             if os.path.lexists(path):
                 raise Problem(409, "the name is taken")
@@ -143,7 +148,7 @@ class Place:
                 os.symlink(os.fsencode(query["target"]), link)
                 os.rename(link, path)
             if "name" in query:
-                path = self.move(path, os.path.join(self.path(query["parent"]), os.fsencode(query["name"])))
+                path = self.move(path, os.path.join(self.path(query["parent"]), self.name(os.fsencode(query["name"]))))
             self.stamp(path, query)
             return self.described(path)
 

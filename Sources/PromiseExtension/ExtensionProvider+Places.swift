@@ -21,9 +21,17 @@ extension ExtensionProvider {
 
     func path(_ reference: ItemReference) -> String { "items/\(PercentText.encoded(word(reference)))" }
 
+    /// The root of an extension of places needs no identifier: it is known by the extension's own name, so that a state folder is
+    /// not taken for that of another folder or program.
+    func root(_ document: ExtensionItemDocument) throws(ProviderError) -> Item {
+        var document = document
+        document.identifier = document.identifier ?? name
+        return try believed { () throws(ItemReading.Nonsense) in try ItemReading.item(document, isRoot: true) }
+    }
+
     /// What the item of a place is called here, until the engine has a name for it.
     private func identifier(_ path: some Collection<FileName>) -> ItemIdentifier {
-        guard !path.isEmpty else { return shared.withLock { $0.root } ?? ItemReading.placeRoot }
+        guard !path.isEmpty else { return shared.withLock { $0.root } ?? ItemIdentifier(name) }
         return ItemIdentifier(placeWord(path))
     }
 
@@ -49,7 +57,10 @@ extension ExtensionProvider {
         let root = shared.withLock { $0.root }
         let isRoot = reference.identifier == root
         guard namesPlaces, !isRoot else {
-            let item = try believed { () throws(ItemReading.Nonsense) in try ItemReading.item(document, isRoot: isRoot) }
+            let item =
+                try isRoot
+                ? self.root(document)
+                : believed { () throws(ItemReading.Nonsense) in try ItemReading.item(document) }
             guard item.identifier == reference.identifier else {
                 throw client.lie("answers about another item than it was asked for")
             }

@@ -33,7 +33,7 @@ package final class ExtensionProvider: Provider, Sendable {
         .stableIdentifiers, .atomicRename, .conditionalWrite, .changeFeed, .changePush, .ranges, .metadata, .quota, .links,
         .thumbnails, .placeIdentifiers,
     ]
-    /// What is said in identifiers, which items have none of their own of.
+    /// What is told by identifiers, which items of places do not have.
     private static let needsIdentifiers: Capabilities = [.stableIdentifiers, .changeFeed, .changePush]
 
     package let name: String
@@ -135,7 +135,7 @@ package final class ExtensionProvider: Provider, Sendable {
 
     private func rootItem() async throws(ProviderError) -> Item {
         let document = try await client.exchange(.GET, "root", as: ExtensionItemDocument.self)
-        let item = try believed { () throws(ItemReading.Nonsense) in try ItemReading.item(document, isRoot: true) }
+        let item = try root(document)
         guard item.kind == .folder else { throw client.lie("has a root that is no folder") }
         shared.withLock { $0.root = item.identifier }
         return item

@@ -14,17 +14,11 @@ package enum ItemReading {
         init(_ sentence: String) { self.sentence = sentence }
     }
 
-    /// Of the root of an extension that says none.
-    package static let placeRoot = ItemIdentifier("/")
-
     /// `isRoot`: the item is the root, whose name and parent mean nothing.
     package static func item(_ document: ExtensionItemDocument, isRoot: Bool = false) throws(Nonsense) -> Item {
         let shown = shown(document)
-        if isRoot {
-            let identifier = try document.identifier.map { text throws(Nonsense) in try self.identifier(text) }
-            return try item(document, identifier ?? placeRoot, parent: nil, named: FileName(trusted: Array("root".utf8)))
-        }
         let identifier = try self.identifier(document.identifier ?? "")
+        if isRoot { return try item(document, identifier, parent: nil, named: FileName(trusted: Array("root".utf8))) }
         let name = try self.name(document)
         let parent = try document.parent.map { parent throws(Nonsense) in try self.identifier(parent) }
         guard let parent, parent != identifier else { throw Nonsense("says of \(shown) no folder that holds it") }

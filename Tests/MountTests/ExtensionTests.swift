@@ -80,7 +80,8 @@ extension MountSuites {
         /// One that is asked by paths: an item keeps its identifier through moves made here.
         @Test(.timeLimit(.minutes(3))) func anExtensionOfPlacesIsMountedAndChecked() async throws {
             try await MountedDomain.with(options("extension+exec:/unused"), mounts: false) { domain in
-                let provider = "extension+exec:\(Machine.repository)/Examples/PlaceExtension/places.py?--folder=\(domain.cloud)"
+                let extensionOf = "extension+exec:\(Machine.repository)/Examples/PlaceExtension/places.py?--folder="
+                let provider = extensionOf + domain.cloud
                 try await domain.shell(
                     """
                     mkdir -p "$C/folder/inner"; echo remote > "$C/folder/inner/file"
@@ -99,6 +100,15 @@ extension MountSuites {
                     echo changed > "$C/moved/inner/file"; within 10 '[ "$(cat "$M/moved/inner/file")" = changed ]'
                     "$P" evict "$M/large"; cmp "$M/large" "$C/large"
                     rm -r "$M/moved"; "$P" sync --wait "$M"; [ ! -e "$C/moved" ]
+                    """)
+                // What the extension keeps for itself is refused, and not made to disappear.
+                try await domain.shell(
+                    """
+                    echo x > "$M/.places-x"; within 20 '"$P" pending "$M" | grep -q "own"'; [ "$(cat "$M/.places-x")" = x ]
+                    rm "$M/.places-x"; "$P" unmount "$M"; mkdir "$T/other"
+                    not "$P" mount --domain \(domain.domainName) --state-dir "$S" \
+                        '\(extensionOf)'"$T/other" "$M" 2> "$T/refusal"
+                    grep -q 'not the storage this state directory was made for' "$T/refusal"
                     """)
                 let report = try await domain.shell(
                     "\"$P\" provider check '\(provider)' --destructive-in a/b --json", seconds: 120

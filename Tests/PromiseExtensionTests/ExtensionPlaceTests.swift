@@ -1,3 +1,4 @@
+import Logging
 import PromiseCore
 import PromiseExtension
 import PromiseProvider
@@ -50,6 +51,21 @@ import Testing
             #expect(item.parent == root.identifier && item.name.display == "x")
             #expect(server.requests.last?.path == "items/%2Fa%2520b%2Fc?version=1&parent=%2F&name=x")
         }
+    }
+
+    /// Or one folder's state would be taken for another's, and all that is missing there for deleted.
+    @Test func aRootWithoutAnIdentifierIsKnownByTheExtensionsName() async throws {
+        let server = try ScriptedExtension { request in
+            request.path == "root"
+                ? reply("200 OK", "{\"name\": \"x\", \"kind\": \"folder\"}")
+                : reply("200 OK", "{\"capabilities\": [\"place-identifiers\"]}")
+        }
+        defer { server.stop() }
+        let provider = try ExtensionProvider(
+            location: try ExtensionLocation(parsing: "extension:" + server.path), credentials: CredentialSource(),
+            stateFolder: nil, logger: .init(label: "test"))
+        let root = try await provider.root()
+        #expect(root.identifier.rawValue == provider.name)
     }
 
     @Test(arguments: ["stable-identifiers", "change-feed"])

@@ -6,8 +6,7 @@ usage: watched-changes.py --executable PROMISEFS [--rounds 30] [--seed N] [--fol
 
 In each round files come, change, move and go at the provider, and in the mount others do, some under the names that have just
 gone there. Every content is unique. At the end both sides are the same, each file that was made and not removed since, on either
-side, has its content, and without kills who watched heard of each name that the
-provider has in the end. Prints the seed first.
+side, has its content, and without kills who watched heard of each name that the provider has in the end. Prints the seed first.
 """
 import argparse, os, random, shutil, signal, subprocess, sys, tempfile, time
 
