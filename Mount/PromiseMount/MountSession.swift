@@ -62,6 +62,7 @@ package final class MountSession: Sendable {
         LibraryLog.route(to: logger)
         let session = try Session(
             context: context, options: options, mountPoint: mountPoint, holder: holder, logger: logger)
+        if !isResuming { KernelReadAhead.widen(for: mountPoint, logger: logger) }
         let connection = session.connection
         state.withLock { state in
             guard case .new = state.phase else { preconditionFailure("a session is mounted once") }
