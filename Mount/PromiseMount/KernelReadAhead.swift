@@ -13,7 +13,8 @@ enum KernelReadAhead {
 
     /// For the lifetime of the mount. Only root may; elsewhere the kernel's own stays.
     static func widen(for mountPoint: MountPoint, logger: Logger) {
-        guard geteuid() == 0, let mount = try? MountTable.entries().last(where: { $0.mountPoint == mountPoint.path }) else { return }
+        guard geteuid() == 0, let mount = try? MountTable.entries().last(where: { $0.mountPoint == mountPoint.path })
+        else { return }
         let path = Array("/sys/class/bdi/\(mount.major):\(mount.minor)/read_ahead_kb".utf8)
         do throws(SystemError) {
             let file = try Descriptor.open(path, flags: O_WRONLY, label: "mount.readAhead")
