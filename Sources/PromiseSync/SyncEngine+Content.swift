@@ -164,8 +164,7 @@ extension SyncEngine {
         if let parent = try known(identifier, transaction)?.parent, try self.identifier(of: entry.parent, transaction) != parent {
             rescan(parent)
         }
-        try transaction.deleteSynced(identifier)
-        try transaction.setRemote(identifier, nil)
+        try forgetItem(identifier, transaction)
     }
 
     /// Edited on both sides: the provider's version keeps the name and the identifier, ours gets a name beside it and

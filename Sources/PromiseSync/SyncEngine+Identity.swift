@@ -76,6 +76,17 @@ extension SyncEngine {
         }
     }
 
+    /// Nothing is agreed on about the item any more, and nothing that was sent to it is to be recognised: under its identifier
+    /// something else may stand here next.
+    func forgetItem(_ identifier: ItemIdentifier, _ transaction: borrowing Transaction) throws(Failure) {
+        let key = Intent.key(identifier)
+        let sent = try intents(key, transaction)
+        for intent in sent { try removeIntent(intent, transaction) }
+        if !sent.isEmpty { try transaction.setSetting(key, nil) }
+        try transaction.deleteSynced(identifier)
+        try transaction.setRemote(identifier, nil)
+    }
+
     /// Where an item may be that is not where it was: a move of ours whose answer did not come leads there.
     func destination(
         of identifier: ItemIdentifier, _ transaction: borrowing Transaction

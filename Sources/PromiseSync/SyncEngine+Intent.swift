@@ -76,9 +76,11 @@ struct Intent: Hashable, Sendable {
 
     /// A known item is found by its identifier, a new one by its place.
     static func key(_ identifier: ItemIdentifier?, parent: ItemIdentifier, name: FileName) -> String {
-        if let identifier { return "intent.item " + identifier.rawValue }
+        if let identifier { return key(identifier) }
         return "intent.place " + hexadecimalText(name.bytes) + " " + parent.rawValue
     }
+
+    static func key(_ identifier: ItemIdentifier) -> String { "intent.item " + identifier.rawValue }
 }
 
 extension SyncEngine {

@@ -131,8 +131,7 @@ extension SyncEngine {
     ) throws(Failure) -> Prepared {
         if case .present? = try transaction.remote(identifier) {
             // It will be met when that folder is listed.
-            try transaction.deleteSynced(identifier)
-            try transaction.setRemote(identifier, nil)
+            try forgetItem(identifier, transaction)
             return .done
         }
         state.missing.insert(identifier)

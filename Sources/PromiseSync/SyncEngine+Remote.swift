@@ -121,8 +121,7 @@ extension SyncEngine {
             case .settle(let item):
                 try settle(item, edits: nil, transaction)
             case .forget:
-                try transaction.deleteSynced(identifier)
-                try transaction.setRemote(identifier, nil)
+                try forgetItem(identifier, transaction)
                 try transaction.deletePending(.deletion(identifier))
             case .insertLocal(let item):
                 return try insertLocal(item, depth: depth, &notices, transaction)
@@ -232,8 +231,7 @@ extension SyncEngine {
         if try transaction.remote(parent) != nil { _ = try follow(parent, depth: depth + 1, &notices, transaction) }
         guard let folder = try node(for: parent, transaction), try transaction.node(folder)?.isPopulated == true else {
             // Its folder is not known here: the item will be met when the folder is listed.
-            try transaction.deleteSynced(item.identifier)
-            try transaction.setRemote(item.identifier, nil)
+            try forgetItem(item.identifier, transaction)
             try transaction.deletePending(.deletion(item.identifier))
             return true
         }
@@ -260,8 +258,7 @@ extension SyncEngine {
             // Another program replaced the file by renaming a new one over it: the same document, edited.
             guard node.kind == .file, case .deleted? = try transaction.remote(old) else { return false }
             let synced = try transaction.synced(old)
-            try transaction.deleteSynced(old)
-            try transaction.setRemote(old, nil)
+            try forgetItem(old, transaction)
             entry.identifier = item.identifier
             try transaction.update(entry)
             if let synced {
@@ -274,6 +271,7 @@ extension SyncEngine {
             return true
         }
         // Made on both sides. What the common base was is unknown, so that differing contents are a conflict.
+        try forgetItem(item.identifier, transaction)
         entry.identifier = item.identifier
         try transaction.update(entry)
         var base = item
@@ -338,8 +336,7 @@ extension SyncEngine {
         guard let folder = try node(for: parent, transaction), try transaction.node(folder)?.isPopulated == true else {
             // Moved to where nothing is known yet. Content that exists only here must not go with it.
             if try removeLocal(entry, &notices, transaction) {
-                try transaction.deleteSynced(item.identifier)
-                try transaction.setRemote(item.identifier, nil)
+                try forgetItem(item.identifier, transaction)
             }
             return true
         }
@@ -413,8 +410,7 @@ extension SyncEngine {
         var entry = entry
         entry.identifier = nil
         try transaction.update(entry)
-        try transaction.deleteSynced(identifier)
-        try transaction.setRemote(identifier, nil)
+        try forgetItem(identifier, transaction)
         try remind(.entry(entry.id), transaction)
     }
 }

@@ -43,7 +43,7 @@ import Testing
     ) async throws {
         var random = SeededGenerator(for: "\(name), \(kills) kills")
         var domain = try SimulatedDomain(places, lineSeed: isLineBad ? random.next() : nil)
-        for name in folders { await domain.provider.makeFolder([name]) }
+        for name in RandomTree.folders { await domain.provider.makeFolder([name]) }
         for part in 0...kills {
             if part > 0 { domain = try SimulatedDomain(after: domain) }
             try await domain.run {
@@ -74,35 +74,25 @@ import Testing
 
     // MARK: Steps
 
-    private let folders = ["f0", "f1", "f2"]
-
-    private func folder(_ random: inout SeededGenerator) -> [String] {
-        let top = folders.randomElement(using: &random)!
-        return random.next() % 2 == 0 ? [top] : [top, "d\(random.next() % 2)"]
-    }
-
-    private func file(_ random: inout SeededGenerator) -> [String] { folder(&random) + ["n\(random.next() % 3)"] }
-
-    private func subfolder(_ random: inout SeededGenerator) -> [String] {
-        // One below another now and then.
-        folder(&random) + ["d\(random.next() % 2)"]
-    }
+    private let tree = RandomTree()
 
     private func changeHere(_ domain: SimulatedDomain, _ random: inout SeededGenerator, _ step: Int) async throws {
         switch random.next() % 14 {
-        case 0...2: try await domain.write("here \(step)", to: file(&random))
-        case 3: try await domain.rename(file(&random), to: file(&random))
-        case 4: try await domain.remove(file(&random))
+        case 0...2: try await domain.write("here \(step)", to: tree.file(&random))
+        case 3: try await domain.rename(tree.file(&random), to: tree.file(&random))
+        case 4: try await domain.remove(tree.file(&random))
         case 5:
-            let temporary = folder(&random) + ["new"]
+            let temporary = tree.folder(&random) + ["new"]
             try await domain.write("saved \(step)", to: temporary)
             try await domain.rename(temporary, to: temporary.dropLast() + ["n\(random.next() % 3)"])
-        case 6, 7: try await domain.makeFolder(subfolder(&random))
-        case 8, 9: try await domain.rename(subfolder(&random), to: subfolder(&random))
+        case 6, 7: try await domain.makeFolder(tree.subfolder(&random))
+        case 8, 9: try await domain.rename(tree.subfolder(&random), to: tree.subfolder(&random))
         // A folder where a file was, and a file where a folder was.
-        case 10: try await domain.rename(random.next() % 2 == 0 ? file(&random) : subfolder(&random), to: subfolder(&random))
-        case 11: try await exchange(domain, folder(&random), "d\(random.next() % 2)")
-        default: try await domain.remove(subfolder(&random))
+        case 10:
+            let moved = random.next() % 2 == 0 ? tree.file(&random) : tree.subfolder(&random)
+            try await domain.rename(moved, to: tree.subfolder(&random))
+        case 11: try await exchange(domain, tree.folder(&random), "d\(random.next() % 2)")
+        default: try await domain.remove(tree.subfolder(&random))
         }
     }
 
@@ -116,15 +106,15 @@ import Testing
 
     private func changeThere(_ provider: MemoryProvider, _ random: inout SeededGenerator, _ step: Int) async {
         switch random.next() % 6 {
-        case 0, 1: await provider.write("there \(step)", to: file(&random))
-        case 2: await provider.remove(at: file(&random))
-        case 3: await provider.move(from: file(&random), to: file(&random))
-        case 4: await provider.move(from: subfolder(&random), to: subfolder(&random))
+        case 0, 1: await provider.write("there \(step)", to: tree.file(&random))
+        case 2: await provider.remove(at: tree.file(&random))
+        case 3: await provider.move(from: tree.file(&random), to: tree.file(&random))
+        case 4: await provider.move(from: tree.subfolder(&random), to: tree.subfolder(&random))
         default:
             if random.next() % 2 == 0 {
-                await provider.makeFolder(subfolder(&random))
+                await provider.makeFolder(tree.subfolder(&random))
             } else {
-                await provider.remove(at: subfolder(&random))
+                await provider.remove(at: tree.subfolder(&random))
             }
         }
     }

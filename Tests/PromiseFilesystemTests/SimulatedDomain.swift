@@ -19,6 +19,7 @@ final class SimulatedDomain: Sendable {
     let content: ContentStore
     /// What others change.
     let provider: MemoryProvider
+    private let store: any Provider
     /// What the engine talks to.
     private let mediator: any Provider
     /// The line to it, where that is bad.
@@ -26,16 +27,23 @@ final class SimulatedDomain: Sendable {
     let engine: SyncEngine
     let filesystem: FileSystem
     private let caller = Caller(user: 0, group: 0, process: 0)
+    private let hostName: String
     private let isAfterKill: Bool
 
     /// `places`: a store that is asked by places. `lineSeed`: it is asked over a bad line. `killed`: goes on where that one
-    /// ended, as if it had been killed: what the provider told it last it did not store.
-    init(_ places: PlaceProvider? = nil, lineSeed: UInt64? = nil, after killed: SimulatedDomain? = nil) throws {
+    /// ended, as if it had been killed: what the provider told it last it did not store. `other`: another machine, whose store
+    /// this one has, too.
+    init(
+        _ places: PlaceProvider? = nil, lineSeed: UInt64? = nil, after killed: SimulatedDomain? = nil,
+        beside other: SimulatedDomain? = nil
+    ) throws {
         isAfterKill = killed != nil
         folder = try killed?.folder ?? TemporaryFolder("simulated")
-        provider = killed?.provider ?? places?.memory ?? MemoryProvider()
-        let store = (places as (any Provider)?) ?? provider
+        provider = killed?.provider ?? other?.provider ?? places?.memory ?? MemoryProvider()
+        let store: any Provider = killed?.store ?? other?.store ?? (places as (any Provider)?) ?? provider
+        self.store = store
         line = killed?.line ?? lineSeed.map { UnreliableProvider(store, seed: $0) }
+        hostName = killed?.hostName ?? (other == nil ? "host" : "otherhost")
         mediator = killed?.mediator ?? line ?? store
         index = try Index(path: folder.path("index.sqlite"), cacheCountMax: 1_000)
         content = try ContentStore(folder: folder.path("content"))
@@ -43,7 +51,7 @@ final class SimulatedDomain: Sendable {
             try transaction.setSetting("root.identifier", MemoryProvider.rootIdentifier.rawValue)
         }
         var configuration = SyncEngine.Configuration(
-            uploadDelay: .milliseconds(5), pollInterval: .milliseconds(50), cacheLimit: nil, hostName: "host")
+            uploadDelay: .milliseconds(5), pollInterval: .milliseconds(50), cacheLimit: nil, hostName: hostName)
         configuration.backoff = Backoff(first: .milliseconds(20), longest: .milliseconds(200))
         var logger = Logger(label: "test")
         logger.logLevel = .critical
@@ -72,6 +80,16 @@ final class SimulatedDomain: Sendable {
         let remainder = try engine.remainder()
         let differs = try index.read { transaction throws(Failure) in try !transaction.divergences(limit: 1).isEmpty }
         return remainder.isDone && engine.uploadingCount == 0 && !differs
+    }
+
+    /// Waits until something that is pending has failed.
+    func untilRefused() async throws {
+        let deadline = SystemClock().uptime() + .seconds(20)
+        while SystemClock().uptime() < deadline {
+            let pending = try index.read { transaction throws(Failure) in try transaction.allPending(limit: 50) }
+            if pending.contains(where: { $0.attempts > 0 }) { return }
+            try await Task.sleep(for: .milliseconds(2))
+        }
     }
 
     /// A folder may have to be listed for it, over a line that was bad until now.
@@ -226,6 +244,37 @@ final class SimulatedDomain: Sendable {
             }
         }
         return result.sorted()
+    }
+
+    /// Of the file there, or of all in the folder there; none where nothing is.
+    func texts(at path: [String]) async throws -> [String] {
+        guard let found = try? await node(at: path) else { return [] }
+        if found.kind == .file { return [try await text(of: found.node)] }
+        return try await tree(below: found.node).compactMap(SimulatedDomain.text(ofLine:))
+    }
+
+    /// What tells whether something else is there now, for as much as the index knows; nothing is fetched or listed for it.
+    func stamps(at path: [String]) throws -> [String] {
+        try index.read { transaction throws(Failure) in
+            var current = NodeID.root
+            for name in path {
+                guard let entry = try transaction.entry(in: current, named: FileName(name)!) else { return [] }
+                current = entry.node
+            }
+            return try stamps(of: current, transaction)
+        }
+    }
+
+    private func stamps(of id: NodeID, _ transaction: borrowing Transaction) throws(Failure) -> [String] {
+        guard let node = try transaction.node(id) else { return [] }
+        var result = ["\(id) \(node.version?.rawValue ?? "-") \(node.edits)"]
+        for child in try transaction.children(of: id) { result += try stamps(of: child.node, transaction) }
+        return result
+    }
+
+    /// Of a line of a tree that is a file's.
+    static func text(ofLine line: String) -> String? {
+        line.split(separator: "=", maxSplits: 1).dropFirst().first.map(String.init)
     }
 
     private func text(of id: NodeID) async throws -> String {

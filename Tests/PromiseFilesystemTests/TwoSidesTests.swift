@@ -105,6 +105,31 @@ import Testing
         ) { #expect(await $0.moveIntoItselfCount == 0) }
     }
 
+    /// The move that came to nothing was recognised in the item that stood there as before, for the file that had been made in
+    /// its place meanwhile: that was sent as an edit of it, over content that nobody here had seen go.
+    @Test(arguments: 0..<6)
+    func aFileMadeInThePlaceOfOneThatWasOnItsWayToARemovedFolderIsNotSentOverIt(number: Int) async throws {
+        let domain = try SimulatedDomain()
+        try await domain.run {
+            try await make([["d"], ["dx"], ["d", "a"]], in: domain)
+            await domain.provider.fail(ProviderError(.retry, "the server is busy"))
+            try await domain.rename(["d", "a"], to: ["dx", "a"])
+            try await domain.untilRefused()
+            await domain.provider.remove(at: ["dx"])
+            try await domain.write("ours", to: ["d", "a"])
+            try await Task.sleep(for: .milliseconds(300))
+            await domain.provider.fail(nil)
+            // It is looked at again and again before it is its turn to be sent.
+            for number in 0..<40 {
+                await domain.provider.write("\(number)", to: ["d", "b"])
+                try await Task.sleep(for: .milliseconds(5))
+            }
+            try await domain.expectBothSidesTheSame()
+            let tree = await domain.provider.tree()
+            #expect(tree.contains("d/a=first") && tree.count { $0.hasSuffix("=ours") } == 1)
+        }
+    }
+
     @Test func whatWasPutIntoAFolderRemovedHereBringsItBack() async throws {
         try await apart(
             [["d"], ["d", "d"], ["d", "d", "a"]],

@@ -202,7 +202,7 @@ package actor MemoryProvider: Provider {
         _ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?
     ) async throws(ProviderError) -> Item {
         createCount += 1
-        _ = try stored(folder.identifier)
+        try checkFolder(folder)
         if items.values.contains(where: { $0.item.parent == folder.identifier && $0.item.name == item.name }) {
             throw ProviderError(.conflict, "the name is taken")
         }
@@ -240,7 +240,7 @@ package actor MemoryProvider: Provider {
             throw ProviderError(.retry, "the connection broke off")
         }
         if let place = changes.place {
-            _ = try self.stored(place.parent.identifier)
+            try checkFolder(place.parent)
             let holder = items.values.first { $0.item.parent == place.parent.identifier && $0.item.name == place.name }
             if let holder, holder.item.identifier != reference.identifier { throw ProviderError(.conflict, "the name is taken") }
             if isInside(place.parent.identifier, reference.identifier) {
@@ -256,6 +256,12 @@ package actor MemoryProvider: Provider {
         noteChange(in: stored.item.parent)
         try await answer()
         return stored.item
+    }
+
+    private func checkFolder(_ reference: ItemReference) throws(ProviderError) {
+        guard try stored(reference.identifier).item.kind == .folder else {
+            throw ProviderError(.notFound, "there is no folder \(reference.identifier)")
+        }
     }
 
     private func isInside(_ item: ItemIdentifier, _ folder: ItemIdentifier) -> Bool {
