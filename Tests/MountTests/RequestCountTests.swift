@@ -79,8 +79,12 @@ extension MountSuites {
             ("find \"$M/tree\"", ["readdirplus": 42, "lookup": 1, "getattr": 1, "statfs": 1]),
             ("find \"$M/tree\" -newer \"$M/many\"", ["getattr": 20, "statfs": 1]),
             ("find \"$M/tree\" -newer \"$M/many\"", ["statfs": 1]),
-            // A placeholder of 4 MiB: the kernel reads 512 KiB ahead, where its own limit is 128 KiB. Only the first close is told.
-            ("dd if=\"$M/large\" bs=1M iflag=fullblock status=none", ["lookup": 1, "open": 1, "read": 8, "flush": 1, "release": 1]),
+            // A placeholder of 4 MiB: the kernel reads 512 KiB ahead, where its own limit is 128 KiB. Only the first close is
+            // told.
+            (
+                "dd if=\"$M/large\" bs=1M iflag=fullblock status=none",
+                ["lookup": 1, "open": 1, "read": 8, "flush": 1, "release": 1]
+            ),
         ]
 
         private static let many = "[os.close(os.open(p + f'/{n}', os.O_CREAT, 0o644)) for n in range(1000)]"
