@@ -79,8 +79,7 @@ extension SyncEngine {
         let parent = try transaction.synced(identifier)?.item.parent
         // Made anew here while the provider removed it: from now on that is an item of its own.
         if let entry = try transaction.entry(for: identifier) { try keepAsNew(entry, transaction) }
-        try transaction.deleteSynced(identifier)
-        try transaction.setRemote(identifier, nil)
+        try forgetItem(identifier, transaction)
         // A folder waits until the last thing in it is gone.
         if let parent, var waiting = try transaction.pending(.deletion(parent)), try !transaction.hasSyncedChildren(of: parent) {
             waiting.due = clock.now()
@@ -99,8 +98,7 @@ extension SyncEngine {
             return
         }
         if let old = operation.identifier, old != item.identifier {
-            try transaction.deleteSynced(old)
-            try transaction.setRemote(old, nil)
+            try forgetItem(old, transaction)
         }
         if entry.identifier != item.identifier {
             let handedOver = operation.identifier == nil ? entry.identifier : nil

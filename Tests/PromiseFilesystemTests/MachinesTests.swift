@@ -50,9 +50,11 @@ import Testing
                     }
                     guard part == kills else { return }
                     try await expectTheSame(one, other, "seed \(random.seed)")
+                    // A program waited for the engine while that rested.
+                    guard texts.areCertain else { return print("\(name), seed \(random.seed): not checked for losses") }
                     let left = await one.provider.tree().compactMap(SimulatedDomain.text(ofLine:))
                     let lost = texts.written.subtracting(texts.given).subtracting(left)
-                    #expect(lost == [] || !texts.areCertain, "seed \(random.seed)")
+                    #expect(lost == [], "seed \(random.seed)")
                 }
             }
         }

@@ -90,6 +90,7 @@ final class SimulatedDomain: Sendable {
             if pending.contains(where: { $0.attempts > 0 }) { return }
             try await Task.sleep(for: .milliseconds(2))
         }
+        Issue.record("nothing was tried")
     }
 
     /// A folder may have to be listed for it, over a line that was bad until now.
