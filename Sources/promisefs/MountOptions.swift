@@ -9,7 +9,9 @@ struct DomainOptions: ParsableArguments {
     var domain: String?
     @Option(
         name: .long,
-        help: ArgumentHelp("Folder for the index and the content. (default: below $XDG_STATE_HOME/promisefs)", valueName: "dir"))
+        help: ArgumentHelp(
+            "Folder for the index and the content. (default: below $XDG_STATE_HOME/promisefs, or /var/lib/promisefs for root)",
+            valueName: "dir"))
     var stateDir: PathArgument?
     @Option(name: .long, help: ArgumentHelp("Keep at most so much content, e.g. 10G.", valueName: "size"))
     var cacheLimit: ByteSize?
