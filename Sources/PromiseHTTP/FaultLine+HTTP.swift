@@ -25,6 +25,10 @@ extension FaultLine {
         case .otherVersion:
             if response.headers.contains(name: "ETag") {
                 response.headers.replaceOrAdd(name: "ETag", value: "\"0123456789abcdef\"")
+                // What listings tell no tag of has its time as its version.
+                if response.headers.contains(name: "Last-Modified") {
+                    response.headers.replaceOrAdd(name: "Last-Modified", value: "Thu, 01 Jan 1970 00:00:01 GMT")
+                }
             } else {
                 giveUp()
             }

@@ -3,27 +3,28 @@ package import PromiseCore
 
 // Names on the wire. A URL carries UTF-8, and servers as well as HTTP libraries take nothing else, so a byte of a name that is
 // no UTF-8 travels as `‛FF`, the convention of rclone's encoder. Where a name looks like such an escape it is escaped itself,
-// so every name has exactly one form on the wire and comes back as it was.
+// so every name has exactly one form on the wire and comes back as it was. What else a server cannot keep is escaped alike.
 
 package enum WireName {
     /// U+201B, which rclone puts before the two digits.
     private static let mark: [UInt8] = [0xE2, 0x80, 0x9B]
 
-    /// Well-formed UTF-8, not percent-encoded yet. With `escapesControls` without control characters, too, for servers that
-    /// cannot keep them.
-    package static func encoded(_ name: [UInt8], escapesControls: Bool = false) -> [UInt8] {
-        if isPlain(name) { return name }
+    /// Well-formed UTF-8, not percent-encoded yet, without what `escapes` says that a server cannot keep.
+    package static func encoded(_ name: [UInt8], _ escapes: WireEscapes = []) -> [UInt8] {
+        if isPlain(name), !escapes.concern(name) { return name }
+        let hasOnlyASCII = isInLostForm(name, escapes)
         var result: [UInt8] = []
         result.reserveCapacity(name.count)
         var rest = name[...]
         while let first = rest.first {
             if first < 0x80 {
-                if escapesControls && isControl(first) { result += escape(first) } else { result.append(first) }
+                let isEscaped = escapes.concerns(first, isFirst: rest.count == name.count, isLast: rest.count == 1)
+                if isEscaped { result += escape(first) } else { result.append(first) }
                 rest = rest.dropFirst()
                 continue
             }
             let length = sequenceLength(rest)
-            if length > 0, escapedByte(rest, escapesControls) == nil {
+            if length > 0, !hasOnlyASCII, escapedByte(rest, escapes) == nil {
                 result += rest.prefix(length)
                 rest = rest.dropFirst(length)
             } else {
@@ -35,20 +36,25 @@ package enum WireName {
         return result
     }
 
-    /// In Unicode's normal form C, as it is on the wire.
-    package static func isComposed(_ name: [UInt8]) -> Bool {
+    /// A form of Unicode that the server does not keep.
+    private static func isInLostForm(_ name: [UInt8], _ escapes: WireEscapes) -> Bool {
+        guard !escapes.isDisjoint(with: [.composed, .decomposed]), !isPlain(name) else { return false }
         let text = String(decoding: encoded(name), as: UTF8.self)
-        return text.precomposedStringWithCanonicalMapping.utf8.elementsEqual(text.utf8)
+        func isLost(_ form: WireEscapes, _ kept: String) -> Bool {
+            escapes.contains(form) && !kept.utf8.elementsEqual(text.utf8)
+        }
+        return isLost(.decomposed, text.precomposedStringWithCanonicalMapping)
+            || isLost(.composed, text.decomposedStringWithCanonicalMapping)
     }
 
     /// Nil for what `encoded` makes of no name: a name on the server that is no UTF-8, or one that would be another's.
-    package static func decoded(_ wire: [UInt8], escapesControls: Bool = false) -> FileName? {
-        if isPlain(wire) { return FileName(wire) }
+    package static func decoded(_ wire: [UInt8], _ escapes: WireEscapes = []) -> FileName? {
+        if isPlain(wire) { return escapes.concern(wire) ? nil : FileName(wire) }
         var name: [UInt8] = []
         name.reserveCapacity(wire.count)
         var rest = wire[...]
         while let first = rest.first {
-            if let byte = escapedByte(rest, escapesControls) {
+            if let byte = escapedByte(rest, escapes) {
                 name.append(byte)
                 rest = rest.dropFirst(mark.count + 2)
             } else {
@@ -56,7 +62,7 @@ package enum WireName {
                 rest = rest.dropFirst()
             }
         }
-        guard encoded(name, escapesControls: escapesControls) == wire else { return nil }
+        guard encoded(name, escapes) == wire else { return nil }
         return FileName(name)
     }
 
@@ -64,18 +70,16 @@ package enum WireName {
         mark + Array(hexadecimal(byte).uppercased().utf8)
     }
 
-    /// Of nothing that is ever escaped; a listing has many names.
+    /// Of nothing that is escaped everywhere; a listing has many names.
     private static func isPlain(_ name: [UInt8]) -> Bool { name.allSatisfy { $0 >= 0x20 && $0 < 0x7F } }
 
-    private static func isControl(_ byte: UInt8) -> Bool { byte < 0x20 || byte == 0x7F }
-
-    /// The byte that an escape at the start stands for; only those beyond ASCII and control characters are ever escaped.
-    private static func escapedByte(_ bytes: ArraySlice<UInt8>, _ escapesControls: Bool) -> UInt8? {
+    /// The byte that an escape at the start stands for, of those that may be escaped.
+    private static func escapedByte(_ bytes: ArraySlice<UInt8>, _ escapes: WireEscapes) -> UInt8? {
         guard bytes.starts(with: mark), bytes.count >= mark.count + 2 else { return nil }
         let digits = bytes.dropFirst(mark.count).prefix(2).map { digit($0) }
         guard let high = digits[0], let low = digits[1] else { return nil }
         let byte = high << 4 | low
-        return high >= 8 || (escapesControls && isControl(byte)) ? byte : nil
+        return byte >= 0x80 || escapes.concerns(byte, isFirst: true, isLast: true) ? byte : nil
     }
 
     private static func digit(_ byte: UInt8) -> UInt8? {

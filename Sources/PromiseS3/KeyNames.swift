@@ -1,5 +1,5 @@
 package import PromiseCore
-import PromiseHTTP
+package import PromiseHTTP
 
 /// Keys below a prefix as paths, and back. A folder is what ends with a slash; each name is written by `WireName`.
 package struct KeyNames: Sendable, Hashable {
@@ -19,17 +19,17 @@ package struct KeyNames: Sendable, Hashable {
 
     /// Nothing, or something that ends with a slash.
     package let prefix: [UInt8]
-    /// The server cannot keep control characters.
-    package var escapesControls = false
+    /// What the server cannot keep.
+    package var escapes: WireEscapes = []
 
-    package init(prefix: [UInt8], escapesControls: Bool = false) {
+    package init(prefix: [UInt8], escapes: WireEscapes = []) {
         self.prefix = prefix
-        self.escapesControls = escapesControls
+        self.escapes = escapes
     }
 
     /// Of a file.
     package func key(_ path: some Collection<FileName>) -> [UInt8] {
-        prefix + path.map { WireName.encoded($0.bytes, escapesControls: escapesControls) }.joined(separator: [KeyNames.slash])
+        prefix + path.map { WireName.encoded($0.bytes, escapes) }.joined(separator: [KeyNames.slash])
     }
 
     /// What the keys of everything in a folder begin with, and the key of its marker. The root's is the prefix.
@@ -47,6 +47,6 @@ package struct KeyNames: Sendable, Hashable {
         guard key.starts(with: folder) else { return nil }
         var rest = key.dropFirst(folder.count)
         if rest.last == KeyNames.slash { rest = rest.dropLast() }
-        return WireName.decoded(Array(rest), escapesControls: escapesControls)
+        return WireName.decoded(Array(rest), escapes)
     }
 }

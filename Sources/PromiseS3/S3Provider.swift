@@ -97,7 +97,7 @@ package final class S3Provider: Provider, Sendable {
 
     var names: KeyNames {
         let traits = traits
-        return KeyNames(prefix: location.prefix, escapesControls: !traits.isGuess && !traits.keepsControls)
+        return KeyNames(prefix: location.prefix, escapes: traits.isGuess || traits.keepsControls ? [] : .controls)
     }
 
     package var capabilities: Capabilities {

@@ -81,10 +81,10 @@ extension ServerProbe {
     }
 
     /// Not, and that is an answer; throws when the server has trouble.
-    private func isDone(_ reply: HTTPReply) throws(ProviderError) -> Bool {
+    func isDone(_ reply: HTTPReply) throws(ProviderError) -> Bool {
         if reply.isSuccess { return reply.status != 207 }
         // A server that fails at what it does not know has no trouble.
-        let error = ProviderError(reply, "the server cannot be tried with a part of a file")
+        let error = ProviderError(reply, "the server cannot be tried")
         if error.code != .retry, ServerProbe.isTrouble(error) { throw error }
         return false
     }

@@ -8,7 +8,7 @@ import PromiseHTTP
 import PromiseProvider
 import PromiseSystem
 
-/// Finds out what a server really does, by doing it once in a folder of its own below `.promisefs`. About 40 requests.
+/// Finds out what a server really does, by doing it once in a folder of its own below `.promisefs`. About 80 requests.
 struct ServerProbe: Sendable {
     let provider: WebDAVProvider
     var client: WebDAVClient { provider.client }
@@ -45,7 +45,7 @@ struct ServerProbe: Sendable {
         traits.isGuess = false
         traits.listsTags = try await listsTag(file)
         traits.putTellsTag = try await isListed(first.header("ETag"), file)
-        try await tryNames(file, &traits)
+        try await tryNames(&traits)
         traits.hasRanges = try await sendsRanges(file)
         let parts = try await provider.uploadPlace()
         if traits.hasRanges { traits.partWriting = try await writesParts(parts) } else { traits.partWriting = .nothing }
@@ -128,20 +128,6 @@ struct ServerProbe: Sendable {
     private func isListed(_ tag: String?, _ file: [FileName]) async throws(ProviderError) -> Bool {
         guard let tag, let listed = try await provider.resource(at: file).entityTag else { return false }
         return EntityTag.opaque(tag) == EntityTag.opaque(listed)
-    }
-
-    private func tryNames(_ file: [FileName], _ traits: inout ServerTraits) async throws(ProviderError) {
-        let (folder, name) = (Array(file.dropLast()), file.last?.bytes ?? [])
-        let hidden = folder + [FileName(trusted: Array(".".utf8) + name)]
-        let decomposed = folder + [FileName(trusted: name + Array("e\u{301}".utf8))]
-        _ = try await put("one", hidden)
-        let isMade = try await put("one", decomposed).isSuccess
-        let body = "<propfind xmlns=\"DAV:\"><prop><resourcetype/></prop></propfind>"
-        let listed = try await provider.propfind(folder, isFolder: true, depth: "1", body: body).map(\.path)
-        for path in [hidden, decomposed] { _ = try await exchange(.DELETE, path) }
-        // A server that shows nothing at all of the folder tells nothing.
-        traits.listsHiddenNames = listed.contains(hidden) || !listed.contains(file)
-        traits.normalizesNames = isMade && listed.contains(file) && !listed.contains(decomposed)
     }
 
     private func sendsRanges(_ file: [FileName]) async throws(ProviderError) -> Bool {

@@ -1,3 +1,5 @@
+package import PromiseHTTP
+
 /// How a server takes a part of a file, leaving the rest as it is, also when the part breaks off.
 package enum PartWriting: String, Codable, Sendable {
     /// It does not.
@@ -48,16 +50,12 @@ package struct ServerTraits: Codable, Hashable, Sendable {
     package var putsOnlyNew = false
     /// What listings say of a file has the entity tag that comes with its content.
     var listsTags = true
-    /// Names that begin with a dot are in listings.
-    var listsHiddenNames = true
     package var hasRanges = false
     package var hasQuota = false
     /// `sync-collection` tells all that a listing shows: files and folders that come, change and go, and properties of ours.
     package var tellsNews = false
     /// How parts of files are sent; nil: an older version has not tried it, nor what follows.
     package var partWriting: PartWriting?
-    /// A name comes back in Unicode's composed form, whatever it was.
-    package var normalizesNames: Bool?
     /// PUT takes the modification time, in whole seconds, from `X-OC-Mtime`.
     package var takesTimes: Bool?
     /// PUT refuses content that has not the SHA-1 that `OC-Checksum` says.
@@ -80,12 +78,18 @@ package struct ServerTraits: Codable, Hashable, Sendable {
     /// DELETE refuses a wrong `If-Match`, of files and of folders. Nil: remembered before it was tried.
     package var deletesOnlyMatching: Bool?
 
+    /// What is refused in names, or comes back as something else. Nil: remembered before it was tried.
+    package var escapes: WireEscapes?
+    /// Names that are escaped come back as they were.
+    var keepsEscapes: Bool?
+
     /// DELETE ends a lock of what it removes, as it must (RFC 4918, section 9.6). Nil: remembered before it was tried.
     package var locksEndWithItem: Bool?
 
     /// Nothing that matters was added since this was remembered.
     var isComplete: Bool {
         partWriting != nil && deletesOnlyMatching != nil && locksEndWithItem != nil && putTellsTag != nil
+            && escapes != nil
     }
 
     /// What the server lacks and how that is met, a sentence each, for people.
@@ -107,14 +111,12 @@ package struct ServerTraits: Codable, Hashable, Sendable {
             result.append("the server keeps no properties: modes and modification times stay on this machine, links are refused")
         }
         if !hasRanges { result.append("the server sends no ranges: files are fetched whole") }
-        if !listsHiddenNames {
-            result.append("the server lists no names that begin with a dot: what has one stays on this machine")
-        }
         if partWriting == .nothing {
             result.append("the server takes no parts of files: a large upload that breaks off begins anew")
         }
-        if normalizesNames == true {
-            result.append("the server writes names in Unicode's composed form: what has another name stays on this machine")
+        if let escapes, !escapes.isEmpty {
+            let means = keepsEscapes != false ? "they are escaped there, a dot as ‛2E" : "what has one stays on this machine"
+            result.append("the server cannot keep names with \(escapes.names.joined(separator: ", ")): \(means)")
         }
         if !hasQuota { result.append("the server tells no quota") }
         return result

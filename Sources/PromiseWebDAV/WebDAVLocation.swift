@@ -1,6 +1,6 @@
 import Foundation
 package import PromiseCore
-import PromiseHTTP
+package import PromiseHTTP
 package import PromiseProvider
 
 /// The collection on a server that a mount shows as its root, and the URLs of what is in it.
@@ -14,6 +14,8 @@ package struct WebDAVLocation: Hashable, Sendable {
     package let user: String?
     /// Percent-encoded, with a slash at both ends.
     let basePath: String
+    /// What is escaped in names below it.
+    package private(set) var escapes: WireEscapes = []
 
     /// The part of a name before the path: `webdav+http://host:port`.
     private static let schemes = ["webdav+http": "http", "webdav+https": "https"]
@@ -78,9 +80,27 @@ package struct WebDAVLocation: Hashable, Sendable {
     package func url(_ path: [FileName], isFolder: Bool = false) -> String { origin + urlPath(path, isFolder: isFolder) }
 
     func urlPath(_ path: [FileName], isFolder: Bool = false) -> String {
-        let names = path.map { PercentEncoding.encoded(WireName.encoded($0.bytes)) }
-        return basePath + names.joined(separator: "/") + (isFolder && !path.isEmpty ? "/" : "")
+        basePath + wireNames(path).joined(separator: "/") + (isFolder && !path.isEmpty ? "/" : "")
     }
+
+    /// The same place, with these escapes in names.
+    package func escaping(_ escapes: WireEscapes) -> WebDAVLocation {
+        var result = self
+        result.escapes = escapes
+        return result
+    }
+
+    /// Percent-encoded.
+    private func wireNames(_ path: [FileName]) -> [String] {
+        let escapes = escapes(below: path.first?.bytes)
+        return path.map { PercentEncoding.encoded(WireName.encoded($0.bytes, escapes)) }
+    }
+
+    /// Our own folder is where it was before it was known what has to be escaped.
+    private func escapes(below first: [UInt8]?) -> WireEscapes { first == ReservedName.folder.bytes ? [] : escapes }
+
+    /// As the server keeps it.
+    func wireName(_ name: FileName) -> [UInt8] { WireName.encoded(name.bytes, escapes) }
 
     /// Where ownCloud and Nextcloud take parts of what goes to `…/dav/files/USER/`; nil for another address, with a slash at
     /// the end.
@@ -100,7 +120,7 @@ package struct WebDAVLocation: Hashable, Sendable {
         let place = names[(script + 1)...]
         let depth = place.starts(with: ["dav", "files"]) ? 3 : 1
         guard place.first == (depth == 3 ? "dav" : "webdav"), place.count >= depth else { return nil }
-        let file = place.dropFirst(depth).map(String.init) + path.map { PercentEncoding.encoded(WireName.encoded($0.bytes)) }
+        let file = place.dropFirst(depth).map(String.init) + wireNames(path)
         let root = names[..<script].map { "/\($0)" }.joined()
         return "\(origin)\(root)/index.php/core/preview.png?file=/\(file.joined(separator: "/"))"
     }
@@ -117,7 +137,7 @@ package struct WebDAVLocation: Hashable, Sendable {
             text = text[path...]
         }
         // Servers differ in what they encode, so names are compared decoded, unless they are the same as they are.
-        if text.starts(with: basePath.utf8) { return WebDAVLocation.names(text.dropFirst(basePath.utf8.count)) }
+        if text.starts(with: basePath.utf8) { return names(text.dropFirst(basePath.utf8.count)) }
         let parts = text.split(separator: WebDAVLocation.slash)
         let base = basePath.utf8.split(separator: WebDAVLocation.slash)
         guard parts.count >= base.count else { return .elsewhere }
@@ -125,26 +145,29 @@ package struct WebDAVLocation: Hashable, Sendable {
         where PercentEncoding.decoded(Substring(part)) != PercentEncoding.decoded(Substring(name)) {
             return .elsewhere
         }
-        return WebDAVLocation.names(parts.dropFirst(base.count))
+        return names(parts.dropFirst(base.count))
     }
 
     /// A reference that led to these names, and in which commas were escaped twice, is that of those.
-    static func hasCommasEscapedTwice(_ names: [FileName], of path: [FileName]) -> Bool {
+    func hasCommasEscapedTwice(_ names: [FileName], of path: [FileName]) -> Bool {
         names.count == path.count
             && zip(names, path).allSatisfy { name, meant in
-                let text = String(decoding: WireName.encoded(name.bytes), as: UTF8.self).replacing("%2C", with: ",")
-                return WireName.decoded(Array(text.utf8)) == meant
+                let text = String(decoding: wireName(name), as: UTF8.self).replacing("%2C", with: ",")
+                return WireName.decoded(Array(text.utf8), escapes) == meant
             }
     }
 
     private static let slash = UInt8(ascii: "/")
 
-    private static func names(_ path: Substring.UTF8View) -> ReferencedPlace { names(path.split(separator: slash)) }
+    private func names(_ path: Substring.UTF8View) -> ReferencedPlace {
+        names(path.split(separator: WebDAVLocation.slash))
+    }
 
-    private static func names(_ parts: some Collection<Substring.UTF8View>) -> ReferencedPlace {
+    private func names(_ parts: some Collection<Substring.UTF8View>) -> ReferencedPlace {
+        let escapes = escapes(below: parts.first.flatMap { PercentEncoding.decoded(Substring($0)) })
         var names: [FileName] = []
         for part in parts {
-            guard let bytes = PercentEncoding.decoded(Substring(part)), let name = WireName.decoded(bytes) else {
+            guard let bytes = PercentEncoding.decoded(Substring(part)), let name = WireName.decoded(bytes, escapes) else {
                 return .unspeakable(String(Substring(part)))
             }
             names.append(name)

@@ -101,6 +101,7 @@ private final class ListingReader: Sendable {
 
     private let folder: ItemReference
     private let provider: WebDAVProvider
+    private let location: WebDAVLocation
     private let hasState: Bool
     /// Of the identifiers.
     private let prefix: String
@@ -109,6 +110,7 @@ private final class ListingReader: Sendable {
     init?(_ folder: ItemReference, provider: WebDAVProvider, hasState: Bool) {
         self.folder = folder
         self.provider = provider
+        location = provider.location
         self.hasState = hasState
         prefix = folder.path.isEmpty ? "/" : provider.identifier(folder.path).rawValue + "/"
         let parser = MultiStatusParser()
@@ -151,7 +153,7 @@ private final class ListingReader: Sendable {
     }
 
     private func take(_ resource: ResourceStatus, _ state: inout State) {
-        switch provider.location.names(ofReference: resource.reference) {
+        switch location.names(ofReference: resource.reference) {
         case .names(folder.path):
             if state.listing.own == nil { state.listing.own = resource }
             if hasState { provider.note(keeps: resource.keeps, in: folder.path) }

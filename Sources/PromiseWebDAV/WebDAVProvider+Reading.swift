@@ -139,7 +139,7 @@ extension WebDAVProvider {
     /// twice is not believed: it says so of names that are there, when they end with spaces.
     private func gone(_ path: [FileName], in found: [(path: [FileName], resource: ResourceStatus)]) -> ResourceStatus? {
         guard found.count == 1, let only = found.first, only.resource.status == 404,
-            WebDAVLocation.hasCommasEscapedTwice(only.path, of: path)
+            location.hasCommasEscapedTwice(only.path, of: path)
         else { return nil }
         return only.resource
     }

@@ -47,7 +47,7 @@ extension WebDAVProvider {
     }
 
     private func isSmall(_ payload: Payload, _ path: [FileName]) -> Bool {
-        let name = path.last.map { WireName.encoded($0.bytes) } ?? []
+        let name = path.last.map { location.wireName($0) } ?? []
         return traits.putIsWhole && traits.putsOnlyNew && payload.size <= WebDAVProvider.flightByteCountMax
             && name.count <= WebDAVProvider.plainNameByteCountMax
     }

@@ -84,14 +84,9 @@ extension WebDAVProvider {
         guard path.count > 1 || path.first != ReservedName.folder else {
             throw ProviderError(.refused, "\(shown(path)) is a name that PromiseFS keeps for itself on the server")
         }
-        // What is in no listing would be taken for removed.
-        guard traits.listsHiddenNames || path.last?.bytes.first != UInt8(ascii: ".") else {
-            throw ProviderError(.refused, "the server lists no names with a dot first: \(shown(path)) stays on this machine")
-        }
-        // What comes back with another name would be taken for something new.
-        guard traits.normalizesNames != true || path.last.map({ WireName.isComposed($0.bytes) }) != false else {
-            throw ProviderError(
-                .refused, "the server would write \(shown(path)) in Unicode's composed form: it stays on this machine")
+        // What is in no listing would be taken for removed, and what comes back with another name for something new.
+        guard traits.keepsEscapes != false || path.last.map({ location.wireName($0) == $0.bytes }) != false else {
+            throw ProviderError(.refused, "the server cannot keep the name \(shown(path)): it stays on this machine")
         }
     }
 

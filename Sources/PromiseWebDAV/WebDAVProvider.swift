@@ -44,7 +44,7 @@ package final class WebDAVProvider: Provider, Sendable {
     }
 
     package let name: String
-    let location: WebDAVLocation
+    private let address: WebDAVLocation
     let client: WebDAVClient
     let logger: Logger
     let clock: any TimeSource
@@ -74,7 +74,7 @@ package final class WebDAVProvider: Provider, Sendable {
         trust: ServerTrust = .system, logger: Logger, clock: any TimeSource = SystemClock(), partByteCount: UInt64 = 8 << 20,
         lockSeconds: UInt64 = 30
     ) throws(ProviderError) {
-        self.location = location
+        address = location
         self.partByteCount = partByteCount
         self.lockSeconds = lockSeconds
         self.logger = logger
@@ -92,6 +92,9 @@ package final class WebDAVProvider: Provider, Sendable {
     }
 
     deinit { pool.stop() }
+
+    /// With names as the server takes them.
+    var location: WebDAVLocation { address.escaping(traits.escapes ?? []) }
 
     var traits: ServerTraits { shared.withLock { $0.traits } ?? ServerTraits() }
 
@@ -134,6 +137,8 @@ package final class WebDAVProvider: Provider, Sendable {
             traits.locks = levels.contains("2")
             traits.hasRanges = true
         }
+        // What was written with escapes is there still.
+        if let before = remembered?.escapes { traits.escapes = before.union(traits.escapes ?? []) }
         traits.subject = subject
         traits.owner = owner
         let found = traits

@@ -108,8 +108,8 @@ import Testing
     // MARK: Keys
 
     @Test func keysAndPathsLeadToEachOther() throws {
-        for escapesControls in [false, true] {
-            let names = KeyNames(prefix: Array("pre/".utf8), escapesControls: escapesControls)
+        for escapes in [WireEscapes(), .controls] {
+            let names = KeyNames(prefix: Array("pre/".utf8), escapes: escapes)
             let folder = [try #require(FileName("a b"))]
             let texts = ["é", "one\ntwo", "‛0A", "..x"].map { Array($0.utf8) }
             for bytes in texts + [[0x66, 0xFF], [1, 0x7F]] {
@@ -118,7 +118,7 @@ import Testing
                 #expect(key.starts(with: Array("pre/a b/".utf8)) && String(validating: key, as: UTF8.self) != nil)
                 #expect(names.name(of: key, in: names.folderKey(folder)) == name)
                 #expect(names.name(of: names.folderKey(folder + [name]), in: names.folderKey(folder)) == name)
-                #expect(!escapesControls || !key.contains { $0 < 0x20 || $0 == 0x7F })
+                #expect(escapes.isEmpty || !key.contains { $0 < 0x20 || $0 == 0x7F })
             }
         }
     }

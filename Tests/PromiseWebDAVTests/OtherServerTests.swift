@@ -1,5 +1,6 @@
 import Logging
 import PromiseCore
+import PromiseHTTP
 import PromiseProvider
 import PromiseTestSupport
 import PromiseWebDAV
@@ -46,13 +47,40 @@ struct OtherServerTests {
         #expect(try await fetch("5-\(Self.modified)", listed: "\"7\"", headers).code == .stale)
     }
 
-    /// nginx: uploaded, it would be in no listing, and be taken for removed by somebody.
-    @Test func aNameThatTheServerWouldNotListStaysHere() async throws {
+    /// nginx lists no hidden names, ownCloud composes letters, others refuse some: uploaded as they are, they would be in no
+    /// listing, and be taken for removed.
+    @Test func aNameThatTheServerWouldNotKeepTravelsEscaped() async throws {
+        let isMade = Mutex(false)
+        let server = ScriptedServer { request in
+            switch (request.method, request.path) {
+            case ("OPTIONS", _): return reply("200 OK", ["DAV: 1", "Server: s"])
+            case ("PROPFIND", "/"): return rows(("/", collection), ("/%E2%80%9B2Ea%E2%80%9B5Cb/", collection))
+            case ("PROPFIND", let path): return isMade.withLock { $0 } ? rows((path, collection)) : reply("404 Not Found")
+            case ("MKCOL", _): isMade.withLock { $0 = true }
+            default: break
+            }
+            return reply("201 Created")
+        }
+        defer { server.stop() }
+        let provider = try await provider(server, remembering: [], escapes: [.hidden, .backslash])
+        let name = FileName(".a\\b")!
+        let root = try await provider.enumerateItems(in: Self.root, page: nil)
+        #expect(root.items.map(\.name) == [name])
+        let metadata = Metadata(mode: 0o755, owner: 1, group: 2, modificationTime: .zero)
+        let inner = NewItem(name: FileName("e\u{301}")!, kind: .folder, metadata: metadata)
+        let parent = ItemReference(identifier: root.items[0].identifier, path: [name])
+        let made = try await provider.create(inner, in: parent, contents: nil)
+        #expect(made.name == inner.name)
+        #expect(server.requests.contains { $0.hasPrefix("MKCOL /%E2%80%9B2Ea%E2%80%9B5Cb/e%CC%81/ ") })
+        #expect(provider.limitations.contains { $0.contains("a dot first: they are escaped there") })
+    }
+
+    @Test func aNameThatTheServerKeepsInNoFormStaysHere() async throws {
         let server = ScriptedServer { request in
             request.method == "OPTIONS" ? reply("200 OK", ["DAV: 1", "Server: s"]) : rows(("/", collection))
         }
         defer { server.stop() }
-        let provider = try await provider(server, remembering: ["hidesNames"])
+        let provider = try await provider(server, remembering: ["keepsNoEscapes"], escapes: .hidden)
         let item = NewItem(
             name: FileName(".profile")!, kind: .file,
             metadata: Metadata(mode: 0o640, owner: 1, group: 2, modificationTime: .zero))
@@ -61,7 +89,7 @@ struct OtherServerTests {
             _ = try await provider.create(item, in: Self.root, contents: source)
             Issue.record("it was made")
         } catch {
-            #expect(error.code == .refused && error.message.contains("dot"))
+            #expect(error.code == .refused && error.message.contains("cannot keep the name"))
         }
         #expect(!server.requests.contains { $0.hasPrefix("PUT") })
     }
@@ -137,24 +165,6 @@ struct OtherServerTests {
         } catch {
             #expect(error.code == code)
         }
-    }
-
-    /// ownCloud: it would come back as something new.
-    @Test func aNameThatTheServerWouldWriteInAnotherFormStaysHere() async throws {
-        let server = ScriptedServer { request in
-            request.method == "OPTIONS" ? reply("200 OK", ["DAV: 1", "Server: s"]) : rows(("/", collection))
-        }
-        defer { server.stop() }
-        let provider = try await provider(server, remembering: ["normalizesNames"])
-        let metadata = Metadata(mode: 0o755, owner: 1, group: 2, modificationTime: .zero)
-        do throws(ProviderError) {
-            let item = NewItem(name: FileName("e\u{301}")!, kind: .folder, metadata: metadata)
-            _ = try await provider.create(item, in: Self.root, contents: nil)
-            Issue.record("it was made")
-        } catch {
-            #expect(error.code == .refused && error.message.contains("composed"))
-        }
-        #expect(!server.requests.contains { $0.hasPrefix("MKCOL") })
     }
 
     /// ownCloud and Nextcloud: other clients see the time, and the server compares the hash.

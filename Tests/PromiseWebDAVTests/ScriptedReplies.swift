@@ -1,4 +1,5 @@
 import Logging
+import PromiseHTTP
 import PromiseProvider
 import PromiseTestSupport
 import PromiseWebDAV
@@ -34,21 +35,22 @@ func rows(_ rows: (reference: String, content: String)...) -> String {
 func provider(
     _ server: ScriptedServer, remembering traits: Set<String>, in folder: TemporaryFolder? = nil,
     at base: String = "/", partWriting: PartWriting? = .nothing, previews: PreviewSource = .nowhere,
-    partByteCount: UInt64 = 8 << 20, lockSeconds: UInt64 = 30
+    partByteCount: UInt64 = 8 << 20, lockSeconds: UInt64 = 30, escapes: WireEscapes = []
 ) async throws -> WebDAVProvider {
     let state = try folder ?? TemporaryFolder("traits")
     let names = [
         "locks", "lockMakesFile", "moveNeedsSourceLock", "keepsProperties", "putIsWhole", "moveKeepsTag", "tagsTellContent",
         "honoursOverwrite", "honoursConditionsOnPut", "deletesOnlyMatching", "putsOnlyNew", "hasRanges", "hasQuota",
-        "tellsNews", "isGuess", "brokeOff", "normalizesNames", "takesTimes", "takesChecksums", "putTellsTag",
+        "tellsNews", "isGuess", "brokeOff", "takesTimes", "takesChecksums", "putTellsTag",
         "tellsNumbers", "movesOnlyOverMatching", "joinsOverMatching", "locksEndWithItem",
     ]
     // What nearly every server does.
-    let usual = ["listsTags": true, "listsHiddenNames": !traits.contains("hidesNames")]
+    let usual = ["listsTags": true, "keepsEscapes": !traits.contains("keepsNoEscapes")]
     let facts = (names.map { ($0, traits.contains($0)) } + usual).map { "\"\($0)\": \($1)" }.joined(separator: ", ")
     let parts = partWriting.map { ", \"partWriting\": \"\($0.rawValue)\"" } ?? ""
     let pictures = ", \"previews\": \"\(previews.rawValue)\""
-    let known = "{\"subject\": \"s 1 http://127.0.0.1:\(server.port)\(base)\", \(facts)\(parts)\(pictures)}"
+    let lostNames = ", \"escapes\": \(escapes.rawValue)"
+    let known = "{\"subject\": \"s 1 http://127.0.0.1:\(server.port)\(base)\", \(facts)\(parts)\(pictures)\(lostNames)}"
     try state.write(Array(known.utf8), to: "webdav-server.json", mode: 0o600)
     let provider = try WebDAVProvider(
         location: try WebDAVLocation(parsing: "webdav+http://127.0.0.1:\(server.port)\(base)"), credentials: CredentialSource(),

@@ -24,16 +24,39 @@ struct WireNameTests {
 
     @Test func randomBytesComeBackAndNoTwoNamesBecomeOne() {
         var generator = SystemRandomNumberGenerator()
-        var seen: [[UInt8]: [UInt8]] = [:]
-        // Bytes that make up escapes and broken sequences, so that accidents happen.
-        let alphabet: [UInt8] = [0xE2, 0x80, 0x9B, 0x46, 0x38, 0x41, 0xFF, 0xC3, 0xA9]
-        for _ in 0..<20_000 {
-            let name = (0..<Int.random(in: 1...9, using: &generator)).map { _ in alphabet.randomElement(using: &generator)! }
-            let wire = WireName.encoded(name)
-            #expect(WireName.decoded(wire)?.bytes == name, "\(name)")
-            #expect(seen[wire] == nil || seen[wire] == name, "\(name)")
-            seen[wire] = name
+        // Bytes that make up escapes, broken sequences and decomposed letters, so that accidents happen.
+        let alphabet: [UInt8] = [
+            0xE2, 0x80, 0x9B, 0x46, 0x38, 0x41, 0xFF, 0xC3, 0xA9, 0x35, 0x43, 0x32, 0x30, 0x5C, 0x20, 0x2E, 0x23, 0x0A,
+            0x65, 0xCC, 0x81,
+        ]
+        for _ in 0..<20 {
+            let escapes = WireEscapes(rawValue: UInt8.random(in: 0...255, using: &generator))
+            var seen: [[UInt8]: FileName] = [:]
+            for _ in 0..<2_000 {
+                let bytes = (0..<Int.random(in: 1...9, using: &generator)).map { _ in alphabet.randomElement(using: &generator)! }
+                guard let name = FileName(bytes) else { continue }
+                let wire = WireName.encoded(bytes, escapes)
+                #expect(WireName.decoded(wire, escapes) == name, "\(bytes) with \(escapes.names)")
+                #expect(seen[wire] == nil || seen[wire] == name, "\(bytes) with \(escapes.names)")
+                seen[wire] = name
+            }
         }
+    }
+
+    @Test(arguments: [
+        ("a\nb\u{7F}", WireEscapes.controls, "a‛0Ab‛7F"), ("a\\b", .backslash, "a‛5Cb"),
+        ("a\"*:<>?|b", .reserved, "a‛22‛2A‛3A‛3C‛3E‛3F‛7Cb"), ("50%25 #1?;&+=@", .delimiters, "50‛2525 ‛231‛3F‛3B‛26‛2B‛3D‛40"),
+        (" a b ", .ends, "‛20a b‛20"), ("a.b.", .ends, "a.b‛2E"), (".a.b", .hidden, "‛2Ea.b"), ("..", .hidden, "‛2E."),
+        ("e\u{301}x", .decomposed, "e‛CC‛81x"), ("\u{E9}x", .decomposed, "\u{E9}x"), ("\u{E9}x", .composed, "‛C3‛A9x"),
+        ("e\u{301}x", .composed, "e\u{301}x"), ("‛5C", .backslash, "‛E2‛80‛9B5C"), ("‛5C", .controls, "‛5C"),
+    ]) func whatAServerCannotKeepIsEscaped(name: String, escapes: WireEscapes, wire: String) {
+        #expect(WireName.encoded(Array(name.utf8), escapes) == Array(wire.utf8))
+    }
+
+    /// It would be shown as another name than it has.
+    @Test(arguments: ["a\\b", "a‛41", "‛5C‛5c"]) func whatIsNotEscapedAsItMustBeIsNoName(wire: String) {
+        let name = WireName.decoded(Array(wire.utf8), .backslash)
+        #expect(name == nil || WireName.encoded(name!.bytes, .backslash) == Array(wire.utf8))
     }
 
     @Test(arguments: ["‛C3‛A9", "a/b", "", "..", "‛E2‛80‛9B"]) func whatIsNoNamesFormIsNotTakenForOne(wire: String) {
@@ -42,9 +65,17 @@ struct WireNameTests {
 }
 
 struct LocationTests {
-    /// Names of a server that makes other names of others.
-    @Test(arguments: [("é", true), ("e\u{301}", false), ("a,b", true), ("\u{212B}", false), ("‛FF", true)])
-    func aComposedNameIsKnown(name: String, isComposed: Bool) { #expect(WireName.isComposed(Array(name.utf8)) == isComposed) }
+    /// What has been written before it was known what has to be escaped is found there.
+    @Test func ourOwnFolderHasTheSameNameWhateverIsEscaped() throws {
+        let location = try WebDAVLocation(parsing: "webdav+http://host/base/").escaping([.hidden, .backslash])
+        let own = [".promisefs", "uploads", ".x"].map { FileName($0)! }
+        #expect(location.url(own) == "http://host/base/.promisefs/uploads/.x")
+        #expect(location.names(ofReference: "/base/.promisefs/uploads/.x") == .names(own))
+        let other = [".profile", "a\\b"].map { FileName($0)! }
+        #expect(location.names(ofReference: "/base/%E2%80%9B2Eprofile/a%E2%80%9B5Cb") == .names(other))
+        #expect(location.url(other) == "http://host/base/%E2%80%9B2Eprofile/a%E2%80%9B5Cb")
+        #expect(location.names(ofReference: "/base/.profile") == .unspeakable(".profile"))
+    }
 
     @Test func aNameIsReadAndWrittenWithoutASecret() throws {
         let location = try WebDAVLocation(parsing: "webdav+https://ann@example.com:8443/a%20b/c")
