@@ -52,6 +52,12 @@ extension SyncEngine {
         _ outcome: Operation.Outcome, of operation: Operation, _ notices: inout Notices, _ transaction: borrowing Transaction
     ) throws(Failure) {
         try clearIntent(of: operation, transaction)
+        if case .item(let item) = outcome, let id = operation.node, let node = try transaction.node(id),
+            (node.kind == .folder) != (item.kind == .folder)
+        {
+            // Agreed on, it would stand here as the other for ever: no later listing would differ.
+            return try postpone(operation, ProviderError(.conflict, "something else came in its place meanwhile"), transaction)
+        }
         switch outcome {
         case .deleted:
             try storeDeletion(operation, transaction)

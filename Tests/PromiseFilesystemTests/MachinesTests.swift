@@ -23,6 +23,12 @@ import Testing
         try await converge("MachinesTests, line", nil, isLineBad: true, kills: kills)
     }
 
+    @Test(arguments: [false, true], [0, 3])
+    func twoMachinesOfAStoreOfPlacesShowTheSameInTheEndOverABadLine(numbers: Bool, kills: Int) async throws {
+        let name = "MachinesTests, \(numbers ? "numbers" : "places"), line"
+        try await converge(name, PlaceProvider(numbers: numbers, isPolled: true), isLineBad: true, kills: kills)
+    }
+
     /// What was written, and what was seen by whoever removed it or put something else in its place.
     private struct Texts {
         var written: Set<String> = []

@@ -25,6 +25,21 @@ import Testing
         }
     }
 
+    /// It stood here as a file for ever, as what both sides had agreed on was the folder.
+    @Test func aFolderThatCameWhereAFileWasBeingChangedIsSeen() async throws {
+        let memory = MemoryProvider()
+        let identifier = await memory.put("a", "text")
+        let fixture = try EngineFixture(memory, mediator: ReplacingProvider(memory: memory))
+        try await fixture.run {
+            try await fixture.list()
+            try fixture.rename("a", to: "b")
+            #expect(try await fixture.eventually { try fixture.node("b")?.kind == .folder })
+            #expect(try await fixture.eventually { try fixture.isQuiet() })
+            #expect(await memory.names() == ["b/"])
+            #expect(try fixture.entry("b")?.identifier == identifier)
+        }
+    }
+
     @Test func changesThatWaitForClaimsHoldUpNoOthers() async throws {
         let fixture = try EngineFixture()
         var identifiers: [ItemIdentifier] = []
@@ -64,5 +79,18 @@ import Testing
             fixture.engine.followAgain()
             #expect(try await fixture.eventually { try fixture.names().count == 2 })
         }
+    }
+}
+
+/// Somebody makes a folder of each item that is changed, before the answer is made.
+private struct ReplacingProvider: ForwardingProvider {
+    let memory: MemoryProvider
+
+    func modify(
+        _ reference: ItemReference, changes: ItemChanges, contents: (any ContentSource)?, baseVersion: ContentVersion?
+    ) async throws(ProviderError) -> Item {
+        _ = try await memory.modify(reference, changes: changes, contents: contents, baseVersion: baseVersion)
+        await memory.replace(reference.identifier, by: .folder)
+        return try await memory.item(for: reference)
     }
 }

@@ -223,9 +223,7 @@ package actor MemoryProvider: Provider {
     ) async throws(ProviderError) -> Item {
         var stored = try stored(reference.identifier)
         let isBased = contents != nil || changes.target != nil || baseVersion != nil
-        if isBased, stored.item.kind != .folder, stored.item.version != baseVersion {
-            throw ProviderError(.conflict, "there is another version")
-        }
+        if isBased, stored.item.version != baseVersion { throw ProviderError(.conflict, "there is another version") }
         if let contents {
             stored.bytes = try read(contents)
             stored.item.size = UInt64(stored.bytes.count)
