@@ -249,7 +249,12 @@ final class SimulatedDomain: Sendable {
 
     /// Of the file there, or of all in the folder there; none where nothing is.
     func texts(at path: [String]) async throws -> [String] {
-        guard let found = try? await node(at: path) else { return [] }
+        let found: NodeAttributes
+        do {
+            found = try await node(at: path)
+        } catch let error as Failure where error.code == .notFound || error.code == .notFolder {
+            return []
+        }
         if found.kind == .file { return [try await text(of: found.node)] }
         return try await tree(below: found.node).compactMap(SimulatedDomain.text(ofLine:))
     }
