@@ -8,6 +8,9 @@ import Synchronization
 // which renames do not change. Replacing content makes a new file, so the new one carries the old identifier in an attribute,
 // the mark, together with its own handle: a copy made by `cp -a` takes the mark along but has another handle, and is not
 // mistaken for the original.
+//
+// Where a file system has no lasting names for files (`Root.knowsByPlace`), an item is what is at a path: its identifier is the
+// path, its version is of size and time only, and the handle serves to tell files apart for as long as one call takes.
 
 /// Who a file, folder or link is.
 struct FolderIdentity: Equatable, Sendable {
@@ -17,13 +20,17 @@ struct FolderIdentity: Equatable, Sendable {
     var base: String
     /// The file has more than one name. Each name is an item of its own.
     var hasSeveralNames: Bool
+    /// `own` stays with the file.
+    var isLasting = true
 
-    func identifier(parent: String, name: [UInt8]) -> ItemIdentifier {
+    /// `parent` is the folder as `FolderProvider.text(of:at:)` gives it.
+    func identifier(parent: String, name: FileName) -> ItemIdentifier {
+        guard isLasting else { return ItemIdentifier("\(parent)/\(name.display)") }
         guard hasSeveralNames else { return ItemIdentifier(base) }
         var hash = FowlerNollVoHash()
         hash.add(parent.utf8)
         hash.add([0])
-        hash.add(name)
+        hash.add(name.bytes)
         return ItemIdentifier("\(base).\(hash.text)")
     }
 }
@@ -81,30 +88,35 @@ func bytes(hexadecimal text: some StringProtocol) -> [UInt8]? {
 
 /// One entry of a folder as it was found.
 struct FolderEntry: Sendable {
+    /// As the file system has it.
     var name: [UInt8]
+    var shownName: FileName
     var status: FileStatus
     var identity: FolderIdentity
     var identifier: ItemIdentifier
     /// Of a link.
     var target: [UInt8]?
 
-    var version: ContentVersion { FolderEntry.version(status, own: identity.own, target: target) }
+    static let folderVersion = ContentVersion("folder")
 
-    /// Changes with the content, not with mode, owner or name. The handle tells apart two files of one size and time.
-    static func version(_ status: FileStatus, own: String, target: [UInt8]?) -> ContentVersion {
+    var version: ContentVersion { FolderEntry.version(status, identity.isLasting ? identity.own : nil, target: target) }
+
+    /// Changes with the content, not with mode, owner or name. A lasting handle tells apart two files of one size and time.
+    static func version(_ status: FileStatus, _ handle: String?, target: [UInt8]?) -> ContentVersion {
+        let own = handle.map { "-" + $0 } ?? ""
         switch status.kind {
-        case .folder: return ContentVersion("folder")
+        case .folder: return folderVersion
         case .link:
             var hash = FowlerNollVoHash()
             hash.add(target ?? [])
-            return ContentVersion("\(hash.text)-\(status.modificationTime.rawValue)-\(own)")
-        default: return ContentVersion("\(status.size)-\(status.modificationTime.rawValue)-\(own)")
+            return ContentVersion("\(hash.text)-\(status.modificationTime.rawValue)\(own)")
+        default: return ContentVersion("\(status.size)-\(status.modificationTime.rawValue)\(own)")
         }
     }
 
     func item(parent: ItemIdentifier?) -> Item {
         Item(
-            identifier: identifier, parent: parent, name: FileName(trusted: name), kind: status.kind,
+            identifier: identifier, parent: parent, name: shownName, kind: status.kind,
             size: status.kind == .folder ? 0 : target.map { UInt64($0.count) } ?? status.size,
             metadata: status.metadata, version: version, target: target)
     }
@@ -147,8 +159,9 @@ extension FolderProvider {
     }
 
     /// Looks at one entry; nil when there is none or it is nothing a provider holds (fifo, socket, device).
-    /// `.` asks for the folder itself.
-    func entry(_ name: [UInt8], in folder: CInt, folderOwn: String, readsMarks: Bool) throws(SystemError) -> FolderEntry? {
+    /// `.` asks for the folder itself. `parent` is the folder as `text(of:at:)` gives it, of which identifiers are made.
+    func entry(_ name: [UInt8], in folder: CInt, parent: String, readsMarks: Bool) throws(SystemError) -> FolderEntry? {
+        guard let shownName = shown(name) else { return nil }
         // Three calls on one name may see two files when it is replaced between them; then they start again.
         for _ in 0..<16 {
             do throws(SystemError) {
@@ -165,12 +178,12 @@ extension FolderProvider {
                         continue
                     }
                 }
-                let target = status.kind == .link ? try readLink(name, in: folder, label: "folder.entry.link") : nil
+                let link = status.kind == .link ? try readLink(name, in: folder, label: "folder.entry.link") : nil
                 let identity = FolderIdentity(
-                    own: own, base: base, hasSeveralNames: status.kind != .folder && status.links > 1)
+                    own: own, base: base, hasSeveralNames: status.kind != .folder && status.links > 1, isLasting: !knowsByPlace)
                 return FolderEntry(
-                    name: name, status: status, identity: identity,
-                    identifier: identity.identifier(parent: folderOwn, name: name), target: target)
+                    name: name, shownName: shownName, status: status, identity: identity,
+                    identifier: identity.identifier(parent: parent, name: shownName), target: link.map(shown(target:)))
             } catch {
                 switch error.errno {
                 case ENOENT: return nil

@@ -10,7 +10,7 @@ import Synchronization
 
 extension FolderProvider {
     /// Runs `body` while no other PromiseFS daemon replaces or removes something in the folder (flock(2)).
-    private func withStoreLock<Value>(_ body: () throws(ProviderError) -> Value) throws(ProviderError) -> Value {
+    func withStoreLock<Value>(_ body: () throws(ProviderError) -> Value) throws(ProviderError) -> Value {
         let turn = try lock()
         let outcome: Result<Value, ProviderError>
         do throws(ProviderError) { outcome = .success(try body()) } catch { outcome = .failure(error) }
@@ -65,10 +65,10 @@ extension FolderProvider {
         return temporary.entry
     }
 
-    private func isUnchanged(_ located: LocatedItem) throws(ProviderError) -> Bool {
+    func isUnchanged(_ located: LocatedItem) throws(ProviderError) -> Bool {
         try mapped("'\(display(located.path))' cannot be looked at") { () throws(SystemError) in
             let now = try entry(
-                located.entry.name, in: located.folder.number, folderOwn: located.folderOwn,
+                located.entry.name, in: located.folder.number, parent: located.folderText,
                 readsMarks: shared.withLock { $0.hasStore && $0.root?.hasAttributes == true })
             return now?.identifier == located.entry.identifier && now?.version == located.entry.version
         }
@@ -78,7 +78,7 @@ extension FolderProvider {
     /// identifier would then be on both.
     private func took(_ expected: FolderEntry, as name: [UInt8], in folder: OpenFolder) throws(ProviderError) -> Bool {
         try mapped("what was replaced cannot be looked at") { () throws(SystemError) in
-            let taken = try entry(name, in: folder.number, folderOwn: "", readsMarks: false)
+            let taken = try entry(name, in: folder.number, parent: "", readsMarks: false)
             return taken?.identity.own == expected.identity.own && taken?.version == expected.version
                 && (expected.identity.hasSeveralNames || taken?.identity.hasSeveralNames == false)
         }
@@ -135,7 +135,7 @@ extension FolderProvider {
 
     private func ownIdentity(under temporary: TemporaryEntry) throws(ProviderError) -> String? {
         try mapped("what was replaced cannot be looked at") { () throws(SystemError) in
-            try entry(temporary.name, in: temporary.folder.number, folderOwn: "", readsMarks: false)?.identity.own
+            try entry(temporary.name, in: temporary.folder.number, parent: "", readsMarks: false)?.identity.own
         }
     }
 
@@ -143,11 +143,11 @@ extension FolderProvider {
     private func restore(_ name: [UInt8], from folder: OpenFolder, to located: LocatedItem) throws(ProviderError) {
         try mapped("'\(display(located.path))' cannot be put back") { () throws(SystemError) in
             for attempt in 0..<1000 {
-                let original = FileName(trusted: located.entry.name)
+                let original = located.entry.shownName
                 let place =
                     attempt == 0 ? original : conflictName(of: original, host: hostName(), date: dateText(), attempt: attempt)
                 do throws(SystemError) {
-                    return try moveWithoutReplacing(name, in: folder.number, to: place.bytes, in: located.folder.number)
+                    return try moveWithoutReplacing(name, in: folder.number, to: stored(place), in: located.folder.number)
                 } catch {
                     guard error.errno == EEXIST else { throw error }
                 }
@@ -159,12 +159,9 @@ extension FolderProvider {
 
     func remove(_ located: LocatedItem, baseVersion: ContentVersion?) throws(ProviderError) {
         guard located.parent != nil else { throw ProviderError(.refused, "the root of the folder cannot be deleted") }
-        if located.entry.status.kind == .folder {
-            try removeFolder(located)
-        } else {
-            if let baseVersion, baseVersion != located.entry.version { throw changed(located) }
-            try removeFile(located)
-        }
+        // Also something of another kind has another version.
+        if let baseVersion, baseVersion != located.entry.version { throw changed(located) }
+        if located.entry.status.kind == .folder { try removeFolder(located) } else { try removeFile(located) }
         places.withLock { $0.forget(located.entry.identifier) }
         removeThumbnail(of: located.entry.identifier)
     }
@@ -182,7 +179,7 @@ extension FolderProvider {
                 throw ProviderError(error, "'\(display(located.path))' cannot be deleted")
             }
             let taken = try mapped("what was deleted cannot be looked at") { () throws(SystemError) in
-                try entry(name, in: folder.number, folderOwn: "", readsMarks: false)
+                try entry(name, in: folder.number, parent: "", readsMarks: false)
             }
             guard taken?.identity.own == located.entry.identity.own, taken?.version == located.entry.version else {
                 try restore(name, from: folder, to: located)
@@ -208,14 +205,14 @@ extension FolderProvider {
     }
 }
 
-private func hostName() -> String {
+func hostName() -> String {
     var buffer = [UInt8](repeating: 0, count: 256)
     let result = buffer.withUnsafeMutableBytes { gethostname($0.baseAddress!.assumingMemoryBound(to: CChar.self), 255) }
     return result == 0 ? escapedForDisplay(buffer.prefix { $0 != 0 }) : "unknown"
 }
 
 /// Today as `YYYY-MM-DD`, in the local time zone.
-private func dateText() -> String {
+func dateText() -> String {
     var now = time(nil)
     var parts = tm()
     localtime_r(&now, &parts)

@@ -8,8 +8,8 @@ import Synchronization
 /// An item where it was found: the folder held open, the entry in it, and how it was reached.
 struct LocatedItem: Sendable {
     var folder: OpenFolder
-    /// The handle of `folder`.
-    var folderOwn: String
+    /// `folder` as `text(of:at:)` gives it.
+    var folderText: String
     /// Nil for the root, whose name is `.` in itself.
     var parent: ItemIdentifier?
     var entry: FolderEntry
@@ -21,7 +21,7 @@ struct LocatedItem: Sendable {
 /// A folder that something is put into or looked for in.
 struct LocatedFolder: Sendable {
     var folder: OpenFolder
-    var own: String
+    var text: String
     var device: UInt64
     var identifier: ItemIdentifier
     var path: [FileName]
@@ -63,6 +63,7 @@ extension FolderProvider {
 
     private func isRoot(_ folder: OpenFolder, as known: Root) throws(SystemError) -> Bool {
         let status = try FileStatus.of(descriptor: folder.number, label: "folder.root.status")
+        if known.knowsByPlace { return try isRootOfPlaces(folder, status, as: known) }
         if status.device == known.device { return try ownIdentity([], in: folder.number, status: status) == known.own }
         // A disk that was taken out and put back may have another number; the root of every ext4 has the same handle.
         let facts = try FileSystemFacts.of(descriptor: folder.number, label: "folder.root.facts")
@@ -72,6 +73,17 @@ extension FolderProvider {
             shared.deviceTexts = [:]
         }
         return try ownIdentity([], in: folder.number, status: status) == known.own
+    }
+
+    /// Mounted again, a file system without lasting names has another number, and its root has the one of any other.
+    private func isRootOfPlaces(_ folder: OpenFolder, _ status: FileStatus, as known: Root) throws(SystemError) -> Bool {
+        if status.device == known.device { return true }
+        guard let record = try record(in: folder), record.identity == known.own else { return false }
+        shared.withLock { shared in
+            shared.root?.device = status.device
+            shared.deviceTexts = [:]
+        }
+        return true
     }
 
     private func firstOpenError(_ error: SystemError) -> ProviderError {
@@ -87,8 +99,9 @@ extension FolderProvider {
 
     private func learnRoot(_ folder: OpenFolder) throws(SystemError) {
         let status = try FileStatus.of(descriptor: folder.number, label: "folder.root.status")
-        let own = try ownIdentity([], in: folder.number, status: status)
         let facts = try FileSystemFacts.of(descriptor: folder.number, label: "folder.root.facts")
+        if facts.forgetsWhichFileIsWhich { return try learnRootOfPlaces(folder, status, facts) }
+        let own = try ownIdentity([], in: folder.number, status: status)
         var hasAttributes = true
         do throws(SystemError) {
             _ = try attribute(IdentityMark.attribute, of: [0x2E], in: folder.number, label: "folder.root.attribute")
@@ -103,6 +116,27 @@ extension FolderProvider {
         shared.withLock { if $0.root == nil { $0.root = root } }
     }
 
+    private func learnRootOfPlaces(
+        _ folder: OpenFolder, _ status: FileStatus, _ facts: FileSystemFacts
+    ) throws(SystemError) {
+        let record = try knownOrNewRecord(folder, type: facts.type)
+        let root = Root(
+            own: record?.identity ?? "places", device: status.device, fileSystem: facts.identity, hasAttributes: false,
+            knowsByPlace: true, traits: record?.traits(of: facts.type) ?? FolderTraits())
+        watcher.begin(root: root.identifier, isShared: facts.isShared)
+        let isFirst = shared.withLock { shared in
+            defer { if shared.root == nil { shared.root = root } }
+            return shared.root == nil
+        }
+        guard isFirst else { return }
+        let escaped = root.traits.escapes.map { $0.names.joined(separator: ", ") }
+        logger.notice(
+            "the folder's file system has no lasting names for files: an item is what is at its place",
+            metadata: ["provider": "\(name)", "escaped": "\(escaped ?? "nothing")"])
+    }
+
+    var knowsByPlace: Bool { shared.withLock { $0.root?.knowsByPlace ?? false } }
+
     /// Known once `openRoot` has returned.
     var rootFacts: Root {
         guard let root = shared.withLock({ $0.root }) else { preconditionFailure("the root is opened before it is asked about") }
@@ -113,10 +147,11 @@ extension FolderProvider {
         let root = try openRoot()
         let facts = rootFacts
         let found = try mapped("the folder '\(displayPath)' cannot be read") { () throws(SystemError) in
-            try entry([0x2E], in: root.number, folderOwn: facts.own, readsMarks: false)
+            try entry([0x2E], in: root.number, parent: facts.text, readsMarks: false)
         }
-        guard let found else { throw ProviderError(.offline, "the folder '\(displayPath)' is not there now") }
-        return LocatedItem(folder: root, folderOwn: facts.own, parent: nil, entry: found, path: [])
+        guard var found else { throw ProviderError(.offline, "the folder '\(displayPath)' is not there now") }
+        found.identifier = facts.identifier
+        return LocatedItem(folder: root, folderText: facts.text, parent: nil, entry: found, path: [])
     }
 
     /// Where the item is now. The path is only where it is looked for first; what is returned has the identifier asked for.
@@ -142,6 +177,7 @@ extension FolderProvider {
     private func locateOnce(_ reference: ItemReference) throws(ProviderError) -> LocatedItem {
         let root = try openRoot()
         let facts = rootFacts
+        if facts.knowsByPlace { return try locateByPlace(reference, root: root) }
         if reference.identifier == facts.identifier { return try locatedRoot() }
         if let found = try item(at: reference.path, root: root), found.entry.identifier == reference.identifier { return found }
         let remembered = places.withLock { $0.path(of: reference.identifier, root: facts.identifier) }
@@ -157,6 +193,29 @@ extension FolderProvider {
         throw ProviderError(.notFound, "'\(display(reference.path))' is not in the folder any more")
     }
 
+    private func locateByPlace(_ reference: ItemReference, root: OpenFolder) throws(ProviderError) -> LocatedItem {
+        if reference.path.isEmpty { return try locatedRoot() }
+        if let found = try item(at: reference.path, root: root) { return found }
+        throw ProviderError(.notFound, "'\(display(reference.path))' is not in the folder any more")
+    }
+
+    /// As `locate`, and not what has the name in other case only: who asks wants to know whether the item was renamed.
+    func locatedExactly(_ reference: ItemReference) throws(ProviderError) -> LocatedItem {
+        let located = try locate(reference)
+        guard rootFacts.traits.ignoresCase else { return located }
+        let root = try openRoot()
+        for (index, step) in located.path.enumerated() {
+            let names = try mapped("'\(display(located.path))' cannot be looked for") { () throws(SystemError) in
+                let folder = try walk(located.path[..<index], from: root)
+                return try listFolder(try folder.openForReading(), label: "folder.search.list").map(\.name)
+            }
+            guard names.contains(stored(step)) else {
+                throw ProviderError(.notFound, "'\(display(reference.path))' is not in the folder any more")
+            }
+        }
+        return located
+    }
+
     /// The folder a reference names, opened. `.notFound` when something else has its place.
     func locateFolder(_ reference: ItemReference) throws(ProviderError) -> LocatedFolder {
         let located = try locate(reference)
@@ -170,9 +229,12 @@ extension FolderProvider {
             guard try ownIdentity([], in: folder.number, status: status) == located.entry.identity.own else {
                 throw SystemError(errno: ENOENT, label: "folder.locate.status")
             }
+            let isPlace = !located.entry.identity.isLasting
+            let text = located.parent == nil ? located.folderText : located.entry.identifier.rawValue
             return LocatedFolder(
-                folder: folder, own: located.entry.identity.own, device: status.device,
-                identifier: located.entry.identifier, path: located.path)
+                folder: folder, text: isPlace ? text : located.entry.identity.own, device: status.device,
+                // Of a place, the one that it is asked for by: changes in it are told under that.
+                identifier: isPlace ? reference.identifier : located.entry.identifier, path: located.path)
         }
     }
 
@@ -183,11 +245,11 @@ extension FolderProvider {
         let marks = readsMarks(root)
         do throws(SystemError) {
             let folder = try walk(path.dropLast(), from: root)
-            let own = try ownIdentity(ofFolder: folder)
-            guard let found = try entry(last.bytes, in: folder.number, folderOwn: own, readsMarks: marks) else { return nil }
-            let parent = ItemIdentifier(own)
+            let text = try text(of: folder, at: path.dropLast())
+            guard let found = try entry(stored(last), in: folder.number, parent: text, readsMarks: marks) else { return nil }
+            let parent = path.count == 1 ? rootFacts.identifier : ItemIdentifier(text)
             places.withLock { $0.learn(found.identifier, parent: parent, name: last) }
-            return LocatedItem(folder: folder, folderOwn: own, parent: parent, entry: found, path: path)
+            return LocatedItem(folder: folder, folderText: text, parent: parent, entry: found, path: path)
         } catch {
             if [ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG].contains(error.errno) { return nil }
             throw ProviderError(error, "'\(display(path))' cannot be looked at")
@@ -200,15 +262,15 @@ extension FolderProvider {
         let marks = readsMarks(root)
         do throws(SystemError) {
             let folder = try walk(path[...], from: root)
-            let own = try ownIdentity(ofFolder: folder)
+            let own = try text(of: folder, at: path[...])
             for (name, _) in try listFolder(try folder.openForReading(), label: "folder.search.list") {
                 guard !ReservedName.contains(name, inRoot: path.isEmpty) else { continue }
-                guard let found = try entry(name, in: folder.number, folderOwn: own, readsMarks: marks) else { continue }
+                guard let found = try entry(name, in: folder.number, parent: own, readsMarks: marks) else { continue }
                 guard found.identifier == identifier else { continue }
-                let place = FileName(trusted: name)
+                let place = found.shownName
                 places.withLock { $0.learn(identifier, parent: ItemIdentifier(own), name: place) }
                 return LocatedItem(
-                    folder: folder, folderOwn: own, parent: ItemIdentifier(own), entry: found, path: path + [place])
+                    folder: folder, folderText: own, parent: ItemIdentifier(own), entry: found, path: path + [place])
             }
             return nil
         } catch {
@@ -219,11 +281,13 @@ extension FolderProvider {
 
     private func walk(_ path: ArraySlice<FileName>, from root: OpenFolder) throws(SystemError) -> OpenFolder {
         var folder = root
-        for step in path { folder = try folder.open(step.bytes) }
+        for step in path { folder = try folder.open(stored(step)) }
         return folder
     }
 
-    private func ownIdentity(ofFolder folder: OpenFolder) throws(SystemError) -> String {
+    /// What tells a folder from others: its handle, or where that does not last its path from the root.
+    private func text(of folder: OpenFolder, at path: ArraySlice<FileName>) throws(SystemError) -> String {
+        if knowsByPlace { return path.map { "/" + $0.display }.joined() }
         let status = try FileStatus.of(descriptor: folder.number, label: "folder.own.status")
         return try ownIdentity([], in: folder.number, status: status)
     }

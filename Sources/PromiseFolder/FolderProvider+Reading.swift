@@ -1,4 +1,5 @@
 import Glibc
+import Logging
 package import PromiseCore
 package import PromiseProvider
 import PromiseSystem
@@ -37,7 +38,10 @@ extension FolderProvider {
             var items: [Item] = []
             items.reserveCapacity(names.count)
             for name in names {
-                guard let found = try entry(name, in: folder.folder.number, folderOwn: folder.own, readsMarks: marks) else {
+                if shown(name) == nil {
+                    logger.warning("a name is no item's and is not shown", metadata: ["name": "\(escapedForDisplay(name))"])
+                }
+                guard let found = try entry(name, in: folder.folder.number, parent: folder.text, readsMarks: marks) else {
                     continue
                 }
                 items.append(found.item(parent: folder.identifier))
@@ -168,8 +172,8 @@ extension FolderProvider {
     private func checkVersion(_ fetch: Fetch) throws(ProviderError) {
         let now = try mapped("'\(display(fetch.path))' cannot be read") { () throws(SystemError) in
             let status = try FileStatus.of(descriptor: fetch.file.number, label: "folder.fetch.status")
-            let own = try ownIdentity([], in: fetch.file.number, status: status)
-            return FolderEntry.version(status, own: own, target: nil)
+            let own = knowsByPlace ? nil : try ownIdentity([], in: fetch.file.number, status: status)
+            return FolderEntry.version(status, own, target: nil)
         }
         guard now == fetch.version else { throw staleContent(fetch.path) }
     }

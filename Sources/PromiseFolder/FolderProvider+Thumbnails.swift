@@ -96,6 +96,6 @@ extension FolderProvider {
         let file = try Descriptor.open(
             name, in: folder.number, flags: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o644, label: "folder.thumbnail.make")
         try writeFully(file.number, picture, at: 0, label: "folder.thumbnail.write")
-        try setTimes(file.number, access: nil, modification: time, label: "folder.thumbnail.time")
+        try setTimes(file.number, access: time, modification: time, label: "folder.thumbnail.time")
     }
 }

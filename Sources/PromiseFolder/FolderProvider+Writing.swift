@@ -70,7 +70,7 @@ extension FolderProvider {
             guard let contents else { throw ProviderError(.refused, "'\(item.name.display)' is a file without content") }
             let place = try temporaryPlace(for: folder.folder, device: folder.device)
             let file = try writeTemporaryFile(
-                contents, metadata: item.metadata, keepsTime: true, identifier: nil, for: folder.folder, place: place, flag: flag)
+                contents, metadata: item.metadata, keepsTime: true, replacing: nil, for: folder.folder, place: place, flag: flag)
             made = try put(file, as: item.name, in: folder, validating: contents, flag: flag)
         case .link:
             let place = try temporaryPlace(for: folder.folder, device: folder.device)
@@ -79,7 +79,8 @@ extension FolderProvider {
         default: throw ProviderError(.refused, "'\(item.name.display)' is neither file, folder nor link")
         }
         try synchronize(folder.folder)
-        made.name = item.name.bytes
+        (made.name, made.shownName) = (stored(item.name), item.name)
+        made.identifier = made.identity.identifier(parent: folder.text, name: item.name)
         places.withLock { $0.learn(made.identifier, parent: folder.identifier, name: item.name) }
         return made.item(parent: folder.identifier)
     }
@@ -93,9 +94,9 @@ extension FolderProvider {
             try flag.check()
             try contents?.validate()
             beforeTakingEffect?()
-            try mapped("'\(name.display)' cannot be made") { () throws(SystemError) in
-                try moveWithoutReplacing(temporary.name, in: temporary.folder.number, to: name.bytes, in: folder.folder.number)
-            }
+            try moveIfFree(
+                temporary.name, in: temporary.folder.number, to: stored(name), in: folder.folder.number,
+                "'\(name.display)' cannot be made")
             return temporary.entry
         } catch {
             remove(temporary.name, in: temporary.folder)
@@ -105,14 +106,16 @@ extension FolderProvider {
 
     private func makeFolder(_ item: NewItem, in folder: LocatedFolder) throws(ProviderError) -> FolderEntry {
         try mapped("the folder '\(item.name.display)' cannot be made") { () throws(SystemError) in
-            try PromiseSystem.makeFolder(item.name.bytes, in: folder.folder.number, label: "folder.create.folder")
-            let made = try folder.folder.open(item.name.bytes)
+            let name = stored(item.name)
+            try PromiseSystem.makeFolder(name, in: folder.folder.number, label: "folder.create.folder")
+            let made = try folder.folder.open(name)
             try setMetadata(item.metadata, of: made.number, current: nil)
             let status = try FileStatus.of(descriptor: made.number, label: "folder.create.status")
             let own = try ownIdentity([], in: made.number, status: status)
-            let identity = FolderIdentity(own: own, base: own, hasSeveralNames: false)
+            let identity = FolderIdentity(own: own, base: own, hasSeveralNames: false, isLasting: !knowsByPlace)
             return FolderEntry(
-                name: item.name.bytes, status: status, identity: identity, identifier: ItemIdentifier(own), target: nil)
+                name: name, shownName: item.name, status: status, identity: identity, identifier: ItemIdentifier(own),
+                target: nil)
         }
     }
 
@@ -124,12 +127,55 @@ extension FolderProvider {
 
     private func checkFree(_ name: FileName, in folder: LocatedFolder) throws(ProviderError) {
         do throws(SystemError) {
-            _ = try FileStatus.of(name.bytes, in: folder.folder.number, label: "folder.free.status")
+            _ = try FileStatus.of(stored(name), in: folder.folder.number, label: "folder.free.status")
         } catch {
             if error.errno == ENOENT { return }
             throw ProviderError(error, "'\(name.display)' cannot be looked at")
         }
-        throw ProviderError(.conflict, "'\(name.display)' is taken in the folder")
+        throw ProviderError(.conflict, "'\(name.display)' is taken in the folder\(holder(of: name, in: folder))")
+    }
+
+    /// By whom, where that has another name: file systems that take upper and lower case for one.
+    private func holder(of name: FileName, in folder: LocatedFolder) -> String {
+        guard let descriptor = try? folder.folder.openForReading(),
+            let names = try? listFolder(descriptor, label: "folder.free.list").map(\.name), !names.contains(stored(name)),
+            let other = names.compactMap({ shown($0) }).first(where: { $0.display.lowercased() == name.display.lowercased() })
+        else { return "" }
+        return " by '\(other.display)', and its file system takes the two for one name"
+    }
+
+    /// Whether only the case of its name is to change, where a file system finds an item under any.
+    private func isOtherCase(_ name: FileName, in folder: LocatedFolder, of located: LocatedItem) throws(ProviderError) -> Bool {
+        guard folder.text == located.folderText, !located.entry.identity.hasSeveralNames else { return false }
+        guard name.display.lowercased() == located.entry.shownName.display.lowercased() else { return false }
+        return try mapped("'\(name.display)' cannot be looked at") { () throws(SystemError) in
+            if rootFacts.traits.ignoresCase {
+                // Looked up, the new name would lead to the item for a while, also when it has been renamed.
+                return try !listFolder(try folder.folder.openForReading(), label: "folder.free.list")
+                    .contains { $0.name == stored(name) }
+            }
+            let found = try entry(stored(name), in: folder.folder.number, parent: folder.text, readsMarks: false)
+            return found?.identity.own == located.entry.identity.own
+        }
+    }
+
+    /// Renaming to a name that leads to the file itself does nothing (rename(2)), so there is one in between, which everybody
+    /// sees: nothing is lost in a crash.
+    private func moveAside(_ located: LocatedItem) throws(ProviderError) -> LocatedItem {
+        let (old, what) = (located.entry.shownName, "'\(display(located.path))' cannot be moved")
+        var result = located
+        for attempt in 1..<1000 {
+            let between = conflictName(of: old, host: hostName(), date: dateText(), attempt: attempt)
+            do throws(ProviderError) {
+                let folder = located.folder.number
+                try moveIfFree(located.entry.name, in: folder, to: stored(between), in: folder, what)
+                (result.entry.name, result.entry.shownName) = (stored(between), between)
+                return result
+            } catch {
+                guard case .conflict = error.code else { throw error }
+            }
+        }
+        throw ProviderError(.conflict, what)
     }
 
     // MARK: Modify
@@ -139,15 +185,16 @@ extension FolderProvider {
         flag: CancellationFlag
     ) throws(ProviderError) -> Item {
         var located = try locate(reference)
-        if let baseVersion, located.entry.status.kind != .folder, located.entry.version != baseVersion {
-            throw changed(located)
-        }
+        // Also something of another kind has another version.
+        if let baseVersion, located.entry.version != baseVersion { throw changed(located) }
         var destination: (folder: LocatedFolder, name: FileName)?
+        var isOtherCase = false
         if let place = changes.place {
             let folder = try locateFolder(place.parent)
-            if folder.own != located.folderOwn || place.name.bytes != located.entry.name {
+            if folder.text != located.folderText || place.name != located.entry.shownName {
                 try checkName(place.name, in: folder)
-                try checkFree(place.name, in: folder)
+                isOtherCase = try self.isOtherCase(place.name, in: folder, of: located)
+                if !isOtherCase { try checkFree(place.name, in: folder) }
                 destination = (folder, place.name)
             }
         }
@@ -164,7 +211,14 @@ extension FolderProvider {
             shared.withLock { $0.movesBegun += 1 }
             defer { shared.withLock { $0.movesEnded += 1 } }
             let old = located.path
-            located = try move(located, to: destination.folder, name: destination.name)
+            let aside = isOtherCase ? try moveAside(located) : located
+            do throws(ProviderError) {
+                located = try move(aside, to: destination.folder, name: destination.name)
+            } catch {
+                // Only when somebody took the name in this moment; then it stays where it is, for all to see.
+                if isOtherCase { _ = try? move(aside, to: destination.folder, name: located.entry.shownName) }
+                throw error
+            }
             learnPlace(of: located)
             shared.withLock { $0.moved.note(from: old, to: located.path) }
         } else {
@@ -175,7 +229,7 @@ extension FolderProvider {
 
     private func learnPlace(of located: LocatedItem) {
         guard let parent = located.parent else { return }
-        places.withLock { $0.learn(located.entry.identifier, parent: parent, name: FileName(trusted: located.entry.name)) }
+        places.withLock { $0.learn(located.entry.identifier, parent: parent, name: located.entry.shownName) }
     }
 
     /// Puts new content or a new target in the place of the old one.
@@ -189,19 +243,31 @@ extension FolderProvider {
         if let contents {
             temporary = try writeTemporaryFile(
                 contents, metadata: changes.metadata ?? status.metadata, keepsTime: changes.metadata != nil,
-                identifier: located.entry.identifier, for: located.folder, place: place, flag: flag)
+                replacing: located.entry, for: located.folder, place: place, flag: flag)
         } else {
             temporary = try makeTemporaryLink(changes.target ?? [], metadata: changes.metadata, for: located.folder, place: place)
         }
         var replaced = try exchange(temporary, with: located, validating: contents, flag: flag)
         try synchronize(located.folder)
-        replaced.name = located.entry.name
+        (replaced.name, replaced.shownName) = (located.entry.name, located.entry.shownName)
+        if !replaced.identity.isLasting { replaced.identifier = located.entry.identifier }
         var result = located
         result.entry = replaced
         return result
     }
 
     private func applyMetadata(_ metadata: Metadata, to located: LocatedItem) throws(ProviderError) -> LocatedItem {
+        // A new time is a new version, so nobody's content may come in between.
+        if metadata.modificationTime != located.entry.status.modificationTime, located.entry.status.kind == .file {
+            return try withStoreLock { () throws(ProviderError) in
+                guard try isUnchanged(located) else { throw changed(located) }
+                return try setMetadata(metadata, of: located)
+            }
+        }
+        return try setMetadata(metadata, of: located)
+    }
+
+    private func setMetadata(_ metadata: Metadata, of located: LocatedItem) throws(ProviderError) -> LocatedItem {
         let status = located.entry.status
         let name = located.entry.name
         return try mapped("'\(display(located.path))' cannot be changed") { () throws(SystemError) in
@@ -213,8 +279,9 @@ extension FolderProvider {
             }
             if status.kind == .link {
                 try setOwner(metadata, of: [], in: file.number)
+                let time = metadata.modificationTime
                 try setTimes(
-                    of: name, in: located.folder.number, access: nil, modification: metadata.modificationTime,
+                    of: name, in: located.folder.number, access: accessTime(with: time), modification: time,
                     label: "folder.metadata.times")
             } else {
                 try setMetadata(metadata, of: file.number, current: now)
@@ -238,43 +305,62 @@ extension FolderProvider {
                 }
             }
             guard current?.modificationTime != metadata.modificationTime else { return }
+            let modified = metadata.modificationTime
+            let time = timespec(tv_sec: modified.seconds, tv_nsec: modified.nanosecondPart)
             let omitted = timespec(tv_sec: 0, tv_nsec: (1 << 30) - 2)
-            let time = metadata.modificationTime
-            let times = [omitted, timespec(tv_sec: time.seconds, tv_nsec: time.nanosecondPart)]
+            let times = [accessTime(with: modified) == nil ? omitted : time, time]
             _ = try call("folder.metadata.times") { utimensat(AT_FDCWD, path, times, 0) }
         }
     }
 
     private func move(_ located: LocatedItem, to folder: LocatedFolder, name: FileName) throws(ProviderError) -> LocatedItem {
-        let old = located.entry.name
+        let (old, what) = (located.entry.name, "'\(display(located.path))' cannot be moved")
         beforeTakingEffect?()
-        return try mapped("'\(display(located.path))' cannot be moved") { () throws(SystemError) in
-            do throws(SystemError) {
-                try moveWithoutReplacing(old, in: located.folder.number, to: name.bytes, in: folder.folder.number)
-            } catch {
-                // A folder does not go into itself; that is for the planner to see, not a refusal of the store.
-                guard error.errno == EINVAL else { throw error }
-                throw SystemError(errno: EEXIST, label: error.label)
-            }
+        try moveIfFree(old, in: located.folder.number, to: stored(name), in: folder.folder.number, what)
+        return try mapped(what) { () throws(SystemError) in
             let found = try entry(
-                name.bytes, in: folder.folder.number, folderOwn: folder.own, readsMarks: shared.withLock { $0.hasStore })
+                stored(name), in: folder.folder.number, parent: folder.text,
+                readsMarks: shared.withLock { $0.hasStore && $0.root?.hasAttributes == true })
             guard let found, found.identity.base == located.entry.identity.base else {
                 // Another item had taken the name meanwhile and was moved instead of ours.
-                try moveWithoutReplacing(name.bytes, in: folder.folder.number, to: old, in: located.folder.number)
+                try moveWithoutReplacing(stored(name), in: folder.folder.number, to: old, in: located.folder.number)
                 throw SystemError(errno: EEXIST, label: "folder.move.check")
             }
             return LocatedItem(
-                folder: folder.folder, folderOwn: folder.own, parent: folder.identifier, entry: found, path: folder.path + [name])
+                folder: folder.folder, folderText: folder.text, parent: folder.identifier, entry: found,
+                path: folder.path + [name])
         }
     }
 
-    /// renameat2(2) with RENAME_NOREPLACE; where the file system does not know it, a check and a rename.
+    /// renameat2(2) with RENAME_NOREPLACE; where the file system does not know it, a check and a rename, which no other daemon
+    /// of ours comes between.
+    private func moveIfFree(
+        _ from: [UInt8], in fromFolder: CInt, to: [UInt8], in toFolder: CInt, _ what: String
+    ) throws(ProviderError) {
+        do throws(SystemError) {
+            return try rename(from, in: fromFolder, to: to, in: toFolder, flags: .noReplace, label: "folder.move.rename")
+        } catch {
+            guard isUnknownFlag(error) else { throw ProviderError(error, what) }
+        }
+        try withStoreLock { () throws(ProviderError) in
+            do throws(SystemError) {
+                try moveWithoutReplacing(from, in: fromFolder, to: to, in: toFolder)
+            } catch {
+                // A folder does not go into itself; that is for the planner to see, not a refusal of the store.
+                throw ProviderError(error.errno == EINVAL ? SystemError(errno: EEXIST, label: error.label) : error, what)
+            }
+        }
+    }
+
+    private func isUnknownFlag(_ error: SystemError) -> Bool { [EINVAL, ENOSYS, EOPNOTSUPP].contains(error.errno) }
+
+    /// As `moveIfFree`, for who has the store's lock.
     func moveWithoutReplacing(_ from: [UInt8], in fromFolder: CInt, to: [UInt8], in toFolder: CInt) throws(SystemError) {
         do throws(SystemError) {
             try rename(from, in: fromFolder, to: to, in: toFolder, flags: .noReplace, label: "folder.move.rename")
             return
         } catch {
-            guard [EINVAL, ENOSYS, EOPNOTSUPP].contains(error.errno) else { throw error }
+            guard isUnknownFlag(error) else { throw error }
         }
         do throws(SystemError) {
             _ = try FileStatus.of(to, in: toFolder, label: "folder.move.status")

@@ -22,8 +22,13 @@ package final class FolderProvider: Provider, Sendable {
         var fileSystem: UInt64
         /// Extended attributes work, so identifiers survive replaced content.
         var hasAttributes: Bool
+        /// The file system has no lasting names for files.
+        var knowsByPlace = false
+        var traits = FolderTraits()
 
         var identifier: ItemIdentifier { ItemIdentifier(own) }
+        /// What identifiers of what is in it are made of, and what tells it from other folders.
+        var text: String { knowsByPlace ? "" : own }
     }
 
     struct Shared: Sendable {
@@ -85,14 +90,17 @@ package final class FolderProvider: Provider, Sendable {
 
     /// Asked for with each listed item, so it is not made anew.
     private static let certainCapabilities: Capabilities = [
-        .atomicRename, .changeFeed, .changePush, .ranges, .metadata, .quota, .links, .thumbnails,
+        .atomicRename, .changeFeed, .changePush, .ranges, .quota, .thumbnails,
     ]
 
     package var capabilities: Capabilities {
-        let (canExchange, hasAttributes) = shared.withLock { ($0.canExchange, $0.root?.hasAttributes ?? true) }
+        let (canExchange, root) = shared.withLock { ($0.canExchange, $0.root) }
         var result = FolderProvider.certainCapabilities
         if canExchange { result.insert(.conditionalWrite) }
-        if hasAttributes { result.insert(.stableIdentifiers) }
+        if root?.hasAttributes ?? true { result.insert(.stableIdentifiers) }
+        if root?.knowsByPlace == true { result.insert(.placeIdentifiers) }
+        if root?.traits.keepsMetadata ?? true { result.insert(.metadata) }
+        if root?.traits.keepsLinks ?? true { result.insert(.links) }
         return result
     }
 
@@ -115,7 +123,7 @@ package final class FolderProvider: Provider, Sendable {
     }
 
     package func item(for reference: ItemReference) async throws(ProviderError) -> Item {
-        try await onPool { () throws(ProviderError) in try self.locate(reference).item }
+        try await onPool { () throws(ProviderError) in try self.locatedExactly(reference).item }
     }
 
     package func currentAnchor() async throws(ProviderError) -> Anchor { watcher.anchor() }

@@ -39,7 +39,7 @@ extension FolderProvider {
         }
     }
 
-    private func openOrMake(_ name: [UInt8], in folder: OpenFolder) throws(SystemError) -> OpenFolder {
+    func openOrMake(_ name: [UInt8], in folder: OpenFolder) throws(SystemError) -> OpenFolder {
         do throws(SystemError) {
             return try folder.open(name)
         } catch {
@@ -82,9 +82,9 @@ extension FolderProvider {
     }
 
     /// Writes a file under a hidden name. It has its content, attributes and mark, and is on the disk, when this returns.
-    /// `identifier` is the one to carry on, nil for a new item.
+    /// `old` is what it is to replace, whose identifier goes on; nil for a new item.
     func writeTemporaryFile(
-        _ contents: any ContentSource, metadata: Metadata, keepsTime: Bool, identifier: ItemIdentifier?, for target: OpenFolder,
+        _ contents: any ContentSource, metadata: Metadata, keepsTime: Bool, replacing old: FolderEntry?, for target: OpenFolder,
         place: TemporaryPlace, flag: CancellationFlag
     ) throws(ProviderError) -> TemporaryEntry {
         let folder = place == .store ? try openUploads() : target
@@ -97,20 +97,31 @@ extension FolderProvider {
             try copy(contents, to: file.number, flag: flag)
             return try mapped("the upload cannot be finished") { () throws(SystemError) in
                 try setMetadata(metadata, of: file.number, keepsTime: keepsTime)
-                let status = try FileStatus.of(descriptor: file.number, label: "folder.upload.status")
+                var status = try FileStatus.of(descriptor: file.number, label: "folder.upload.status")
+                if let old, !old.identity.isLasting, old.version == FolderEntry.version(status, nil, target: nil) {
+                    try makeLater(&status, of: file.number)
+                }
                 let own = try ownIdentity([], in: file.number, status: status)
                 var base = own
-                if let identifier, try mark(file.number, identifier: identifier, own: own) { base = identifier.rawValue }
+                if let old, try mark(file.number, identifier: old.identifier, own: own) { base = old.identifier.rawValue }
                 if isDurable { try synchronize(file.number, dataOnly: false, label: "folder.upload.sync") }
-                let identity = FolderIdentity(own: own, base: base, hasSeveralNames: false)
+                let identity = FolderIdentity(own: own, base: base, hasSeveralNames: false, isLasting: !knowsByPlace)
                 let entry = FolderEntry(
-                    name: name, status: status, identity: identity, identifier: ItemIdentifier(base), target: nil)
+                    name: name, shownName: FileName(trusted: name), status: status, identity: identity,
+                    identifier: ItemIdentifier(base), target: nil)
                 return TemporaryEntry(folder: folder, name: name, entry: entry)
             }
         } catch {
             remove(name, in: folder)
             throw error
         }
+    }
+
+    /// Where size and time are all that tells two contents apart, they must differ. FAT's time has steps of two seconds.
+    private func makeLater(_ status: inout FileStatus, of file: CInt) throws(SystemError) {
+        let time = status.modificationTime.advanced(by: .seconds(2))
+        try setTimes(file, access: time, modification: time, label: "folder.upload.later")
+        status = try FileStatus.of(descriptor: file, label: "folder.upload.status")
     }
 
     /// Makes a link under a hidden name. Links have no attributes of their own, so a replaced one gets a new identifier.
@@ -120,18 +131,22 @@ extension FolderProvider {
         let folder = place == .store ? try openUploads() : folder
         let name = temporaryName(place)
         guard !target.isEmpty, !target.contains(0) else { throw ProviderError(.refused, "a link leads somewhere") }
+        guard capabilities.contains(.links) else {
+            throw ProviderError(.refused, "the link cannot be made: the folder's file system has no links")
+        }
         return try mapped("the link cannot be made") { () throws(SystemError) in
-            _ = try withCPath(target) { target throws(SystemError) in
+            _ = try withCPath(stored(target: target)) { target throws(SystemError) in
                 try withCPath(name) { name throws(SystemError) in
                     try call("folder.link.make") { symlinkat(target, folder.number, name) }
                 }
             }
             if let metadata {
                 try setOwner(metadata, of: name, in: folder.number)
+                let time = metadata.modificationTime
                 try setTimes(
-                    of: name, in: folder.number, access: nil, modification: metadata.modificationTime, label: "folder.link.times")
+                    of: name, in: folder.number, access: accessTime(with: time), modification: time, label: "folder.link.times")
             }
-            guard let made = try entry(name, in: folder.number, folderOwn: "", readsMarks: false) else {
+            guard let made = try entry(name, in: folder.number, parent: "", readsMarks: false) else {
                 throw SystemError(errno: EAGAIN, label: "folder.link.make")
             }
             return TemporaryEntry(folder: folder, name: name, entry: made)
@@ -201,9 +216,13 @@ extension FolderProvider {
             _ = try call("folder.upload.mode") { fchmod(file, metadata.mode & 0o7777) }
         }
         if keepsTime {
-            try setTimes(file, access: nil, modification: metadata.modificationTime, label: "folder.upload.times")
+            let time = metadata.modificationTime
+            try setTimes(file, access: accessTime(with: time), modification: time, label: "folder.upload.times")
         }
     }
+
+    /// FUSE programs of libfuse 2 leave a file's times alone where only one of the two is to be set.
+    func accessTime(with modificationTime: Timestamp) -> Timestamp? { knowsByPlace ? modificationTime : nil }
 
     /// Of an entry, or of the descriptor itself when `name` is empty. Only root gives files away.
     func setOwner(_ metadata: Metadata, of name: [UInt8], in folder: CInt) throws(SystemError) {

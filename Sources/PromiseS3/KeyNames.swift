@@ -1,7 +1,7 @@
 package import PromiseCore
-package import PromiseHTTP
+package import PromiseProvider
 
-/// Keys below a prefix as paths, and back. A folder is what ends with a slash; each name is written by `WireName`.
+/// Keys below a prefix as paths, and back. A folder is what ends with a slash; each name is written by `StoredName`.
 package struct KeyNames: Sendable, Hashable {
     package static let slash = UInt8(ascii: "/")
     /// What stands in a folder for its marker, where a server keeps no keys that end with a slash.
@@ -20,16 +20,16 @@ package struct KeyNames: Sendable, Hashable {
     /// Nothing, or something that ends with a slash.
     package let prefix: [UInt8]
     /// What the server cannot keep.
-    package var escapes: WireEscapes = []
+    package var escapes: NameEscapes = []
 
-    package init(prefix: [UInt8], escapes: WireEscapes = []) {
+    package init(prefix: [UInt8], escapes: NameEscapes = []) {
         self.prefix = prefix
         self.escapes = escapes
     }
 
     /// Of a file.
     package func key(_ path: some Collection<FileName>) -> [UInt8] {
-        prefix + path.map { WireName.encoded($0.bytes, escapes) }.joined(separator: [KeyNames.slash])
+        prefix + path.map { StoredName.encoded($0.bytes, escapes) }.joined(separator: [KeyNames.slash])
     }
 
     /// What the keys of everything in a folder begin with, and the key of its marker. The root's is the prefix.
@@ -47,6 +47,6 @@ package struct KeyNames: Sendable, Hashable {
         guard key.starts(with: folder) else { return nil }
         var rest = key.dropFirst(folder.count)
         if rest.last == KeyNames.slash { rest = rest.dropLast() }
-        return WireName.decoded(Array(rest), escapes)
+        return StoredName.decoded(Array(rest), escapes)
     }
 }

@@ -143,6 +143,7 @@ extension SyncEngine {
                 try index.write { transaction throws(Failure) in
                     if let item = try identified(item, as: identifier, foundIn: parent, transaction) {
                         try observe(item, synced: try transaction.synced(identifier), transaction)
+                        try forgetIfUnreachable(identifier, transaction)
                     } else {
                         try transaction.setRemote(identifier, .deleted)
                         state.hasDivergences = true
@@ -160,6 +161,15 @@ extension SyncEngine {
         } catch {
             logger.error("an item could not be stored", metadata: ["reason": "\(error.message)"])
         }
+    }
+
+    /// What was removed here and is still in a folder that no path leads to is met when that is listed.
+    private func forgetIfUnreachable(_ identifier: ItemIdentifier, _ transaction: borrowing Transaction) throws(Failure) {
+        guard try transaction.entry(for: identifier) == nil, try transaction.synced(identifier) != nil,
+            try reference(to: identifier, transaction) == nil
+        else { return }
+        try forgetItem(identifier, transaction)
+        try transaction.deletePending(.deletion(identifier))
     }
 
     /// False when it is as if nothing had arrived.

@@ -113,12 +113,16 @@ extension SyncEngine {
             // While it was made, it took over the item of another name that was removed here.
             if let handedOver { try remind(.deletion(handedOver), transaction) }
         }
-        let agreed = operation.agreed(on: item)
+        let known = try operation.identifier.flatMap { id throws(Failure) in try transaction.synced(id)?.item }
+        let agreed = operation.agreed(on: item, known: known, keepsTimes: keepsTimes)
         try transaction.setSynced(SyncedItem(item: agreed, edits: operation.edits))
         if agreed.version == item.version {
             try transaction.setRemote(item.identifier, nil)
         } else {
-            try transaction.setRemote(item.identifier, .present(item))
+            var news = item
+            // A store that keeps no modes has none to tell of.
+            if !keepsTimes { news.metadata.mode = agreed.metadata.mode }
+            try transaction.setRemote(item.identifier, .present(news))
         }
         // Made, or moved in a store that calls it something else now.
         if item.kind == .folder, operation.identifier != item.identifier {
@@ -226,13 +230,24 @@ extension Operation {
     }
 
     /// What both sides agree on when the provider answers with `item`. Who only moved an item has not seen the content that
-    /// somebody else gave it at the same moment.
-    func agreed(on item: Item) -> Item {
+    /// somebody else gave it at the same moment. `known` is what was agreed on before.
+    func agreed(on item: Item, known: Item?, keepsTimes: Bool) -> Item {
         var agreed = item
         if let sent = sentMetadata { agreed.metadata = sent }
         if case .modify(_, let changes, nil, let base) = work, changes.target == nil, item.kind != .folder {
-            agreed.version = base
+            let isOurs = isTimeOurs(item, known: known, keepsTimes: keepsTimes)
+            if !isOurs { agreed.version = base }
         }
         return agreed
+    }
+
+    /// Where versions are made of times, as in a folder, a time that was set makes another version of the same content. Any edit
+    /// would have made yet another time of it.
+    private func isTimeOurs(_ item: Item, known: Item?, keepsTimes: Bool) -> Bool {
+        guard let known, let sent = sentMetadata?.modificationTime, sent != known.metadata.modificationTime else { return false }
+        guard item.size == known.size, item.kind == known.kind else { return false }
+        let time = item.metadata.modificationTime
+        // FAT has steps of two seconds.
+        return time == sent || (!keepsTimes && time < sent && sent.rawValue - time.rawValue < 2_000_000_000)
     }
 }

@@ -87,6 +87,16 @@ package struct FileSystemFacts: Sendable, Equatable {
         ]
         return shared.contains(type)
     }
+
+    /// Neither inode numbers nor handles are certain to stay with a file as long as it is there, as nothing on the medium keeps
+    /// them: FUSE, FAT, exFAT, NTFS, SMB, CIFS, 9p, HFS+, VirtualBox' shared folders.
+    package var forgetsWhichFileIsWhich: Bool {
+        let forgetful: Set<Int64> = [
+            0x6573_5546, 0x4D44, 0x2011_BAB0, 0x5346_544E, 0x7366_746E, 0x517B, 0xFE53_4D42, 0xFF53_4D42, 0x0102_1997, 0x482B,
+            0x786F_4256,
+        ]
+        return forgetful.contains(type)
+    }
 }
 
 /// A counter that poll(2) can wait for, to wake a thread. eventfd(2).

@@ -11,11 +11,11 @@ extension ServerProbe {
     /// What any name is made of that is escaped.
     private static let escaped = FileName(trusted: Array("‛2Eescaped‛5C".utf8))
 
-    private static let tries: [(what: WireEscapes, names: [FileName])] = texts.map { (what, names) in
+    private static let tries: [(what: NameEscapes, names: [FileName])] = texts.map { (what, names) in
         (what, names.map { FileName(trusted: Array($0.utf8)) })
     }
 
-    private static let texts: [(WireEscapes, [String])] = [
+    private static let texts: [(NameEscapes, [String])] = [
         (.controls, ["one\ntwo", "\u{1}\t\u{1B}\u{7F}"]), (.backslash, ["back\\slash"]), (.reserved, ["a\"b*c:d<e>f|g"]),
         (.delimiters, ["a#b", "a?b", "a;b", "a%25b%2Fc", "a&b+c=d@e"]), (.ends, [" first", "last ", "dot."]),
         (.hidden, [".hidden"]),

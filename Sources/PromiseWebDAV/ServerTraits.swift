@@ -1,4 +1,4 @@
-package import PromiseHTTP
+package import PromiseProvider
 
 /// How a server takes a part of a file, leaving the rest as it is, also when the part breaks off.
 package enum PartWriting: String, Codable, Sendable {
@@ -79,7 +79,7 @@ package struct ServerTraits: Codable, Hashable, Sendable {
     package var deletesOnlyMatching: Bool?
 
     /// What is refused in names, or comes back as something else. Nil: remembered before it was tried.
-    package var escapes: WireEscapes?
+    package var escapes: NameEscapes?
     /// Names that are escaped come back as they were.
     var keepsEscapes: Bool?
 

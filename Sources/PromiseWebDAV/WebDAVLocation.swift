@@ -1,6 +1,6 @@
 import Foundation
 package import PromiseCore
-package import PromiseHTTP
+import PromiseHTTP
 package import PromiseProvider
 
 /// The collection on a server that a mount shows as its root, and the URLs of what is in it.
@@ -15,7 +15,7 @@ package struct WebDAVLocation: Hashable, Sendable {
     /// Percent-encoded, with a slash at both ends.
     let basePath: String
     /// What is escaped in names below it.
-    package private(set) var escapes: WireEscapes = []
+    package private(set) var escapes: NameEscapes = []
 
     /// The part of a name before the path: `webdav+http://host:port`.
     private static let schemes = ["webdav+http": "http", "webdav+https": "https"]
@@ -84,7 +84,7 @@ package struct WebDAVLocation: Hashable, Sendable {
     }
 
     /// The same place, with these escapes in names.
-    package func escaping(_ escapes: WireEscapes) -> WebDAVLocation {
+    package func escaping(_ escapes: NameEscapes) -> WebDAVLocation {
         var result = self
         result.escapes = escapes
         return result
@@ -93,14 +93,14 @@ package struct WebDAVLocation: Hashable, Sendable {
     /// Percent-encoded.
     private func wireNames(_ path: [FileName]) -> [String] {
         let escapes = escapes(below: path.first?.bytes)
-        return path.map { PercentEncoding.encoded(WireName.encoded($0.bytes, escapes)) }
+        return path.map { PercentEncoding.encoded(StoredName.encoded($0.bytes, escapes)) }
     }
 
     /// Our own folder is where it was before it was known what has to be escaped.
-    private func escapes(below first: [UInt8]?) -> WireEscapes { first == ReservedName.folder.bytes ? [] : escapes }
+    private func escapes(below first: [UInt8]?) -> NameEscapes { first == ReservedName.folder.bytes ? [] : escapes }
 
     /// As the server keeps it.
-    func wireName(_ name: FileName) -> [UInt8] { WireName.encoded(name.bytes, escapes) }
+    func wireName(_ name: FileName) -> [UInt8] { StoredName.encoded(name.bytes, escapes) }
 
     /// Where ownCloud and Nextcloud take parts of what goes to `…/dav/files/USER/`; nil for another address, with a slash at
     /// the end.
@@ -153,7 +153,7 @@ package struct WebDAVLocation: Hashable, Sendable {
         names.count == path.count
             && zip(names, path).allSatisfy { name, meant in
                 let text = String(decoding: wireName(name), as: UTF8.self).replacing("%2C", with: ",")
-                return WireName.decoded(Array(text.utf8), escapes) == meant
+                return StoredName.decoded(Array(text.utf8), escapes) == meant
             }
     }
 
@@ -167,7 +167,7 @@ package struct WebDAVLocation: Hashable, Sendable {
         let escapes = escapes(below: parts.first.flatMap { PercentEncoding.decoded(Substring($0)) })
         var names: [FileName] = []
         for part in parts {
-            guard let bytes = PercentEncoding.decoded(Substring(part)), let name = WireName.decoded(bytes, escapes) else {
+            guard let bytes = PercentEncoding.decoded(Substring(part)), let name = StoredName.decoded(bytes, escapes) else {
                 return .unspeakable(String(Substring(part)))
             }
             names.append(name)

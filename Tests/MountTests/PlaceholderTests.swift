@@ -155,6 +155,23 @@ extension MountSuites {
             }
         }
 
+        /// A time that was set at the provider is another version there, and the content was fetched again for it.
+        @Test(.timeLimit(.minutes(2))) func aTimeThatIsSetLeavesTheContentHere() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell("head -c 2000000 /dev/urandom > \"$M/file\"; cp \"$M/file\" \"$T\"")
+                try await domain.synchronize()
+                try await domain.shell("touch -d '2021-01-01 00:00:01.123456789 UTC' \"$M/file\"")
+                try await domain.synchronize()
+                try await domain.shell(
+                    """
+                    [ "$(getfattr --only-values -n user.promisefs.state "$M/file")" = current ]
+                    [ "$(stat -c %Y "$C/file")" = 1609459201 ]; cmp "$T/file" "$M/file"
+                    """)
+                #expect(try await domain.status().bytesFetched == 0)
+                try await domain.shell("echo theirs > \"$C/file\"; sleep 2; [ \"$(cat \"$M/file\")\" = theirs ]")
+            }
+        }
+
         /// The second name had nowhere to fetch from: the item of the first was deleted with the only copy of the content.
         /// > link: up to 65,000 names of a file (`EMLINK`), `EPERM` for folders.
         @Test(.timeLimit(.minutes(2))) func aPlaceholderOutlivesTheFirstOfItsNames() async throws {

@@ -93,6 +93,19 @@ final class SimulatedDomain: Sendable {
         Issue.record("nothing was tried")
     }
 
+    /// Waits until nothing is agreed on about an item that was there by this name.
+    func untilForgotten(_ name: String) async throws {
+        let deadline = SystemClock().uptime() + .seconds(20)
+        while SystemClock().uptime() < deadline {
+            let known = try index.read { transaction throws(Failure) in
+                try transaction.syncedChildren(of: MemoryProvider.rootIdentifier)
+            }
+            if !known.contains(where: { $0.item.name.display == name }) { return }
+            try await Task.sleep(for: .milliseconds(2))
+        }
+        Issue.record("\(name) is still known")
+    }
+
     /// A folder may have to be listed for it, over a line that was bad until now.
     func treeOnceCalm() async throws -> [String] {
         line?.calmDown()

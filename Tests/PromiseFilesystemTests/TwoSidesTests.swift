@@ -67,6 +67,21 @@ import Testing
             }, there: { _ in }, result: ["d=first"])
     }
 
+    /// No path led to it any more, and its removal waited for one for ever.
+    @Test func whatWasRemovedWhileItWasMadeInAFolderThatWentWhereNobodyHasLookedIsMetThere() async throws {
+        let domain = try SimulatedDomain()
+        try await withoutAnAnswer(
+            domain, [["d"]], isLost: false, once: { domain in try await domain.write("first", to: ["d", "new"]) },
+            arrived: ["d/", "d/new=first"],
+            again: { domain in
+                try await domain.remove(["d"])
+                await domain.provider.makeFolder(["dx"])
+                await domain.provider.makeFolder(["dx", "dy"])
+                await domain.provider.move(from: ["d"], to: ["dx", "dy", "d"])
+                try await domain.untilForgotten("d")
+            }, result: ["dx/", "dx/dy/", "dx/dy/d/", "dx/dy/d/new=first"])
+    }
+
     @Test func aFolderThatTookTheNameOfTheOneThatItsFilesWereInIsMoved() async throws {
         try await apart(
             [["d"], ["d", "a"], ["dx"]],

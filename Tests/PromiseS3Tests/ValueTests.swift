@@ -108,7 +108,7 @@ import Testing
     // MARK: Keys
 
     @Test func keysAndPathsLeadToEachOther() throws {
-        for escapes in [WireEscapes(), .controls] {
+        for escapes in [NameEscapes(), .controls] {
             let names = KeyNames(prefix: Array("pre/".utf8), escapes: escapes)
             let folder = [try #require(FileName("a b"))]
             let texts = ["é", "one\ntwo", "‛0A", "..x"].map { Array($0.utf8) }

@@ -35,7 +35,7 @@ func rows(_ rows: (reference: String, content: String)...) -> String {
 func provider(
     _ server: ScriptedServer, remembering traits: Set<String>, in folder: TemporaryFolder? = nil,
     at base: String = "/", partWriting: PartWriting? = .nothing, previews: PreviewSource = .nowhere,
-    partByteCount: UInt64 = 8 << 20, lockSeconds: UInt64 = 30, escapes: WireEscapes = []
+    partByteCount: UInt64 = 8 << 20, lockSeconds: UInt64 = 30, escapes: NameEscapes = []
 ) async throws -> WebDAVProvider {
     let state = try folder ?? TemporaryFolder("traits")
     let names = [

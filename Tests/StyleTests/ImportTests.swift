@@ -14,8 +14,9 @@ import Testing
         "PromiseCoordination": ["PromiseCore", "Collections", "OrderedCollections", "DequeModule"],
         "PromiseIndex": ["CPromiseIndex", "PromiseCore", "PromiseSystem", "PromiseQuery", "GRDB", "GRDBSQLite"],
         "PromiseContent": ["PromiseCore", "PromiseSystem", "PromiseIndex"],
-        "PromiseProvider": ["PromiseCore", "PromiseSystem"],
-        "PromiseFolder": ["PromiseCore", "PromiseSystem", "PromiseProvider", "Logging"],
+        // Unicode's normal forms.
+        "PromiseProvider": ["PromiseCore", "PromiseSystem", "Foundation"],
+        "PromiseFolder": ["PromiseCore", "PromiseSystem", "PromiseProvider", "Logging", "FoundationEssentials"],
         "PromiseHTTP": [
             "PromiseCore", "PromiseSystem", "PromiseProvider", "Logging", "AsyncHTTPClient", "NIOCore", "NIOHTTP1", "NIOSSL",
             "Crypto", "Foundation", "FoundationEssentials", "CExpat",

@@ -5,21 +5,21 @@ import PromiseWebDAV
 import Testing
 
 /// Every name has one form on the wire, which is UTF-8, and comes back as it was.
-struct WireNameTests {
+struct StoredNameTests {
     @Test(arguments: [
         "plain", "é", "e\u{301}", "100%25 %2F", "‛", "‛FF", "‛7F", "‛ff", "‛‛E2", "文件", "a‛E2‛80‛9BFF", " ", "\n",
     ])
     func aNameInUTF8ComesBack(name: String) throws {
         let bytes = Array(name.utf8)
-        let wire = WireName.encoded(bytes)
+        let wire = StoredName.encoded(bytes)
         #expect(String(validating: wire, as: UTF8.self) != nil)
-        #expect(WireName.decoded(wire)?.bytes == bytes)
+        #expect(StoredName.decoded(wire)?.bytes == bytes)
     }
 
     @Test func bytesThatAreNoUTF8TravelAsRcloneWritesThem() {
         let name: [UInt8] = [0x66, 0xFF, 0xFE, 0x2E, 0x80]
-        #expect(WireName.encoded(name) == Array("f‛FF‛FE.‛80".utf8))
-        #expect(WireName.decoded(WireName.encoded(name))?.bytes == name)
+        #expect(StoredName.encoded(name) == Array("f‛FF‛FE.‛80".utf8))
+        #expect(StoredName.decoded(StoredName.encoded(name))?.bytes == name)
     }
 
     @Test func randomBytesComeBackAndNoTwoNamesBecomeOne() {
@@ -30,13 +30,13 @@ struct WireNameTests {
             0x65, 0xCC, 0x81,
         ]
         for _ in 0..<20 {
-            let escapes = WireEscapes(rawValue: UInt8.random(in: 0...255, using: &generator))
+            let escapes = NameEscapes(rawValue: UInt8.random(in: 0...255, using: &generator))
             var seen: [[UInt8]: FileName] = [:]
             for _ in 0..<2_000 {
                 let bytes = (0..<Int.random(in: 1...9, using: &generator)).map { _ in alphabet.randomElement(using: &generator)! }
                 guard let name = FileName(bytes) else { continue }
-                let wire = WireName.encoded(bytes, escapes)
-                #expect(WireName.decoded(wire, escapes) == name, "\(bytes) with \(escapes.names)")
+                let wire = StoredName.encoded(bytes, escapes)
+                #expect(StoredName.decoded(wire, escapes) == name, "\(bytes) with \(escapes.names)")
                 #expect(seen[wire] == nil || seen[wire] == name, "\(bytes) with \(escapes.names)")
                 seen[wire] = name
             }
@@ -44,23 +44,23 @@ struct WireNameTests {
     }
 
     @Test(arguments: [
-        ("a\nb\u{7F}", WireEscapes.controls, "a‛0Ab‛7F"), ("a\\b", .backslash, "a‛5Cb"),
+        ("a\nb\u{7F}", NameEscapes.controls, "a‛0Ab‛7F"), ("a\\b", .backslash, "a‛5Cb"),
         ("a\"*:<>?|b", .reserved, "a‛22‛2A‛3A‛3C‛3E‛3F‛7Cb"), ("50%25 #1?;&+=@", .delimiters, "50‛2525 ‛231‛3F‛3B‛26‛2B‛3D‛40"),
         (" a b ", .ends, "‛20a b‛20"), ("a.b.", .ends, "a.b‛2E"), (".a.b", .hidden, "‛2Ea.b"), ("..", .hidden, "‛2E."),
         ("e\u{301}x", .decomposed, "e‛CC‛81x"), ("\u{E9}x", .decomposed, "\u{E9}x"), ("\u{E9}x", .composed, "‛C3‛A9x"),
         ("e\u{301}x", .composed, "e\u{301}x"), ("‛5C", .backslash, "‛E2‛80‛9B5C"), ("‛5C", .controls, "‛5C"),
-    ]) func whatAServerCannotKeepIsEscaped(name: String, escapes: WireEscapes, wire: String) {
-        #expect(WireName.encoded(Array(name.utf8), escapes) == Array(wire.utf8))
+    ]) func whatAServerCannotKeepIsEscaped(name: String, escapes: NameEscapes, wire: String) {
+        #expect(StoredName.encoded(Array(name.utf8), escapes) == Array(wire.utf8))
     }
 
     /// It would be shown as another name than it has.
     @Test(arguments: ["a\\b", "a‛41", "‛5C‛5c"]) func whatIsNotEscapedAsItMustBeIsNoName(wire: String) {
-        let name = WireName.decoded(Array(wire.utf8), .backslash)
-        #expect(name == nil || WireName.encoded(name!.bytes, .backslash) == Array(wire.utf8))
+        let name = StoredName.decoded(Array(wire.utf8), .backslash)
+        #expect(name == nil || StoredName.encoded(name!.bytes, .backslash) == Array(wire.utf8))
     }
 
     @Test(arguments: ["‛C3‛A9", "a/b", "", "..", "‛E2‛80‛9B"]) func whatIsNoNamesFormIsNotTakenForOne(wire: String) {
-        #expect(WireName.decoded(Array(wire.utf8)) == nil)
+        #expect(StoredName.decoded(Array(wire.utf8)) == nil)
     }
 }
 

@@ -1,23 +1,23 @@
-/// What in a name a server refuses, or changes, so that it has to be escaped on its way there: see `WireName`.
-package struct WireEscapes: OptionSet, Codable, Hashable, Sendable {
+/// What in a name a storage refuses, or changes, so that it has to be escaped there: see `StoredName`.
+package struct NameEscapes: OptionSet, Codable, Hashable, Sendable {
     package let rawValue: UInt8
 
     package init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    package static let controls = WireEscapes(rawValue: 1 << 0)
-    package static let backslash = WireEscapes(rawValue: 1 << 1)
+    package static let controls = NameEscapes(rawValue: 1 << 0)
+    package static let backslash = NameEscapes(rawValue: 1 << 1)
     /// What Windows has no names with.
-    package static let reserved = WireEscapes(rawValue: 1 << 2)
+    package static let reserved = NameEscapes(rawValue: 1 << 2)
     /// What has a meaning in addresses, where a server decodes those twice or not at all.
-    package static let delimiters = WireEscapes(rawValue: 1 << 3)
+    package static let delimiters = NameEscapes(rawValue: 1 << 3)
     /// A space at either end, and a dot at the end.
-    package static let ends = WireEscapes(rawValue: 1 << 4)
+    package static let ends = NameEscapes(rawValue: 1 << 4)
     /// A dot at the beginning, of what is in no listing then.
-    package static let hidden = WireEscapes(rawValue: 1 << 5)
+    package static let hidden = NameEscapes(rawValue: 1 << 5)
     /// All but ASCII, where a name is not in Unicode's normal form C.
-    package static let decomposed = WireEscapes(rawValue: 1 << 6)
+    package static let decomposed = NameEscapes(rawValue: 1 << 6)
     /// All but ASCII, where a name is not in normal form D.
-    package static let composed = WireEscapes(rawValue: 1 << 7)
+    package static let composed = NameEscapes(rawValue: 1 << 7)
 
     /// Whether any byte of a name in ASCII is escaped.
     func concern(_ name: [UInt8]) -> Bool {
@@ -44,7 +44,7 @@ package struct WireEscapes: OptionSet, Codable, Hashable, Sendable {
 
     /// For people: what is escaped.
     package var names: [String] {
-        let all: [(WireEscapes, String)] = [
+        let all: [(NameEscapes, String)] = [
             (.controls, "control characters"), (.backslash, "\\"), (.reserved, "\" * : < > ? |"),
             (.delimiters, "# % & + ; = ? @"), (.ends, "a space at an end or a dot at the end"), (.hidden, "a dot first"),
             (.decomposed, "letters in Unicode's decomposed form"), (.composed, "letters in Unicode's composed form"),

@@ -1,0 +1,142 @@
+import FoundationEssentials
+import Glibc
+import PromiseCore
+import PromiseProvider
+import PromiseSystem
+import Synchronization
+
+/// What a file system keeps of what is put into a folder of it. Others than Linux' own keep less.
+struct FolderTraits: Codable, Equatable, Sendable {
+    /// What it refuses or changes in names; nil where names are any bytes.
+    var escapes: NameEscapes?
+    /// Modes, and times as they are set.
+    var keepsMetadata = true
+    var keepsLinks = true
+    /// A name leads to an item whose name differs from it in case only.
+    var ignoresCase = false
+
+    /// What is safe on either of two.
+    func joined(_ other: FolderTraits) -> FolderTraits {
+        var result = self
+        if let more = other.escapes { result.escapes = (escapes ?? []).union(more) }
+        return result
+    }
+}
+
+/// `.promisefs/store.json` in a folder whose file system has no lasting names for files: an identity of its own, by which it is
+/// told from another memory stick at its place and from the empty folder that a stick leaves behind, and what has been found out
+/// about the file system. All who share the folder go by it.
+struct FolderRecord: Codable, Equatable, Sendable {
+    static let name = Array("store.json".utf8)
+
+    var identity: String
+    /// By the type of the file system, in hexadecimal: other machines may reach the folder in other ways.
+    var traits: [String: FolderTraits]
+
+    /// Of the file system of that type, with the escapes of all of them: a name has to be the same for everybody.
+    func traits(of type: Int64) -> FolderTraits? {
+        guard let own = traits[FolderRecord.key(type)] else { return nil }
+        return traits.values.reduce(own) { $0.joined($1) }
+    }
+
+    static func key(_ type: Int64) -> String { String(UInt64(bitPattern: type), radix: 16) }
+}
+
+extension FolderProvider {
+    /// The record of a folder that is at hand; nil where there is none and none can be made, as on a medium that is only read.
+    func knownOrNewRecord(_ root: OpenFolder, type: Int64) throws(SystemError) -> FolderRecord? {
+        let known = try record(in: root)
+        if let known, known.traits(of: type) != nil { return known }
+        do throws(SystemError) {
+            let store = try openOrMake(ReservedName.folder, in: root)
+            let probe = FolderProbe(folder: try openOrMake(ReservedName.uploads, in: store), prefix: temporaryName(.store))
+            var record = known ?? FolderRecord(identity: newIdentity(), traits: [:])
+            record.traits[FolderRecord.key(type)] = try probe.run()
+            try write(record, in: store)
+            return record
+        } catch {
+            guard [EROFS, EACCES, EPERM].contains(error.errno) else { throw error }
+            return known
+        }
+    }
+
+    func record(in root: OpenFolder) throws(SystemError) -> FolderRecord? {
+        let file: SharedDescriptor
+        do throws(SystemError) {
+            let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK
+            let store = try root.open(ReservedName.folder)
+            file = SharedDescriptor(
+                try Descriptor.open(FolderRecord.name, in: store.number, flags: flags, label: "folder.record.open"))
+        } catch {
+            guard error.errno == ENOENT else { throw error }
+            return nil
+        }
+        var bytes = [UInt8](repeating: 0, count: 64 << 10)
+        let outcome: Result<Int, SystemError> = bytes.withUnsafeMutableBytes { buffer in
+            do throws(SystemError) {
+                return .success(try readFully(file.number, into: buffer, at: 0, label: "folder.record.read"))
+            } catch {
+                return .failure(error)
+            }
+        }
+        let count = try outcome.get()
+        guard let record = try? JSONDecoder().decode(FolderRecord.self, from: Data(bytes[..<count])) else {
+            // Made anew it would be another folder's.
+            throw SystemError(errno: EBADMSG, label: "folder.record.read")
+        }
+        return record
+    }
+
+    /// Whole or not at all: written aside and renamed.
+    private func write(_ record: FolderRecord, in store: OpenFolder) throws(SystemError) {
+        guard let data = try? JSONEncoder().encode(record) else { preconditionFailure("a record of strings and flags is JSON") }
+        let draft = temporaryName(.beside)
+        do throws(SystemError) {
+            let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW
+            let file = try Descriptor.open(draft, in: store.number, flags: flags, mode: 0o644, label: "folder.record.make")
+            try writeFully(file.number, Array(data), at: 0, label: "folder.record.write")
+            if isDurable { try synchronize(file.number, dataOnly: false, label: "folder.record.sync") }
+        } catch {
+            remove(draft, in: store)
+            throw error
+        }
+        try rename(draft, in: store.number, to: FolderRecord.name, in: store.number, label: "folder.record.rename")
+    }
+
+    private func newIdentity() -> String {
+        String(UInt64.random(in: .min ... .max), radix: 16) + String(UInt64.random(in: .min ... .max), radix: 16)
+    }
+
+    // MARK: Names
+
+    private var escapes: NameEscapes? { shared.withLock { $0.root?.traits.escapes } }
+
+    /// As the file system has it.
+    func stored(_ name: FileName) -> [UInt8] {
+        guard let escapes else { return name.bytes }
+        return StoredName.encoded(name.bytes, escapes)
+    }
+
+    /// nil for a name that is no item's. `.` stays what it is.
+    func shown(_ stored: [UInt8]) -> FileName? {
+        guard let escapes, stored != [0x2E] else { return FileName(trusted: stored) }
+        return StoredName.decoded(stored, escapes)
+    }
+
+    /// Where a link leads to. What is no UTF-8 in it is escaped as in the names of the file system.
+    func stored(target: [UInt8]) -> [UInt8] {
+        if escapes == nil { return target }
+        return FolderProvider.parts(of: target) { StoredName.encoded($0) }
+    }
+
+    func shown(target: [UInt8]) -> [UInt8] {
+        if escapes == nil { return target }
+        return FolderProvider.parts(of: target) { StoredName.decoded($0)?.bytes ?? $0 }
+    }
+
+    private static func parts(of target: [UInt8], _ body: ([UInt8]) -> [UInt8]) -> [UInt8] {
+        let slash = UInt8(ascii: "/")
+        let parts = target.split(separator: slash, omittingEmptySubsequences: false).map { body(Array($0)) }
+        return Array(parts.joined(separator: [slash]))
+    }
+}

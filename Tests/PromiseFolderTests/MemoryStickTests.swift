@@ -1,0 +1,120 @@
+import Glibc
+import PromiseCore
+import PromiseFolder
+import PromiseProvider
+import PromiseSystem
+import PromiseTestSupport
+import Testing
+
+/// Folders on file systems that keep less than Linux' own: no lasting names for files, no modes, not every name, perhaps no
+/// links, upper and lower case for one, nothing in one step but a rename.
+@Suite(.serialized, .enabled(if: MemoryStick.canMount(.exfat) && MemoryStick.canMount(.ntfs), "mounting needs root and programs"))
+struct MemoryStickTests {
+    private func provider(_ stick: MemoryStick) -> FolderProvider {
+        FolderProvider(path: Array(stick.cloud.utf8), logger: quietLogger)
+    }
+
+    private func make(
+        _ name: String, _ text: String, _ provider: FolderProvider
+    ) async throws -> (item: Item, reference: ItemReference) {
+        let root = ItemReference(identifier: try await provider.root().identifier, path: [])
+        let time = Timestamp(seconds: 1_600_000_000, nanoseconds: 7)
+        let metadata = Metadata(mode: 0o644, owner: 0, group: 0, modificationTime: time)
+        let new = NewItem(name: FileName(name)!, kind: .file, metadata: metadata, target: nil)
+        let item = try await provider.create(new, in: root, contents: try MemorySource(Array(text.utf8)))
+        return (item, ItemReference(identifier: item.identifier, path: [item.name]))
+    }
+
+    private func names(_ stick: MemoryStick) throws -> [String] {
+        let folder = try Descriptor.open(Array(stick.cloud.utf8), flags: O_RDONLY | O_DIRECTORY, label: "test.list")
+        return try listFolder(folder, label: "test.list").map { String(decoding: $0.name, as: UTF8.self) }
+            .filter { $0 != ".promisefs" }.sorted()
+    }
+
+    @Test(arguments: MemoryStick.Format.allCases)
+    func aStickPassesTheConformanceSuite(_ format: MemoryStick.Format) async throws {
+        let stick = try MemoryStick(format)
+        defer { stick.throwAway() }
+        let provider = provider(stick)
+        try await provider.connect()
+        let root = ItemReference(identifier: try await provider.root().identifier, path: [])
+        let report = await ConformanceSuite(provider: provider, folder: root).run()
+        for failure in report.failures { Issue.record("\(failure.name): \(failure.sentence)") }
+        #expect(provider.capabilities.isSuperset(of: [.placeIdentifiers, .ranges, .quota, .atomicRename]))
+        #expect(provider.capabilities.isDisjoint(with: [.stableIdentifiers, .metadata, .conditionalWrite]))
+    }
+
+    @Test func whatAStickHasNoNamesForIsEscapedOnIt() async throws {
+        let stick = try MemoryStick(.exfat)
+        defer { stick.throwAway() }
+        let provider = provider(stick)
+        try await provider.connect()
+        _ = try await make("a:b?", "x", provider)
+        _ = try await make("ends. ", "x", provider)
+        #expect(try names(stick) == ["a‛3Ab‛3F", "ends.‛20"])
+        let root = ItemReference(identifier: try await provider.root().identifier, path: [])
+        let page = try await provider.enumerateItems(in: root, page: nil)
+        #expect(Set(page.items.map(\.name.display)) == ["a:b?", "ends. "])
+    }
+
+    @Test func aNameChangesItsCaseWhereCaseDoesNotCount() async throws {
+        let stick = try MemoryStick(.exfat)
+        defer { stick.throwAway() }
+        let provider = provider(stick)
+        try await provider.connect()
+        let root = ItemReference(identifier: try await provider.root().identifier, path: [])
+        let (item, reference) = try await make("readme", "x", provider)
+        let moved = try await provider.modify(
+            reference, changes: ItemChanges(place: (root, FileName("README")!)), contents: nil, baseVersion: item.version)
+        #expect(moved.name == FileName("README")!)
+        #expect(try names(stick) == ["README"])
+        #expect(await code { _ = try await provider.item(for: reference) } == .notFound, "it was renamed")
+        #expect(await code { _ = try await make("Readme", "y", provider) } == .conflict)
+    }
+
+    @Test func anotherContentIsAnotherVersionWhereTimesAreRough() async throws {
+        let stick = try MemoryStick(.exfat)
+        defer { stick.throwAway() }
+        let provider = provider(stick)
+        try await provider.connect()
+        let (item, reference) = try await make("file", "first", provider)
+        let changed = try await provider.modify(
+            reference, changes: ItemChanges(metadata: item.metadata), contents: try MemorySource(Array("other".utf8)),
+            baseVersion: item.version)
+        #expect(changed.version != item.version)
+        #expect(await code { try await provider.delete(reference, baseVersion: item.version) } == .conflict)
+    }
+
+    @Test(arguments: MemoryStick.Format.allCases)
+    func aStickThatWasPulledOutIsKnownAgain(_ format: MemoryStick.Format) async throws {
+        let stick = try MemoryStick(format)
+        defer { stick.throwAway() }
+        let provider = provider(stick)
+        try await provider.connect()
+        let (item, reference) = try await make("file", "text", provider)
+        let identity = try await provider.root().identifier
+        try stick.pullOut()
+        #expect(await code { _ = try await provider.item(for: reference) } == .offline)
+        try makeFolders(Array(stick.cloud.utf8), label: "test.folder")
+        #expect(await code { _ = try await provider.item(for: reference) } == .offline, "an empty folder is not the stick")
+        #expect(rmdir(stick.cloud) == 0, "nothing was put into it")
+        try stick.mount()
+        #expect(try await provider.item(for: reference).version == item.version)
+        let next = self.provider(stick)
+        #expect(try await next.root().identifier == identity)
+        try stick.empty()
+        let other = self.provider(stick)
+        #expect(try await other.root().identifier != identity, "another stick at its place")
+    }
+
+    @Test func aRecordThatCannotBeReadIsNotMadeAnew() async throws {
+        let stick = try MemoryStick(.exfat)
+        defer { stick.throwAway() }
+        let first = provider(stick)
+        try await first.connect()
+        try writeFile(Array("{".utf8), to: Array((stick.cloud + "/.promisefs/store.json").utf8))
+        let next = provider(stick)
+        #expect(await code { try await next.connect() } != nil)
+        #expect(try readFile(Array((stick.cloud + "/.promisefs/store.json").utf8)) == Array("{".utf8))
+    }
+}
