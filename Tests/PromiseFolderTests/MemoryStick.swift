@@ -28,7 +28,8 @@ final class MemoryStick: Sendable {
 
     /// Containers have the devices and may not use them.
     private static let canAttach: Bool = {
-        guard geteuid() == 0, access("/dev/fuse", R_OK | W_OK) == 0, let folder = try? TemporaryFolder("loop") else { return false }
+        guard geteuid() == 0, access("/dev/fuse", R_OK | W_OK) == 0 else { return false }
+        guard let folder = try? TemporaryFolder("loop") else { return false }
         let image = folder.string + "/image"
         guard (try? shell("truncate -s 1M \(image)")) != nil, let device = try? shell("losetup --find --show \(image)") else {
             return false
