@@ -96,6 +96,8 @@ struct FolderEntry: Sendable {
     var identifier: ItemIdentifier
     /// Of a link.
     var target: [UInt8]?
+    /// Else the file system shows all files with one mode.
+    var hasOwnMode: Bool
 
     static let folderVersion = ContentVersion("folder")
 
@@ -115,10 +117,13 @@ struct FolderEntry: Sendable {
     }
 
     func item(parent: ItemIdentifier?) -> Item {
-        Item(
+        var metadata = status.metadata
+        // That everything on a memory stick is a program, and anybody's to write to, says nothing of the item.
+        if !hasOwnMode { metadata.mode &= status.kind == .folder ? 0o755 : 0o644 }
+        return Item(
             identifier: identifier, parent: parent, name: shownName, kind: status.kind,
             size: status.kind == .folder ? 0 : target.map { UInt64($0.count) } ?? status.size,
-            metadata: status.metadata, version: version, target: target)
+            metadata: metadata, version: version, target: target)
     }
 }
 
@@ -183,7 +188,8 @@ extension FolderProvider {
                     own: own, base: base, hasSeveralNames: status.kind != .folder && status.links > 1, isLasting: !knowsByPlace)
                 return FolderEntry(
                     name: name, shownName: shownName, status: status, identity: identity,
-                    identifier: identity.identifier(parent: parent, name: shownName), target: link.map(shown(target:)))
+                    identifier: identity.identifier(parent: parent, name: shownName), target: link.map(shown(target:)),
+                    hasOwnMode: keepsModes)
             } catch {
                 switch error.errno {
                 case ENOENT: return nil

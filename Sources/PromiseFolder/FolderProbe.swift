@@ -21,9 +21,11 @@ struct FolderProbe {
     ]
 
     func run() throws(SystemError) -> FolderTraits {
-        FolderTraits(
-            escapes: try escapes(), keepsMetadata: try keepsMetadata(), keepsLinks: try keepsLinks(),
-            ignoresCase: try ignoresCase())
+        var escapes = try escapes()
+        if try ignoresCase() { escapes = (escapes ?? []).union(.cases) }
+        let (modes, times) = try keepsMetadata()
+        return FolderTraits(
+            escapes: escapes, keepsMetadata: modes && times, keepsModes: modes, keepsLinks: try keepsLinks())
     }
 
     /// One name with everything answers for most file systems.
@@ -76,22 +78,20 @@ struct FolderProbe {
     }
 
     /// Two modes, as a mount of one mode for all files may show any one of them.
-    private func keepsMetadata() throws(SystemError) -> Bool {
+    private func keepsMetadata() throws(SystemError) -> (modes: Bool, times: Bool) {
         let file = try make(prefix)
         defer { try? unlink(prefix, in: folder.number, label: "folder.probe.remove") }
         // Rounded, a time that was set would come back as somebody's change.
         let time = Timestamp(seconds: 1_000_000_001, nanoseconds: 123_456_789)
+        try? setTimes(file.number, access: time, modification: time, label: "folder.probe.times")
+        var keepsModes = true
         for mode: mode_t in [0o640, 0o755] {
-            do throws(SystemError) {
-                _ = try call("folder.probe.mode") { fchmod(file.number, mode) }
-                try setTimes(file.number, access: time, modification: time, label: "folder.probe.times")
-            } catch {
-                return false
-            }
+            _ = try? call("folder.probe.mode") { fchmod(file.number, mode) }
             let status = try FileStatus.of(descriptor: file.number, label: "folder.probe.status")
-            guard status.permissions == mode, status.modificationTime == time else { return false }
+            keepsModes = keepsModes && status.permissions == mode
         }
-        return true
+        let status = try FileStatus.of(descriptor: file.number, label: "folder.probe.kept")
+        return (keepsModes, status.modificationTime == time)
     }
 
     private func ignoresCase() throws(SystemError) -> Bool {

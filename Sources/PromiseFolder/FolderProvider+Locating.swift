@@ -135,6 +135,8 @@ extension FolderProvider {
             metadata: ["provider": "\(name)", "escaped": "\(escaped ?? "nothing")"])
     }
 
+    var keepsModes: Bool { shared.withLock { $0.root?.traits.keepsModes ?? true } }
+
     var knowsByPlace: Bool { shared.withLock { $0.root?.knowsByPlace ?? false } }
 
     /// Known once `openRoot` has returned.
@@ -205,11 +207,12 @@ extension FolderProvider {
         guard rootFacts.traits.ignoresCase else { return located }
         let root = try openRoot()
         for (index, step) in located.path.enumerated() {
-            let names = try mapped("'\(display(located.path))' cannot be looked for") { () throws(SystemError) in
+            let isThere = try mapped("'\(display(located.path))' cannot be looked for") { () throws(SystemError) in
                 let folder = try walk(located.path[..<index], from: root)
-                return try listFolder(try folder.openForReading(), label: "folder.search.list").map(\.name)
+                let (names, twins) = try lookForTwins(in: folder, try text(of: folder, at: located.path[..<index]))
+                return twins[step] != nil || names.contains(stored(step))
             }
-            guard names.contains(stored(step)) else {
+            guard isThere else {
                 throw ProviderError(.notFound, "'\(display(reference.path))' is not in the folder any more")
             }
         }
@@ -246,7 +249,8 @@ extension FolderProvider {
         do throws(SystemError) {
             let folder = try walk(path.dropLast(), from: root)
             let text = try text(of: folder, at: path.dropLast())
-            guard let found = try entry(stored(last), in: folder.number, parent: text, readsMarks: marks) else { return nil }
+            let form = try stored(last, in: folder, text)
+            guard let found = try entry(form, in: folder.number, parent: text, readsMarks: marks) else { return nil }
             let parent = path.count == 1 ? rootFacts.identifier : ItemIdentifier(text)
             places.withLock { $0.learn(found.identifier, parent: parent, name: last) }
             return LocatedItem(folder: folder, folderText: text, parent: parent, entry: found, path: path)
@@ -281,7 +285,10 @@ extension FolderProvider {
 
     private func walk(_ path: ArraySlice<FileName>, from root: OpenFolder) throws(SystemError) -> OpenFolder {
         var folder = root
-        for step in path { folder = try folder.open(stored(step)) }
+        for (index, step) in zip(path.indices, path) {
+            let text = knowsByPlace ? try text(of: folder, at: path[..<index]) : ""
+            folder = try folder.open(try stored(step, in: folder, text))
+        }
         return folder
     }
 

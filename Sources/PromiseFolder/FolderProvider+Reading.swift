@@ -34,12 +34,17 @@ extension FolderProvider {
         if page == nil { watcher.watch(folder.identifier, descriptor: folder.folder.number) }
         let (names, next) = try self.names(in: folder, page: page)
         let marks = readsMarks(folder.folder, isRoot: folder.isRoot)
+        let hasEscapes = rootFacts.traits.escapes != nil
+        let twins = try mapped("'\(display(folder.path))' cannot be listed") { () throws(SystemError) in
+            rootFacts.traits.ignoresCase ? try lookForTwins(in: folder.folder, folder.text).twins : [:]
+        }
         let items = try mapped("'\(display(folder.path))' cannot be listed") { () throws(SystemError) in
             var items: [Item] = []
             items.reserveCapacity(names.count)
             for name in names {
-                if shown(name) == nil {
+                if hasEscapes, !isShown(name, twins) {
                     logger.warning("a name is no item's and is not shown", metadata: ["name": "\(escapedForDisplay(name))"])
+                    continue
                 }
                 guard let found = try entry(name, in: folder.folder.number, parent: folder.text, readsMarks: marks) else {
                     continue
@@ -52,6 +57,12 @@ extension FolderProvider {
             for item in items { places.learn(item.identifier, parent: folder.identifier, name: item.name) }
         }
         return ItemPage(items: items, next: next)
+    }
+
+    /// Of two of one name, the plain one is.
+    private func isShown(_ name: [UInt8], _ twins: [FileName: [UInt8]]) -> Bool {
+        guard let shown = shown(name) else { return false }
+        return stored(shown) == name || twins[shown] == name
     }
 
     private func readsMarks(_ folder: OpenFolder, isRoot: Bool) -> Bool {

@@ -62,24 +62,25 @@ extension FolderProvider {
     ) throws(ProviderError) -> Item {
         try checkName(item.name, in: folder)
         // The answer to most conflicts, before anything is copied.
-        try checkFree(item.name, in: folder)
+        let form = try freeForm(of: item.name, in: folder)
         var made: FolderEntry
         switch item.kind {
-        case .folder: made = try makeFolder(item, in: folder)
+        case .folder: made = try makeFolder(item, as: form, in: folder)
         case .file:
             guard let contents else { throw ProviderError(.refused, "'\(item.name.display)' is a file without content") }
             let place = try temporaryPlace(for: folder.folder, device: folder.device)
             let file = try writeTemporaryFile(
                 contents, metadata: item.metadata, keepsTime: true, replacing: nil, for: folder.folder, place: place, flag: flag)
-            made = try put(file, as: item.name, in: folder, validating: contents, flag: flag)
+            made = try put(file, as: form, of: item.name, in: folder, validating: contents, flag: flag)
         case .link:
             let place = try temporaryPlace(for: folder.folder, device: folder.device)
             let link = try makeTemporaryLink(item.target ?? [], metadata: item.metadata, for: folder.folder, place: place)
-            made = try put(link, as: item.name, in: folder, validating: nil, flag: flag)
+            made = try put(link, as: form, of: item.name, in: folder, validating: nil, flag: flag)
         default: throw ProviderError(.refused, "'\(item.name.display)' is neither file, folder nor link")
         }
         try synchronize(folder.folder)
-        (made.name, made.shownName) = (stored(item.name), item.name)
+        (made.name, made.shownName) = (form, item.name)
+        learnForm(form, of: item.name, in: folder.text)
         made.identifier = made.identity.identifier(parent: folder.text, name: item.name)
         places.withLock { $0.learn(made.identifier, parent: folder.identifier, name: item.name) }
         return made.item(parent: folder.identifier)
@@ -87,15 +88,15 @@ extension FolderProvider {
 
     /// Gives a temporary entry its name, if nobody has it.
     private func put(
-        _ temporary: TemporaryEntry, as name: FileName, in folder: LocatedFolder, validating contents: (any ContentSource)?,
-        flag: CancellationFlag
+        _ temporary: TemporaryEntry, as form: [UInt8], of name: FileName, in folder: LocatedFolder,
+        validating contents: (any ContentSource)?, flag: CancellationFlag
     ) throws(ProviderError) -> FolderEntry {
         do throws(ProviderError) {
             try flag.check()
             try contents?.validate()
             beforeTakingEffect?()
             try moveIfFree(
-                temporary.name, in: temporary.folder.number, to: stored(name), in: folder.folder.number,
+                temporary.name, in: temporary.folder.number, to: form, in: folder.folder.number,
                 "'\(name.display)' cannot be made")
             return temporary.entry
         } catch {
@@ -104,9 +105,10 @@ extension FolderProvider {
         }
     }
 
-    private func makeFolder(_ item: NewItem, in folder: LocatedFolder) throws(ProviderError) -> FolderEntry {
+    private func makeFolder(
+        _ item: NewItem, as name: [UInt8], in folder: LocatedFolder
+    ) throws(ProviderError) -> FolderEntry {
         try mapped("the folder '\(item.name.display)' cannot be made") { () throws(SystemError) in
-            let name = stored(item.name)
             try PromiseSystem.makeFolder(name, in: folder.folder.number, label: "folder.create.folder")
             let made = try folder.folder.open(name)
             try setMetadata(item.metadata, of: made.number, current: nil)
@@ -115,7 +117,7 @@ extension FolderProvider {
             let identity = FolderIdentity(own: own, base: own, hasSeveralNames: false, isLasting: !knowsByPlace)
             return FolderEntry(
                 name: name, shownName: item.name, status: status, identity: identity, identifier: ItemIdentifier(own),
-                target: nil)
+                target: nil, hasOwnMode: keepsModes)
         }
     }
 
@@ -123,59 +125,6 @@ extension FolderProvider {
         guard !ReservedName.contains(name.bytes, inRoot: folder.isRoot) else {
             throw ProviderError(.refused, "the name '\(name.display)' is reserved in the folder: choose another")
         }
-    }
-
-    private func checkFree(_ name: FileName, in folder: LocatedFolder) throws(ProviderError) {
-        do throws(SystemError) {
-            _ = try FileStatus.of(stored(name), in: folder.folder.number, label: "folder.free.status")
-        } catch {
-            if error.errno == ENOENT { return }
-            throw ProviderError(error, "'\(name.display)' cannot be looked at")
-        }
-        throw ProviderError(.conflict, "'\(name.display)' is taken in the folder\(holder(of: name, in: folder))")
-    }
-
-    /// By whom, where that has another name: file systems that take upper and lower case for one.
-    private func holder(of name: FileName, in folder: LocatedFolder) -> String {
-        guard let descriptor = try? folder.folder.openForReading(),
-            let names = try? listFolder(descriptor, label: "folder.free.list").map(\.name), !names.contains(stored(name)),
-            let other = names.compactMap({ shown($0) }).first(where: { $0.display.lowercased() == name.display.lowercased() })
-        else { return "" }
-        return " by '\(other.display)', and its file system takes the two for one name"
-    }
-
-    /// Whether only the case of its name is to change, where a file system finds an item under any.
-    private func isOtherCase(_ name: FileName, in folder: LocatedFolder, of located: LocatedItem) throws(ProviderError) -> Bool {
-        guard folder.text == located.folderText, !located.entry.identity.hasSeveralNames else { return false }
-        guard name.display.lowercased() == located.entry.shownName.display.lowercased() else { return false }
-        return try mapped("'\(name.display)' cannot be looked at") { () throws(SystemError) in
-            if rootFacts.traits.ignoresCase {
-                // Looked up, the new name would lead to the item for a while, also when it has been renamed.
-                return try !listFolder(try folder.folder.openForReading(), label: "folder.free.list")
-                    .contains { $0.name == stored(name) }
-            }
-            let found = try entry(stored(name), in: folder.folder.number, parent: folder.text, readsMarks: false)
-            return found?.identity.own == located.entry.identity.own
-        }
-    }
-
-    /// Renaming to a name that leads to the file itself does nothing (rename(2)), so there is one in between, which everybody
-    /// sees: nothing is lost in a crash.
-    private func moveAside(_ located: LocatedItem) throws(ProviderError) -> LocatedItem {
-        let (old, what) = (located.entry.shownName, "'\(display(located.path))' cannot be moved")
-        var result = located
-        for attempt in 1..<1000 {
-            let between = conflictName(of: old, host: hostName(), date: dateText(), attempt: attempt)
-            do throws(ProviderError) {
-                let folder = located.folder.number
-                try moveIfFree(located.entry.name, in: folder, to: stored(between), in: folder, what)
-                (result.entry.name, result.entry.shownName) = (stored(between), between)
-                return result
-            } catch {
-                guard case .conflict = error.code else { throw error }
-            }
-        }
-        throw ProviderError(.conflict, what)
     }
 
     // MARK: Modify
@@ -187,15 +136,15 @@ extension FolderProvider {
         var located = try locate(reference)
         // Also something of another kind has another version.
         if let baseVersion, located.entry.version != baseVersion { throw changed(located) }
-        var destination: (folder: LocatedFolder, name: FileName)?
+        var destination: (folder: LocatedFolder, name: FileName, form: [UInt8])?
         var isOtherCase = false
         if let place = changes.place {
             let folder = try locateFolder(place.parent)
             if folder.text != located.folderText || place.name != located.entry.shownName {
                 try checkName(place.name, in: folder)
                 isOtherCase = try self.isOtherCase(place.name, in: folder, of: located)
-                if !isOtherCase { try checkFree(place.name, in: folder) }
-                destination = (folder, place.name)
+                let form = isOtherCase ? stored(place.name) : try freeForm(of: place.name, in: folder)
+                destination = (folder, place.name, form)
             }
         }
         if contents != nil || changes.target != nil {
@@ -213,10 +162,11 @@ extension FolderProvider {
             let old = located.path
             let aside = isOtherCase ? try moveAside(located) : located
             do throws(ProviderError) {
-                located = try move(aside, to: destination.folder, name: destination.name)
+                located = try move(aside, to: destination.folder, name: destination.name, form: destination.form)
             } catch {
                 // Only when somebody took the name in this moment; then it stays where it is, for all to see.
-                if isOtherCase { _ = try? move(aside, to: destination.folder, name: located.entry.shownName) }
+                let (name, form) = (located.entry.shownName, located.entry.name)
+                if isOtherCase { _ = try? move(aside, to: destination.folder, name: name, form: form) }
                 throw error
             }
             learnPlace(of: located)
@@ -313,17 +263,20 @@ extension FolderProvider {
         }
     }
 
-    private func move(_ located: LocatedItem, to folder: LocatedFolder, name: FileName) throws(ProviderError) -> LocatedItem {
+    private func move(
+        _ located: LocatedItem, to folder: LocatedFolder, name: FileName, form: [UInt8]
+    ) throws(ProviderError) -> LocatedItem {
         let (old, what) = (located.entry.name, "'\(display(located.path))' cannot be moved")
         beforeTakingEffect?()
-        try moveIfFree(old, in: located.folder.number, to: stored(name), in: folder.folder.number, what)
+        try moveIfFree(old, in: located.folder.number, to: form, in: folder.folder.number, what)
+        learnForm(form, of: name, in: folder.text)
         return try mapped(what) { () throws(SystemError) in
             let found = try entry(
-                stored(name), in: folder.folder.number, parent: folder.text,
+                form, in: folder.folder.number, parent: folder.text,
                 readsMarks: shared.withLock { $0.hasStore && $0.root?.hasAttributes == true })
             guard let found, found.identity.base == located.entry.identity.base else {
                 // Another item had taken the name meanwhile and was moved instead of ours.
-                try moveWithoutReplacing(stored(name), in: folder.folder.number, to: old, in: located.folder.number)
+                try moveWithoutReplacing(form, in: folder.folder.number, to: old, in: located.folder.number)
                 throw SystemError(errno: EEXIST, label: "folder.move.check")
             }
             return LocatedItem(
@@ -334,7 +287,7 @@ extension FolderProvider {
 
     /// renameat2(2) with RENAME_NOREPLACE; where the file system does not know it, a check and a rename, which no other daemon
     /// of ours comes between.
-    private func moveIfFree(
+    func moveIfFree(
         _ from: [UInt8], in fromFolder: CInt, to: [UInt8], in toFolder: CInt, _ what: String
     ) throws(ProviderError) {
         do throws(SystemError) {

@@ -62,6 +62,8 @@ package final class FolderProvider: Provider, Sendable {
     let shared = Mutex(Shared())
     /// By itself, as a listing learns many at a time.
     let places = Mutex(PlaceMap())
+    /// Only where upper and lower case are one.
+    let caseTwins = Mutex(CaseTwins())
     /// Makes the names of temporary files this provider's own.
     let instance: String
 

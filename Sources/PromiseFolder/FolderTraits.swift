@@ -11,9 +11,11 @@ struct FolderTraits: Codable, Equatable, Sendable {
     var escapes: NameEscapes?
     /// Modes, and times as they are set.
     var keepsMetadata = true
+    var keepsModes = true
     var keepsLinks = true
+
     /// A name leads to an item whose name differs from it in case only.
-    var ignoresCase = false
+    var ignoresCase: Bool { escapes?.contains(.cases) == true }
 
     /// What is safe on either of two.
     func joined(_ other: FolderTraits) -> FolderTraits {
@@ -105,38 +107,5 @@ extension FolderProvider {
 
     private func newIdentity() -> String {
         String(UInt64.random(in: .min ... .max), radix: 16) + String(UInt64.random(in: .min ... .max), radix: 16)
-    }
-
-    // MARK: Names
-
-    private var escapes: NameEscapes? { shared.withLock { $0.root?.traits.escapes } }
-
-    /// As the file system has it.
-    func stored(_ name: FileName) -> [UInt8] {
-        guard let escapes else { return name.bytes }
-        return StoredName.encoded(name.bytes, escapes)
-    }
-
-    /// nil for a name that is no item's. `.` stays what it is.
-    func shown(_ stored: [UInt8]) -> FileName? {
-        guard let escapes, stored != [0x2E] else { return FileName(trusted: stored) }
-        return StoredName.decoded(stored, escapes)
-    }
-
-    /// Where a link leads to. What is no UTF-8 in it is escaped as in the names of the file system.
-    func stored(target: [UInt8]) -> [UInt8] {
-        if escapes == nil { return target }
-        return FolderProvider.parts(of: target) { StoredName.encoded($0) }
-    }
-
-    func shown(target: [UInt8]) -> [UInt8] {
-        if escapes == nil { return target }
-        return FolderProvider.parts(of: target) { StoredName.decoded($0)?.bytes ?? $0 }
-    }
-
-    private static func parts(of target: [UInt8], _ body: ([UInt8]) -> [UInt8]) -> [UInt8] {
-        let slash = UInt8(ascii: "/")
-        let parts = target.split(separator: slash, omittingEmptySubsequences: false).map { body(Array($0)) }
-        return Array(parts.joined(separator: [slash]))
     }
 }

@@ -108,7 +108,7 @@ extension FolderProvider {
                 let identity = FolderIdentity(own: own, base: base, hasSeveralNames: false, isLasting: !knowsByPlace)
                 let entry = FolderEntry(
                     name: name, shownName: FileName(trusted: name), status: status, identity: identity,
-                    identifier: ItemIdentifier(base), target: nil)
+                    identifier: ItemIdentifier(base), target: nil, hasOwnMode: keepsModes)
                 return TemporaryEntry(folder: folder, name: name, entry: entry)
             }
         } catch {

@@ -1,8 +1,8 @@
 /// What in a name a storage refuses, or changes, so that it has to be escaped there: see `StoredName`.
 package struct NameEscapes: OptionSet, Codable, Hashable, Sendable {
-    package let rawValue: UInt8
+    package let rawValue: UInt16
 
-    package init(rawValue: UInt8) { self.rawValue = rawValue }
+    package init(rawValue: UInt16) { self.rawValue = rawValue }
 
     package static let controls = NameEscapes(rawValue: 1 << 0)
     package static let backslash = NameEscapes(rawValue: 1 << 1)
@@ -18,6 +18,8 @@ package struct NameEscapes: OptionSet, Codable, Hashable, Sendable {
     package static let decomposed = NameEscapes(rawValue: 1 << 6)
     /// All but ASCII, where a name is not in normal form D.
     package static let composed = NameEscapes(rawValue: 1 << 7)
+    /// Letters of the second of two names that differ in case only: see `StoredName.caseTwin`.
+    package static let cases = NameEscapes(rawValue: 1 << 8)
 
     /// Whether any byte of a name in ASCII is escaped.
     func concern(_ name: [UInt8]) -> Bool {
@@ -48,6 +50,7 @@ package struct NameEscapes: OptionSet, Codable, Hashable, Sendable {
             (.controls, "control characters"), (.backslash, "\\"), (.reserved, "\" * : < > ? |"),
             (.delimiters, "# % & + ; = ? @"), (.ends, "a space at an end or a dot at the end"), (.hidden, "a dot first"),
             (.decomposed, "letters in Unicode's decomposed form"), (.composed, "letters in Unicode's composed form"),
+            (.cases, "the second of two names that differ in case only"),
         ]
         return all.filter { contains($0.0) }.map(\.1)
     }

@@ -36,6 +36,30 @@ package enum StoredName {
         return result
     }
 
+    /// The form of a name whose plain one leads to another item, on a storage that takes upper and lower case for one (`.cases`).
+    /// Of any names, no two of these forms, nor one of them and another's plain one, differ in case only.
+    package static func caseTwin(of name: [UInt8], _ escapes: NameEscapes) -> [UInt8] {
+        let twin = caseTwin(of: name, escapes, withFirstLetter: false)
+        // What is in lower case altogether can be the second, too; then its first letter tells.
+        return twin == encoded(name, escapes) ? caseTwin(of: name, escapes, withFirstLetter: true) : twin
+    }
+
+    private static func caseTwin(of name: [UInt8], _ escapes: NameEscapes, withFirstLetter: Bool) -> [UInt8] {
+        var isLetterDue = withFirstLetter
+        var result: [UInt8] = []
+        for (index, byte) in name.enumerated() {
+            let isFirstLetter = isLetterDue && isLetter(byte)
+            if isFirstLetter { isLetterDue = false }
+            let isConcerned = escapes.concerns(byte, isFirst: index == 0, isLast: index == name.count - 1)
+            let isEscaped = byte >= 0x80 || isUpperCase(byte) || isFirstLetter || isConcerned
+            if isEscaped { result += escape(byte) } else { result.append(byte) }
+        }
+        return result
+    }
+
+    private static func isUpperCase(_ byte: UInt8) -> Bool { byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z") }
+    private static func isLetter(_ byte: UInt8) -> Bool { isUpperCase(byte & 0xDF) && byte < 0x80 }
+
     /// A form of Unicode that the storage does not keep.
     private static func isInLostForm(_ name: [UInt8], _ escapes: NameEscapes) -> Bool {
         guard !escapes.isDisjoint(with: [.composed, .decomposed]), !isPlain(name) else { return false }
@@ -62,7 +86,8 @@ package enum StoredName {
                 rest = rest.dropFirst()
             }
         }
-        guard encoded(name, escapes) == stored else { return nil }
+        let isTwin = escapes.contains(.cases) && caseTwin(of: name, escapes) == stored
+        guard isTwin || encoded(name, escapes) == stored else { return nil }
         return FileName(name)
     }
 
@@ -79,7 +104,8 @@ package enum StoredName {
         let digits = bytes.dropFirst(mark.count).prefix(2).map { digit($0) }
         guard let high = digits[0], let low = digits[1] else { return nil }
         let byte = high << 4 | low
-        return byte >= 0x80 || escapes.concerns(byte, isFirst: true, isLast: true) ? byte : nil
+        if byte >= 0x80 || escapes.concerns(byte, isFirst: true, isLast: true) { return byte }
+        return escapes.contains(.cases) && isLetter(byte) ? byte : nil
     }
 
     private static func digit(_ byte: UInt8) -> UInt8? {

@@ -52,13 +52,13 @@ extension MountSuites {
             try await one.shell(
                 #"""
                 cp -r "$R/Sources/PromiseFolder" "$M/src"; mkdir "$M/sub|dir"
-                printf a > "$M/a:b?"; printf b > "$M/"$'bad\xff\xfe'
+                echo small > "$M/source"; echo large > "$M/SOURCE"; printf a > "$M/a:b?"; printf b > "$M/"$'bad\xff\xfe'
                 printf c > "$M/sub|dir/tail. "; printf d > "$M/"$'e\u0301'; printf e > "$M/"$'\u00e9'; chmod 600 "$M/a:b?"
                 """#)
             try await one.synchronize()
             try await one.shell(
                 """
-                mv "$M/src" "$M/source"; echo more >> "$M/source/FolderError.swift"; rm "$M/source/MovedPaths.swift"
+                rm "$M/source"; mv "$M/src" "$M/source"; echo more >> "$M/source/FolderError.swift"; rm "$M/source/MovedPaths.swift"
                 touch -d 2021-01-01 "$M/source/FolderPath.swift"; mv "$M/source/FolderProbe.swift" "$M/source/folderprobe.swift"
                 """)
             try await one.synchronize()

@@ -55,6 +55,7 @@ struct MemoryStickTests {
         let root = ItemReference(identifier: try await provider.root().identifier, path: [])
         let page = try await provider.enumerateItems(in: root, page: nil)
         #expect(Set(page.items.map(\.name.display)) == ["a:b?", "ends. "])
+        #expect(page.items.allSatisfy { $0.metadata.mode == 0o644 }, "all files of a stick are programs")
     }
 
     @Test func aNameChangesItsCaseWhereCaseDoesNotCount() async throws {
@@ -69,7 +70,30 @@ struct MemoryStickTests {
         #expect(moved.name == FileName("README")!)
         #expect(try names(stick) == ["README"])
         #expect(await code { _ = try await provider.item(for: reference) } == .notFound, "it was renamed")
-        #expect(await code { _ = try await make("Readme", "y", provider) } == .conflict)
+        #expect(await code { _ = try await make("README", "y", provider) } == .conflict)
+    }
+
+    @Test func namesThatDifferInCaseOnlyAreTwo() async throws {
+        let stick = try MemoryStick(.exfat)
+        defer { stick.throwAway() }
+        let provider = provider(stick)
+        try await provider.connect()
+        let first = try await make("readme", "small", provider)
+        let second = try await make("README", "LARGE", provider)
+        #expect(try names(stick) == ["readme", "‛52‛45‛41‛44‛4D‛45"])
+        // Another daemon, which has listed nothing.
+        let other = self.provider(stick)
+        try await other.connect()
+        for (reference, text) in [(first.reference, "small"), (second.reference, "LARGE")] {
+            let sink = MemorySink()
+            let item = try await other.item(for: reference)
+            try await other.fetchContents(of: reference, version: item.version, range: nil, into: sink)
+            #expect(String(decoding: sink.bytes, as: UTF8.self) == text)
+        }
+        try await other.delete(first.reference, baseVersion: first.item.version)
+        #expect(await code { _ = try await provider.item(for: first.reference) } == .notFound)
+        #expect(try await provider.item(for: second.reference).version == second.item.version)
+        #expect(try names(stick) == ["‛52‛45‛41‛44‛4D‛45"])
     }
 
     @Test func anotherContentIsAnotherVersionWhereTimesAreRough() async throws {

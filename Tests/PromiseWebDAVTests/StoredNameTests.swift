@@ -30,7 +30,7 @@ struct StoredNameTests {
             0x65, 0xCC, 0x81,
         ]
         for _ in 0..<20 {
-            let escapes = NameEscapes(rawValue: UInt8.random(in: 0...255, using: &generator))
+            let escapes = NameEscapes(rawValue: UInt16.random(in: 0...511, using: &generator))
             var seen: [[UInt8]: FileName] = [:]
             for _ in 0..<2_000 {
                 let bytes = (0..<Int.random(in: 1...9, using: &generator)).map { _ in alphabet.randomElement(using: &generator)! }
@@ -41,6 +41,23 @@ struct StoredNameTests {
                 seen[wire] = name
             }
         }
+    }
+
+    @Test func namesThatDifferInCaseOnlyHaveFormsThatDifferInMore() {
+        let names = ["readme", "README", "Readme", "reAdme", "É.txt", "é.txt", "1:É", "1:é", "‛72eadme", "‛72EADME", "x:y", "X:y"]
+        let escapes: NameEscapes = [.reserved, .cases]
+        func folded(_ form: [UInt8]) -> String { String(decoding: form, as: UTF8.self).lowercased() }
+        var forms: Set<String> = []
+        for name in names {
+            let twin = StoredName.caseTwin(of: Array(name.utf8), escapes)
+            #expect(StoredName.decoded(twin, escapes) == FileName(name), "\(name)")
+            #expect(StoredName.decoded(StoredName.encoded(Array(name.utf8), escapes), escapes) == FileName(name), "\(name)")
+            forms.insert(folded(twin))
+            for other in names {
+                #expect(folded(twin) != folded(StoredName.encoded(Array(other.utf8), escapes)), "\(name), \(other)")
+            }
+        }
+        #expect(forms.count == names.count)
     }
 
     @Test(arguments: [
