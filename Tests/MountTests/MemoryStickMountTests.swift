@@ -58,7 +58,8 @@ extension MountSuites {
             try await one.synchronize()
             try await one.shell(
                 """
-                rm "$M/source"; mv "$M/src" "$M/source"; echo more >> "$M/source/FolderError.swift"; rm "$M/source/MovedPaths.swift"
+                rm "$M/source"; mv "$M/src" "$M/source"; rm "$M/source/MovedPaths.swift"
+                echo more >> "$M/source/FolderError.swift"
                 touch -d 2021-01-01 "$M/source/FolderPath.swift"; mv "$M/source/FolderProbe.swift" "$M/source/folderprobe.swift"
                 """)
             try await one.synchronize()
