@@ -1,4 +1,5 @@
 import Glibc
+import Logging
 import PromiseCore
 import PromiseProvider
 import PromiseSystem
@@ -163,7 +164,7 @@ extension FolderProvider {
         return text
     }
 
-    /// Looks at one entry; nil when there is none or it is nothing a provider holds (fifo, socket, device).
+    /// Looks at one entry; nil when there is none or it is nothing a provider holds (fifo, socket, device, unreadable link).
     /// `.` asks for the folder itself. `parent` is the folder as `text(of:at:)` gives it, of which identifiers are made.
     func entry(_ name: [UInt8], in folder: CInt, parent: String, readsMarks: Bool) throws(SystemError) -> FolderEntry? {
         guard let shownName = shown(name) else { return nil }
@@ -183,12 +184,13 @@ extension FolderProvider {
                         continue
                     }
                 }
-                let link = status.kind == .link ? try readLink(name, in: folder, label: "folder.entry.link") : nil
+                let link = status.kind == .link ? try target(name, in: folder) : nil
+                if status.kind == .link, link == nil { return nil }
                 let identity = FolderIdentity(
                     own: own, base: base, hasSeveralNames: status.kind != .folder && status.links > 1, isLasting: !knowsByPlace)
                 return FolderEntry(
                     name: name, shownName: shownName, status: status, identity: identity,
-                    identifier: identity.identifier(parent: parent, name: shownName), target: link.map(shown(target:)),
+                    identifier: identity.identifier(parent: parent, name: shownName), target: link,
                     hasOwnMode: keepsModes)
             } catch {
                 switch error.errno {
@@ -200,5 +202,16 @@ extension FolderProvider {
             }
         }
         throw SystemError(errno: EAGAIN, label: "folder.entry.status")
+    }
+
+    /// nil where the file system keeps it to itself, as sshfs does with targets that lead out of its mount.
+    private func target(_ name: [UInt8], in folder: CInt) throws(SystemError) -> [UInt8]? {
+        do throws(SystemError) {
+            return shown(target: try readLink(name, in: folder, label: "folder.entry.link"))
+        } catch {
+            guard [EPERM, EACCES].contains(error.errno) else { throw error }
+            logger.info("where a link leads may not be read", metadata: ["name": "\(escapedForDisplay(name))"])
+            return nil
+        }
     }
 }

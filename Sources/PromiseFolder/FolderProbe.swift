@@ -24,8 +24,10 @@ struct FolderProbe {
         var escapes = try escapes()
         if try ignoresCase() { escapes = (escapes ?? []).union(.cases) }
         let (modes, times) = try keepsMetadata()
+        let (links, linkMetadata) = try keepsLinks()
         return FolderTraits(
-            escapes: escapes, keepsMetadata: modes && times, keepsModes: modes, keepsLinks: try keepsLinks())
+            escapes: escapes, keepsMetadata: modes && times, keepsModes: modes, keepsLinks: links,
+            keepsLinkMetadata: linkMetadata)
     }
 
     /// One name with everything answers for most file systems.
@@ -107,18 +109,26 @@ struct FolderProbe {
         }
     }
 
-    private func keepsLinks() throws(SystemError) -> Bool {
+    private func keepsLinks() throws(SystemError) -> (links: Bool, metadata: Bool) {
         let target = Array("target \u{E9}".utf8)
         do throws(SystemError) {
             _ = try withCPath(target) { target throws(SystemError) in
                 try withCPath(prefix) { name throws(SystemError) in
-                    try call("folder.probe.link") { symlinkat(target, folder.number, name) }
+                    try call("folder.probe.symlink") { symlinkat(target, folder.number, name) }
                 }
             }
         } catch {
-            return false
+            return (false, false)
         }
         defer { try? unlink(prefix, in: folder.number, label: "folder.probe.remove") }
-        return try readLink(prefix, in: folder.number, label: "folder.probe.target") == target
+        let isKept = try readLink(prefix, in: folder.number, label: "folder.probe.target") == target
+        // It leads nowhere, so who follows it finds nothing.
+        let time = Timestamp(seconds: 1_000_000_001, nanoseconds: 0)
+        do throws(SystemError) {
+            try setTimes(of: prefix, in: folder.number, access: time, modification: time, label: "folder.probe.link")
+            return (isKept, true)
+        } catch {
+            return (isKept, false)
+        }
     }
 }

@@ -137,6 +137,8 @@ extension FolderProvider {
 
     var keepsModes: Bool { shared.withLock { $0.root?.traits.keepsModes ?? true } }
 
+    var keepsLinkMetadata: Bool { shared.withLock { $0.root?.traits.keepsLinkMetadata ?? true } }
+
     var knowsByPlace: Bool { shared.withLock { $0.root?.knowsByPlace ?? false } }
 
     /// Known once `openRoot` has returned.

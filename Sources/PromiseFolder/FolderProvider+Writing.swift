@@ -228,6 +228,7 @@ extension FolderProvider {
                 throw SystemError(errno: EEXIST, label: "folder.metadata.open")
             }
             if status.kind == .link {
+                if !keepsLinkMetadata { return located }
                 try setOwner(metadata, of: [], in: file.number)
                 let time = metadata.modificationTime
                 try setTimes(

@@ -13,6 +13,8 @@ struct FolderTraits: Codable, Equatable, Sendable {
     var keepsMetadata = true
     var keepsModes = true
     var keepsLinks = true
+    /// Links have owners and times of their own; else what is set of a link is set of what it leads to (sshfs).
+    var keepsLinkMetadata = true
 
     /// A name leads to an item whose name differs from it in case only.
     var ignoresCase: Bool { escapes?.contains(.cases) == true }

@@ -134,22 +134,28 @@ extension FolderProvider {
         guard capabilities.contains(.links) else {
             throw ProviderError(.refused, "the link cannot be made: the folder's file system has no links")
         }
-        return try mapped("the link cannot be made") { () throws(SystemError) in
-            _ = try withCPath(stored(target: target)) { target throws(SystemError) in
-                try withCPath(name) { name throws(SystemError) in
-                    try call("folder.link.make") { symlinkat(target, folder.number, name) }
+        do throws(ProviderError) {
+            return try mapped("the link cannot be made") { () throws(SystemError) in
+                _ = try withCPath(stored(target: target)) { target throws(SystemError) in
+                    try withCPath(name) { name throws(SystemError) in
+                        try call("folder.link.make") { symlinkat(target, folder.number, name) }
+                    }
                 }
+                if let metadata, keepsLinkMetadata {
+                    try setOwner(metadata, of: name, in: folder.number)
+                    let time = metadata.modificationTime
+                    try setTimes(
+                        of: name, in: folder.number, access: accessTime(with: time), modification: time,
+                        label: "folder.link.times")
+                }
+                guard let made = try entry(name, in: folder.number, parent: "", readsMarks: false) else {
+                    throw SystemError(errno: EPERM, label: "folder.link.check")
+                }
+                return TemporaryEntry(folder: folder, name: name, entry: made)
             }
-            if let metadata {
-                try setOwner(metadata, of: name, in: folder.number)
-                let time = metadata.modificationTime
-                try setTimes(
-                    of: name, in: folder.number, access: accessTime(with: time), modification: time, label: "folder.link.times")
-            }
-            guard let made = try entry(name, in: folder.number, parent: "", readsMarks: false) else {
-                throw SystemError(errno: EAGAIN, label: "folder.link.make")
-            }
-            return TemporaryEntry(folder: folder, name: name, entry: made)
+        } catch {
+            remove(name, in: folder)
+            throw error
         }
     }
 
