@@ -44,6 +44,7 @@ extension FolderProvider {
             folder = OpenFolder(try Descriptor.open(path, flags: openPathOnly | O_DIRECTORY, label: "folder.root.open"))
         } catch {
             guard known == nil else {
+                shared.withLock { $0.root?.isDoubted = true }
                 throw ProviderError(.offline, "the folder '\(displayPath)' is not there now: \(error.reason)")
             }
             throw firstOpenError(error)
@@ -63,27 +64,27 @@ extension FolderProvider {
 
     private func isRoot(_ folder: OpenFolder, as known: Root) throws(SystemError) -> Bool {
         let status = try FileStatus.of(descriptor: folder.number, label: "folder.root.status")
-        if known.knowsByPlace { return try isRootOfPlaces(folder, status, as: known) }
-        if status.device == known.device { return try ownIdentity([], in: folder.number, status: status) == known.own }
-        // A disk that was taken out and put back may have another number; the root of every ext4 has the same handle.
-        let facts = try FileSystemFacts.of(descriptor: folder.number, label: "folder.root.facts")
-        guard facts.identity != 0, facts.identity == known.fileSystem else { return false }
+        let unmountCount = watcher.unmountCount
+        let isSameMount = status.device == known.device && !known.isDoubted && unmountCount == known.unmountCount
+        if isSameMount && known.knowsByPlace { return true }
+        if !isSameMount, try !isSameFileSystem(folder, status, as: known) { return false }
+        if !known.knowsByPlace, try ownIdentity([], in: folder.number, status: status) != known.own { return false }
+        if isSameMount { return true }
         shared.withLock { shared in
             shared.root?.device = status.device
-            shared.deviceTexts = [:]
-        }
-        return try ownIdentity([], in: folder.number, status: status) == known.own
-    }
-
-    /// Mounted again, a file system without lasting names has another number, and its root has the one of any other.
-    private func isRootOfPlaces(_ folder: OpenFolder, _ status: FileStatus, as known: Root) throws(SystemError) -> Bool {
-        if status.device == known.device { return true }
-        guard let record = try record(in: folder), record.identity == known.own else { return false }
-        shared.withLock { shared in
-            shared.root?.device = status.device
+            shared.root?.isDoubted = false
+            shared.root?.unmountCount = unmountCount
             shared.deviceTexts = [:]
         }
         return true
+    }
+
+    /// A disk that was taken out and put back may have another number, and another disk its number; the root of every ext4 has
+    /// the same handle, and of file systems without lasting names only our own record tells.
+    private func isSameFileSystem(_ folder: OpenFolder, _ status: FileStatus, as known: Root) throws(SystemError) -> Bool {
+        if known.knowsByPlace { return try (record(in: folder)?.identity ?? FolderRecord.noIdentity) == known.own }
+        if known.fileSystem == 0 { return status.device == known.device }
+        return try FileSystemFacts.of(descriptor: folder.number, label: "folder.root.facts").identity == known.fileSystem
     }
 
     private func firstOpenError(_ error: SystemError) -> ProviderError {
@@ -121,7 +122,8 @@ extension FolderProvider {
     ) throws(SystemError) {
         let record = try knownOrNewRecord(folder, type: facts.type)
         let root = Root(
-            own: record?.identity ?? "places", device: status.device, fileSystem: facts.identity, hasAttributes: false,
+            own: record?.identity ?? FolderRecord.noIdentity, device: status.device, fileSystem: facts.identity,
+            hasAttributes: false,
             knowsByPlace: true, traits: record?.traits(of: facts.type) ?? FolderTraits())
         watcher.begin(root: root.identifier, isShared: facts.isShared)
         let isFirst = shared.withLock { shared in

@@ -23,6 +23,8 @@ extension FolderProvider {
     }
 
     private func list(_ reference: ItemReference, page: PageToken?) throws(ProviderError) -> ItemPage {
+        // What the root shows decides about everything: without watches nobody says that the file system is another one.
+        if reference.path.isEmpty && page == nil { shared.withLock { $0.root?.isDoubted = true } }
         let folder: LocatedFolder
         do throws(ProviderError) {
             folder = try locateFolder(reference)

@@ -25,6 +25,10 @@ package final class FolderProvider: Provider, Sendable {
         /// The file system has no lasting names for files.
         var knowsByPlace = false
         var traits = FolderTraits()
+        /// It was away, so another file system may have got the number of its own.
+        var isDoubted = false
+        /// Of the watcher, when it was last looked at closely.
+        var unmountCount: UInt64 = 0
 
         var identifier: ItemIdentifier { ItemIdentifier(own) }
         /// What identifiers of what is in it are made of, and what tells it from other folders.

@@ -32,6 +32,8 @@ struct FolderTraits: Codable, Equatable, Sendable {
 /// about the file system. All who share the folder go by it.
 struct FolderRecord: Codable, Equatable, Sendable {
     static let name = Array("store.json".utf8)
+    /// Of a folder that has no record and cannot get one.
+    static let noIdentity = "places"
 
     var identity: String
     /// By the type of the file system, in hexadecimal: other machines may reach the folder in other ways.
@@ -56,7 +58,7 @@ extension FolderProvider {
             let probe = FolderProbe(folder: try openOrMake(ReservedName.uploads, in: store), prefix: temporaryName(.store))
             var record = known ?? FolderRecord(identity: newIdentity(), traits: [:])
             record.traits[FolderRecord.key(type)] = try probe.run()
-            try write(record, in: store)
+            guard try write(record, in: store, isFirst: known == nil) else { return try self.record(in: root) }
             return record
         } catch {
             guard [EROFS, EACCES, EPERM].contains(error.errno) else { throw error }
@@ -91,8 +93,8 @@ extension FolderProvider {
         return record
     }
 
-    /// Whole or not at all: written aside and renamed.
-    private func write(_ record: FolderRecord, in store: OpenFolder) throws(SystemError) {
+    /// Whole or not at all: written aside and renamed. False when it was to be the first and another daemon's is.
+    private func write(_ record: FolderRecord, in store: OpenFolder, isFirst: Bool) throws(SystemError) -> Bool {
         guard let data = try? JSONEncoder().encode(record) else { preconditionFailure("a record of strings and flags is JSON") }
         let draft = temporaryName(.beside)
         do throws(SystemError) {
@@ -100,11 +102,17 @@ extension FolderProvider {
             let file = try Descriptor.open(draft, in: store.number, flags: flags, mode: 0o644, label: "folder.record.make")
             try writeFully(file.number, Array(data), at: 0, label: "folder.record.write")
             if isDurable { try synchronize(file.number, dataOnly: false, label: "folder.record.sync") }
+            if isFirst {
+                try moveWithoutReplacing(draft, in: store.number, to: FolderRecord.name, in: store.number)
+            } else {
+                try rename(draft, in: store.number, to: FolderRecord.name, in: store.number, label: "folder.record.rename")
+            }
+            return true
         } catch {
             remove(draft, in: store)
+            if isFirst && error.errno == EEXIST { return false }
             throw error
         }
-        try rename(draft, in: store.number, to: FolderRecord.name, in: store.number, label: "folder.record.rename")
     }
 
     private func newIdentity() -> String {

@@ -113,6 +113,9 @@ final class FolderWatcher: Sendable {
     /// Listed folders that inotify does not tell of.
     var unwatchedFolders: Set<ItemIdentifier> { state.withLock { $0.unwatched } }
 
+    /// How often file systems have gone, of which a folder was watched.
+    var unmountCount: UInt64 { state.withLock { $0.unmountCount } }
+
     // MARK: Anchors
 
     func anchor() -> Anchor { text(state.withLock { $0.sequence }) }
@@ -256,6 +259,7 @@ private struct WatcherState {
     var waiters: [UInt64: Waiter] = [:]
     var waiterCount: UInt64 = 0
     var isStopped = false
+    var unmountCount: UInt64 = 0
 }
 
 /// A task that waits for the sequence to go beyond a number.
@@ -298,6 +302,7 @@ extension WatcherState {
         }
         // The disk went away and took its watches along; when it is back, everything has to be listed again.
         if mask & UInt32(IN_UNMOUNT) != 0 {
+            unmountCount += 1
             loseTrack()
             return
         }

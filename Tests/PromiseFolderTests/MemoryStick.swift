@@ -53,6 +53,16 @@ final class MemoryStick: Sendable {
     func pullOut() throws { try shell("umount \(point)") }
     func empty() throws { try shell("rm -rf \(cloud)/* \(cloud)/.promisefs") }
 
+    /// Another stick comes to its place, as the same device.
+    func exchange() throws {
+        try pullOut()
+        let image = folder.string + "/other"
+        try shell("truncate -s 256M \(image); losetup --detach \(device); losetup \(device) \(image)")
+        try shell(format == .exfat ? "mkfs.exfat \(device)" : "mkntfs --quick --quiet \(device)")
+        try mount()
+        try makeFolders(Array(cloud.utf8), label: "test.folder")
+    }
+
     /// At the end of a test.
     func throwAway() {
         _ = try? shell("umount -l \(point)")

@@ -131,6 +131,21 @@ struct MemoryStickTests {
         #expect(try await other.root().identifier != identity, "another stick at its place")
     }
 
+    @Test(arguments: MemoryStick.Format.allCases)
+    func anotherStickAtItsPlaceIsNotTakenForIt(_ format: MemoryStick.Format) async throws {
+        let stick = try MemoryStick(format)
+        defer { stick.throwAway() }
+        let provider = provider(stick)
+        try await provider.connect()
+        let (_, reference) = try await make("file", "text", provider)
+        let root = ItemReference(identifier: try await provider.root().identifier, path: [])
+        _ = try await provider.enumerateItems(in: root, page: nil)
+        try stick.exchange()
+        #expect(await code { _ = try await provider.enumerateItems(in: root, page: nil) } == .offline)
+        #expect(await code { _ = try await provider.item(for: reference) } == .offline)
+        #expect(await code { _ = try await make("other", "text", provider) } == .offline)
+    }
+
     @Test func aRecordThatCannotBeReadIsNotMadeAnew() async throws {
         let stick = try MemoryStick(.exfat)
         defer { stick.throwAway() }
