@@ -22,7 +22,7 @@ struct FolderIdentity: Equatable, Sendable {
     /// The file has more than one name. Each name is an item of its own.
     var hasSeveralNames: Bool
     /// `own` stays with the file.
-    var isLasting = true
+    var isLasting: Bool
 
     /// `parent` is the folder as `FolderProvider.text(of:at:)` gives it.
     func identifier(parent: String, name: FileName) -> ItemIdentifier {
@@ -186,12 +186,7 @@ extension FolderProvider {
                 }
                 let link = status.kind == .link ? try target(name, in: folder) : nil
                 if status.kind == .link, link == nil { return nil }
-                let identity = FolderIdentity(
-                    own: own, base: base, hasSeveralNames: status.kind != .folder && status.links > 1, isLasting: !knowsByPlace)
-                return FolderEntry(
-                    name: name, shownName: shownName, status: status, identity: identity,
-                    identifier: identity.identifier(parent: parent, name: shownName), target: link,
-                    hasOwnMode: keepsModes)
+                return described(name, shownName, status, own: own, base: base, parent: parent, target: link)
             } catch {
                 switch error.errno {
                 case ENOENT: return nil
@@ -202,6 +197,18 @@ extension FolderProvider {
             }
         }
         throw SystemError(errno: EAGAIN, label: "folder.entry.status")
+    }
+
+    /// What is known of an entry, put together. `parent` is "" where it is about to get another name.
+    func described(
+        _ name: [UInt8], _ shownName: FileName, _ status: FileStatus, own: String, base: String, parent: String = "",
+        target: [UInt8]? = nil
+    ) -> FolderEntry {
+        let identity = FolderIdentity(
+            own: own, base: base, hasSeveralNames: status.kind != .folder && status.links > 1, isLasting: !knowsByPlace)
+        return FolderEntry(
+            name: name, shownName: shownName, status: status, identity: identity,
+            identifier: identity.identifier(parent: parent, name: shownName), target: target, hasOwnMode: kept.contains(.modes))
     }
 
     /// nil where the file system keeps it to itself, as sshfs does with targets that lead out of its mount.

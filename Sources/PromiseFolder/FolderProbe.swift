@@ -10,24 +10,20 @@ struct FolderProbe {
     let prefix: [UInt8]
 
     private static let reserved = "\"*:<>?|"
-    /// What each escape makes unnecessary: names that have to come back as they were. `*` stands for the prefix.
+    /// What each escape makes unnecessary: names that have to come back as they were. `%` stands for the prefix.
     private static let tries: [(what: NameEscapes, names: [String])] = [
-        (.controls, ["*\u{1}\u{9}\n\u{1B}\u{1F}\u{7F}"]),
-        (.backslash, ["*\\x"]),
-        (.reserved, reserved.map { "*\($0)x" }),
-        (.ends, [" *", "* ", "*."]),
-        (.decomposed, ["*e\u{301}"]),
-        (.composed, ["*\u{E9}"]),
+        (.controls, ["%\u{1}\u{9}\n\u{1B}\u{1F}\u{7F}"]),
+        (.backslash, ["%\\x"]),
+        (.reserved, reserved.map { "%\($0)x" }),
+        (.ends, [" %", "% ", "%."]),
+        (.decomposed, ["%e\u{301}"]),
+        (.composed, ["%\u{E9}"]),
     ]
 
     func run() throws(SystemError) -> FolderTraits {
         var escapes = try escapes()
         if try ignoresCase() { escapes = (escapes ?? []).union(.cases) }
-        let (modes, times) = try keepsMetadata()
-        let (links, linkMetadata) = try keepsLinks()
-        return FolderTraits(
-            escapes: escapes, keepsMetadata: modes && times, keepsModes: modes, keepsLinks: links,
-            keepsLinkMetadata: linkMetadata)
+        return FolderTraits(escapes: escapes, kept: try keptMetadata().union(try keptLinks()))
     }
 
     /// One name with everything answers for most file systems.
@@ -37,10 +33,8 @@ struct FolderProbe {
         var result: NameEscapes = []
         for (what, names) in FolderProbe.tries {
             for name in names where !result.contains(what) {
-                let bytes = name.utf8.flatMap { $0 == UInt8(ascii: "*") ? prefix : [$0] }
-                // `*` itself is one of the reserved.
-                let isStar = name == "**x"
-                if try !keeps(isStar ? prefix + Array("*x".utf8) : bytes) { result.insert(what) }
+                let bytes = name.utf8.flatMap { $0 == UInt8(ascii: "%") ? prefix : [$0] }
+                if try !keeps(bytes) { result.insert(what) }
             }
         }
         // Who knows Windows' names may be asked by a driver that cuts what Windows would cut.
@@ -80,20 +74,20 @@ struct FolderProbe {
     }
 
     /// Two modes, as a mount of one mode for all files may show any one of them.
-    private func keepsMetadata() throws(SystemError) -> (modes: Bool, times: Bool) {
+    private func keptMetadata() throws(SystemError) -> FolderTraits.Kept {
         let file = try make(prefix)
         defer { try? unlink(prefix, in: folder.number, label: "folder.probe.remove") }
-        // Rounded, a time that was set would come back as somebody's change.
         let time = Timestamp(seconds: 1_000_000_001, nanoseconds: 123_456_789)
         try? setTimes(file.number, access: time, modification: time, label: "folder.probe.times")
-        var keepsModes = true
+        var kept: FolderTraits.Kept = [.modes, .times]
         for mode: mode_t in [0o640, 0o755] {
             _ = try? call("folder.probe.mode") { fchmod(file.number, mode) }
             let status = try FileStatus.of(descriptor: file.number, label: "folder.probe.status")
-            keepsModes = keepsModes && status.permissions == mode
+            if status.permissions != mode { kept.remove(.modes) }
         }
         let status = try FileStatus.of(descriptor: file.number, label: "folder.probe.kept")
-        return (keepsModes, status.modificationTime == time)
+        if status.modificationTime != time { kept.remove(.times) }
+        return kept
     }
 
     private func ignoresCase() throws(SystemError) -> Bool {
@@ -109,7 +103,7 @@ struct FolderProbe {
         }
     }
 
-    private func keepsLinks() throws(SystemError) -> (links: Bool, metadata: Bool) {
+    private func keptLinks() throws(SystemError) -> FolderTraits.Kept {
         let target = Array("target \u{E9}".utf8)
         do throws(SystemError) {
             _ = try withCPath(target) { target throws(SystemError) in
@@ -118,17 +112,17 @@ struct FolderProbe {
                 }
             }
         } catch {
-            return (false, false)
+            return []
         }
         defer { try? unlink(prefix, in: folder.number, label: "folder.probe.remove") }
-        let isKept = try readLink(prefix, in: folder.number, label: "folder.probe.target") == target
+        guard try readLink(prefix, in: folder.number, label: "folder.probe.target") == target else { return [] }
         // It leads nowhere, so who follows it finds nothing.
         let time = Timestamp(seconds: 1_000_000_001, nanoseconds: 0)
         do throws(SystemError) {
             try setTimes(of: prefix, in: folder.number, access: time, modification: time, label: "folder.probe.link")
-            return (isKept, true)
+            return [.links, .linkMetadata]
         } catch {
-            return (isKept, false)
+            return .links
         }
     }
 }

@@ -57,6 +57,10 @@ extension FolderProvider {
                 return folder
             }
         } catch {
+            if error.errno == FolderRecord.unreadable {
+                let file = "\(displayPath)/.promisefs/store.json"
+                throw ProviderError(.permanent, "'\(file)' is damaged: restore it, or remove it and mount with another --state-dir")
+            }
             throw ProviderError(error, "the folder '\(displayPath)' cannot be used")
         }
         throw ProviderError(.offline, "another folder is at '\(displayPath)' now: is its disk mounted?")
@@ -123,8 +127,7 @@ extension FolderProvider {
         let record = try knownOrNewRecord(folder, type: facts.type)
         let root = Root(
             own: record?.identity ?? FolderRecord.noIdentity, device: status.device, fileSystem: facts.identity,
-            hasAttributes: false,
-            knowsByPlace: true, traits: record?.traits(of: facts.type) ?? FolderTraits())
+            hasAttributes: false, knowsByPlace: true, traits: record?.traits(of: facts.type) ?? FolderTraits())
         watcher.begin(root: root.identifier, isShared: facts.isShared)
         let isFirst = shared.withLock { shared in
             defer { if shared.root == nil { shared.root = root } }
@@ -137,9 +140,8 @@ extension FolderProvider {
             metadata: ["provider": "\(name)", "escaped": "\(escaped ?? "nothing")"])
     }
 
-    var keepsModes: Bool { shared.withLock { $0.root?.traits.keepsModes ?? true } }
-
-    var keepsLinkMetadata: Bool { shared.withLock { $0.root?.traits.keepsLinkMetadata ?? true } }
+    /// What the file system keeps of what is put into it.
+    var kept: FolderTraits.Kept { shared.withLock { $0.root?.traits.kept ?? .all } }
 
     var knowsByPlace: Bool { shared.withLock { $0.root?.knowsByPlace ?? false } }
 

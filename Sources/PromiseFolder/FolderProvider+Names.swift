@@ -87,20 +87,20 @@ extension FolderProvider {
     /// The form that a new name takes; `.conflict` when the name is taken.
     func freeForm(of name: FileName, in folder: LocatedFolder) throws(ProviderError) -> [UInt8] {
         let plain = stored(name)
-        return try mapped("'\(name.display)' is taken in the folder") { () throws(SystemError) in
+        let form = try mapped("'\(name.display)' cannot be looked at") { () throws(SystemError) -> [UInt8]? in
             do throws(SystemError) {
                 _ = try FileStatus.of(plain, in: folder.folder.number, label: "folder.free.status")
             } catch {
                 if error.errno == ENOENT { return plain }
                 throw error
             }
-            if rootFacts.traits.ignoresCase {
-                let (names, twins) = try lookForTwins(in: folder.folder, folder.text)
-                let twin = StoredName.caseTwin(of: name.bytes, rootFacts.traits.escapes ?? [])
-                if twins[name] == nil, !names.contains(plain), !names.contains(twin) { return twin }
-            }
-            throw SystemError(errno: EEXIST, label: "folder.free.status")
+            guard rootFacts.traits.ignoresCase else { return nil }
+            let (names, twins) = try lookForTwins(in: folder.folder, folder.text)
+            let twin = StoredName.caseTwin(of: name.bytes, rootFacts.traits.escapes ?? [])
+            return twins[name] != nil || names.contains(plain) || names.contains(twin) ? nil : twin
         }
+        guard let form else { throw ProviderError(.conflict, "'\(name.display)' is taken in the folder") }
+        return form
     }
 
     /// A name came there in that form.

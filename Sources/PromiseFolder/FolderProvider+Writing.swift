@@ -114,10 +114,7 @@ extension FolderProvider {
             try setMetadata(item.metadata, of: made.number, current: nil)
             let status = try FileStatus.of(descriptor: made.number, label: "folder.create.status")
             let own = try ownIdentity([], in: made.number, status: status)
-            let identity = FolderIdentity(own: own, base: own, hasSeveralNames: false, isLasting: !knowsByPlace)
-            return FolderEntry(
-                name: name, shownName: item.name, status: status, identity: identity, identifier: ItemIdentifier(own),
-                target: nil, hasOwnMode: keepsModes)
+            return described(name, item.name, status, own: own, base: own)
         }
     }
 
@@ -228,7 +225,7 @@ extension FolderProvider {
                 throw SystemError(errno: EEXIST, label: "folder.metadata.open")
             }
             if status.kind == .link {
-                if !keepsLinkMetadata { return located }
+                if !kept.contains(.linkMetadata) { return located }
                 try setOwner(metadata, of: [], in: file.number)
                 let time = metadata.modificationTime
                 try setTimes(

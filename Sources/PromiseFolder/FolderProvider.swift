@@ -105,8 +105,9 @@ package final class FolderProvider: Provider, Sendable {
         if canExchange { result.insert(.conditionalWrite) }
         if root?.hasAttributes ?? true { result.insert(.stableIdentifiers) }
         if root?.knowsByPlace == true { result.insert(.placeIdentifiers) }
-        if root?.traits.keepsMetadata ?? true { result.insert(.metadata) }
-        if root?.traits.keepsLinks ?? true { result.insert(.links) }
+        let kept = root?.traits.kept ?? .all
+        if kept.isSuperset(of: [.modes, .times]) { result.insert(.metadata) }
+        if kept.contains(.links) { result.insert(.links) }
         return result
     }
 

@@ -9,12 +9,20 @@ import Synchronization
 struct FolderTraits: Codable, Equatable, Sendable {
     /// What it refuses or changes in names; nil where names are any bytes.
     var escapes: NameEscapes?
-    /// Modes, and times as they are set.
-    var keepsMetadata = true
-    var keepsModes = true
-    var keepsLinks = true
-    /// Links have owners and times of their own; else what is set of a link is set of what it leads to (sshfs).
-    var keepsLinkMetadata = true
+    var kept = Kept.all
+
+    struct Kept: OptionSet, Codable, Sendable {
+        let rawValue: UInt8
+
+        static let modes = Kept(rawValue: 1 << 0)
+        /// As they are set: rounded, a time would come back as somebody's change.
+        static let times = Kept(rawValue: 1 << 1)
+        static let links = Kept(rawValue: 1 << 2)
+        /// Owners and times of links; else what is set of a link is set of what it leads to (sshfs).
+        static let linkMetadata = Kept(rawValue: 1 << 3)
+
+        static let all: Kept = [.modes, .times, .links, .linkMetadata]
+    }
 
     /// A name leads to an item whose name differs from it in case only.
     var ignoresCase: Bool { escapes?.contains(.cases) == true }
@@ -34,15 +42,18 @@ struct FolderRecord: Codable, Equatable, Sendable {
     static let name = Array("store.json".utf8)
     /// Of a folder that has no record and cannot get one.
     static let noIdentity = "places"
+    /// What reading a record that is none ends with.
+    static let unreadable = EBADMSG
 
     var identity: String
     /// By the type of the file system, in hexadecimal: other machines may reach the folder in other ways.
     var traits: [String: FolderTraits]
 
+    func isKnown(_ type: Int64) -> Bool { traits[FolderRecord.key(type)] != nil }
+
     /// Of the file system of that type, with the escapes of all of them: a name has to be the same for everybody.
-    func traits(of type: Int64) -> FolderTraits? {
-        guard let own = traits[FolderRecord.key(type)] else { return nil }
-        return traits.values.reduce(own) { $0.joined($1) }
+    func traits(of type: Int64) -> FolderTraits {
+        traits.values.reduce(traits[FolderRecord.key(type)] ?? FolderTraits()) { $0.joined($1) }
     }
 
     static func key(_ type: Int64) -> String { String(UInt64(bitPattern: type), radix: 16) }
@@ -52,7 +63,7 @@ extension FolderProvider {
     /// The record of a folder that is at hand; nil where there is none and none can be made, as on a medium that is only read.
     func knownOrNewRecord(_ root: OpenFolder, type: Int64) throws(SystemError) -> FolderRecord? {
         let known = try record(in: root)
-        if let known, known.traits(of: type) != nil { return known }
+        if let known, known.isKnown(type) { return known }
         do throws(SystemError) {
             let store = try openOrMake(ReservedName.folder, in: root)
             let probe = FolderProbe(folder: try openOrMake(ReservedName.uploads, in: store), prefix: temporaryName(.store))
@@ -88,7 +99,7 @@ extension FolderProvider {
         let count = try outcome.get()
         guard let record = try? JSONDecoder().decode(FolderRecord.self, from: Data(bytes[..<count])) else {
             // Made anew it would be another folder's.
-            throw SystemError(errno: EBADMSG, label: "folder.record.read")
+            throw SystemError(errno: FolderRecord.unreadable, label: "folder.record.read")
         }
         return record
     }

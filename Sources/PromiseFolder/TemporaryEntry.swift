@@ -105,10 +105,7 @@ extension FolderProvider {
                 var base = own
                 if let old, try mark(file.number, identifier: old.identifier, own: own) { base = old.identifier.rawValue }
                 if isDurable { try synchronize(file.number, dataOnly: false, label: "folder.upload.sync") }
-                let identity = FolderIdentity(own: own, base: base, hasSeveralNames: false, isLasting: !knowsByPlace)
-                let entry = FolderEntry(
-                    name: name, shownName: FileName(trusted: name), status: status, identity: identity,
-                    identifier: ItemIdentifier(base), target: nil, hasOwnMode: keepsModes)
+                let entry = described(name, FileName(trusted: name), status, own: own, base: base)
                 return TemporaryEntry(folder: folder, name: name, entry: entry)
             }
         } catch {
@@ -131,7 +128,7 @@ extension FolderProvider {
         let folder = place == .store ? try openUploads() : folder
         let name = temporaryName(place)
         guard !target.isEmpty, !target.contains(0) else { throw ProviderError(.refused, "a link leads somewhere") }
-        guard capabilities.contains(.links) else {
+        guard kept.contains(.links) else {
             throw ProviderError(.refused, "the link cannot be made: the folder's file system has no links")
         }
         do throws(ProviderError) {
@@ -141,7 +138,7 @@ extension FolderProvider {
                         try call("folder.link.make") { symlinkat(target, folder.number, name) }
                     }
                 }
-                if let metadata, keepsLinkMetadata {
+                if let metadata, kept.contains(.linkMetadata) {
                     try setOwner(metadata, of: name, in: folder.number)
                     let time = metadata.modificationTime
                     try setTimes(

@@ -119,10 +119,7 @@ extension SyncEngine {
         if agreed.version == item.version {
             try transaction.setRemote(item.identifier, nil)
         } else {
-            var news = item
-            // A store that keeps no modes has none to tell of.
-            if !keepsTimes { news.metadata.mode = agreed.metadata.mode }
-            try transaction.setRemote(item.identifier, .present(news))
+            try transaction.setRemote(item.identifier, .present(try withAgreedMetadata(item, transaction)))
         }
         // Made, or moved in a store that calls it something else now.
         if item.kind == .folder, operation.identifier != item.identifier {

@@ -26,7 +26,9 @@ extension MountSuites {
             try await MountedDomain.with(mounts: false) { stick in
                 let point = stick.root + "/stick"
                 let made = try await stick.shell(MemoryStickMountTests.makeStick, status: nil)
-                if made.status == MemoryStickMountTests.noLoopDevice { return }
+                if made.status == MemoryStickMountTests.noLoopDevice {
+                    return print("not tested: no loop device may be used here")
+                }
                 try #require(made.status == 0, "\(made.error)")
                 do {
                     try await MountedDomain.with(options(point)) { one in
