@@ -59,7 +59,8 @@ extension FolderProvider {
         } catch {
             if error.errno == FolderRecord.unreadable {
                 let file = "\(displayPath)/.promisefs/store.json"
-                throw ProviderError(.permanent, "'\(file)' is damaged: restore it, or remove it and mount with another --state-dir")
+                throw ProviderError(
+                    .permanent, "'\(file)' is damaged: restore it, or remove it and mount with another --state-dir")
             }
             throw ProviderError(error, "the folder '\(displayPath)' cannot be used")
         }
