@@ -216,6 +216,7 @@ extension FileSystem {
         node.isDurable = false
         node.content = becomesWhole ? .whole : .partial
         try transaction.setRanges(of: node.id, to: becomesWhole ? ByteRangeSet() : ranges ?? ByteRangeSet())
+        try transaction.cutHoles(of: node.id, to: size)
         try transaction.update(node)
         try markPending(namesOf: node.id, transaction)
     }

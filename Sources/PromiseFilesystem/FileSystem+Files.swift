@@ -196,15 +196,20 @@ extension FileSystem {
         }
     }
 
-    /// An unlinked file lives until its last close.
+    /// An unlinked file lives until its last close. One whose name others took lives on when it was written to.
     func deleteIfNameless(_ id: NodeID) {
         do throws(Failure) {
+            var resurfaced: Resurfaced?
             let removed: Removed? = try index.writeFreeing { transaction throws(Failure) in
+                resurfaced = nil
                 guard let node = try transaction.node(id), node.linkCount == 0, !opens.isOpen(id) else { return nil }
+                resurfaced = try resurface(node, transaction)
+                if resurfaced != nil { return nil }
                 try transaction.delete(id)
                 return Removed(node: node, isDeleted: true)
             }
             finish(removed)
+            if let resurfaced { tell(of: resurfaced) }
         } catch {
             logger.warning("an unlinked file could not be deleted", metadata: ["node": "\(id)", "reason": "\(error.message)"])
         }

@@ -34,10 +34,18 @@ extension FileSystem {
         }
     }
 
-    /// Unlinked while open; nobody has it open any more.
+    /// Unlinked while open; nobody has it open any more. What others took the name of may hold work.
     private func deleteNameless(_ node: Node) throws(Failure) {
-        try index.write { transaction throws(Failure) in try transaction.delete(node.id) }
-        if node.content != .absent { engine.remover.remove(node.id, node.generation) }
+        if node.isOpenForWriting { try takeStock(of: node) }
+        let isKept = try index.write { transaction throws(Failure) in
+            guard let current = try transaction.node(node.id) else { return false }
+            if try resurface(current, transaction) != nil { return true }
+            try transaction.delete(node.id)
+            return false
+        }
+        if isKept {
+            logger.notice("what was written to a file after others replaced or removed it was kept")
+        } else if node.content != .absent { engine.remover.remove(node.id, node.generation) }
     }
 
     /// The kernel may have written without the index being told: the content file says so.
@@ -82,6 +90,7 @@ extension FileSystem {
             try index.write { transaction throws(Failure) in
                 guard var current = try transaction.node(node.id) else { return }
                 try transaction.setRanges(of: node.id, to: ByteRangeSet())
+                try transaction.setHoles(of: node.id, to: ByteRangeSet())
                 if let agreed = try transaction.agreedItem(of: node.id) {
                     current.becomePlaceholder(of: agreed)
                 } else {

@@ -75,6 +75,10 @@ enum Schema {
         migrator.registerMigration("4 pinned placeholders") { database in
             try database.execute(literal: SQL(sql: pinnedPlaceholders))
         }
+        migrator.registerMigration("5 sent changes") { database in
+            try database.execute(literal: SQL(sql: sentChanges))
+            try migrateIntents(database)
+        }
         return migrator
     }
 
@@ -82,7 +86,8 @@ enum Schema {
     static let objectNames = [
         "node", "node_local", "node_populated", "node_unlinked", "node_pinned", "entry", "entry_place", "entry_node",
         "entry_identifier", "attribute", "local_range", "synced", "synced_place", "remote", "remote_place", "pending",
-        "pending_identifier", "pending_due", "pending_failing", "change", "setting", "name_search",
+        "pending_identifier", "pending_due", "pending_failing", "change", "setting", "name_search", "sent", "sent_item",
+        "sent_place", "sent_entry", "displaced", "hole",
     ]
 
     /// Each index costs a page in every commit that touches it, so one partial index (`node_local`) serves every
@@ -220,5 +225,40 @@ enum Schema {
     /// Rows of the search of names begin and end with a `/` now, so all are made again.
     private static let searchedNames = """
         INSERT OR REPLACE INTO setting SELECT 'search.rebuild', '0' WHERE EXISTS (SELECT 1 FROM name_search LIMIT 1);
+        """
+
+    /// What the provider was told and has not answered; nodes that the provider's changes took from their names while a program
+    /// has them open; and what is missing of content whose version is gone at the provider.
+    private static let sentChanges = """
+        CREATE TABLE sent (
+            id INTEGER PRIMARY KEY,
+            entry INTEGER NOT NULL,
+            item TEXT,
+            is_move INTEGER NOT NULL,
+            parent TEXT NOT NULL,
+            name BLOB NOT NULL,
+            kind INTEGER NOT NULL,
+            edits INTEGER NOT NULL,
+            size INTEGER NOT NULL,
+            modification_time INTEGER NOT NULL,
+            base TEXT,
+            target BLOB
+        );
+        CREATE INDEX sent_item ON sent (item) WHERE item IS NOT NULL;
+        CREATE INDEX sent_place ON sent (parent, name);
+        CREATE INDEX sent_entry ON sent (entry);
+        CREATE TABLE displaced (
+            node INTEGER PRIMARY KEY,
+            parent INTEGER NOT NULL,
+            name BLOB NOT NULL,
+            edits INTEGER NOT NULL,
+            conflicts_with TEXT
+        );
+        CREATE TABLE hole (
+            node INTEGER NOT NULL,
+            lower INTEGER NOT NULL,
+            upper INTEGER NOT NULL,
+            PRIMARY KEY (node, lower)
+        ) WITHOUT ROWID;
         """
 }

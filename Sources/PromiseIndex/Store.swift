@@ -19,6 +19,9 @@ final class Store {
     /// False: no file has any extended attribute or ACL, which programs ask for all the time.
     var hasAttributes = true
 
+    /// False: no content has holes that nobody has the bytes of, which every upload asks.
+    var hasHoles = true
+
     /// Rows of the table `node` that have changed since SQLite saw them: see `Store+Nodes.swift`.
     var dirtyNodes: [NodeID: DirtyNode] = [:]
 
@@ -96,6 +99,7 @@ final class Store {
         try makeRoot(now: now)
         memory.totals = try Totals(from: connection)
         hasAttributes = try connection.exists("SELECT 1 FROM attribute LIMIT 1")
+        hasHoles = try connection.exists("SELECT 1 FROM hole LIMIT 1")
         let mark = try JournalMark.take(from: connection)
         sequence = mark.sequence
         committedSequence = mark.sequence

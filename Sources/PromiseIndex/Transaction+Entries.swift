@@ -136,6 +136,7 @@ extension Transaction {
         store.touch(old.place)
         try store.change("DELETE FROM pending WHERE id = ?1", .id(entry))
         try store.change("DELETE FROM entry WHERE id = ?1", .id(entry))
+        if try node(old.node)?.kind == .folder { try moveDisplaced(from: old.node, to: old.parent) }
         store.places.set(old.place, nil)
     }
 

@@ -61,7 +61,7 @@ extension Transaction {
         try update(node)
     }
 
-    /// Removes the node with its attributes and ranges. It must have no entry and no children, else this traps. Throws
+    /// Removes the node with its attributes, ranges and holes. It must have no entry and no children, else this traps. Throws
     /// `.notFound` when there is no such node.
     package func delete(_ node: NodeID) throws(Failure) {
         guard let old = try self.node(node) else { throw Failure(.notFound, "node \(node) is not in the index") }
@@ -75,6 +75,8 @@ extension Transaction {
         store.touch(node)
         if store.hasAttributes { try store.change("DELETE FROM attribute WHERE node = ?1") { $0.id(node) } }
         if old.content == .partial { try store.change("DELETE FROM local_range WHERE node = ?1") { $0.id(node) } }
+        if store.hasHoles { try store.change("DELETE FROM hole WHERE node = ?1") { $0.id(node) } }
+        if old.linkCount == 0 { try deleteDisplaced(node) }
         if store.dirtyNodes.removeValue(forKey: node)?.isNew == true {
             try store.note("DELETE FROM node WHERE id = ?1") { $0.id(node) }
         } else {

@@ -154,6 +154,15 @@ struct Verification {
             WHERE before >= lower
             """
         ) { "node \($0.integer(0)) has a local range from \($0.integer(1)) on that touches one up to \($0.integer(2))" }
+        try check(
+            """
+            SELECT hole.node FROM hole LEFT JOIN node ON node.id = hole.node
+            WHERE node.id IS NULL OR node.content <> 2 GROUP BY hole.node
+            """
+        ) { "node \($0.integer(0)) has holes but no whole content" }
+        try check("SELECT node FROM displaced WHERE node NOT IN (SELECT id FROM node WHERE link_count = 0)") {
+            "node \($0.integer(0)) is said to have lost its name, but has one or does not exist"
+        }
     }
 
     /// What was made or edited here and is not in line for the provider would never get there. The queue is what a daemon

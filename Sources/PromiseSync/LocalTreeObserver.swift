@@ -24,6 +24,9 @@ package protocol LocalTreeObserver: Sendable {
     /// Writes through open files that the index has not been told of yet are told now.
     func noteOpenWrites()
 
+    /// The same of one node, within a transaction: before its content is replaced or its name goes.
+    func noteOpenWrites(of node: NodeID, _ transaction: borrowing Transaction) throws(Failure)
+
     /// Whether a change of the provider may be followed now. False while somebody reads or writes the item in coordination with
     /// others, or is being asked to let go of it; when that is over the engine is told to look again. What was allowed
     /// stays so until `remoteChangesFollowed`.

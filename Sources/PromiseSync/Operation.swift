@@ -30,8 +30,15 @@ struct Operation: Sendable {
     /// The places at the provider that it changes.
     var places: [SyncEngine.Place]
     var byteCount: UInt64
+    /// What the index has of it until it is answered; nil for what leaves nothing to be recognised.
+    var sent: SentID?
     /// It has two places.
     var isMove: Bool { places.count > 1 }
+    /// A provider may have sent the content, and then be refused the place.
+    var hasTwoSteps: Bool {
+        guard case .modify(_, let changes, let source, _) = work else { return false }
+        return changes.place != nil && (source != nil || changes.target != nil)
+    }
     var task: Task<Void, Never>?
 
     func run(_ provider: any Provider) async -> Result<Outcome, ProviderError> {

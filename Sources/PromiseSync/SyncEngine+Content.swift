@@ -31,6 +31,7 @@ extension SyncEngine {
             if node.content != .absent {
                 notices.removedContent.append((node.id, node.generation))
                 try transaction.setRanges(of: node.id, to: ByteRangeSet())
+                try transaction.setHoles(of: node.id, to: ByteRangeSet())
             }
             replaced.generation = node.generation.next
             replaced.content = .absent
@@ -61,20 +62,27 @@ extension SyncEngine {
         var changed = entry
         changed.node = fresh.id
         try transaction.update(changed)
-        try release(old, &notices, transaction)
+        try release(old, of: entry, replacedBy: item.identifier, &notices, transaction)
         notices.replaced[old.id] = fresh.id
         notices.noteReplaced(entry, old)
         if fresh.pin == .pinned { notices.hasPinned = true }
     }
 
-    /// A node loses one name. Without names it lives on only while it is open: the filesystem deletes it at the last close.
-    func release(_ node: Node, _ notices: inout Notices, _ transaction: borrowing Transaction) throws(Failure) {
+    /// A node loses one name. Without names it lives on only while it is open: the filesystem deletes it at the last close, or
+    /// gives it a name beside `entry` when it was written to meanwhile.
+    func release(
+        _ node: Node, of entry: Entry, replacedBy item: ItemIdentifier?, _ notices: inout Notices,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) {
         var node = node
         if node.kind == .folder || node.linkCount <= 1 {
             if node.kind != .folder && observer.isOpen(node.id) {
                 node.linkCount = 0
                 try transaction.update(node)
-                return
+                guard node.kind == .file else { return }
+                return try transaction.setDisplaced(
+                    DisplacedNode(
+                        node: node.id, parent: entry.parent, name: entry.name, edits: node.edits, conflictsWith: item))
             }
             if node.content != .absent { notices.removedContent.append((node.id, node.generation)) }
             notices.discarded.append(node.id)
@@ -87,78 +95,22 @@ extension SyncEngine {
         }
     }
 
-    /// Removes a name that the provider no longer has, with everything below it that was not edited here; false when
-    /// something was, and stays.
-    @discardableResult
-    func removeLocal(_ entry: Entry, _ notices: inout Notices, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
-        guard let node = try transaction.node(entry.node) else { return true }
-        var isEmpty = true
-        let observation = try observation(of: entry.identifier, entry, transaction)
-        if node.kind == .folder {
-            let isMadeAnew = observation.local?.isEdited == true
-            for child in try transaction.children(of: node.id) {
-                if try isOnItsWay(child, to: entry, isMadeAnew: isMadeAnew, transaction) {
-                    try remind(.entry(child.id), transaction)
-                    isEmpty = false
-                } else if try !removeLocal(child, &notices, transaction) {
-                    isEmpty = false
-                }
-            }
-        }
-        let isNewHere = observation.synced == nil && !entry.isExcluded
-        if !isEmpty || isNewHere || observation.local?.isEdited == true || entry.isExcluded && node.kind == .file && node.size > 0
-        {
-            try keepAsNew(entry, transaction)
-            return false
-        }
-        try transaction.delete(entry.id)
-        if node.kind == .folder { try transaction.countSubfolders(of: entry.parent, -1) }
-        try release(node, &notices, transaction)
-        if let identifier = entry.identifier { try forget(identifier, of: entry, transaction) }
-        try transaction.record(.deleted, node: node.id, parent: entry.parent, name: entry.name)
-        try transaction.recordVersion(.versionLost, entry)
-        notices.entries.append((entry.parent, entry.name))
-        notices.tree.append(.gone(entry.treePlace, node))
-        return true
-    }
-
-    /// Whether a child of a folder that is gone at the provider is not gone with it: it is elsewhere there, on its way to a
-    /// folder that was made anew here under the name of a removed one, or from a place that it has for a moment only.
-    private func isOnItsWay(
-        _ child: Entry, to folder: Entry, isMadeAnew: Bool, _ transaction: borrowing Transaction
-    ) throws(Failure) -> Bool {
-        guard let identifier = child.identifier, let agreed = try transaction.synced(identifier)?.item,
-            try transaction.remote(identifier) == nil, agreed.parent != folder.identifier
-        else { return false }
-        return isMadeAnew || isAside(agreed.name)
-    }
-
-    /// The provider has lost the item, and with a folder what was in it: what is here is made there again. An item whose
-    /// content is not here is gone.
-    func keepWhatIsHere(_ entry: Entry, _ notices: inout Notices, _ transaction: borrowing Transaction) throws(Failure) {
-        guard let node = try transaction.node(entry.node) else { return }
-        let isOnlyPromised = node.kind == .file && node.content != .whole || node.kind == .folder && !node.isPopulated
-        if isOnlyPromised {
-            try removeLocal(entry, &notices, transaction)
-            return
-        }
-        for child in try transaction.children(of: node.id) { try keepWhatIsHere(child, &notices, transaction) }
-        try keepAsNew(entry, transaction)
-    }
-
-    func keepAsNew(_ entry: Entry, _ transaction: borrowing Transaction) throws(Failure) {
+    func keepAsNew(
+        _ entry: Entry, _ notices: inout Notices, _ transaction: borrowing Transaction
+    ) throws(Failure) {
         guard !entry.isExcluded else { return }
+        var entry = entry
         if let identifier = entry.identifier {
-            var entry = entry
             entry.identifier = nil
             try transaction.update(entry)
             try forget(identifier, of: entry, transaction)
         }
         try remind(.entry(entry.id), transaction)
+        try keepPieces(of: entry, &notices, transaction)
     }
 
     /// What was moved here to a folder that others have removed is at the provider where it was, and shows there again.
-    private func forget(
+    func forget(
         _ identifier: ItemIdentifier, of entry: Entry, _ transaction: borrowing Transaction
     ) throws(Failure) {
         if let parent = try known(identifier, transaction)?.parent, try self.identifier(of: entry.parent, transaction) != parent {
@@ -185,6 +137,7 @@ extension SyncEngine {
             try transaction.deletePending(.entry(entry.id))
         }
         try remind(.entry(ours.id), transaction)
+        try keepPieces(of: ours, &notices, transaction)
         try transaction.record(.created, node: entry.node, parent: entry.parent, name: name)
         try transaction.record(.modified, node: fresh.id, parent: entry.parent, name: entry.name)
         try transaction.recordVersion(.versionGained, ours)

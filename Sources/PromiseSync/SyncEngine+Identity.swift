@@ -61,28 +61,12 @@ extension SyncEngine {
         return item
     }
 
-    /// What an intent is kept under. A move is looked for where it leads to, and by what is missing where it came from.
-    func intentKeys(_ identifier: ItemIdentifier?, isMove: Bool, _ place: Place) -> [String] {
-        let key = Intent.key(identifier, parent: place.parent, name: place.name)
-        guard knowsByPlace, isMove else { return [key] }
-        return [key, Intent.key(nil, parent: place.parent, name: place.name)]
-    }
-
-    /// Nothing is left of it under any key.
-    func removeIntent(_ intent: Intent, _ transaction: borrowing Transaction) throws(Failure) {
-        guard knowsByPlace, let item = intent.item else { return }
-        for key in intentKeys(item, isMove: true, Place(parent: intent.parent, name: intent.name)) {
-            try transaction.setSetting(key, nil)
-        }
-    }
-
     /// Nothing is agreed on about the item any more, and nothing that was sent to it is to be recognised: under its identifier
-    /// something else may stand here next.
-    func forgetItem(_ identifier: ItemIdentifier, _ transaction: borrowing Transaction) throws(Failure) {
-        let key = Intent.key(identifier)
-        let sent = try intents(key, transaction)
-        for intent in sent { try removeIntent(intent, transaction) }
-        if !sent.isEmpty { try transaction.setSetting(key, nil) }
+    /// something else may stand here next. `keepsMoves`: but for where it may have been moved.
+    func forgetItem(
+        _ identifier: ItemIdentifier, keepsMoves: Bool = false, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        try transaction.deleteSent(of: identifier, keepsMoves: keepsMoves)
         try transaction.deleteSynced(identifier)
         try transaction.setRemote(identifier, nil)
     }
@@ -91,12 +75,11 @@ extension SyncEngine {
     func destination(
         of identifier: ItemIdentifier, _ transaction: borrowing Transaction
     ) throws(Failure) -> (reference: ItemReference, parent: ItemIdentifier)? {
-        guard knowsByPlace, let known = try known(identifier, transaction), let parent = known.parent else { return nil }
-        let key = Intent.key(identifier, parent: parent, name: known.name)
-        guard let intent = try intents(key, transaction).last, intent.item == identifier,
-            let folder = try reference(to: intent.parent, transaction)
+        guard knowsByPlace, try known(identifier, transaction)?.parent != nil else { return nil }
+        guard let sent = try transaction.sentChanges(of: identifier).last?.sent,
+            let folder = try reference(to: sent.parent, transaction)
         else { return nil }
-        return (ItemReference(identifier: identifier, path: folder.path + [intent.name]), intent.parent)
+        return (ItemReference(identifier: identifier, path: folder.path + [sent.name]), sent.parent)
     }
 
     /// Whether an earlier move of ours, of which nobody knows whether it was carried out, led to another place than `target`.
@@ -114,8 +97,8 @@ extension SyncEngine {
     func movedItem(
         _ item: Item, in parent: ItemIdentifier, _ transaction: borrowing Transaction
     ) throws(Failure) -> ItemIdentifier? {
-        let key = Intent.key(nil, parent: parent, name: item.name)
-        return try intents(key, transaction).last { $0.matches(item, comparesTimes: keepsTimes && !item.isGuess) }?.item
+        try transaction.sentChanges(to: parent, item.name)
+            .last { $0.sent.mayBeMoved(item, comparesTimes: keepsTimes && !item.isGuess) }?.sent.item
     }
 
     var keepsTimes: Bool { provider.capabilities.contains(.metadata) }
@@ -188,7 +171,7 @@ extension SyncEngine {
     func uncertainFolder(
         above identifier: ItemIdentifier, _ transaction: borrowing Transaction
     ) throws(Failure) -> ItemIdentifier? {
-        guard knowsByPlace, state.intents?.isEmpty != true else { return nil }
+        guard knowsByPlace, try transaction.hasSent() else { return nil }
         var current = try known(identifier, transaction)?.parent
         // No real path is this deep.
         for _ in 0..<4096 {

@@ -43,7 +43,7 @@ extension SyncEngine {
         let first = transaction.nextNode
         let pin = parent.pin
         // Neither expected after a crash, nor known from before.
-        let isUnheard = state.intents?.isEmpty == true
+        let isUnheard = try !transaction.hasSent()
         var areOthersUnknown = isUnheard ? try transaction.knowsListedOnly() : false
         let byPlace = knowsByPlace
         // Then `identified` has nothing to add to an item that is not known.

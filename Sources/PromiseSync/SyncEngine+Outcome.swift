@@ -22,12 +22,11 @@ extension SyncEngine {
             switch result {
             case .success(let outcome):
                 try index.write { transaction throws(Failure) in try store(outcome, of: operation, &notices, transaction) }
-                for key in intentKeys(of: operation) { state.intents?.remove(key) }
                 if case .success(.item) = result { published.withLock { $0.bytesUploaded += operation.byteCount } }
             case .failure(let problem):
                 judge(problem)
                 try index.write { transaction throws(Failure) in
-                    if problem.code == .conflict { try forgetMove(operation, transaction) }
+                    try forgetRefused(operation, problem, transaction)
                     try postpone(operation, problem, transaction)
                 }
             }
@@ -51,7 +50,7 @@ extension SyncEngine {
     private func store(
         _ outcome: Operation.Outcome, of operation: Operation, _ notices: inout Notices, _ transaction: borrowing Transaction
     ) throws(Failure) {
-        try clearIntent(of: operation, transaction)
+        let isAwaited = try forgetAnswered(operation, transaction)
         if case .item(let item) = outcome, let id = operation.node, let node = try transaction.node(id),
             (node.kind == .folder) != (item.kind == .folder)
         {
@@ -60,9 +59,10 @@ extension SyncEngine {
         }
         switch outcome {
         case .deleted:
-            try storeDeletion(operation, transaction)
+            try storeDeletion(operation, &notices, transaction)
         case .item(let item):
-            try storeItem(try identified(item, by: operation, transaction), of: operation, transaction)
+            let item = try identified(item, by: operation, transaction)
+            try storeItem(item, of: operation, isAwaited: isAwaited, transaction)
         case .equal:
             guard
                 case .present(let item)? = try operation.identifier.flatMap({ id throws(Failure) in try transaction.remote(id) }),
@@ -80,12 +80,14 @@ extension SyncEngine {
         try planAgain(operation.subject, transaction)
     }
 
-    private func storeDeletion(_ operation: Operation, _ transaction: borrowing Transaction) throws(Failure) {
+    private func storeDeletion(
+        _ operation: Operation, _ notices: inout Notices, _ transaction: borrowing Transaction
+    ) throws(Failure) {
         guard let identifier = operation.identifier else { return }
         let parent = try transaction.synced(identifier)?.item.parent
         // Made anew here while the provider removed it: from now on that is an item of its own.
-        if let entry = try transaction.entry(for: identifier) { try keepAsNew(entry, transaction) }
-        try forgetItem(identifier, transaction)
+        if let entry = try transaction.entry(for: identifier) { try keepAsNew(entry, &notices, transaction) }
+        try forgetItem(identifier, keepsMoves: true, transaction)
         // A folder waits until the last thing in it is gone.
         if let parent, var waiting = try transaction.pending(.deletion(parent)), try !transaction.hasSyncedChildren(of: parent) {
             waiting.due = clock.now()
@@ -93,15 +95,13 @@ extension SyncEngine {
         }
     }
 
-    private func storeItem(_ item: Item, of operation: Operation, _ transaction: borrowing Transaction) throws(Failure) {
+    private func storeItem(
+        _ item: Item, of operation: Operation, isAwaited: Bool, _ transaction: borrowing Transaction
+    ) throws(Failure) {
         state.touchedItems[item.identifier] = state.operationCount
         guard case .entry(let id) = operation.subject else { return }
         guard var entry = try transaction.entry(id), !entry.isExcluded else {
-            // The name was removed here while the provider was told of it: now the provider is told of that.
-            try transaction.setSynced(SyncedItem(item: item, edits: operation.edits))
-            try transaction.setRemote(item.identifier, nil)
-            try remind(.deletion(item.identifier), transaction)
-            return
+            return try storeWithoutEntry(item, of: operation, isAwaited: isAwaited, transaction)
         }
         if let old = operation.identifier, old != item.identifier {
             try forgetItem(old, transaction)
@@ -127,6 +127,20 @@ extension SyncEngine {
         }
         try setVersion(agreed.version, of: operation, transaction)
         if let node = operation.node { try unblock(node, transaction) }
+    }
+
+    /// The name went while the provider was told of it. When somebody here removed it the provider is told of that now; when
+    /// it went with a folder that others removed, the item is news.
+    private func storeWithoutEntry(
+        _ item: Item, of operation: Operation, isAwaited: Bool, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard isAwaited else {
+            try transaction.setRemote(item.identifier, .present(item))
+            return
+        }
+        try transaction.setSynced(SyncedItem(item: item, edits: operation.edits))
+        try transaction.setRemote(item.identifier, nil)
+        try remind(.deletion(item.identifier), transaction)
     }
 
     private func setVersion(

@@ -163,8 +163,8 @@ extension SyncEngine {
     private func prepareKnown(
         _ entry: Entry, _ pending: Pending, _ notices: inout Notices, _ transaction: borrowing Transaction
     ) throws(Failure) -> Prepared {
-        guard let node = try transaction.node(entry.node) else { return .done }
         let observation = try observation(of: entry.identifier, entry, transaction)
+        guard let node = try transaction.node(entry.node) else { return .done }
         switch plan(observation) {
         case .keepBoth(let item):
             guard try observer.mayFollow(.replaced, of: node.id, transaction) else {
@@ -205,18 +205,23 @@ extension SyncEngine {
         }
         var source: UploadSource?
         if node.kind == .file {
-            if let delay = try waitForContent(node, &notices) { return .later(delay) }
+            if let wait = try waitForContent(node, &notices, transaction) {
+                if let problem = wait.problem { throw problem }
+                return .later(wait.delay)
+            }
             source = try UploadSource(content, node: node.id, generation: node.generation)
         }
         let item = NewItem(name: entry.name, kind: node.kind, metadata: Metadata(node), target: node.target)
-        let intent = Intent(
-            entry: entry.id, edits: node.edits, kind: node.kind, size: source?.size ?? node.size,
-            modificationTime: node.modificationTime, parent: parent, name: entry.name, item: nil)
-        try storeIntent(intent, identifier: nil, isMove: false, transaction)
+        let sent = try storeSent(
+            SentChange(
+                entry: entry.id, item: nil, isMove: false, parent: parent, name: entry.name, kind: node.kind, edits: node.edits,
+                size: source?.size ?? node.size, modificationTime: node.modificationTime, base: nil, target: node.target),
+            transaction)
         return .start(
             Operation(
                 subject: pending.subject, work: .create(item, in: folder, source), kind: .create, identifier: nil, node: node.id,
-                edits: node.edits, places: [Place(parent: parent, name: entry.name)], byteCount: source?.dataByteCount ?? 0))
+                edits: node.edits, places: [Place(parent: parent, name: entry.name)], byteCount: source?.dataByteCount ?? 0,
+                sent: sent))
     }
 
     private func prepareChange(
@@ -255,21 +260,25 @@ extension SyncEngine {
         if hasContent && node.kind == .link {
             changes.target = node.target
         } else if hasContent {
-            if let delay = try waitForContent(node, &notices) {
+            if let wait = try waitForContent(node, &notices, transaction) {
                 // A move need not wait for the content.
-                guard place else { return .later(delay) }
+                if !place, let problem = wait.problem { throw problem }
+                guard place else { return .later(wait.delay) }
                 changes.metadata = nil
             } else {
                 source = try UploadSource(content, node: node.id, generation: node.generation)
             }
         }
+        var sent: SentID?
         if let place = places.last {
-            let intent = Intent(
-                entry: entry.id, edits: source == nil ? agreedEdits : node.edits, kind: node.kind,
-                size: source?.size ?? synced.size,
-                modificationTime: (changes.metadata ?? synced.metadata).modificationTime, parent: place.parent, name: place.name,
-                item: synced.identifier)
-            try storeIntent(intent, identifier: synced.identifier, isMove: places.count > 1, transaction)
+            let isEdited = source != nil || changes.target != nil
+            sent = try storeSent(
+                SentChange(
+                    entry: entry.id, item: synced.identifier, isMove: knowsByPlace && places.count > 1, parent: place.parent,
+                    name: place.name, kind: node.kind, edits: source == nil ? agreedEdits : node.edits,
+                    size: source?.size ?? synced.size,
+                    modificationTime: (changes.metadata ?? synced.metadata).modificationTime,
+                    base: isEdited ? nil : synced.version, target: changes.target ?? synced.target), transaction)
         }
         let edits = source == nil && node.kind == .file ? agreedEdits : node.edits
         return .start(
@@ -277,19 +286,35 @@ extension SyncEngine {
                 subject: pending.subject, work: .modify(reference, changes, source, base: synced.version),
                 kind: hasContent ? .upload : place ? .move : .metadata, identifier: synced.identifier, node: node.id,
                 edits: edits,
-                places: places, byteCount: source?.dataByteCount ?? 0))
+                places: places, byteCount: source?.dataByteCount ?? 0, sent: sent))
+    }
+
+    /// Why content is not sent now.
+    private struct Wait {
+        var delay: Duration
+        /// It cannot be had, so that the item counts as failing.
+        var problem: Failure?
     }
 
     /// nil when the content may be sent now.
-    private func waitForContent(_ node: Node, _ notices: inout Notices) throws(Failure) -> Duration? {
+    private func waitForContent(
+        _ node: Node, _ notices: inout Notices, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Wait? {
         if node.content != .whole {
             notices.hydrate.append(node.id)
-            return .seconds(1)
+            let problem = hydrator.problem(of: node.id).map {
+                Failure($0.code, "the rest of its content cannot be fetched, and it is sent only whole: \($0.message)")
+            }
+            return Wait(delay: .seconds(1), problem: problem)
+        }
+        let holes = try transaction.holes(of: node.id)
+        if !holes.ranges.isEmpty {
+            return Wait(delay: .seconds(30), problem: Failure(.stale, incompleteness(holes)))
         }
         guard node.isOpenForWriting, !state.isDraining else { return nil }
         guard let status = try content.status(node.id, node.generation) else { return nil }
         let quiet = Duration.nanoseconds(clock.now().rawValue - status.modificationTime.rawValue)
-        return quiet >= SyncEngine.quietPeriod ? nil : SyncEngine.quietPeriod - quiet
+        return quiet >= SyncEngine.quietPeriod ? nil : Wait(delay: SyncEngine.quietPeriod - quiet)
     }
 
     private func prepareConflict(

@@ -126,8 +126,8 @@ extension SyncEngine {
             case .insertLocal(let item):
                 return try insertLocal(item, depth: depth, &notices, transaction)
             case .removeLocal:
-                guard let entry else { return false }
-                try removeLocal(entry, &notices, transaction)
+                guard let entry, try !isUnderWay(below: entry, transaction) else { return false }
+                try removeLocal(entry, depth: depth, &notices, transaction)
             case .moveLocal(let item):
                 guard let entry, try moveLocal(entry, to: item, depth: depth, &notices, transaction) else { return false }
             case .replaceContent(let item):
@@ -138,7 +138,7 @@ extension SyncEngine {
                 try updateMetadata(of: entry, from: item, &notices, transaction)
             case .detach:
                 guard let entry else { return false }
-                try detach(entry, transaction)
+                try detach(entry, &notices, transaction)
                 return true
             case .keepBoth, .create, .push:
                 guard let entry else { return false }
@@ -157,7 +157,7 @@ extension SyncEngine {
     ) throws(Failure) -> Observation {
         let synced = try identifier.flatMap { identifier throws(Failure) in try transaction.synced(identifier) }
         let remote = try identifier.flatMap { identifier throws(Failure) in try transaction.remote(identifier) }
-        guard let entry, let node = try transaction.node(entry.node) else {
+        guard let entry, let node = try lookAt(entry.node, transaction) else {
             return Observation(local: nil, synced: synced?.item, remote: remote)
         }
         let isEdited =
@@ -172,6 +172,15 @@ extension SyncEngine {
             parent: try self.identifier(of: entry.parent, transaction), name: entry.name, kind: node.kind, isEdited: isEdited,
             metadata: Metadata(node))
         return Observation(local: local, synced: synced?.item, remote: remote)
+    }
+
+    /// The node, with what a program that has it open has written to it so far: that is an edit from the first byte.
+    private func lookAt(_ id: NodeID, _ transaction: borrowing Transaction) throws(Failure) -> Node? {
+        guard let node = try transaction.node(id), node.kind == .file, node.isOpenForWriting else {
+            return try transaction.node(id)
+        }
+        try observer.noteOpenWrites(of: id, transaction)
+        return try transaction.node(id)
     }
 
     /// Both sides agree on `item` now. `edits`: the node's edits that the provider has; nil: as before.
@@ -316,7 +325,8 @@ extension SyncEngine {
         notices.noteMoved(entry, to: moved)
     }
 
-    func freeConflictName(
+    /// In a folder here: the first that nothing has.
+    package func freeConflictName(
         for name: FileName, in parent: NodeID, _ transaction: borrowing Transaction
     ) throws(Failure) -> FileName {
         let date = dateText(clock.now())
@@ -328,14 +338,15 @@ extension SyncEngine {
         }
     }
 
-    private func moveLocal(
+    func moveLocal(
         _ entry: Entry, to item: Item, depth: Int, _ notices: inout Notices, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
         guard let parent = item.parent else { return false }
         if try transaction.remote(parent) != nil { _ = try follow(parent, depth: depth + 1, &notices, transaction) }
         guard let folder = try node(for: parent, transaction), try transaction.node(folder)?.isPopulated == true else {
+            if try isUnderWay(below: entry, transaction) { return false }
             // Moved to where nothing is known yet. Content that exists only here must not go with it.
-            if try removeLocal(entry, &notices, transaction) {
+            if try removeLocal(entry, depth: depth, &notices, transaction) {
                 try forgetItem(item.identifier, transaction)
             }
             return true
@@ -405,13 +416,16 @@ extension SyncEngine {
     }
 
     /// Deleted there, edited here: it goes on as a new item.
-    private func detach(_ entry: Entry, _ transaction: borrowing Transaction) throws(Failure) {
+    private func detach(
+        _ entry: Entry, _ notices: inout Notices, _ transaction: borrowing Transaction
+    ) throws(Failure) {
         guard let identifier = entry.identifier else { return }
         var entry = entry
         entry.identifier = nil
         try transaction.update(entry)
         try forgetItem(identifier, transaction)
         try remind(.entry(entry.id), transaction)
+        try keepPieces(of: entry, &notices, transaction)
     }
 }
 

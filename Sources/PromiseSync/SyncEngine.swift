@@ -92,8 +92,6 @@ package final class SyncEngine: Sendable {
         var placesSeen: Set<ItemIdentifier> = []
         /// Identifiers made for items of a store that has none: see `SyncEngine+Identity.swift`.
         var freshCount = 0
-        /// Keys of the intents in the index, or more; nil: not known.
-        var intents: Set<String>?
         /// Subjects that wait for a folder to be made at the provider.
         var blocked: [NodeID: Set<Pending.Subject>] = [:]
         /// Work that waits for whoever has a claim on its item.
@@ -185,7 +183,6 @@ package final class SyncEngine: Sendable {
         }
         if !isConnected { mailbox.post { $0.lostConnection("the provider could not be reached at the start") } }
         mailbox.post { engine in
-            engine.loadIntents()
             engine.state.fetches.lookForPinned()
             engine.rescanEverything(beforeTelling: true)
             engine.startFeed()

@@ -93,6 +93,17 @@ final class SimulatedDomain: Sendable {
         Issue.record("nothing was tried")
     }
 
+    /// Waits until something counts as failing; what stands in its way.
+    func untilFailing() async throws -> String {
+        let deadline = SystemClock().uptime() + .seconds(20)
+        while SystemClock().uptime() < deadline {
+            if try engine.remainder().failing > 0 { return try engine.obstacle() ?? "" }
+            try await Task.sleep(for: .milliseconds(2))
+        }
+        Issue.record("nothing fails")
+        return ""
+    }
+
     /// Waits until nothing is agreed on about an item that was there by this name.
     func untilForgotten(_ name: String) async throws {
         let deadline = SystemClock().uptime() + .seconds(20)
@@ -209,6 +220,42 @@ final class SimulatedDomain: Sendable {
                     caller: caller, reply: reply)
             }
         }
+    }
+
+    /// A file that a program has open for writing.
+    struct OpenFile {
+        var node: NodeID
+        var handle: HandleID
+    }
+
+    func open(_ path: [String]) async throws -> OpenFile {
+        let node = try await node(at: path).node
+        // O_RDWR
+        let opened = try await call { filesystem.open(node, OpenRequest(flags: 2), caller: caller, reply: $0) }
+        return OpenFile(node: node, handle: opened.handle)
+    }
+
+    func write(_ text: String, to file: OpenFile, at offset: UInt64 = 0) async throws {
+        let bytes = Array(text.utf8)
+        _ = try await call { (reply: @escaping Reply<Int>) in
+            bytes.withUnsafeBytes {
+                filesystem.write(
+                    FilePosition(node: file.node, handle: file.handle, offset: offset), $0, clearsSetID: false,
+                    isPageWrite: false, caller: caller, reply: reply)
+            }
+        }
+    }
+
+    func close(_ file: OpenFile) { filesystem.release(file.node, handle: file.handle) }
+
+    /// Waits until the name stands for nothing, or for another node.
+    func untilReplaced(_ path: [String], _ node: NodeID) async throws {
+        let deadline = SystemClock().uptime() + .seconds(20)
+        while SystemClock().uptime() < deadline {
+            if (try? await self.node(at: path).node) != node { return }
+            try await Task.sleep(for: .milliseconds(2))
+        }
+        Issue.record("\(path) is still the same")
     }
 
     func rename(_ path: [String], to other: [String]) async throws {

@@ -82,6 +82,59 @@ import Testing
             }, result: ["dx/", "dx/dy/", "dx/dy/d/", "dx/dy/d/new=first"])
     }
 
+    /// It went with the folder, as if it had always been in it; and when its own operation ended, "the name is gone here" was
+    /// taken for a removal, and the provider was told to remove it.
+    @Test(arguments: [true, false])
+    func whatWasMovedToAFolderThatOthersRemovedIsWhereTheProviderHasIt(isBusy: Bool) async throws {
+        let domain = try SimulatedDomain()
+        try await domain.run {
+            try await make([["dc"], ["dc", "x"], ["d"]], in: domain)
+            let gate = Gate()
+            await domain.provider.holdAnswers(at: gate)
+            if isBusy {
+                try await domain.write("edited", to: ["dc", "x"])
+                while await domain.provider.tree().contains("dc/x=first") { try await Task.sleep(for: .milliseconds(1)) }
+            } else {
+                await domain.provider.fail(ProviderError(.offline, "the network is gone"))
+            }
+            try await domain.rename(["dc", "x"], to: ["d", "x"])
+            await domain.provider.remove(at: ["d"])
+            await domain.provider.fail(nil)
+            // Time in which the folder could go.
+            try await Task.sleep(for: .milliseconds(300))
+            await domain.provider.holdAnswers(at: nil)
+            gate.open()
+            try await domain.expectBothSidesTheSame()
+            #expect(await domain.provider.tree() == ["dc/", isBusy ? "dc/x=edited" : "dc/x=first"])
+        }
+    }
+
+    /// The rest could not be fetched any more, and nobody was ever told.
+    @Test func whatWasWrittenToAPartOfAFileThatOthersRemovedIsKeptWithItsHolesNamed() async throws {
+        let domain = try SimulatedDomain()
+        let text = String(repeating: "a", count: 3_000_000)
+        try await domain.run {
+            await domain.provider.write(text, to: ["file"])
+            _ = try await domain.node(at: ["file"])
+            let gate = Gate()
+            await domain.provider.holdFetches(at: gate)
+            let file = try await domain.open(["file"])
+            try await domain.write("mine", to: file, at: 3_000_000)
+            domain.close(file)
+            await domain.provider.remove(at: ["file"])
+            await domain.provider.holdFetches(at: nil)
+            gate.open()
+            try await domain.untilReplaced(["file"], file.node)
+            let tree = try await domain.tree()
+            #expect(tree.count == 1 && tree[0].contains("conflict") && tree[0].hasSuffix("mine"), "it ends with what is here")
+            let said = try await domain.untilFailing()
+            #expect(said.contains("the bytes 0 to 2999999 are missing"), "\(said)")
+            // Written anew it is as any other file.
+            try await domain.write("anew", to: [String(tree[0].prefix { $0 != "=" })])
+            try await domain.expectBothSidesTheSame()
+        }
+    }
+
     @Test func aFolderThatTookTheNameOfTheOneThatItsFilesWereInIsMoved() async throws {
         try await apart(
             [["d"], ["d", "a"], ["dx"]],

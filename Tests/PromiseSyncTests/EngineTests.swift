@@ -60,6 +60,46 @@ import Testing
         }
     }
 
+    /// What the provider had refused was taken for done later, as what others wrote there had the
+    /// same size. A store that keeps no times tells nothing else of it.
+    @Test(arguments: [true, false])
+    func aRefusedUploadIsNotTakenForDoneBecauseOfItsSize(isNew: Bool) async throws {
+        var capabilities = MemoryProvider.capabilities
+        capabilities.remove([.metadata, .changePush])
+        let fixture = try EngineFixture(MemoryProvider(capabilities))
+        let identifier = isNew ? nil : await fixture.provider.put("a", "base")
+        try await fixture.run {
+            try await fixture.list()
+            if let identifier {
+                try await fixture.hydrate(try #require(try fixture.node("a")).id)
+                await fixture.provider.change(identifier, text: "two-1")
+                try fixture.edit("a", "one-1")
+            } else {
+                await fixture.provider.put("a", "two-1")
+                try fixture.create("a", "one-1")
+            }
+            try await expectQuiet(fixture)
+            let conflict = try #require(try conflictVersion(fixture))
+            #expect(await fixture.provider.names() == ["\(conflict)=one-1", "a=two-1"])
+        }
+    }
+
+    /// Where there are times they say that it is ours, and where there are none the contents do.
+    @Test(arguments: [true, false])
+    func anUploadWhoseAnswerGotLostIsRecognisedWithTimesAndWithout(hasTimes: Bool) async throws {
+        var capabilities = MemoryProvider.capabilities
+        if !hasTimes { capabilities.remove(.metadata) }
+        let fixture = try EngineFixture(MemoryProvider(capabilities))
+        try await fixture.run {
+            try await fixture.list()
+            await fixture.provider.loseAcknowledgements(1)
+            try fixture.create("a", "mine")
+            try await expectQuiet(fixture)
+            #expect(await fixture.provider.names() == ["a=mine"])
+            #expect(try fixture.names() == ["a"])
+        }
+    }
+
     @Test func editRenameAndDeletionReachTheProvider() async throws {
         try await withFileA { fixture, identifier in
             try fixture.edit("a", "edited")

@@ -1,0 +1,72 @@
+package import PromiseCore
+
+// What was sent to the provider and not yet answered.
+
+extension Transaction {
+    /// Of one item or place so many are kept: while no outcome is known each of several tries may have taken effect.
+    private static let sentCountMax = 8
+
+    /// To be stored before it is sent. The oldest of the item, or of the place where there is no item, gives way.
+    package func insertSent(_ sent: SentChange) throws(Failure) -> SentID {
+        try store.change(
+            "INSERT INTO sent VALUES ((SELECT coalesce(max(id), 0) + 1 FROM sent), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
+        ) { sent.bindAll(to: &$0) }
+        let id = try connection.first("SELECT max(id) FROM sent") { $0.integer(0) } ?? 0
+        let known: [(id: SentID, sent: SentChange)]
+        if let item = sent.item {
+            known = try sentChanges(of: item)
+        } else {
+            known = try sentChanges(to: sent.parent, sent.name).filter { $0.sent.item == nil }
+        }
+        for old in known.dropLast(Transaction.sentCountMax) { try deleteSent(old.id) }
+        return SentID(id)
+    }
+
+    /// Anything at all.
+    package func hasSent() throws(Failure) -> Bool { try connection.exists("SELECT 1 FROM sent LIMIT 1") }
+
+    package func sent(_ id: SentID) throws(Failure) -> SentChange? {
+        try connection.first("SELECT * FROM sent WHERE id = ?1", .integer(id.rawValue)) { SentChange($0) }
+    }
+
+    /// Oldest first.
+    package func sentChanges(of item: ItemIdentifier) throws(Failure) -> [(id: SentID, sent: SentChange)] {
+        try connection.all("SELECT * FROM sent WHERE item = ?1 ORDER BY id", .identifier(item)) { row in
+            (SentID(row.integer(0)), SentChange(row))
+        }
+    }
+
+    /// Those that lead to a place: of new items, and of moved ones. Oldest first.
+    package func sentChanges(
+        to parent: ItemIdentifier, _ name: FileName
+    ) throws(Failure) -> [(id: SentID, sent: SentChange)] {
+        try connection.all(
+            "SELECT * FROM sent WHERE parent = ?1 AND name = ?2 AND (item IS NULL OR is_move = 1) ORDER BY id",
+            .identifier(parent), .name(name)
+        ) { row in (SentID(row.integer(0)), SentChange(row)) }
+    }
+
+    /// Nothing happens when there is none.
+    package func deleteSent(_ id: SentID) throws(Failure) {
+        try store.change("DELETE FROM sent WHERE id = ?1", .integer(id.rawValue))
+    }
+
+    /// `keepsMoves`: what leads the item to another place stays, as it may be there.
+    package func deleteSent(of item: ItemIdentifier, keepsMoves: Bool = false) throws(Failure) {
+        try store.change(
+            "DELETE FROM sent WHERE item = ?1 AND is_move <= ?2", .identifier(item), .flag(!keepsMoves))
+    }
+
+    /// Whatever was to be made or moved to a place.
+    package func deleteSent(to parent: ItemIdentifier, _ name: FileName) throws(Failure) {
+        try store.change(
+            "DELETE FROM sent WHERE parent = ?1 AND name = ?2 AND (item IS NULL OR is_move = 1)", .identifier(parent),
+            .name(name))
+    }
+
+    /// The entry goes without anybody here having removed it: what was sent for it, and is not answered, is no concern of its
+    /// name's any more.
+    package func deleteSent(for entry: EntryID) throws(Failure) {
+        try store.change("DELETE FROM sent WHERE entry = ?1", .id(entry))
+    }
+}

@@ -1,0 +1,129 @@
+import PromiseCore
+import PromiseIndex
+import PromiseProvider
+import PromiseSystem
+import PromiseTestSupport
+import Testing
+
+/// What programs write to files that they have open while others change, replace or remove these.
+@Suite struct OpenFileTests {
+    private enum Change: CaseIterable { case edit, removal, removalOfTheFolder }
+
+    /// A file in a folder is open here; `body` is given it, and `change`, which returns when it is seen here.
+    private func whileOpen(
+        _ change: Change,
+        _ body: (SimulatedDomain, SimulatedDomain.OpenFile, () async throws -> Void) async throws -> Void
+    ) async throws {
+        let domain = try SimulatedDomain()
+        try await domain.run {
+            try await domain.makeFolder(["folder"])
+            try await domain.write("start", to: ["folder", "file"])
+            try await domain.expectBothSidesTheSame("before")
+            // A write so soon after the one before could not be told from it.
+            try await Task.sleep(for: .milliseconds(30))
+            let file = try await domain.open(["folder", "file"])
+            try await body(domain, file) {
+                switch change {
+                case .edit: await domain.provider.write("theirs", to: ["folder", "file"])
+                case .removal: await domain.provider.remove(at: ["folder", "file"])
+                case .removalOfTheFolder: await domain.provider.remove(at: ["folder"])
+                }
+                try await domain.untilReplaced(["folder", "file"], file.node)
+            }
+        }
+    }
+
+    private func texts(_ domain: SimulatedDomain) async throws -> [String] {
+        try await domain.expectBothSidesTheSame()
+        return try await domain.tree().compactMap(SimulatedDomain.text(ofLine:)).sorted()
+    }
+
+    /// Only close and fsync told the engine of it: `echo … >>` while another machine saved was enough.
+    @Test func whatWasWrittenToAnOpenFileBeforeOthersReplacedItIsKept() async throws {
+        try await whileOpen(.edit) { domain, file, change in
+            try await domain.write("mine!", to: file)
+            try await change()
+            domain.close(file)
+            #expect(try await texts(domain) == ["mine!", "theirs"])
+        }
+    }
+
+    @Test func whatWasWrittenToAnOpenFileAfterOthersReplacedItIsKept() async throws {
+        try await whileOpen(.edit) { domain, file, change in
+            try await change()
+            try await domain.write("mine!", to: file)
+            domain.close(file)
+            #expect(try await texts(domain) == ["mine!", "theirs"])
+            let names = try await domain.tree().filter { $0.contains("conflict") }
+            #expect(names.count == 1, "the document that took the name keeps it: \(names)")
+        }
+    }
+
+    /// The name does not go at all.
+    @Test func whatWasWrittenToAnOpenFileBeforeOthersRemovedItIsKept() async throws {
+        let domain = try SimulatedDomain()
+        try await domain.run {
+            try await domain.write("start", to: ["file"])
+            try await domain.expectBothSidesTheSame("before")
+            try await Task.sleep(for: .milliseconds(30))
+            let file = try await domain.open(["file"])
+            try await domain.write("mine!", to: file)
+            await domain.provider.remove(at: ["file"])
+            try await domain.untilForgotten("file")
+            domain.close(file)
+            try await domain.expectBothSidesTheSame()
+            #expect(try await domain.tree() == ["file=mine!"])
+        }
+    }
+
+    @Test func whatWasWrittenToAnOpenFileAfterOthersRemovedItGetsItsNameAgain() async throws {
+        try await whileOpen(.removal) { domain, file, change in
+            try await change()
+            try await domain.write("mine!", to: file)
+            domain.close(file)
+            try await domain.expectBothSidesTheSame()
+            #expect(try await domain.tree() == ["folder/", "folder/file=mine!"])
+        }
+    }
+
+    @Test func whatWasWrittenToAnOpenFileAfterOthersRemovedItsFolderIsInTheFolderAbove() async throws {
+        try await whileOpen(.removalOfTheFolder) { domain, file, change in
+            try await change()
+            try await domain.write("mine!", to: file)
+            domain.close(file)
+            try await domain.expectBothSidesTheSame()
+            #expect(try await domain.tree() == ["file=mine!"])
+        }
+    }
+
+    @Test(arguments: [false, true]) func aFileThatNobodyWroteToIsGoneWithItsLastClose(isRemoved: Bool) async throws {
+        try await whileOpen(isRemoved ? .removal : .edit) { domain, file, change in
+            try await change()
+            domain.close(file)
+            #expect(try await texts(domain) == (isRemoved ? [] : ["theirs"]))
+            let node = try domain.index.read { transaction throws(Failure) in
+                try transaction.node(file.node)
+            }
+            #expect(node == nil)
+        }
+    }
+
+    /// A daemon that starts deletes what has no name, which this must not be taken for.
+    @Test func whatWasWrittenToAReplacedFileOutlivesTheDaemon() async throws {
+        let domain = try SimulatedDomain()
+        try await domain.run {
+            try await domain.write("start", to: ["file"])
+            try await domain.expectBothSidesTheSame("before")
+            try await Task.sleep(for: .milliseconds(30))
+            let file = try await domain.open(["file"])
+            await domain.provider.write("theirs", to: ["file"])
+            try await domain.untilReplaced(["file"], file.node)
+            try await domain.write("mine!", to: file)
+        }
+        let next = try SimulatedDomain(after: domain)
+        try await next.run {
+            let left = try await texts(next)
+            #expect(left == ["mine!", "theirs"])
+        }
+    }
+}
