@@ -90,6 +90,7 @@ let package = Package(
             "PromiseSync",
             [
                 "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", logging,
+                .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HeapModule", package: "swift-collections"),
             ]),
         module(
@@ -221,6 +222,13 @@ let package = Package(
                 "promisefs", "PromiseCore", "PromiseKit", "PromiseWire", logging,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
+        // Several machines, a hostile store and one seed, in one thread of one process.
+        .executableTarget(
+            name: "simulate",
+            dependencies: [
+                "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", "PromiseSync",
+                "PromiseFilesystem", logging,
+            ], path: "Tests/PromiseSimulation", swiftSettings: strict),
         tests("StyleTests", ["PromiseSystem"]),
         tests("MountTests", ["PromiseSystem", "PromiseKit", "PromiseWire", "PromiseTestSupport"]),
     ],

@@ -57,7 +57,7 @@ package final class FileSystem: FileSystemOperations {
     let references = Mutex(References())
     let connection = Mutex<MountConnection?>(nil)
     /// For fsync, removal of content files, and other calls that wait for the disk.
-    let workers = BlockingPool(name: "filesystem", threads: 4)
+    let workers: BlockingPool
     /// Nodes whose content file has changed and whose row could not be: noted again until it works.
     let unnoted = Mutex(Set<NodeID>())
     let mappings = Monitor(MappingWatch())
@@ -71,8 +71,9 @@ package final class FileSystem: FileSystemOperations {
 
     package init(
         index: Index, content: ContentStore, engine: SyncEngine, clock: any TimeSource, configuration: Configuration,
-        record: MountRecord? = nil, logger: Logger
+        record: MountRecord? = nil, workers: Workers = .threads, logger: Logger
     ) {
+        self.workers = workers.makePool("filesystem", 4)
         self.index = index
         self.content = content
         self.engine = engine
@@ -80,7 +81,7 @@ package final class FileSystem: FileSystemOperations {
         self.configuration = configuration
         self.logger = logger
         stitching = Stitching(clock: clock)
-        spares = SpareFiles(index: index, content: content, clock: clock, workers: workers)
+        spares = SpareFiles(index: index, content: content, clock: clock, workers: self.workers)
         parking = Parking(clock: clock, limit: configuration.requestDeadline)
         opens = OpenTable(record: record)
         carriedOut = record?.carriedOut(lastBody: index.bodyAtOpening) ?? []

@@ -22,9 +22,29 @@ package final class BlockingPool: TaskExecutor {
     private let queue = Monitor(Queue())
 
     private let name: String
+    /// Jobs run when somebody says so, in one thread: for simulations.
+    private let isManual: Bool
+
+    /// Without threads: jobs wait for `runNext`.
+    package init(manual name: String) {
+        self.name = name
+        isManual = true
+    }
+
+    /// Of a pool without threads.
+    package var hasJobs: Bool { queue.withLock { $0.head < $0.jobs.count } }
+
+    /// Of a pool without threads: runs the job that waits longest; false when none does.
+    package func runNext() -> Bool {
+        precondition(isManual, "the pool \(name) has threads, which run its jobs")
+        guard let job = queue.withLock({ $0.next() }) else { return false }
+        job()
+        return true
+    }
 
     package init(name: String, threads: Int) {
         self.name = name
+        isManual = false
         precondition(threads > 0, "a pool has at least one thread")
         for index in 0..<threads {
             let thread = OwnedThread(name: "\(name)-\(index)") { [queue] in
@@ -47,8 +67,8 @@ package final class BlockingPool: TaskExecutor {
     /// Runs `body` on a thread of the pool, without waiting for it; when the pool has been stopped, on one of its own.
     package func submit(_ body: @escaping @Sendable () -> Void) {
         let isStopped = queue.updateForOne { state in
-            if !state.isStopped { state.jobs.append(body) }
-            return state.isStopped
+            if !state.isStopped || isManual { state.jobs.append(body) }
+            return state.isStopped && !isManual
         }
         // The threads have left, and whoever waits for the body must not wait for ever.
         if isStopped { OwnedThread(name: "\(name)-late") { body() }.detach() }

@@ -34,7 +34,8 @@ import Testing
             "NIOCore", "NIOHTTP1",
         ],
         "PromiseSync": [
-            "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", "HeapModule", "Logging",
+            "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", "DequeModule",
+            "HeapModule", "Logging",
         ],
         "PromiseFilesystem": [
             "PromiseCore", "PromiseSystem", "PromiseCoordination", "PromiseIndex", "PromiseContent", "PromiseSync", "Logging",

@@ -1,0 +1,80 @@
+import HeapModule
+package import PromiseCore
+
+/// The folders to be looked at again, each once and at its time. Those that programs use come first
+/// of what is due. Pure.
+package struct FolderQueue {
+    private struct Entry: Comparable {
+        var due: Duration
+        /// Those that are due at the same time keep the order in which they came.
+        var number: Int
+        var folder: ItemIdentifier
+
+        static func < (left: Entry, right: Entry) -> Bool {
+            (left.due, left.number) < (right.due, right.number)
+        }
+    }
+
+    /// What holds; a heap may have entries from before.
+    private var numbers: [ItemIdentifier: (due: Duration, number: Int)] = [:]
+    private var used = Heap<Entry>()
+    private var others = Heap<Entry>()
+    private var nextNumber = 0
+
+    package init() {}
+
+    package var isEmpty: Bool { numbers.isEmpty }
+
+    /// At the earlier of two times, if it is in the queue already.
+    package mutating func add(_ folder: ItemIdentifier, at due: Duration, isUsed: Bool = false) {
+        if let known = numbers[folder], known.due <= due, !isUsed { return }
+        set(folder, min(due, numbers[folder]?.due ?? due), isUsed: isUsed)
+    }
+
+    /// Not before `due`.
+    package mutating func postpone(_ folder: ItemIdentifier, to due: Duration) {
+        guard let known = numbers[folder], known.due < due else { return }
+        set(folder, due, isUsed: false)
+    }
+
+    /// Takes out the next one that is due.
+    package mutating func next(at now: Duration) -> ItemIdentifier? {
+        let folder =
+            Self.take(from: &used, numbers, at: now) ?? Self.take(from: &others, numbers, at: now)
+        if let folder { numbers[folder] = nil }
+        return folder
+    }
+
+    /// When the next one is due; nil when there is none.
+    package mutating func nextDue() -> Duration? {
+        [Self.first(of: &used, numbers), Self.first(of: &others, numbers)].compactMap { $0?.due }
+            .min()
+    }
+
+    private mutating func set(_ folder: ItemIdentifier, _ due: Duration, isUsed: Bool) {
+        nextNumber += 1
+        numbers[folder] = (due, nextNumber)
+        let entry = Entry(due: due, number: nextNumber, folder: folder)
+        if isUsed { used.insert(entry) } else { others.insert(entry) }
+    }
+
+    private static func take(
+        from heap: inout Heap<Entry>, _ numbers: [ItemIdentifier: (due: Duration, number: Int)],
+        at now: Duration
+    ) -> ItemIdentifier? {
+        guard let entry = first(of: &heap, numbers), entry.due <= now else { return nil }
+        heap.removeMin()
+        return entry.folder
+    }
+
+    /// The first entry that holds; those before it go.
+    private static func first(
+        of heap: inout Heap<Entry>, _ numbers: [ItemIdentifier: (due: Duration, number: Int)]
+    ) -> Entry? {
+        while let entry = heap.min {
+            if numbers[entry.folder]?.number == entry.number { return entry }
+            heap.removeMin()
+        }
+        return nil
+    }
+}

@@ -1,0 +1,111 @@
+import PromiseCore
+import PromiseIndex
+import PromiseProvider
+import PromiseSystem
+import Synchronization
+
+/// The engine's own thread: it owns the machine, is handed what others have posted, and does what is due.
+package final class EnginePump {
+    private let engine: SyncEngine
+    private let observer: any LocalTreeObserver
+    private let dispatcher: Dispatcher
+    private var runner: MachineRunner
+    private var sleepers = Sleepers()
+
+    init(_ engine: SyncEngine, _ observer: any LocalTreeObserver) {
+        self.engine = engine
+        self.observer = observer
+        dispatcher = Dispatcher(engine, observer)
+        let clock = engine.clock
+        runner = MachineRunner(
+            EnginePump.makeMachine(engine, observer), index: engine.index, performer: dispatcher
+        ) { Moment(time: clock.now(), uptime: clock.uptime()) }
+    }
+
+    /// Handles what has been posted, without waiting for it. Returns how long until there is more to do; nil:
+    /// until somebody posts.
+    package func step() -> Duration? { step(engine.mailbox.take(timeout: .zero) ?? []) }
+
+    /// Something has been posted that was not handled yet.
+    package var hasMessages: Bool { engine.mailbox.hasMessages }
+
+    func step(_ messages: [Mailbox.Message]) -> Duration? {
+        let (provider, clock) = (engine.provider, engine.clock)
+        runner.setCapabilities { $0.capabilities = provider.capabilities }
+        for message in messages { take(message) }
+        // Until the look is over nobody can rely on it to see what is being added.
+        engine.nextLook.store(.max, ordering: .sequentiallyConsistent)
+        let next = runner.look()
+        observer.remoteChangesFollowed()
+        publish()
+        let timeout = sleepers.resume(at: clock.uptime(), orWait: next)
+        let due = timeout.map { (clock.uptime() + $0).nanoseconds } ?? .max
+        engine.nextLook.store(due, ordering: .sequentiallyConsistent)
+        return timeout
+    }
+
+    /// Nothing is posted any more.
+    package func end() {
+        sleepers.resumeAll()
+        engine.storeOrLog(observer.takeRecentUses())
+    }
+
+    private func take(_ message: Mailbox.Message) {
+        switch message {
+        case .event(let event, let then):
+            dispatcher.noteEnd(of: event)
+            runner.run(event)
+            if case .lookWanted = event { engine.published.withLock { $0.looksWanted -= 1 } }
+            noteWalk()
+            then?()
+        case .wake(let time, let resume): sleepers.add(resume, at: engine.clock.uptime() + time)
+        case .hold(let body): body()
+        }
+    }
+
+    private static func makeMachine(
+        _ engine: SyncEngine, _ observer: any LocalTreeObserver
+    ) -> Machine {
+        let facts = Facts(
+            configuration: engine.configuration, rootIdentifier: engine.rootIdentifier,
+            capabilities: engine.provider.capabilities)
+        let hydrator = engine.hydrator
+        let world = World(
+            observer: observer, content: engine.content,
+            fetchProblem: { hydrator.problem(of: $0) },
+            lastChange: { .nanoseconds(engine.lastChange.load(ordering: .relaxed)) })
+        return Machine(facts, world)
+    }
+
+    private func noteWalk() {
+        let mark = runner.machine.memory.listings.walk.mark?.rawValue ?? 0
+        if engine.walkMark.load(ordering: .relaxed) != mark {
+            engine.walkMark.store(mark, ordering: .relaxed)
+        }
+    }
+
+    private func publish() {
+        let memory = runner.machine.memory
+        noteWalk()
+        // Nobody waits for a look into what was made here.
+        let made = memory.listings.made.listing
+        let isListing = memory.listings.running.values.contains { $0.identifier != made }
+        let isToList =
+            isListing || !memory.listings.due.isEmpty || !memory.listings.inMotion.isEmpty
+        let isAsking = !memory.questions.asked.isEmpty || !memory.questions.missing.isEmpty
+        let running = memory.operations.running
+        let trouble = runner.trouble
+        engine.published.withLock { published in
+            published.connection = memory.connection.state
+            published.runningSubjects = Set(running.keys)
+            published.uploading = Set(running.values.compactMap(\.node))
+            published.isLooking = isToList || isAsking || memory.feed.newsAskedCount > 0
+            published.probeCount = memory.connection.askedCount
+            published.askedFetches = memory.fetches.waiting(limit: EnginePump.shownFetchesMax)
+            published.trouble = trouble
+        }
+    }
+
+    /// Of the fetches that were asked for, so many are shown to people.
+    private static let shownFetchesMax = 1_000
+}

@@ -1,0 +1,170 @@
+import Logging
+import PromiseContent
+package import PromiseCore
+import PromiseIndex
+import PromiseSystem
+
+// Giving back disk that content takes, of content the provider has.
+
+extension SyncEngine {
+    /// Content goes when the disk has less than this share left, limit or none.
+    private static let freeShareMin = 0.03
+    private static let usesPerTransaction = 128
+    private static let nodesPerCheck = 512
+    private static let pagesPerCheck = 8
+
+    package enum EvictionOutcome: Sendable {
+        case evicted(UInt64)
+        /// Nothing was local.
+        case nothing
+        case kept(String)
+    }
+
+    /// Drops the local copy of one file if the provider can give it again. `evenUsed`: although a
+    /// program that coordinates uses it, which has agreed or is not to be asked. Called from any
+    /// thread but those serving the mount.
+    package func evict(_ id: NodeID, evenUsed: Bool = false) throws(Failure) -> EvictionOutcome {
+        var notices = Notices()
+        let outcome: EvictionOutcome = try index.writeFreeing { transaction throws(Failure) in
+            if !evenUsed, try treeObserver?.isUsed(id, transaction) == true {
+                return .kept("a program that coordinates uses it")
+            }
+            return try evict(id, &notices, transaction)
+        }
+        show(notices)
+        return outcome
+    }
+
+    private func evict(
+        _ id: NodeID, _ notices: inout Notices, _ transaction: borrowing Transaction
+    ) throws(Failure) -> EvictionOutcome {
+        guard var node = try transaction.node(id), node.kind == .file, node.content != .absent
+        else { return .nothing }
+        if node.isOpenForWriting || treeObserver?.isOpen(id) == true { return .kept("it is open") }
+        if node.pin == .pinned { return .kept("it is pinned") }
+        let entries = try transaction.entries(of: id)
+        guard let first = entries.first else { return .kept("it has no name any more") }
+        if first.isExcluded { return .kept("it is kept on this machine only") }
+        var sent: Entry?
+        for entry in entries where try isAtProvider(node, as: entry, transaction) {
+            sent = sent ?? entry
+        }
+        guard let entry = sent else { return .kept("the provider does not have it yet") }
+        let freed = node.localBytes
+        notices.removedContent.append((id, node.generation))
+        notices.discarded.append(id)
+        notices.nodes.append((id, true))
+        try transaction.setRanges(of: id, to: ByteRangeSet())
+        node.generation = node.generation.next
+        node.content = .absent
+        node.localBytes = 0
+        node.isDurable = false
+        try transaction.update(node)
+        try transaction.record(.content, node: id, parent: entry.parent, name: entry.name)
+        return .evicted(freed)
+    }
+
+    private func isAtProvider(_ node: Node, as entry: Entry, _ transaction: borrowing Transaction)
+        throws(Failure) -> Bool
+    {
+        guard let identifier = entry.identifier, let synced = try transaction.synced(identifier)
+        else { return false }
+        return synced.edits == node.edits && node.version == synced.item.version
+    }
+
+    func evictOrLog(_ node: NodeID) {
+        do throws(Failure) {
+            _ = try evict(node)
+        } catch {
+            logger.error("content could not be evicted", metadata: ["reason": "\(error.message)"])
+        }
+    }
+
+    /// Keeps the store under its limit and the disk from filling up, least recently used first.
+    /// True when there was too little room.
+    func evictIfNeeded() -> Bool {
+        do throws(Failure) {
+            let excess = try excessBytes()
+            if excess > 0 { _ = try evictLeastRecentlyUsed(atLeast: excess) }
+            return excess > 0
+        } catch {
+            logger.error("content could not be evicted", metadata: ["reason": "\(error.message)"])
+            return false
+        }
+    }
+
+    /// A fetch found the disk full: drops what the provider has, least recently used first, until
+    /// so much more has room, and waits until it has gone. False when there was nothing to drop.
+    /// Blocks; from any thread but those serving the mount.
+    func makeRoom(for byteCount: UInt64, besides id: NodeID) -> Bool {
+        do throws(Failure) {
+            let freed = try evictLeastRecentlyUsed(atLeast: 2 * byteCount, besides: id)
+            remover.flush()
+            return freed > 0
+        } catch {
+            logger.warning(
+                "no room could be made for a fetch", metadata: ["reason": "\(error.message)"])
+            return false
+        }
+    }
+
+    /// Returns how many bytes went. What a program has claimed stays, and does not hold up what was
+    /// used after it.
+    private func evictLeastRecentlyUsed(atLeast byteCount: UInt64, besides id: NodeID? = nil)
+        throws(Failure) -> UInt64
+    {
+        try store(treeObserver?.takeRecentUses() ?? [:])
+        var freed: UInt64 = 0
+        var last: Node?
+        for _ in 0..<SyncEngine.pagesPerCheck where freed < byteCount {
+            let candidates = try index.read { transaction throws(Failure) in
+                try transaction.evictionCandidates(limit: SyncEngine.nodesPerCheck, after: last)
+            }
+            guard !candidates.isEmpty else { break }
+            for node in candidates where node.id != id && freed < byteCount {
+                if case .evicted(let count) = try evict(node.id) { freed += count }
+            }
+            last = candidates.last
+        }
+        return freed
+    }
+
+    func storeOrLog(_ uses: [NodeID: Timestamp]) {
+        do throws(Failure) {
+            try store(uses)
+        } catch {
+            logger.warning(
+                "when files were used last is not noted", metadata: ["reason": "\(error.message)"])
+        }
+    }
+
+    /// In portions, so that no request on the mount waits long for the index.
+    private func store(_ uses: [NodeID: Timestamp]) throws(Failure) {
+        var rest = uses.makeIterator()
+        var hasMore = !uses.isEmpty
+        while hasMore {
+            try index.write { transaction throws(Failure) in
+                for _ in 0..<SyncEngine.usesPerTransaction {
+                    guard let (id, time) = rest.next() else {
+                        hasMore = false
+                        return
+                    }
+                    guard var node = try transaction.node(id), node.lastUse < time else { continue }
+                    node.lastUse = time
+                    try transaction.update(node)
+                }
+            }
+        }
+    }
+
+    private func excessBytes() throws(Failure) -> UInt64 {
+        let used = try index.read { transaction throws(Failure) in try transaction.counts() }
+            .localBytes
+        var excess: UInt64 = 0
+        if let limit = configuration.cacheLimit, used > limit { excess = used - limit + limit / 10 }
+        let space = content.space()
+        let reserve = UInt64(Double(space.total) * SyncEngine.freeShareMin)
+        if space.free < reserve { excess = max(excess, min(used, reserve - space.free)) }
+        return excess
+    }
+}

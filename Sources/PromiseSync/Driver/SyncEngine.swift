@@ -1,0 +1,234 @@
+package import Logging
+package import PromiseContent
+package import PromiseCore
+package import PromiseIndex
+package import PromiseProvider
+package import PromiseSystem
+import Synchronization
+
+/// Who does work besides the engine's own thread.
+package struct Workers: Sendable {
+    package var makePool: @Sendable (_ name: String, _ threads: Int) -> BlockingPool
+    /// Where tasks begin; nil: on Swift's cooperative pool.
+    package var executor: (any TaskExecutor)?
+
+    package init(
+        executor: (any TaskExecutor)?, makePool: @escaping @Sendable (String, Int) -> BlockingPool
+    ) {
+        self.executor = executor
+        self.makePool = makePool
+    }
+
+    package static let threads = Workers(executor: nil) { BlockingPool(name: $0, threads: $1) }
+}
+
+/// Brings the local tree and the provider together: lists folders, follows changes, tells the
+/// provider of local edits, keeps both versions of a conflict, evicts.
+///
+/// All decisions are `Machine`'s, which one thread owns. Other threads post events; provider calls
+/// are tasks whose outcomes come back as events. Nothing but observations is stored, so the engine
+/// may die at any point.
+package final class SyncEngine: Sendable {
+    package struct Configuration: Sendable {
+        package var uploadDelay: Duration
+        package var pollInterval: Duration
+        package var cacheLimit: UInt64?
+        /// In the names of conflict versions.
+        package var hostName: String
+        package var operationsMax = 16
+        package var listingsMax = 4
+        package var backoff = Backoff()
+
+        package init(
+            uploadDelay: Duration, pollInterval: Duration, cacheLimit: UInt64?, hostName: String
+        ) {
+            self.uploadDelay = uploadDelay
+            self.pollInterval = pollInterval
+            self.cacheLimit = cacheLimit
+            self.hostName = hostName
+        }
+    }
+
+    package enum Connection: Hashable, Sendable {
+        case online
+        case offline(String)
+        /// Reachable, but it refuses us: credentials or permissions.
+        case failing(String)
+    }
+
+    /// What other threads may look at.
+    struct Published {
+        var connection = Connection.online
+        var uploading: Set<NodeID> = []
+        var runningSubjects: Set<Pending.Subject> = []
+        var bytesUploaded: UInt64 = 0
+        /// Folder listings, rescans and verifications not finished yet.
+        var isLooking = false
+        /// Files to be fetched that nobody waits for, the first of those that were asked for.
+        var askedFetches: [NodeID] = []
+        /// Questions whether the provider is back that somebody waits for.
+        var probeCount = 0
+        /// Looks that were asked for and that the engine has not begun.
+        var looksWanted = 0
+        /// The index or the disk fails the engine itself; nil when its last look went well.
+        var trouble: Failure?
+    }
+
+    let index: Index
+    let content: ContentStore
+    let provider: any Provider
+    let clock: any TimeSource
+    let logger: Logger
+    let configuration: Configuration
+    let rootIdentifier: ItemIdentifier
+    let mailbox = Mailbox()
+    let published = Mutex(Published())
+    package let hydrator: Hydrator
+    package let neighbours: NeighbourPrefetch
+    /// Nil where the provider tells by itself what others change.
+    package let used: UsedNodes?
+    /// Whoever makes the index forget a content file gives it to this.
+    package let remover: ContentRemover
+    private let roomPool: BlockingPool
+    /// Where tasks begin; nil: on Swift's cooperative pool.
+    let executor: (any TaskExecutor)?
+
+    private struct Waiting {
+        var replies: [UInt64: HydrationReply] = [:]
+        var count: UInt64 = 0
+    }
+    private let waiting = Mutex(Waiting())
+    private struct Observer { var value: any LocalTreeObserver }
+    private let observer = Mutex<Observer?>(nil)
+    private let thread = Mutex<OwnedThread?>(nil)
+    /// `FolderWalk.mark`, or 0.
+    let walkMark = Atomic<UInt64>(0)
+    /// Uptime, in nanoseconds, when the engine looks for work again by itself.
+    let nextLook = Atomic<Int64>(0)
+    /// Uptime, in nanoseconds, of the last change made here.
+    let lastChange = Atomic<Int64>(.min / 2)
+
+    /// The index must know the root item (setting `root.identifier`).
+    package init(
+        index: Index, content: ContentStore, provider: any Provider, clock: any TimeSource,
+        rootIdentifier: ItemIdentifier, configuration: Configuration, workers: Workers = .threads,
+        logger: Logger
+    ) {
+        self.index = index
+        self.content = content
+        self.provider = provider
+        self.clock = clock
+        self.rootIdentifier = rootIdentifier
+        roomPool = workers.makePool("room", 1)
+        executor = workers.executor
+        self.configuration = configuration
+        self.logger = logger
+        hydrator = Hydrator(
+            index: index, content: content, provider: provider, clock: clock, logger: logger,
+            executor: workers.executor, sleep: { [mailbox] in await mailbox.sleep(for: $0) },
+            onTrouble: { [mailbox] node, problem in mailbox.post(.fetchTroubled(node, problem)) },
+            onCompletion: { [mailbox] in mailbox.wake() },
+            onIdle: { [mailbox] node in mailbox.post(.hydrationPaused(node)) })
+        remover = ContentRemover(index: index, content: content) { [logger] problem in
+            logger.warning(
+                "content files could not be removed", metadata: ["reason": "\(problem.message)"])
+        }
+        used = provider.capabilities.contains(.changeFeed) ? nil : UsedNodes()
+        neighbours = NeighbourPrefetch(
+            index: index, hydrator: hydrator, pool: workers.makePool("prefetch", 1), logger: logger)
+    }
+
+    // MARK: Life
+
+    /// `isConnected`: the provider answered just now.
+    package func start(observer: any LocalTreeObserver, isConnected: Bool) {
+        prepare(observer, isConnected: isConnected)
+        thread.withLock { $0 = OwnedThread(name: "sync-engine") { [self] in run(observer) } }
+    }
+
+    /// As `start`, without a thread: whoever has the pump is the engine's thread.
+    package func startManually(observer: any LocalTreeObserver, isConnected: Bool) -> EnginePump {
+        prepare(observer, isConnected: isConnected)
+        return EnginePump(self, observer)
+    }
+
+    private func prepare(_ observer: any LocalTreeObserver, isConnected: Bool) {
+        self.observer.withLock { $0 = Observer(value: observer) }
+        hydrator.onFullDisk { [weak self, roomPool] node, count in
+            // It waits for the disk, which a task must not.
+            guard let engine = self else { return false }
+            return await roomPool.run { engine.makeRoom(for: count, besides: node) }
+        }
+        mailbox.post(.started(isConnected: isConnected))
+    }
+
+    /// The machine is a local of the engine's thread, so nobody else can touch it.
+    private func run(_ observer: any LocalTreeObserver) {
+        let pump = EnginePump(self, observer)
+        var timeout: Duration? = .zero
+        while let messages = mailbox.take(timeout: timeout) { timeout = pump.step(messages) }
+        pump.end()
+    }
+
+    /// Ends the engine's thread; operations under way are cancelled, what they would have told
+    /// stays pending.
+    package func stop() {
+        mailbox.post(.stopping)
+        mailbox.close()
+        let thread = thread.withLock { thread in
+            defer { thread = nil }
+            return thread
+        }
+        thread?.join()
+        neighbours.stop()
+        hydrator.failAll(Failure(.interrupted, "the file system is being unmounted"))
+        roomPool.stop()
+        remover.stop()
+    }
+
+    // MARK: What programs are told
+
+    func show(_ notices: Notices) {
+        guard let observer = observer.withLock({ $0?.value }) else { return }
+        for node in notices.discarded {
+            hydrator.discard(node, because: Failure(.stale, "the provider has another version now"))
+        }
+        if !notices.replaced.isEmpty { observer.nodesReplaced(notices.replaced) }
+        for (node, generation) in notices.removedContent { remover.remove(node, generation) }
+        for (parent, name) in notices.entries { observer.entryChanged(in: parent, named: name) }
+        for (node, content) in notices.nodes { observer.nodeChanged(node, content: content) }
+        if !notices.tree.isEmpty { observer.treeChanged(notices.tree) }
+        notices.hydrate.forEach(hydrator.hydrateInBackground)
+    }
+
+    var treeObserver: (any LocalTreeObserver)? { observer.withLock { $0?.value } }
+
+    func wait(_ reply: @escaping HydrationReply) -> Waiter {
+        waiting.withLock { waiting in
+            waiting.count += 1
+            waiting.replies[waiting.count] = reply
+            return Waiter(number: waiting.count)
+        }
+    }
+
+    func reply(_ waiter: Waiter, _ result: Result<Void, Failure>) {
+        let reply = waiting.withLock { $0.replies.removeValue(forKey: waiter.number) }
+        reply?(result)
+    }
+
+    // MARK: Changes made here
+
+    /// The index has new pending work, due at `uploadDue`. Wakes the engine only if it would sleep
+    /// longer than that.
+    package func notePending() {
+        let now = clock.uptime()
+        lastChange.store(now.nanoseconds, ordering: .relaxed)
+        let due = (now + configuration.uploadDelay).nanoseconds
+        if nextLook.load(ordering: .relaxed) > due { mailbox.wake() }
+    }
+
+    /// When a change made now is to be told to the provider.
+    package func uploadDue(after now: Timestamp) -> Timestamp {
+        now.advanced(by: configuration.uploadDelay)
+    }
+}

@@ -1,0 +1,375 @@
+package import Logging
+package import PromiseContent
+package import PromiseCore
+package import PromiseIndex
+package import PromiseProvider
+package import PromiseSystem
+import Synchronization
+
+/// Brings content here: one job a node, shared by everybody who waits for it.
+///
+/// Thread-safe. Called by threads that serve the mount: nothing here waits for the provider.
+package final class Hydrator: Sendable {
+    struct State {
+        var jobs: [NodeID: HydrationJob] = [:]
+        var nextWaiter: UInt64 = 1
+        /// Why content did not come when it was wanted last.
+        var problems: [NodeID: ProviderError] = [:]
+    }
+
+    let index: Index
+    let content: ContentStore
+    private let provider: any Provider
+    let clock: any TimeSource
+    let logger: Logger
+    private let backoff: Backoff
+    private let sleep: @Sendable (Duration) async -> Void
+    /// Where tasks go on that the provider's executor is not for.
+    private let executor: any TaskExecutor
+    private let delay = ProviderDelay()
+    private let line = Mutex(LineSpeed())
+    /// Told of every provider error of a fetch: the engine judges the connection and looks at the item again.
+    private let onTrouble: @Sendable (NodeID, ProviderError) -> Void
+    /// Told when content has become whole that work in line has waited for, or that takes room worth a look.
+    let onCompletion: @Sendable () -> Void
+    /// Told when a job has nothing left to do: if no program has the file open, `release` frees what it holds.
+    private let onIdle: @Sendable (NodeID) -> Void
+    /// Set once, before anything is fetched. A closure stored as a generic value itself would be wrapped at every access.
+    private struct RoomMaker { var body: @Sendable (NodeID, UInt64) async -> Bool }
+    private let roomMaker = Mutex<RoomMaker?>(nil)
+    private static let problemCountMax = 1_000
+    /// How often room is made for one fetch: others may take it.
+    private static let roomAttemptsMax = 3
+    private let fetchedByteCount = Atomic<UInt64>(0)
+    let completionCount = Atomic<UInt64>(0)
+    let state = Mutex(State())
+    /// A leaf: nothing is called while it is held.
+    private let ledger = Mutex((lines: HydrationLedger(), budgets: HydrationBudgets()))
+
+    package init(
+        index: Index, content: ContentStore, provider: any Provider, clock: any TimeSource, logger: Logger,
+        backoff: Backoff = Backoff(first: .milliseconds(200), longest: .seconds(5)),
+        executor: (any TaskExecutor)? = nil, sleep: @escaping @Sendable (Duration) async -> Void,
+        onTrouble: @escaping @Sendable (NodeID, ProviderError) -> Void, onCompletion: @escaping @Sendable () -> Void,
+        onIdle: @escaping @Sendable (NodeID) -> Void
+    ) {
+        self.index = index
+        self.content = content
+        self.provider = provider
+        self.clock = clock
+        self.logger = logger
+        self.backoff = backoff
+        self.sleep = sleep
+        self.executor = executor ?? globalConcurrentExecutor
+        self.onTrouble = onTrouble
+        self.onCompletion = onCompletion
+        self.onIdle = onIdle
+    }
+
+    /// Bytes that came from the provider since the start.
+    /// What may be under way at a time that no program waits for.
+    var byteCountAhead: UInt64 { line.withLock { $0.byteCountAhead } }
+    package var bytesFetched: UInt64 { fetchedByteCount.load(ordering: .relaxed) }
+    package var runningCount: Int { state.withLock { $0.jobs.values.filter(\.isWanted).count } }
+    package var runningNodes: [NodeID] { state.withLock { $0.jobs.filter { $0.value.isWanted }.map(\.key) } }
+
+    package func progress(of node: NodeID) -> (present: UInt64, size: UInt64)? {
+        state.withLock { $0.jobs[node] }?.progress
+    }
+
+    /// Why the content did not come when it was wanted last; nil when it came, nobody has wanted it since the start, or so
+    /// many others failed that nobody remembers.
+    package func problem(of node: NodeID) -> Failure? { state.withLock { $0.problems[node]?.failure } }
+
+    func note(_ problem: ProviderError?, of node: NodeID) {
+        state.withLock { state in
+            if problem != nil, state.problems.count >= Hydrator.problemCountMax { state.problems = [:] }
+            state.problems[node] = problem
+        }
+    }
+
+    // MARK: Waiting for content
+
+    /// Replies when the whole content is here and the index says so. The id detaches the waiter; nil: replied already.
+    /// `program` goes into the ledger; nil: nobody waits for it on the mount.
+    package func hydrate(_ node: NodeID, for program: String? = nil, reply: @escaping HydrationReply) -> UInt64? {
+        request(node, range: nil, for: program, reply: reply)
+    }
+
+    /// Replies when `range` is here. The id detaches the waiter; nil: replied already.
+    package func read(
+        _ node: NodeID, _ range: ByteRange, for program: String? = nil, reply: @escaping HydrationReply
+    ) -> UInt64? {
+        request(node, range: range, for: program, reply: reply)
+    }
+
+    /// Whether reading `range` needs nothing of the provider. False while there is no job, as nobody has looked then.
+    package func isHere(_ range: ByteRange, of node: NodeID) -> Bool {
+        state.withLock { $0.jobs[node] }?.isHere(range) ?? false
+    }
+
+    /// `body` is asked to make room for so many bytes of a node when a fetch finds the disk full; false: there is none.
+    package func onFullDisk(_ body: @escaping @Sendable (NodeID, UInt64) async -> Bool) {
+        roomMaker.withLock { $0 = RoomMaker(body: body) }
+    }
+
+    // MARK: The ledger
+
+    package var ledgerLines: [HydrationLedger.Line] { ledger.withLock { $0.lines.lines } }
+    package func noteRefusal(of program: String) { ledger.withLock { $0.lines.refused(program) } }
+    package func isWithin(_ budget: HydrationBudget, program: String) -> Bool {
+        ledger.withLock { $0.budgets.admits(program, budget, at: clock.uptime()) }
+    }
+
+    /// Starts bringing everything without anybody waiting.
+    package func hydrateInBackground(_ node: NodeID) {
+        do throws(Failure) {
+            guard let job = try job(for: node) else { return }
+            job.wantWhole()
+            pump(job)
+        } catch {
+            logger.warning("background hydration could not start", metadata: ["node": "\(node)", "reason": "\(error.message)"])
+        }
+    }
+
+    package func detach(_ waiter: UInt64, from node: NodeID) {
+        guard let job = state.withLock({ $0.jobs[node] }) else { return }
+        job.detach(waiter)
+    }
+
+    /// Replies at once with nil, or later with an id.
+    private func request(_ node: NodeID, range: ByteRange?, for program: String?, reply: @escaping HydrationReply) -> UInt64? {
+        do throws(Failure) {
+            // A job may end between being found and being joined; then the index knows more than it did.
+            for _ in 0..<8 {
+                guard let job = try job(for: node) else {
+                    reply(.success(()))
+                    return nil
+                }
+                let id = state.withLock { state in
+                    defer { state.nextWaiter += 1 }
+                    return state.nextWaiter
+                }
+                guard let isHere = job.wait(for: range, id: id, program: program, reply: reply) else { continue }
+                pump(job)
+                if isHere {
+                    reply(.success(()))
+                    return nil
+                }
+                return id
+            }
+            reply(.failure(Failure(.busy, "the content of node \(node) keeps changing")))
+        } catch {
+            reply(.failure(error))
+        }
+        return nil
+    }
+
+    /// The job of a node, made when there is none; nil when the content is whole already.
+    func job(for id: NodeID) throws(Failure) -> HydrationJob? {
+        if let job = state.withLock({ $0.jobs[id] }) { return job }
+        var made: HydrationJob?
+        do throws(Failure) {
+            let job = try register(&made, for: id)
+            // An empty file has nothing to fetch and is whole at once.
+            if let made, made === job, made.beginCompletion() { complete(made) }
+            return job
+        } catch {
+            if let made { remove(made) }
+            throw error
+        }
+    }
+
+    /// Under the index's lock, with the look at the node: a job that is entered later could be one for content that another job
+    /// has made whole, and that somebody has written since.
+    private func register(_ made: inout HydrationJob?, for id: NodeID) throws(Failure) -> HydrationJob? {
+        try index.read { transaction throws(Failure) in
+            guard let node = try transaction.node(id) else { throw Failure(.stale, "node \(id) is gone") }
+            guard node.content != .whole else { return nil }
+            guard let version = node.version else {
+                throw Failure(.corrupted, "node \(id) has neither content nor a version: run 'promisefs verify'")
+            }
+            let isNew = node.content == .absent
+            let file = isNew ? nil : SharedDescriptor(try content.open(id, node.generation))
+            let plan = HydrationPlan(size: node.size, present: isNew ? ByteRangeSet() : try transaction.ranges(of: id))
+            let job = HydrationJob(
+                node: id, generation: node.generation, version: version, modificationTime: node.modificationTime, file: file,
+                plan: plan)
+            return state.withLock { state in
+                if let other = state.jobs[id] { return other }
+                state.jobs[id] = job
+                made = job
+                return job
+            }
+        }
+    }
+
+    // MARK: Fetching
+
+    /// What a fetch is made with: where from, and where to.
+    private struct Means {
+        var source: HydrationJob.Source
+        var file: SharedDescriptor
+    }
+
+    private func pump(_ job: HydrationJob) {
+        let (ranges, turn) = job.nextFetches(atOnce: delay.fetchesAtOnce, aheadMax: byteCountAhead)
+        if !ranges.isEmpty {
+            // Here, as tasks begin on the provider's executor, where nothing waits for the index or the disk.
+            let means = means(for: job)
+            for range in ranges {
+                let task = Task(executorPreference: provider.executor ?? executor) { await self.fetch(range, of: job, by: means) }
+                job.began(range, in: turn, task)
+            }
+        }
+        // When local writes filled the last gap there is no fetch whose end would tell.
+        if job.isWanted, job.beginCompletion() { complete(job) }
+    }
+
+    private func means(for job: HydrationJob) -> Result<Means, ProviderError> {
+        do throws(ProviderError) {
+            let source = try source(of: job)
+            job.fetches(from: source)
+            return .success(Means(source: source, file: try fileToFill(of: job)))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func fetch(_ range: ByteRange, of job: HydrationJob, by means: Result<Means, ProviderError>) async {
+        let (began, before) = (clock.uptime(), bytesFetched)
+        let problem = await attempt(range, of: job, by: means)
+        let came = bytesFetched - before
+        line.withLock { $0.came(came, in: clock.uptime() - began) }
+        // The usual end of what is small: whoever waited has been answered while the provider's call returned.
+        if job.isEnded { return }
+        await withTaskExecutorPreference(executor) { await goOn(with: range, of: job, after: problem) }
+    }
+
+    private func goOn(with range: ByteRange, of job: HydrationJob, after first: ProviderError?) async {
+        var (attempts, last) = (0, first)
+        while true {
+            if Task.isCancelled {
+                job.fetchEnded(range)
+                retire(job)
+                return
+            }
+            guard let problem = last else { break }
+            onTrouble(job.node, problem)
+            attempts += 1
+            if await !makesRoom(for: range, of: job, after: problem, attempts: attempts) {
+                guard let delay = pause(after: problem, attempts: attempts), job.isWanted else {
+                    job.fetchEnded(range)
+                    fail(job, problem)
+                    return
+                }
+                await sleep(delay)
+            }
+            let means = means(for: job)
+            last = await withTaskExecutorPreference(provider.executor) { await attempt(range, of: job, by: means) }
+        }
+        job.fetchEnded(range)
+        if job.beginCompletion() {
+            complete(job)
+        } else if !job.isComplete {
+            store(job)
+            pump(job)
+            if job.isIdle { onIdle(job.node) }
+        }
+    }
+
+    private func makesRoom(
+        for range: ByteRange, of job: HydrationJob, after problem: ProviderError, attempts: Int
+    ) async -> Bool {
+        guard problem.code == .localDiskFull, attempts <= Hydrator.roomAttemptsMax, job.isWanted else { return false }
+        return await roomMaker.withLock { $0 }?.body(job.node, range.count) ?? false
+    }
+
+    private func attempt(
+        _ range: ByteRange, of job: HydrationJob, by means: Result<Means, ProviderError>
+    ) async -> ProviderError? {
+        do throws(ProviderError) {
+            let program = job.program ?? HydrationLedger.background
+            ledger.withLock { $0.lines.began(for: program) }
+            let means = try means.get()
+            let (reference, version, size) = (means.source.reference, means.source.version, means.source.size)
+            let sink = sink(of: job, range, means, for: program)
+            // Of a file that was cut or grown here less is wanted than the item has, or more.
+            let wanted = range.clamped(to: size ?? range.upper)
+            let whole = wanted == ByteRange(0, size ?? job.progress.size) || !provider.capabilities.contains(.ranges)
+            try await provider.fetchContents(of: reference, version: version, range: whole ? nil : wanted, into: sink)
+            guard job.ranges.contains(range.clamped(to: job.progress.size)) else {
+                return ProviderError(.corrupted, "the provider sent fewer bytes than the item has")
+            }
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    private func sink(of job: HydrationJob, _ range: ByteRange, _ means: Means, for program: String) -> HydrationSink {
+        HydrationSink(
+            job: job, file: means.file, call: ProviderDelay.Call(delay, clock), size: means.source.size,
+            counted: { count in
+                self.fetchedByteCount.wrappingAdd(count, ordering: .relaxed)
+                self.ledger.withLock { ledger in
+                    ledger.lines.fetched(count, for: program)
+                    ledger.budgets.fetched(count, for: program)
+                }
+                if job.isWorthStoring(after: count) { self.store(job) }
+            },
+            finished: {
+                guard job.beginCompletion() else { return }
+                // First, as the end of a job cancels the fetches that it has.
+                job.fetchEnded(range)
+                self.complete(job)
+            })
+    }
+
+    /// nil: not to be tried again.
+    private func pause(after problem: ProviderError, attempts: Int) -> Duration? {
+        switch problem.code {
+        case .retry: backoff.delay(after: attempts)
+        case .retryAfter(let delay): delay
+        // A move of ours may have taken the path away a moment ago; its outcome tells the new one.
+        case .notFound where provider.capabilities.contains(.placeIdentifiers) && attempts <= 2: .milliseconds(250)
+        default: nil
+        }
+    }
+
+    /// The item that a node's content comes from, its version and size. Of several names it is one that has the version that
+    /// is being fetched, or else one that was sent the same edit: the name that had the version may have been removed here.
+    /// A node whose last name stands for another content now, or is gone, is fetched from where it was before, for those who have
+    /// it open: a provider may still have it.
+    private func source(
+        of job: HydrationJob
+    ) throws(ProviderError) -> HydrationJob.Source {
+        do throws(Failure) {
+            let source: HydrationJob.Source? = try index.read { transaction throws(Failure) in
+                let edits = try transaction.node(job.node)?.edits
+                var other: HydrationJob.Source?
+                for entry in try transaction.entries(of: job.node) {
+                    guard let identifier = entry.identifier, let path = try transaction.remotePath(of: identifier)
+                    else { continue }
+                    let reference = ItemReference(identifier: identifier, path: path)
+                    guard let synced = try transaction.synced(identifier) else {
+                        other = other ?? HydrationJob.Source(reference: reference, version: job.version, size: nil)
+                        continue
+                    }
+                    var found = HydrationJob.Source(reference: reference, version: job.version, size: synced.item.size)
+                    if synced.item.version == job.version { return found }
+                    if other == nil { other = found }
+                    found.version = synced.item.version
+                    if synced.edits == edits { other = found }
+                }
+                return other
+            }
+            guard let source = source ?? job.source else {
+                throw Failure(.stale, "node \(job.node) has no item at the provider any more")
+            }
+            return source
+        } catch {
+            throw ProviderError(error.code == .stale ? .notFound : .permanent, error.message)
+        }
+    }
+}

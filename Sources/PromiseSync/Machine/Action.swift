@@ -1,0 +1,63 @@
+import Logging
+import PromiseCore
+import PromiseIndex
+import PromiseProvider
+
+/// What is to be done after the index has committed a decision, in order.
+enum Action {
+    /// The machine's own memory changes.
+    case remember((inout Memory) -> Void)
+
+    // The provider.
+
+    case call(Call)
+    case cancelListing(number: Int)
+    case cancelTelling(Pending.Subject)
+    case cancelFeed(Int)
+
+    // Time.
+
+    case wait(Duration, Event)
+    /// Handled before anything else.
+    case go(Event)
+
+    // Programs.
+
+    case show(Notices)
+    case reply(Waiter, Result<Void, Failure>)
+    /// Nobody is left waiting for content that cannot come.
+    case failFetches(Failure)
+    case fetch(NodeID)
+    /// A fetch that has paused ends, unless somebody has the file open.
+    case releaseFetch(NodeID)
+    case evict(NodeID)
+    case makeRoom
+    case storeUses([NodeID: Timestamp])
+    case noteOpenWrites
+    /// What programs used lately is to be told.
+    case takeUsed
+
+    // People.
+
+    case log(Logger.Level, Logger.Message, reason: String?)
+    case uploaded(byteCount: UInt64)
+}
+
+/// What programs must be told after a decision about the tree.
+struct Notices {
+    var entries: [(parent: NodeID, name: FileName)] = []
+    var nodes: [(node: NodeID, content: Bool)] = []
+    var removedContent: [(node: NodeID, generation: Generation)] = []
+    var hydrate: [NodeID] = []
+    var discarded: [NodeID] = []
+    /// Documents that are other nodes now.
+    var replaced: [NodeID: NodeID] = [:]
+    /// The same as `entries` and `nodes` as far as programs see it, for those that watch.
+    var tree: [TreeChange] = []
+
+    var isEmpty: Bool {
+        entries.isEmpty && nodes.isEmpty && removedContent.isEmpty && hydrate.isEmpty
+            && discarded.isEmpty
+            && replaced.isEmpty && tree.isEmpty
+    }
+}

@@ -1,0 +1,278 @@
+import Logging
+import PromiseCore
+import PromiseIndex
+import PromiseProvider
+
+/// Storing what became of an operation.
+enum Answering {
+    static func told(
+        _ operation: Operation, _ result: Result<Operation.Outcome, ProviderError>,
+        _ turn: inout Turn,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        turn.remember { memory in
+            memory.operations.ended(operation)
+            if let identifier = operation.identifier {
+                memory.questions.placesSeen.remove(identifier)
+                memory.questions.placesAsked[identifier] = nil
+            }
+        }
+        switch result {
+        case .success(let outcome):
+            try store(outcome, of: operation, &turn, transaction)
+            if case .item = outcome { turn.act(.uploaded(byteCount: operation.byteCount)) }
+        case .failure(let problem):
+            turn.judge(problem)
+            try turn.forgetRefused(operation, problem, transaction)
+            try postpone(operation, problem, &turn, transaction)
+        }
+        if let id = operation.node, try transaction.node(id)?.pin == .onlineOnly {
+            turn.act(.evict(id))
+        }
+        // Now the index knows where that is.
+        if operation.isMove { Listings.startWhatWasInMotion(&turn) }
+        // A change seen while the operation ran was not believed; it is looked at now.
+        turn.noteDivergence()
+    }
+
+    private static func store(
+        _ outcome: Operation.Outcome, of operation: Operation, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        let isAwaited = try turn.forgetAnswered(operation, transaction)
+        if case .item(let item) = outcome, let id = operation.node,
+            let node = try transaction.node(id),
+            (node.kind == .folder) != (item.kind == .folder)
+        {
+            // Agreed on, it would stand here as the other for ever: no later listing would differ.
+            return try postpone(
+                operation, ProviderError(.conflict, "something else came in its place meanwhile"),
+                &turn, transaction)
+        }
+        switch outcome {
+        case .deleted:
+            try storeDeletion(operation, &turn, transaction)
+        case .item(let item):
+            let item = try turn.identified(item, by: operation, transaction)
+            try storeItem(item, of: operation, isAwaited: isAwaited, &turn, transaction)
+        case .equal:
+            guard
+                case .present(let item)? = try operation.identifier.flatMap({ id throws(Failure) in
+                    try transaction.remote(id)
+                }),
+                case .compare(_, let version, _) = operation.work, item.version == version
+            else { break }
+            try turn.agreeOnContent(of: item, edits: operation.edits, transaction)
+            try setVersion(item.version, of: operation, &turn, transaction)
+        case .different:
+            guard case .entry(let id) = operation.subject, let entry = try transaction.entry(id),
+                let identifier = entry.identifier,
+                case .present(let item)? = try transaction.remote(identifier)
+            else { break }
+            try Tree.keepBoth(entry, item, &turn, transaction)
+            return
+        }
+        try planAgain(operation.subject, &turn, transaction)
+    }
+
+    private static func storeDeletion(
+        _ operation: Operation, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard let identifier = operation.identifier else { return }
+        let parent = try transaction.synced(identifier)?.item.parent
+        // Made anew here while the provider removed it: from now on that is an item of its own.
+        if let entry = try transaction.entry(for: identifier) {
+            try Tree.keepAsNew(entry, &turn, transaction)
+        }
+        try turn.forgetItem(identifier, keepsMoves: true, transaction)
+        // A folder waits until the last thing in it is gone.
+        if let parent, var waiting = try transaction.pending(.deletion(parent)),
+            try !transaction.hasSyncedChildren(of: parent)
+        {
+            waiting.due = turn.now.time
+            try transaction.setPending(waiting)
+        }
+    }
+
+    private static func storeItem(
+        _ item: Item, of operation: Operation, isAwaited: Bool, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        turn.remember { $0.operations.touchedItems[item.identifier] = $0.operations.count }
+        guard case .entry(let id) = operation.subject else { return }
+        guard var entry = try transaction.entry(id), !entry.isExcluded else {
+            return try storeWithoutEntry(
+                item, of: operation, isAwaited: isAwaited, &turn, transaction)
+        }
+        if let old = operation.identifier, old != item.identifier {
+            try turn.forgetItem(old, transaction)
+        }
+        if entry.identifier != item.identifier {
+            let handedOver = operation.identifier == nil ? entry.identifier : nil
+            entry.identifier = item.identifier
+            try transaction.update(entry)
+            // While it was made, it took over the item of another name that was removed here.
+            if let handedOver { try turn.remind(.deletion(handedOver), transaction) }
+        }
+        let known = try operation.identifier.flatMap { id throws(Failure) in
+            try transaction.synced(id)?.item
+        }
+        let agreed = operation.agreed(on: item, known: known, keepsTimes: turn.facts.keepsTimes)
+        try transaction.setSynced(SyncedItem(item: agreed, edits: operation.edits))
+        if agreed.version == item.version {
+            try transaction.setRemote(item.identifier, nil)
+        } else {
+            try transaction.setRemote(
+                item.identifier, .present(try turn.withAgreedMetadata(item, transaction)))
+        }
+        // Made, or moved in a store that calls it something else now.
+        if item.kind == .folder, operation.identifier != item.identifier {
+            turn.noteMade(item.identifier)
+        }
+        try setVersion(agreed.version, of: operation, &turn, transaction)
+        if let node = operation.node { try turn.unblock(node, transaction) }
+    }
+
+    /// The name went while the provider was told of it. When somebody here removed it the provider
+    /// is told of that now; when it went with a folder that others removed, the item is news.
+    private static func storeWithoutEntry(
+        _ item: Item, of operation: Operation, isAwaited: Bool, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard isAwaited else {
+            try transaction.setRemote(item.identifier, .present(item))
+            return
+        }
+        try transaction.setSynced(SyncedItem(item: item, edits: operation.edits))
+        try transaction.setRemote(item.identifier, nil)
+        try turn.remind(.deletion(item.identifier), transaction)
+    }
+
+    private static func setVersion(
+        _ version: ContentVersion, of operation: Operation, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard let id = operation.node, var node = try transaction.node(id), node.version != version
+        else { return }
+        node.version = version
+        try transaction.update(node)
+    }
+
+    /// What was done here while the operation ran is planned after the usual quiet time; otherwise
+    /// nothing is pending.
+    private static func planAgain(
+        _ subject: Pending.Subject, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        var isDone = true
+        if case .entry(let id) = subject, let entry = try transaction.entry(id), !entry.isExcluded {
+            isDone =
+                plan(try turn.observation(of: entry.identifier, entry, transaction)) == .nothing
+        }
+        try recordUpload(of: subject, &turn, transaction)
+        guard !isDone, var row = try transaction.pending(subject) else {
+            try transaction.deletePending(subject)
+            return
+        }
+        row.attempts = 0
+        row.error = nil
+        row.message = nil
+        row.due = max(row.due, turn.now.time)
+        try transaction.setPending(row)
+    }
+
+    /// Who follows the item hears that the provider has it now, or does not take it.
+    private static func recordUpload(
+        of subject: Pending.Subject, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard case .entry(let id) = subject, let entry = try transaction.entry(id) else { return }
+        try transaction.record(.upload, node: entry.node, parent: entry.parent, name: entry.name)
+    }
+
+    // MARK: Trouble
+
+    private static func postpone(
+        _ operation: Operation, _ problem: ProviderError, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard var row = try transaction.pending(operation.subject) else { return }
+        let now = turn.now.time
+        row.attempts += 1
+        let backoff = turn.facts.configuration.backoff.delay(after: row.attempts)
+        switch problem.code {
+        case .sourceChanged:
+            row.attempts = 0
+            row.due = now.advanced(by: turn.facts.configuration.uploadDelay)
+        case .cancelled, .offline:
+            row.attempts -= 1
+            row.due = now.advanced(by: .seconds(1))
+        case .conflict, .notFound, .stale:
+            // The provider is not as we believed: look, then plan again.
+            try lookAround(operation, &turn, transaction)
+            row.due = now.advanced(by: row.attempts < 5 ? .milliseconds(300) : backoff)
+        case .retryAfter(let delay):
+            row.due = now.advanced(by: max(delay, .milliseconds(100)))
+        case .retry:
+            row.due = now.advanced(by: backoff)
+        default:
+            row.due = now.advanced(by: max(backoff, .seconds(30)))
+        }
+        let wasTrouble = row.error != nil
+        let isTrouble =
+            row.attempts >= 3 || problem.code == .permanent || problem.code == .refused
+            || problem.code == .outOfSpace
+        row.error = isTrouble ? problem.failure.code : nil
+        row.message = problem.message
+        try transaction.setPending(row)
+        if isTrouble != wasTrouble { try recordUpload(of: operation.subject, &turn, transaction) }
+        turn.log(.debug, "the provider could not be told", reason: "\(problem.message)")
+    }
+
+    private static func lookAround(
+        _ operation: Operation, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        if let identifier = operation.identifier {
+            turn.ask(for: identifier)
+            if case .delete = operation.kind { try Tree.lookInto(identifier, &turn, transaction) }
+        }
+        for place in operation.places { turn.listAgain(place.parent, after: .zero) }
+    }
+}
+
+extension Operation {
+    /// What the provider was asked to keep.
+    private var sentMetadata: Metadata? {
+        switch work {
+        case .create(let item, _, _): item.metadata
+        case .modify(_, let changes, _, _): changes.metadata
+        case .delete, .compare: nil
+        }
+    }
+
+    /// What both sides agree on when the provider answers with `item`. Who only moved an item has
+    /// not seen the content that somebody else gave it at the same moment. `known` is what was
+    /// agreed on before.
+    func agreed(on item: Item, known: Item?, keepsTimes: Bool) -> Item {
+        var agreed = item
+        if let sent = sentMetadata { agreed.metadata = sent }
+        if case .modify(_, let changes, nil, let base) = work, changes.target == nil,
+            item.kind != .folder
+        {
+            let isOurs = isTimeOurs(item, known: known, keepsTimes: keepsTimes)
+            if !isOurs { agreed.version = base }
+        }
+        return agreed
+    }
+
+    /// Where versions are made of times, as in a folder, a time that was set makes another version
+    /// of the same content. Any edit would have made yet another time of it.
+    private func isTimeOurs(_ item: Item, known: Item?, keepsTimes: Bool) -> Bool {
+        guard let known, let sent = sentMetadata?.modificationTime,
+            sent != known.metadata.modificationTime
+        else { return false }
+        guard item.size == known.size, item.kind == known.kind else { return false }
+        let time = item.metadata.modificationTime
+        // FAT has steps of two seconds.
+        return time == sent
+            || (!keepsTimes && time < sent && sent.rawValue - time.rawValue < 2_000_000_000)
+    }
+}

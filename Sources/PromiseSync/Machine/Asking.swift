@@ -1,0 +1,207 @@
+import PromiseCore
+import PromiseIndex
+import PromiseProvider
+
+/// Questions about single items: those that listings no longer show are asked for before anything
+/// is believed deleted.
+enum Asking {
+    /// Questions that are under way at once, at most.
+    static let countMax = 64
+
+    /// Looks at one item again, e.g. because a fetch found another version.
+    static func doubted(
+        _ node: NodeID, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        if let identifier = try turn.identifier(of: node, transaction) { turn.ask(for: identifier) }
+    }
+
+    /// Items that listings no longer show may have moved: the provider is asked before anything is
+    /// believed deleted.
+    static func due(_ turn: inout Turn, _ transaction: borrowing Transaction) throws(Failure) {
+        let room = countMax - turn.memory.questions.asked.count
+        guard room > 0 else { return }
+        for identifier in try missing(room, turn, transaction) {
+            turn.remember { $0.questions.missing.remove(identifier) }
+            try ask(for: identifier, &turn, transaction)
+        }
+    }
+
+    /// The missing ones that can be asked for now: of one in a folder that is asked for the path is
+    /// not certain.
+    private static func missing(
+        _ count: Int, _ turn: Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> [ItemIdentifier] {
+        let questions = turn.memory.questions
+        var result: [ItemIdentifier] = []
+        var doubtful: [ItemIdentifier: Bool] = [:]
+        // Of a million no more is looked at than is asked for.
+        for identifier in questions.missing where !questions.asked.contains(identifier) {
+            if result.count >= count { break }
+            guard questions.hasNumbers, let parent = try turn.known(identifier, transaction)?.parent
+            else {
+                result.append(identifier)
+                continue
+            }
+            if doubtful[parent] == nil {
+                doubtful[parent] = try isAskedFor(parent, turn, transaction)
+            }
+            if doubtful[parent] == false { result.append(identifier) }
+        }
+        return result
+    }
+
+    /// The folder, or one above it.
+    private static func isAskedFor(
+        _ folder: ItemIdentifier, _ turn: Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        let questions = turn.memory.questions
+        var current = folder
+        // No real path is this deep.
+        for _ in 0..<4096 where current != turn.facts.rootIdentifier {
+            if questions.missing.contains(current) || questions.asked.contains(current) {
+                return true
+            }
+            guard let next = try turn.known(current, transaction)?.parent else { return false }
+            current = next
+        }
+        return false
+    }
+
+    private static func ask(
+        for identifier: ItemIdentifier, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        let count = turn.memory.operations.count
+        switch try question(about: identifier, &turn, transaction) {
+        case nil: break
+        case .answered:
+            let problem = ProviderError(.notFound, "its folder is gone")
+            turn.act(.go(.found(identifier, .failure(problem), operationCount: count)))
+        case .ask(let places):
+            turn.remember { $0.questions.asked.insert(identifier) }
+            turn.act(.call(.find(identifier, at: places, operationCount: count)))
+        }
+    }
+
+    private enum Question {
+        /// In this order.
+        case ask([Whereabouts])
+        /// It is nowhere.
+        case answered
+    }
+
+    /// Nil: nothing has to be asked, or not now.
+    private static func question(
+        about identifier: ItemIdentifier, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Question? {
+        // Its path is about to change: it is asked for when that is done.
+        if try turn.mayHaveMoved(identifier, since: .max, transaction) {
+            turn.ask(for: identifier)
+            return nil
+        }
+        if let folder = try turn.uncertainFolder(above: identifier, transaction) {
+            turn.ask(for: identifier)
+            turn.askNow(for: folder)
+            return nil
+        }
+        var places: [Whereabouts] = []
+        if let reference = try turn.reference(to: identifier, transaction) {
+            places.append(Whereabouts(reference: reference, parent: nil))
+        }
+        if let destination = try turn.destination(of: identifier, transaction) {
+            places.append(Whereabouts(reference: destination.reference, parent: destination.parent))
+        }
+        if !places.isEmpty { return .ask(places) }
+        // No path leads to where it was. What is shown here goes or stays with its folder.
+        if turn.memory.questions.arrivals[identifier] != nil { return .answered }
+        guard try transaction.entry(for: identifier) == nil,
+            try transaction.synced(identifier) != nil
+        else {
+            return nil
+        }
+        if turn.facts.knowsByPlace { return .answered }
+        return .ask([
+            Whereabouts(reference: ItemReference(identifier: identifier, path: []), parent: nil)
+        ])
+    }
+
+    // MARK: Answers
+
+    static func found(
+        _ identifier: ItemIdentifier, _ result: Result<FoundItem, ProviderError>, since count: Int,
+        _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        turn.remember { $0.questions.asked.remove(identifier) }
+        let operations = turn.memory.operations
+        // An answer from before our own operation says nothing; the item is asked for again
+        // afterwards.
+        let isDoubtful = try turn.mayHaveMoved(identifier, since: count, transaction)
+        if isDoubtful || operations.isBusy(identifier)
+            || operations.touchedItems[identifier, default: -1] > count
+        {
+            return turn.ask(for: identifier)
+        }
+        if let arrival = turn.memory.questions.arrivals[identifier] {
+            turn.remember { $0.questions.arrivals[identifier] = nil }
+            if try followArrival(arrival, result, &turn, transaction) { return }
+        }
+        switch result {
+        case .success(let found):
+            try observe(found, identifier, &turn, transaction)
+        case .failure(let problem) where problem.code == .notFound:
+            try transaction.setRemote(identifier, .deleted)
+            turn.noteDivergence()
+        case .failure(let problem):
+            turn.judge(problem)
+            // Nothing else asks for it before its folder is looked at again.
+            if let parent = try turn.known(identifier, transaction)?.parent {
+                turn.listAgain(parent, after: .seconds(5))
+            }
+        }
+    }
+
+    private static func observe(
+        _ found: FoundItem, _ identifier: ItemIdentifier, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        if found.parent == nil { turn.remember { $0.questions.placesSeen.insert(identifier) } }
+        guard
+            let item = try turn.identified(
+                found.item, as: identifier, foundIn: found.parent, transaction)
+        else {
+            try transaction.setRemote(identifier, .deleted)
+            return turn.noteDivergence()
+        }
+        try turn.observe(item, synced: try transaction.synced(identifier), transaction)
+        try forgetIfUnreachable(identifier, &turn, transaction)
+    }
+
+    /// What was removed here and is still in a folder that no path leads to is met when that is
+    /// listed.
+    private static func forgetIfUnreachable(
+        _ identifier: ItemIdentifier, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard try transaction.entry(for: identifier) == nil,
+            try transaction.synced(identifier) != nil,
+            try turn.reference(to: identifier, transaction) == nil
+        else { return }
+        try turn.forgetItem(identifier, transaction)
+        try transaction.deletePending(.deletion(identifier))
+    }
+
+    /// False when it is as if nothing had arrived.
+    private static func followArrival(
+        _ arrival: Item, _ result: Result<FoundItem, ProviderError>, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        var found: Item?
+        switch result {
+        case .success(let answer): found = answer.item
+        case .failure(let problem) where problem.code == .notFound: break
+        case .failure:
+            // The next listing shows it again.
+            if let parent = arrival.parent { turn.listAgain(parent, after: .seconds(5)) }
+            return false
+        }
+        return try Listings.follow(arrival, found: found, &turn, transaction)
+    }
+}

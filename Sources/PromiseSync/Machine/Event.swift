@@ -1,0 +1,102 @@
+import PromiseCore
+import PromiseIndex
+import PromiseProvider
+
+/// Something that happened, or that somebody wants. All that the machine is ever told.
+enum Event {
+    // The engine's life.
+
+    case started(isConnected: Bool)
+    case stopping
+
+    // What programs and people want.
+
+    /// A folder's children are to be known; `isWhole`: all of them.
+    case listingWanted(NodeID, isWhole: Bool, Waiter)
+    /// A program begins to read a folder.
+    case folderRead(NodeID)
+    /// An item may have become another one, e.g. as a fetch found another version.
+    case itemDoubted(NodeID)
+    /// A folder that was made here is one that was removed here before and that the provider still
+    /// has.
+    case folderAdopted(ItemIdentifier)
+    /// The content of these files is to come in the background.
+    case fetchesWanted([NodeID])
+    /// Files may have been pinned that are not here.
+    case pinnedWanted
+    /// Nodes that programs used, to be noted for eviction.
+    case used([NodeID: Timestamp])
+    /// The provider is to be looked at now, and told all that waits.
+    case lookWanted(everything: Bool)
+    /// Somebody waits for the provider to have everything, or does no more.
+    case draining(Bool)
+    case everythingDue
+    /// Whoever was in the way of changes has let go.
+    case claimsReleased
+
+    // What the provider answered.
+
+    case listed(ListedPart)
+    case listingFailed(number: Int, ProviderError)
+    /// `operationCount`: operations that had ended when it was asked.
+    case found(ItemIdentifier, Result<FoundItem, ProviderError>, operationCount: Int)
+    case lookedInto(ItemIdentifier, Result<[Item], ProviderError>, operationCount: Int)
+    case told(Operation, Result<Operation.Outcome, ProviderError>)
+    case probed(ProviderError?, isAsked: Bool)
+    case anchorKnown(feed: Int, Anchor)
+    case changesKnown(feed: Int, ChangePage)
+    case feedFailed(feed: Int, ProviderError)
+    /// Nil: it could not be told.
+    case newsKnown(ChangePage?)
+
+    // What happened to content.
+
+    case fetchTroubled(NodeID, ProviderError)
+    case fetchEnded(NodeID, Result<Void, Failure>)
+    /// A fetch waits for its file's next reader.
+    case hydrationPaused(NodeID)
+
+    // Times that have come.
+
+    case probeDue
+    case probeLater
+    case feedDue(feed: Int)
+    /// The folders of what programs use are to be looked at.
+    case usedDue(round: Int)
+
+    // What is due by itself, one small step each.
+
+    /// Room on the disk is to be looked for.
+    case roomDue
+    /// The differences after this number are to be followed.
+    case followDue(after: Int64)
+    case follow(ItemIdentifier)
+    /// All of a part have been, up to this number.
+    case followed(upTo: Int64)
+    case listingDue(ItemIdentifier)
+    /// A folder that was made here.
+    case madeDue(ItemIdentifier)
+    case askingDue
+    case fetchingDue
+    case tellingDue
+    case tell(Pending)
+    /// What was to be told cannot be.
+    case tellingFailed(Pending, Failure)
+
+    // What follows from another event.
+
+    case listingComplete(number: Int, after: NameSpan?)
+    case listingEnded(NodeID)
+    case listingLost(number: Int, Failure)
+    /// An operation that moves something has ended.
+    case motionEnded
+    /// Writes through open files are noted, and all pending work is to be due.
+    case dueNow
+    /// What programs used since a while ago.
+    case usedKnown(Set<NodeID>)
+}
+
+/// Names somebody who waits for a reply.
+struct Waiter: Hashable {
+    var number: UInt64
+}

@@ -1,0 +1,36 @@
+import PromiseContent
+import PromiseCore
+import PromiseIndex
+import PromiseProvider
+
+/// What is true of a domain whatever happens.
+struct Facts {
+    var configuration: SyncEngine.Configuration
+    var rootIdentifier: ItemIdentifier
+    /// A provider that was away at the start may turn out to have others.
+    var capabilities: Capabilities
+
+    /// The store knows an item by its place only, and an item keeps the identifier that it has
+    /// here.
+    var knowsByPlace: Bool { capabilities.contains(.placeIdentifiers) }
+    /// The store keeps modes and times.
+    var keepsTimes: Bool { capabilities.contains(.metadata) }
+    var hasFeed: Bool { capabilities.contains(.changeFeed) }
+}
+
+/// What the machine asks of others while it decides.
+struct World {
+    /// Whoever shows the local tree to programs.
+    let observer: any LocalTreeObserver
+    let content: ContentStore
+    /// Why a node's content did not come when it was wanted last.
+    let fetchProblem: @Sendable (NodeID) -> Failure?
+    /// Uptime of the last change that programs made here.
+    let lastChange: @Sendable () -> Duration
+}
+
+/// A name in a folder of the provider.
+struct ItemPlace: Hashable {
+    var parent: ItemIdentifier
+    var name: FileName
+}

@@ -1,0 +1,152 @@
+import PromiseCore
+import PromiseIndex
+import PromiseProvider
+
+/// The provider's feed of changes, and the polls of a provider that has none.
+enum Feeding {
+    /// From the beginning; what comes of an earlier feed is not meant any more.
+    static func start(_ turn: inout Turn) {
+        let number = turn.memory.feed.number + 1
+        turn.act(.cancelFeed(turn.memory.feed.number))
+        turn.remember { memory in
+            memory.feed.number = number
+            memory.feed.anchor = nil
+            memory.feed.attempts = 0
+            memory.feed.usedRound = number
+        }
+        turn.act(.call(.currentAnchor(feed: number)))
+        if !turn.facts.hasFeed {
+            turn.act(.wait(turn.facts.configuration.pollInterval, .usedDue(round: number)))
+        }
+    }
+
+    static func anchorKnown(
+        _ feed: Int, _ anchor: Anchor, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard feed == turn.memory.feed.number else { return }
+        turn.remember { memory in
+            memory.feed.anchor = anchor
+            memory.feed.attempts = 0
+        }
+        try Listings.everything(&turn, transaction)
+        goOn(feed, since: anchor, &turn)
+    }
+
+    /// A provider that tells by itself is waited for, another one is asked when it is time.
+    private static func goOn(_ feed: Int, since anchor: Anchor, _ turn: inout Turn) {
+        if turn.facts.capabilities.contains(.changePush) {
+            turn.act(.call(.changes(feed: feed, since: anchor, isWaiting: true)))
+        } else {
+            turn.act(.wait(turn.facts.configuration.pollInterval, .feedDue(feed: feed)))
+        }
+    }
+
+    static func due(_ feed: Int, _ turn: inout Turn) {
+        guard feed == turn.memory.feed.number else { return }
+        guard let anchor = turn.memory.feed.anchor else {
+            return turn.act(.call(.currentAnchor(feed: feed)))
+        }
+        let isWaiting = turn.facts.capabilities.contains(.changePush)
+        turn.act(.call(.changes(feed: feed, since: anchor, isWaiting: isWaiting)))
+    }
+
+    static func changed(
+        _ feed: Int, _ page: ChangePage, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard feed == turn.memory.feed.number else { return }
+        turn.remember { memory in
+            memory.feed.anchor = page.anchor
+            memory.feed.attempts = 0
+        }
+        goOn(feed, since: page.anchor, &turn)
+        try store(page, &turn, transaction)
+        if !turn.facts.hasFeed {
+            let (now, interval) = (turn.now.uptime, turn.facts.configuration.pollInterval)
+            guard turn.memory.feed.mayPoll(at: now, interval: interval) else { return }
+            turn.remember { memory in
+                memory.feed.polled = page.foldersToList
+                memory.feed.pollBegan = now
+            }
+        }
+        for folder in page.foldersToList { turn.listAgain(folder) }
+    }
+
+    static func failed(_ feed: Int, _ problem: ProviderError, _ turn: inout Turn) {
+        guard feed == turn.memory.feed.number, problem.code != .cancelled else { return }
+        if problem.code == .anchorExpired {
+            turn.remember { $0.feed.anchor = nil }
+            return turn.act(.call(.currentAnchor(feed: feed)))
+        }
+        turn.judge(problem)
+        // When it is back the feed begins again.
+        if problem.code == .offline || problem.code == .authenticate { return }
+        let attempts = turn.memory.feed.attempts + 1
+        turn.remember { $0.feed.attempts = attempts }
+        turn.act(
+            .wait(turn.facts.configuration.backoff.delay(after: attempts), .feedDue(feed: feed)))
+    }
+
+    /// What a page tells of items.
+    private static func store(
+        _ page: ChangePage, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        for item in page.updated {
+            try turn.observe(item, synced: try transaction.synced(item.identifier), transaction)
+        }
+        for identifier in page.deleted where try transaction.synced(identifier) != nil {
+            try transaction.setRemote(identifier, .deleted)
+            turn.noteDivergence()
+        }
+    }
+
+    // MARK: For somebody who waits
+
+    /// A provider without a feed names what may have changed, which can be found with fewer
+    /// requests than it takes to list all that is known; a feed may have missed something.
+    static func lookForNews(_ turn: inout Turn, _ transaction: borrowing Transaction)
+        throws(Failure)
+    {
+        guard let anchor = turn.memory.feed.anchor, turn.memory.connection.isOnline,
+            !turn.facts.hasFeed
+        else {
+            return try Listings.everything(&turn, transaction)
+        }
+        turn.remember { $0.feed.newsAskedCount += 1 }
+        turn.act(.call(.news(since: anchor)))
+    }
+
+    static func newsKnown(
+        _ page: ChangePage?, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        turn.remember { $0.feed.newsAskedCount -= 1 }
+        guard let page else { return try Listings.everything(&turn, transaction) }
+        try store(page, &turn, transaction)
+        for folder in page.foldersToList { turn.listAgain(folder, after: .zero) }
+    }
+
+    // MARK: What programs use
+
+    /// Whatever looking at everything takes, and before all others: the folders of what programs
+    /// use.
+    static func usedDue(_ round: Int, _ turn: inout Turn) {
+        guard round == turn.memory.feed.usedRound else { return }
+        turn.act(.wait(turn.facts.configuration.pollInterval, .usedDue(round: round)))
+        // One that was away at the start may have a feed after all.
+        if !turn.facts.hasFeed { turn.act(.takeUsed) }
+    }
+
+    static func usedKnown(
+        _ used: Set<NodeID>, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        var folders: Set<NodeID> = []
+        for node in used {
+            guard let kind = try transaction.node(node)?.kind else { continue }
+            folders.formUnion(
+                kind == .folder ? [node] : try transaction.entries(of: node).map(\.parent))
+        }
+        for folder in folders {
+            guard let identifier = try turn.identifier(of: folder, transaction) else { continue }
+            turn.listAgain(identifier, isUsed: true)
+        }
+    }
+}

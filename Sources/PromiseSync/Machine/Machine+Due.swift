@@ -1,0 +1,81 @@
+import PromiseCore
+import PromiseIndex
+
+// What is due by itself, in the order in which it is looked at.
+
+extension Machine {
+    static let roomInterval = Duration.seconds(5)
+
+    /// Somebody who waits has nothing better to do with the line.
+    private var listingsMax: Int {
+        let usual = facts.configuration.listingsMax
+        return memory.operations.isDraining ? max(usual, FolderWalk.aheadCount) : usual
+    }
+
+    /// Room on the disk is looked for whenever there is something to do, but not all the time.
+    func isRoomDue(at now: Moment) -> Bool {
+        memory.roomChecked.map { now.uptime - $0 >= Machine.roomInterval } ?? true
+    }
+
+    /// A folder that is to be listed again now. It is taken out of the queue.
+    mutating func nextListing(at now: Moment) -> ItemIdentifier? {
+        guard memory.listings.running.count < listingsMax else { return nil }
+        return memory.listings.due.next(at: now.uptime)
+    }
+
+    /// It could not be begun.
+    mutating func putBack(_ folder: ItemIdentifier, at now: Moment) {
+        memory.listings.add(folder, at: now.uptime + .seconds(1))
+    }
+
+    /// What is under way may show what is missing; but a poll of everything may be under way for
+    /// long.
+    var isAskingDue: Bool {
+        !memory.questions.missing.isEmpty
+            && (memory.listings.running.isEmpty || !memory.feed.polled.isEmpty)
+    }
+
+    /// A folder that was made here, one at a time, when nothing else is to be looked at.
+    mutating func nextMade(at now: Moment) -> ItemIdentifier? {
+        let isDue = memory.listings.due.nextDue().map { $0 <= now.uptime } ?? false
+        guard memory.questions.missing.isEmpty, memory.listings.unscanned.isEmpty, !isDue,
+            memory.listings.running.isEmpty
+        else { return nil }
+        return memory.listings.made.next(isBusy: !memory.operations.running.isEmpty, at: now.uptime)
+    }
+
+    /// What was told last may have arrived: until known folders have been looked at nothing is
+    /// told.
+    var mayTell: Bool { memory.listings.unscanned.isEmpty }
+
+    /// How long until something is due; nil: until somebody calls. `isShortOfRoom`: the last look
+    /// found too little room, so the disk is looked at again although nobody calls. Without a limit
+    /// and with room an idle daemon sleeps.
+    mutating func nextDue(
+        at now: Moment, isShortOfRoom: Bool, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Duration? {
+        var candidates: [Duration] = []
+        if facts.configuration.cacheLimit != nil || isShortOfRoom {
+            candidates.append(Machine.roomInterval)
+        }
+        guard memory.connection.isOnline else { return candidates.min() }
+        if let next = memory.fetches.nextPass {
+            candidates.append(max(next - now.uptime, .milliseconds(1)))
+        }
+        if memory.operations.occupiedCount < facts.configuration.operationsMax,
+            let due = try transaction.nextPendingDue()
+        {
+            let quiet = Telling.restUntilQuiet(memory, facts, world.lastChange(), at: now)
+            // Work that is due but runs already must not make the engine spin.
+            let soonest = max(quiet, .milliseconds(memory.operations.running.isEmpty ? 5 : 50))
+            candidates.append(max(.nanoseconds(due.rawValue - now.time.rawValue), soonest))
+        }
+        if memory.listings.running.count < listingsMax, let due = memory.listings.due.nextDue() {
+            candidates.append(max(due - now.uptime, .milliseconds(1)))
+        }
+        if let due = memory.listings.made.due(isBusy: !memory.operations.running.isEmpty) {
+            candidates.append(max(due - now.uptime, .milliseconds(1)))
+        }
+        return candidates.min()
+    }
+}

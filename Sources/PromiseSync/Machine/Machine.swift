@@ -1,0 +1,184 @@
+import PromiseCore
+import PromiseIndex
+import PromiseProvider
+import PromiseSystem
+
+/// The engine's decisions: what happened comes in as an event, what is to be done goes out as
+/// actions.
+///
+/// It has no task, clock, lock, logger or provider. A decision reads the memory and reads and
+/// changes the index in one transaction; it changes no memory itself, which the compiler sees to.
+/// What the machine is to remember is an action as well, so a transaction that fails leaves
+/// everything as it was. The same events, moments and index give the same actions.
+struct Machine {
+    var facts: Facts
+    let world: World
+    var memory = Memory()
+
+    init(_ facts: Facts, _ world: World) {
+        self.facts = facts
+        self.world = world
+    }
+
+    /// After the commit.
+    mutating func remember(_ change: (inout Memory) -> Void) { change(&memory) }
+
+    func handle(
+        _ event: Event, at now: Moment, reading transaction: borrowing Transaction
+    ) throws(Failure) -> [Action] {
+        var turn = Turn(facts, memory, world, at: now)
+        switch event {
+        case .listingWanted, .folderRead, .listed, .listingFailed, .listingDue, .madeDue,
+            .listingComplete,
+            .listingEnded, .listingLost, .motionEnded:
+            try handleListing(event, &turn, transaction)
+        case .probed, .probeDue, .probeLater, .anchorKnown, .changesKnown, .feedFailed, .feedDue,
+            .newsKnown,
+            .usedDue, .usedKnown:
+            try handleProvider(event, &turn, transaction)
+        case .itemDoubted, .found, .lookedInto, .askingDue, .told, .followDue, .follow, .followed,
+            .claimsReleased, .tellingDue, .tell, .tellingFailed:
+            try handleItem(event, &turn, transaction)
+        case .fetchesWanted, .pinnedWanted, .fetchTroubled, .fetchEnded, .hydrationPaused,
+            .fetchingDue,
+            .used, .roomDue:
+            try handleContent(event, &turn, transaction)
+        case .started, .stopping, .folderAdopted, .lookWanted, .draining, .everythingDue, .dueNow:
+            try handleWish(event, &turn, transaction)
+        }
+        return turn.allActions()
+    }
+
+    // MARK: Each event
+
+    private func handleListing(
+        _ event: Event, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        switch event {
+        case .listingWanted(let folder, let isWhole, let waiter):
+            try Listings.wanted(folder, isWhole: isWhole, waiter, &turn, transaction)
+        case .folderRead(let folder): try Listings.read(folder, &turn, transaction)
+        case .listed(let part): try Listings.listed(part, &turn, transaction)
+        case .listingFailed(let number, let problem):
+            try Listings.failed(number, problem, &turn, transaction)
+        case .listingLost(let number, let failure):
+            try Listings.lost(number, failure, &turn, transaction)
+        case .listingDue(let folder): try Listings.due(folder, &turn, transaction)
+        case .madeDue(let folder): try Listings.dueAsMade(folder, &turn, transaction)
+        case .listingComplete(let number, let span):
+            try Listings.complete(number, after: span, &turn, transaction)
+        case .listingEnded(let folder): try Listings.goOnAhead(after: folder, &turn, transaction)
+        case .motionEnded: try Listings.motionEnded(&turn, transaction)
+        default: preconditionFailure("\(event) is no event of listings")
+        }
+    }
+
+    private func handleProvider(
+        _ event: Event, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        switch event {
+        case .probed(let problem, let isAsked):
+            try Connecting.probed(problem, isAsked: isAsked, &turn, transaction)
+        case .probeDue: turn.act(.call(.probe(isAsked: false)))
+        case .probeLater: Connecting.probeLaterAgain(&turn)
+        case .anchorKnown(let feed, let anchor):
+            try Feeding.anchorKnown(feed, anchor, &turn, transaction)
+        case .changesKnown(let feed, let page): try Feeding.changed(feed, page, &turn, transaction)
+        case .feedFailed(let feed, let problem): Feeding.failed(feed, problem, &turn)
+        case .feedDue(let feed): Feeding.due(feed, &turn)
+        case .newsKnown(let page): try Feeding.newsKnown(page, &turn, transaction)
+        case .usedDue(let round): Feeding.usedDue(round, &turn)
+        case .usedKnown(let nodes): try Feeding.usedKnown(nodes, &turn, transaction)
+        default: preconditionFailure("\(event) is no event of the provider")
+        }
+    }
+
+    private func handleItem(
+        _ event: Event, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        switch event {
+        case .itemDoubted(let node): try Asking.doubted(node, &turn, transaction)
+        case .askingDue: try Asking.due(&turn, transaction)
+        case .found(let item, let result, let count):
+            try Asking.found(item, result, since: count, &turn, transaction)
+        case .lookedInto(let folder, let result, let count):
+            try Tree.lookedInto(folder, result, since: count, &turn, transaction)
+        case .told(let operation, let result):
+            try Answering.told(operation, result, &turn, transaction)
+        case .followDue(let position): try Following.due(after: position, &turn, transaction)
+        case .follow(let identifier): try Following.follow(identifier, &turn, transaction)
+        case .followed(let position): try Following.followed(upTo: position, &turn, transaction)
+        case .claimsReleased: try Following.claimsReleased(&turn, transaction)
+        case .tellingDue: try Telling.due(&turn, transaction)
+        case .tell(let pending): try Telling.tell(pending, &turn, transaction)
+        case .tellingFailed(let pending, let failure):
+            try Telling.failed(pending, failure, &turn, transaction)
+        default: preconditionFailure("\(event) is no event of items")
+        }
+    }
+
+    private func handleContent(
+        _ event: Event, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        switch event {
+        case .fetchesWanted(let nodes): turn.remember { $0.fetches.ask(for: nodes) }
+        case .pinnedWanted: turn.lookForPinned()
+        case .fetchTroubled(let node, let problem):
+            turn.judge(problem)
+            if problem.code == .stale || problem.code == .notFound {
+                try Asking.doubted(node, &turn, transaction)
+            }
+        case .fetchEnded(let node, let result): Fetching.ended(node, result, &turn)
+        case .hydrationPaused(let node):
+            // When nobody has the file open there will be no next reader.
+            if !world.observer.isOpen(node) { turn.act(.releaseFetch(node)) }
+        case .fetchingDue: try Fetching.due(&turn, transaction)
+        case .used(let uses): turn.act(.storeUses(uses))
+        case .roomDue:
+            let now = turn.now.uptime
+            turn.remember { $0.roomChecked = now }
+            turn.act(.makeRoom)
+        default: preconditionFailure("\(event) is no event of content")
+        }
+    }
+
+    private func handleWish(
+        _ event: Event, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        switch event {
+        case .started(let isConnected):
+            if !isConnected {
+                Connecting.lost("the provider could not be reached at the start", &turn)
+            }
+            turn.lookForPinned()
+            try Listings.everything(beforeTelling: true, &turn, transaction)
+            Feeding.start(&turn)
+        case .stopping: stop(&turn)
+        case .folderAdopted(let folder): turn.noteMade(folder)
+        case .lookWanted(let everything):
+            Connecting.probeNow(&turn)
+            if everything {
+                try Listings.everything(&turn, transaction)
+            } else {
+                try Feeding.lookForNews(&turn, transaction)
+            }
+            turn.act(.go(.everythingDue))
+        case .draining(let isDraining):
+            turn.remember { $0.operations.isDraining = isDraining }
+            turn.act(.go(.everythingDue))
+        case .everythingDue:
+            turn.act(.noteOpenWrites)
+            turn.act(.go(.dueNow))
+        case .dueNow: try transaction.makeAllPendingDue(at: turn.now.time)
+        default: preconditionFailure("\(event) is no wish")
+        }
+    }
+
+    private func stop(_ turn: inout Turn) {
+        turn.act(.cancelFeed(memory.feed.number))
+        for subject in memory.operations.running.keys { turn.act(.cancelTelling(subject)) }
+        for listing in memory.listings.running.values {
+            turn.act(.cancelListing(number: listing.number))
+        }
+    }
+}

@@ -1,0 +1,160 @@
+import PromiseCore
+import PromiseIndex
+import PromiseProvider
+
+/// Everything that the machine remembers between two events. It may be lost at any moment: what
+/// must not be lost is in the index. It changes only after the index has committed a decision.
+struct Memory {
+    var connection = ConnectionMemory()
+    var listings = ListingMemory()
+    var questions = QuestionMemory()
+    var operations = OperationMemory()
+    var feed = FeedMemory()
+    var fetches = BackgroundFetches()
+    /// The provider may differ from what was last agreed on.
+    var hasDivergences = true
+    /// Identifiers made for items of a store that has none.
+    var freshCount = 0
+    /// When room was looked for last, by uptime; nil: never.
+    var roomChecked: Duration?
+}
+
+/// Whether the provider can be reached.
+struct ConnectionMemory {
+    var state = SyncEngine.Connection.online
+    var probeAttempts = 0
+    var isProbing = false
+    /// Questions whether it is back that somebody waits for.
+    var askedCount = 0
+
+    var isOnline: Bool { state == .online }
+}
+
+/// Folders whose children are being learned, and those that are to be looked at again.
+struct ListingMemory {
+    var running: [NodeID: Listing] = [:]
+    /// Listings so far.
+    var count = 0
+    var walk = FolderWalk()
+    /// Folders to list again, and when at the earliest (uptime).
+    var due = FolderQueue()
+    /// To be looked at again when what they are in has been moved.
+    var inMotion: Set<ItemIdentifier> = []
+    var made = MadeFolders()
+    /// Folders to be looked at once before the provider is told anything: what it was told last may
+    /// have arrived.
+    var unscanned: Set<ItemIdentifier> = []
+
+    func listing(_ number: Int) -> Listing? { running.values.first { $0.number == number } }
+
+    /// Something may have changed in a folder.
+    mutating func add(_ folder: ItemIdentifier, at due: Duration, isUsed: Bool = false) {
+        self.due.add(folder, at: due, isUsed: isUsed)
+    }
+}
+
+/// Single items that the provider is asked for.
+struct QuestionMemory {
+    /// Items that a listing no longer showed, to be asked for one by one.
+    var missing: Set<ItemIdentifier> = []
+    var asked: Set<ItemIdentifier> = []
+    /// Of the missing ones, those that a listing showed at another place.
+    var arrivals: [ItemIdentifier: Item] = [:]
+    /// The store is asked by place and has shown numbers of items.
+    var hasNumbers = false
+    /// Folders that a move of ours may have moved without an answer: when they were asked for, and
+    /// those that were seen where they had been.
+    var placesAsked: [ItemIdentifier: Duration] = [:]
+    var placesSeen: Set<ItemIdentifier> = []
+}
+
+/// What the provider is being told.
+struct OperationMemory {
+    var running: [Pending.Subject: Operation] = [:]
+    /// Operations that have ended.
+    var count = 0
+    /// What our own operations changed, and when: listings older than that are not believed about
+    /// it.
+    var touchedItems: [ItemIdentifier: Int] = [:]
+    var touchedPlaces: [ItemPlace: Int] = [:]
+    /// Subjects that wait for a folder to be made at the provider.
+    var blocked: [NodeID: Set<Pending.Subject>] = [:]
+    /// Work that waits for whoever has a claim on its item.
+    var waitingForClaims: Set<Pending.Subject> = []
+    /// Somebody waits for the provider to have everything: quiet times are cut short.
+    var isDraining = false
+
+    /// An operation under way changes this place at the provider.
+    func isBusy(_ place: ItemPlace) -> Bool {
+        running.values.contains { $0.places.contains(place) }
+    }
+
+    func isBusy(_ item: ItemIdentifier) -> Bool {
+        running.values.contains { $0.identifier == item }
+    }
+
+    var hasMoves: Bool { running.values.contains { $0.isMove } }
+
+    /// Of the places for operations. What is small takes round trips; of what is large a few fill
+    /// any line.
+    var occupiedCount: Int {
+        running.values.reduce(0) { $0 + ($1.byteCount > OperationMemory.largeByteCount ? 2 : 1) }
+    }
+
+    private static let largeByteCount: UInt64 = 1 << 20
+
+    /// An operation on the item, or in its place, is under way or ended after `count` others had.
+    func isNewer(_ item: Item, in folder: ItemIdentifier, than count: Int) -> Bool {
+        if running.isEmpty && touchedItems.isEmpty && touchedPlaces.isEmpty { return false }
+        let place = ItemPlace(parent: folder, name: item.name)
+        if isBusy(item.identifier) || isBusy(place) { return true }
+        return touchedItems[item.identifier, default: -1] > count
+            || touchedPlaces[place, default: -1] > count
+    }
+
+    /// An operation has ended, whatever came of it.
+    mutating func ended(_ operation: Operation) {
+        running[operation.subject] = nil
+        count += 1
+        for place in operation.places { touchedPlaces[place] = count }
+        if let identifier = operation.identifier { touchedItems[identifier] = count }
+    }
+
+    mutating func forgetTouched() {
+        touchedItems = [:]
+        touchedPlaces = [:]
+    }
+}
+
+/// The provider's feed of changes, or the polls in its stead.
+struct FeedMemory {
+    /// Which feed this is: what comes of an earlier one is not meant any more.
+    var number = 0
+    /// Nil before it has begun.
+    var anchor: Anchor?
+    var attempts = 0
+    /// Of the folders that a provider without a feed named last: those that were not listed since;
+    /// and when that began, and when all had been.
+    var polled: Set<ItemIdentifier> = []
+    var pollBegan: Duration = .zero
+    var pollEnded: Duration = .zero
+    /// Questions for what is new that somebody waits for.
+    var newsAskedCount = 0
+    /// Of the looks at what programs use.
+    var usedRound = 0
+
+    /// One that was polled has been looked at, or cannot be.
+    mutating func ended(_ folder: ItemIdentifier, at now: Duration) {
+        guard polled.remove(folder) != nil, polled.isEmpty else { return }
+        pollEnded = now
+    }
+
+    /// A provider without a feed names all that is known, each time. If listing all of that takes
+    /// longer than the poll interval, polls would follow each other without end, and whoever waits
+    /// for the provider to have everything would wait for ever: a pause is kept. It is as long as
+    /// the looking took, so that a million objects do not keep a server busy all the time.
+    func mayPoll(at now: Duration, interval: Duration) -> Bool {
+        let pause = max(interval / 2, min(pollEnded - pollBegan, .seconds(600)))
+        return polled.isEmpty && now >= pollEnded + pause
+    }
+}

@@ -1,0 +1,400 @@
+import Logging
+import PromiseContent
+import PromiseCore
+import PromiseIndex
+import PromiseProvider
+import PromiseSystem
+
+/// Telling the provider of what was done here.
+enum Telling {
+    /// What pending work amounts to, once planned.
+    private enum Prepared {
+        case start(Operation)
+        /// The trees agree already.
+        case done
+        /// Something else has to happen first.
+        case later(Duration)
+    }
+
+    /// A file that stays open for writing is sent when it has been quiet for this long.
+    static let quietPeriod = Duration.seconds(10)
+    /// Work that waits for other work is looked at again at the latest after this long.
+    private static let blockedDelay = Duration.milliseconds(250)
+    /// Uploads wait for a moment this long without a change here, but no longer than `patience`.
+    static let quietMoment = Duration.milliseconds(500)
+    static let patience = Duration.seconds(10)
+
+    /// How long until programs have left the mount alone for a moment: an unpacked archive is told
+    /// to the provider when it is there, not against it. Zero when they have, and when somebody
+    /// waits for the provider.
+    static func restUntilQuiet(
+        _ memory: Memory, _ facts: Facts, _ lastChange: Duration, at now: Moment
+    ) -> Duration {
+        if memory.operations.isDraining { return .zero }
+        return max(
+            .zero, lastChange + min(facts.configuration.uploadDelay, quietMoment) - now.uptime)
+    }
+
+    /// While programs work here, only what has waited long goes, one by one.
+    private static func isBusy(_ turn: Turn) -> Bool {
+        restUntilQuiet(turn.memory, turn.facts, turn.world.lastChange(), at: turn.now) > .zero
+    }
+
+    static func due(_ turn: inout Turn, _ transaction: borrowing Transaction) throws(Failure) {
+        let isBusy = isBusy(turn)
+        guard mayTell(turn) else { return }
+        let now = turn.now.time
+        let limit = turn.facts.configuration.operationsMax * 8
+        for pending in try transaction.duePending(at: now, limit: limit) {
+            if isBusy, now.rawValue - pending.since.rawValue < patience.nanoseconds { continue }
+            turn.act(.go(.tell(pending)))
+        }
+    }
+
+    /// There is room for one more.
+    private static func mayTell(_ turn: Turn) -> Bool {
+        turn.memory.operations.occupiedCount
+            < (isBusy(turn) ? 1 : turn.facts.configuration.operationsMax)
+    }
+
+    /// Carries pending work out, or says why not now.
+    static func tell(
+        _ pending: Pending, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        let subject = pending.subject
+        guard mayTell(turn), turn.memory.operations.running[subject] == nil else { return }
+        switch try prepare(pending, &turn, transaction) {
+        case .done:
+            try transaction.deletePending(subject)
+        case .later(let delay):
+            guard var row = try transaction.pending(subject) else { return }
+            row.due = turn.now.time.advanced(by: delay)
+            try transaction.setPending(row)
+        case .start(let operation):
+            turn.remember { $0.operations.running[subject] = operation }
+            turn.act(.call(.tell(operation)))
+        }
+    }
+
+    /// An item whose content cannot be read, e.g., must not hold up the others.
+    static func failed(
+        _ pending: Pending, _ failure: Failure, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        turn.log(.warning, "an item cannot be sent", reason: failure.message)
+        guard var row = try transaction.pending(pending.subject) else { return }
+        row.attempts += 1
+        row.due = turn.now.time.advanced(
+            by: turn.facts.configuration.backoff.delay(after: row.attempts))
+        row.error = failure.code
+        row.message = failure.message
+        try transaction.setPending(row)
+        // Perhaps its content comes now.
+        guard case .entry(let id) = pending.subject, let entry = try transaction.entry(id),
+            let node = try transaction.node(entry.node), node.kind == .file, node.content != .whole
+        else { return }
+        turn.notices.hydrate.append(node.id)
+    }
+
+    private static func prepare(
+        _ pending: Pending, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Prepared {
+        if try turn.isPathInMotion(of: pending.subject, transaction) {
+            return .later(Telling.blockedDelay)
+        }
+        return switch pending.subject {
+        case .deletion(let identifier): try prepareDeletion(identifier, &turn, transaction)
+        case .entry(let id): try prepareEntry(id, pending, &turn, transaction)
+        }
+    }
+
+    // MARK: Deletions
+
+    private static func prepareDeletion(
+        _ identifier: ItemIdentifier, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Prepared {
+        if try transaction.entry(for: identifier) != nil { return .done }
+        guard
+            case .deleteRemote(let base) = plan(
+                try turn.observation(of: identifier, nil, transaction))
+        else {
+            // The provider has news of the item: those are followed first.
+            _ = try Tree.follow(identifier, depth: 0, &turn, transaction)
+            return try isRemoved(identifier, &turn, transaction)
+                ? .later(Telling.blockedDelay) : .done
+        }
+        if base.kind == .folder, try transaction.hasSyncedChildren(of: identifier) {
+            try Tree.remindOfChildren(of: identifier, &turn, transaction)
+            return .later(Telling.blockedDelay * 4)
+        }
+        guard let reference = try turn.reference(to: identifier, transaction) else {
+            return try prepareDeletionWithoutPath(identifier, &turn, transaction)
+        }
+        let place = base.parent.map { ItemPlace(parent: $0, name: base.name) }
+        return .start(
+            Operation(
+                subject: .deletion(identifier), work: .delete(reference, base: base.version),
+                kind: .delete, identifier: identifier, node: nil, edits: 0,
+                places: place.map { [$0] } ?? [], byteCount: 0))
+    }
+
+    /// The folder it was in is gone at the provider, or it was moved to one that nobody here knows.
+    private static func prepareDeletionWithoutPath(
+        _ identifier: ItemIdentifier, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Prepared {
+        if case .present? = try transaction.remote(identifier) {
+            // It will be met when that folder is listed.
+            try turn.forgetItem(identifier, transaction)
+            return .done
+        }
+        turn.ask(for: identifier)
+        return .later(Telling.blockedDelay * 4)
+    }
+
+    /// What was removed here and is still agreed to be at the provider.
+    private static func isRemoved(
+        _ identifier: ItemIdentifier, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard try transaction.entry(for: identifier) == nil else { return false }
+        return try transaction.synced(identifier) != nil
+    }
+
+    // MARK: Entries
+
+    private static func prepareEntry(
+        _ id: EntryID, _ pending: Pending, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Prepared {
+        guard let entry = try transaction.entry(id), !entry.isExcluded,
+            let node = try transaction.node(entry.node),
+            node.kind.isStorable
+        else { return .done }
+        if let identifier = entry.identifier, try transaction.remote(identifier) != nil {
+            guard try Tree.follow(identifier, depth: 0, &turn, transaction) else {
+                return .later(Telling.blockedDelay)
+            }
+            guard let current = try transaction.entry(id) else { return .done }
+            return try prepareKnown(current, pending, &turn, transaction)
+        }
+        return try prepareKnown(entry, pending, &turn, transaction)
+    }
+
+    private static func prepareKnown(
+        _ entry: Entry, _ pending: Pending, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Prepared {
+        let observation = try turn.observation(of: entry.identifier, entry, transaction)
+        guard let node = try transaction.node(entry.node) else { return .done }
+        switch plan(observation) {
+        case .keepBoth(let item):
+            guard try turn.world.observer.mayFollow(.replaced, of: node.id, transaction) else {
+                turn.remember { $0.operations.waitingForClaims.insert(pending.subject) }
+                return .later(Telling.blockedDelay)
+            }
+            return try prepareConflict(entry, node, item, &turn, transaction)
+        case .create:
+            return try prepareCreation(entry, node, pending, &turn, transaction)
+        case .push(let content, let place, let metadata):
+            guard let synced = observation.synced else { return .done }
+            return try prepareChange(
+                entry, node, synced, content: content, place: place, metadata: metadata, pending,
+                &turn, transaction)
+        default:
+            return .done
+        }
+    }
+
+    private static func prepareCreation(
+        _ entry: Entry, _ node: Node, _ pending: Pending, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) -> Prepared {
+        guard let parent = try turn.identifier(of: entry.parent, transaction) else {
+            block(pending.subject, on: entry.parent, &turn)
+            return .later(.seconds(5))
+        }
+        // One after the other at each place, so that what the index knows of the last one is not
+        // overwritten.
+        if turn.memory.operations.isBusy(ItemPlace(parent: parent, name: entry.name)) {
+            return .later(Telling.blockedDelay)
+        }
+        if let removed = try removedItem(
+            at: ItemPlace(parent: parent, name: entry.name), &turn, transaction)
+        {
+            if try Tree.adopt(removed, by: entry, &turn, transaction) { return .later(.zero) }
+            try turn.remind(.deletion(removed.identifier), transaction)
+            return .later(Telling.blockedDelay)
+        }
+        if try isHeld(ItemPlace(parent: parent, name: entry.name), &turn, transaction) {
+            return .later(Telling.blockedDelay)
+        }
+        guard let folder = try turn.reference(to: parent, transaction) else {
+            // No path leads to the folder: what has become of it shows when it is looked at itself.
+            for entry in try transaction.entries(of: entry.parent) {
+                try turn.remind(.entry(entry.id), transaction)
+            }
+            return .later(.seconds(1))
+        }
+        var source: UploadSource?
+        if node.kind == .file {
+            if let wait = try waitForContent(node, &turn, transaction) {
+                if let problem = wait.problem { throw problem }
+                return .later(wait.delay)
+            }
+            source = try UploadSource(
+                turn.world.content, node: node.id, generation: node.generation)
+        }
+        let item = NewItem(
+            name: entry.name, kind: node.kind, metadata: Metadata(node), target: node.target)
+        let sent = try turn.storeSent(
+            SentChange(
+                entry: entry.id, item: nil, isMove: false, parent: parent, name: entry.name,
+                kind: node.kind, edits: node.edits,
+                size: source?.size ?? node.size, modificationTime: node.modificationTime, base: nil,
+                target: node.target),
+            transaction)
+        return .start(
+            Operation(
+                subject: pending.subject, work: .create(item, in: folder, source), kind: .create,
+                identifier: nil, node: node.id,
+                edits: node.edits, places: [ItemPlace(parent: parent, name: entry.name)],
+                byteCount: source?.dataByteCount ?? 0,
+                sent: sent))
+    }
+
+    private static func prepareChange(
+        _ entry: Entry, _ node: Node, _ synced: Item, content hasContent: Bool, place: Bool,
+        metadata: Bool, _ pending: Pending,
+        _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Prepared {
+        if try turn.isLost(synced, transaction) {
+            try Tree.keepWhatIsHere(entry, &turn, transaction)
+            return try transaction.entry(entry.id) == nil ? .done : .later(.zero)
+        }
+        guard let reference = try turn.reference(to: synced.identifier, transaction) else {
+            return .later(.seconds(1))
+        }
+        let agreedEdits = try transaction.synced(synced.identifier)?.edits ?? node.edits
+        var changes = ItemChanges()
+        var places: [ItemPlace] =
+            synced.parent.map { [ItemPlace(parent: $0, name: synced.name)] } ?? []
+        var (hasContent, metadata) = (hasContent, metadata)
+        if place {
+            let target: ItemPlace
+            switch try route(of: entry, synced, &turn, transaction) {
+            case .free(let place): target = place
+            case .circle(let aside): (target, hasContent, metadata) = (aside, false, false)
+            case .taken: return .later(Telling.blockedDelay)
+            case .homeless:
+                block(pending.subject, on: entry.parent, &turn)
+                return .later(.seconds(5))
+            }
+            guard let folder = try turn.reference(to: target.parent, transaction) else {
+                return .later(.seconds(1))
+            }
+            if try turn.mayHaveGoneElsewhere(synced, than: target, transaction) {
+                turn.askNow(for: synced.identifier)
+                return .later(Telling.blockedDelay)
+            }
+            changes.place = (folder, target.name)
+            places.append(target)
+        }
+        if metadata || hasContent { changes.metadata = Metadata(node) }
+        var source: UploadSource?
+        if hasContent && node.kind == .link {
+            changes.target = node.target
+        } else if hasContent {
+            if let wait = try waitForContent(node, &turn, transaction) {
+                // A move need not wait for the content.
+                if !place, let problem = wait.problem { throw problem }
+                guard place else { return .later(wait.delay) }
+                changes.metadata = nil
+            } else {
+                source = try UploadSource(
+                    turn.world.content, node: node.id, generation: node.generation)
+            }
+        }
+        var sent: SentID?
+        if let place = places.last {
+            let isEdited = source != nil || changes.target != nil
+            sent = try turn.storeSent(
+                SentChange(
+                    entry: entry.id, item: synced.identifier,
+                    isMove: turn.facts.knowsByPlace && places.count > 1, parent: place.parent,
+                    name: place.name, kind: node.kind,
+                    edits: source == nil ? agreedEdits : node.edits,
+                    size: source?.size ?? synced.size,
+                    modificationTime: (changes.metadata ?? synced.metadata).modificationTime,
+                    base: isEdited ? nil : synced.version, target: changes.target ?? synced.target),
+                transaction)
+        }
+        let edits = source == nil && node.kind == .file ? agreedEdits : node.edits
+        return .start(
+            Operation(
+                subject: pending.subject,
+                work: .modify(reference, changes, source, base: synced.version),
+                kind: hasContent ? .upload : place ? .move : .metadata,
+                identifier: synced.identifier, node: node.id,
+                edits: edits,
+                places: places, byteCount: source?.dataByteCount ?? 0, sent: sent))
+    }
+
+    /// Something waits for a folder to be made at the provider.
+    private static func block(_ subject: Pending.Subject, on folder: NodeID, _ turn: inout Turn) {
+        turn.remember { $0.operations.blocked[folder, default: []].insert(subject) }
+    }
+
+    /// Why content is not sent now.
+    private struct Wait {
+        var delay: Duration
+        /// It cannot be had, so that the item counts as failing.
+        var problem: Failure?
+    }
+
+    /// nil when the content may be sent now.
+    private static func waitForContent(
+        _ node: Node, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Wait? {
+        if node.content != .whole {
+            turn.notices.hydrate.append(node.id)
+            let problem = turn.world.fetchProblem(node.id).map {
+                Failure(
+                    $0.code,
+                    "the rest of its content cannot be fetched, and it is sent only whole: \($0.message)"
+                )
+            }
+            return Wait(delay: .seconds(1), problem: problem)
+        }
+        let holes = try transaction.holes(of: node.id)
+        if !holes.ranges.isEmpty {
+            return Wait(delay: .seconds(30), problem: Failure(.stale, Tree.incompleteness(holes)))
+        }
+        guard node.isOpenForWriting, !turn.memory.operations.isDraining else { return nil }
+        guard let status = try turn.world.content.status(node.id, node.generation) else {
+            return nil
+        }
+        let quiet = Duration.nanoseconds(turn.now.time.rawValue - status.modificationTime.rawValue)
+        return quiet >= Telling.quietPeriod ? nil : Wait(delay: Telling.quietPeriod - quiet)
+    }
+
+    private static func prepareConflict(
+        _ entry: Entry, _ node: Node, _ item: Item, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) -> Prepared {
+        // After a crash our own upload may be what looks like somebody else's edit, so equal
+        // contents are no conflict.
+        if node.kind == .file, node.content == .whole,
+            let reference = try turn.reference(to: item.identifier, transaction)
+        {
+            let source = try UploadSource(
+                turn.world.content, node: node.id, generation: node.generation)
+            if source.size == item.size {
+                return .start(
+                    Operation(
+                        subject: .entry(entry.id), work: .compare(reference, item.version, source),
+                        kind: .compare,
+                        identifier: item.identifier, node: node.id, edits: node.edits, places: [],
+                        byteCount: source.size))
+            }
+        }
+        try Tree.keepBoth(entry, item, &turn, transaction)
+        return try transaction.pending(.entry(entry.id)) == nil ? .done : .later(.zero)
+    }
+}

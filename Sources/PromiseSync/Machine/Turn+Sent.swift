@@ -1,0 +1,208 @@
+import PromiseCore
+import PromiseIndex
+import PromiseProvider
+import PromiseSystem
+
+// What the provider was told and has not answered, and recognising in what it shows that it was
+// carried out.
+//
+// An operation may take effect without its outcome being stored. Without this, a file that was
+// uploaded, removed here and not yet acknowledged would come back, and a second rename would be
+// undone. An answer that says "it did not happen" takes the mark away again: what looks like it
+// later is somebody else's.
+
+extension SentChange {
+    /// Whether the item is what the operation would have left. A folder's size and time say
+    /// nothing. A file's size alone says nothing either: where the store tells no time, contents
+    /// are compared (`prepareConflict`).
+    func isDone(_ item: Item, comparesTimes: Bool) -> Bool {
+        guard item.kind == kind, item.parent == parent, item.name == name else { return false }
+        switch kind {
+        case .folder: return true
+        case .link: return item.target == target
+        default: return hasContent(item, comparesTimes: comparesTimes)
+        }
+    }
+
+    /// Whether the item has the operation's content and not its place: a provider replaces content
+    /// first and moves then. Without a time it cannot be told from somebody else's edit.
+    func isHalfDone(_ item: Item, known: Item, comparesTimes: Bool) -> Bool {
+        guard comparesTimes, kind == .file, item.kind == .file, self.item == item.identifier else {
+            return false
+        }
+        let isWhereItWas = item.parent == known.parent && item.name == known.name
+        return isWhereItWas && hasContent(item, comparesTimes: true)
+    }
+
+    /// Whether what is at the place may be the item that was moved there. No content is agreed on
+    /// by it.
+    func mayBeMoved(_ found: Item, comparesTimes: Bool) -> Bool {
+        guard found.kind == kind, found.parent == parent, found.name == name else { return false }
+        if kind == .folder { return true }
+        return found.size == size && (!comparesTimes || hasContent(found, comparesTimes: true))
+    }
+
+    private func hasContent(_ item: Item, comparesTimes: Bool) -> Bool {
+        guard item.size == size else { return false }
+        if let base, item.version == base { return true }
+        return comparesTimes && item.metadata.modificationTime == modificationTime
+    }
+}
+
+extension Turn {
+    /// In the transaction that prepares the operation, so that it is stored before anything is
+    /// sent.
+    func storeSent(_ sent: SentChange, _ transaction: borrowing Transaction) throws(Failure)
+        -> SentID
+    {
+        if sent.isMove, let item = sent.item {
+            // What was sent to where the item is may have come there without an answer, and so may
+            // an earlier try of this move. Another move came to nothing.
+            let inPlace = try editsInPlace(of: item, transaction)
+            for old in try transaction.sentChanges(of: item) where !inPlace.contains(old.id) {
+                let isSame = old.sent.parent == sent.parent && old.sent.name == sent.name
+                if !isSame { try transaction.deleteSent(old.id) }
+            }
+            for old in try transaction.sentChanges(to: sent.parent, sent.name) {
+                if let other = old.sent.item, other != item { try transaction.deleteSent(old.id) }
+            }
+        }
+        return try transaction.insertSent(sent)
+    }
+
+    /// The provider says that it did not carry the operation out. What an earlier try of the same
+    /// has left may still be there.
+    func forgetRefused(
+        _ operation: Operation, _ problem: ProviderError, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard let sent = operation.sent, problem.saysThatNothingHappened, !operation.hasTwoSteps
+        else { return }
+        try transaction.deleteSent(sent)
+        if problem.code == .conflict { try forgetMove(operation, transaction) }
+    }
+
+    /// A move was refused, as the name is taken or the item has another version: what is at the new
+    /// place is something else, perhaps another thing of ours that was made there without an
+    /// answer. Where items have identifiers of their own nothing is taken for another, and an
+    /// earlier try may have come there or elsewhere.
+    private func forgetMove(_ operation: Operation, _ transaction: borrowing Transaction)
+        throws(Failure)
+    {
+        guard facts.knowsByPlace, operation.isMove, let item = operation.identifier,
+            let place = operation.places.last
+        else { return }
+        let inPlace = try editsInPlace(of: item, transaction)
+        for old in try transaction.sentChanges(of: item) where !inPlace.contains(old.id) {
+            if old.sent.parent == place.parent && old.sent.name == place.name {
+                try transaction.deleteSent(old.id)
+            }
+        }
+    }
+
+    /// Operations on an item that were to leave it where it was agreed to be.
+    private func editsInPlace(
+        of identifier: ItemIdentifier, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Set<SentID> {
+        guard let agreed = try transaction.synced(identifier)?.item, let parent = agreed.parent
+        else { return [] }
+        let known = try transaction.sentChanges(of: identifier)
+        return Set(
+            known.filter { $0.sent.parent == parent && $0.sent.name == agreed.name }.map(\.id))
+    }
+
+    /// The outcome is known. False when nobody waits for it any more: the entry went with a folder
+    /// that others removed.
+    func forgetAnswered(_ operation: Operation, _ transaction: borrowing Transaction)
+        throws(Failure) -> Bool
+    {
+        let isAwaited =
+            try operation.sent.map { sent throws(Failure) in try transaction.sent(sent) != nil }
+            ?? true
+        if let identifier = operation.identifier {
+            // What was removed, or was not there any more, may have been moved elsewhere by an
+            // earlier try.
+            try transaction.deleteSent(of: identifier, keepsMoves: operation.kind == .delete)
+        }
+        if let place = operation.places.last,
+            operation.identifier == nil || facts.knowsByPlace && operation.isMove
+        {
+            try transaction.deleteSent(to: place.parent, place.name)
+        }
+        return isAwaited
+    }
+
+    /// Nothing is left of it, nor of what else was sent to its item or place.
+    private func forgetSent(_ sent: SentChange, _ transaction: borrowing Transaction)
+        throws(Failure)
+    {
+        if let item = sent.item { try transaction.deleteSent(of: item) }
+        if sent.item == nil || sent.isMove {
+            try transaction.deleteSent(to: sent.parent, sent.name)
+        }
+    }
+
+    /// True when the item is what an operation of ours left whose outcome was never stored; then it
+    /// is stored now.
+    mutating func recognize(_ item: Item, _ transaction: borrowing Transaction) throws(Failure)
+        -> Bool
+    {
+        guard let parent = item.parent, try transaction.hasSent() else { return false }
+        let known = try transaction.synced(item.identifier)?.item
+        let comparesTimes = facts.keepsTimes && !item.isGuess
+        let ofItem = try transaction.sentChanges(of: item.identifier).map(\.sent)
+        let ofPlace = try transaction.sentChanges(to: parent, item.name).map(\.sent)
+        for (changes, isPlace) in [(ofItem, false), (ofPlace, true)] {
+            let found = changes.last { sent in
+                let isHalfDone =
+                    known.map { sent.isHalfDone(item, known: $0, comparesTimes: comparesTimes) }
+                    ?? false
+                return isHalfDone || sent.isDone(item, comparesTimes: comparesTimes)
+            }
+            guard let sent = found else { continue }
+            // What is known to be there is not what was to be made there, however alike they are.
+            if isPlace, sent.item == nil, known != nil { continue }
+            // Under way right now: its outcome will tell, and nothing is to be made of the item
+            // before.
+            if memory.operations.isBusy(ItemPlace(parent: parent, name: item.name)) { return true }
+            try forgetSent(sent, transaction)
+            if !isPlace { try transaction.deleteSent(of: item.identifier) }
+            try acknowledge(item, sent, transaction)
+            return true
+        }
+        return false
+    }
+
+    private mutating func acknowledge(
+        _ item: Item, _ sent: SentChange, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        try transaction.setSynced(SyncedItem(item: item, edits: sent.edits))
+        try transaction.setRemote(item.identifier, nil)
+        if try transaction.entry(for: item.identifier) != nil {
+            try remind(.entry(sent.entry), transaction)
+        } else if var entry = try transaction.entry(sent.entry), entry.identifier == nil,
+            !entry.isExcluded
+        {
+            entry.identifier = item.identifier
+            try transaction.update(entry)
+            if item.kind == .folder { noteMade(item.identifier) }
+            if var node = try transaction.node(entry.node), node.version != item.version {
+                node.version = item.version
+                try transaction.update(node)
+            }
+            try remind(.entry(entry.id), transaction)
+        } else {
+            // Its name was removed here before the acknowledgement came.
+            try remind(.deletion(item.identifier), transaction)
+        }
+    }
+}
+
+extension ProviderError {
+    /// The answer is certain: the provider looked at what was asked and did not do it.
+    var saysThatNothingHappened: Bool {
+        switch code {
+        case .conflict, .notFound, .stale, .refused, .outOfSpace: true
+        default: false
+        }
+    }
+}

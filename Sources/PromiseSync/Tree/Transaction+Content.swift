@@ -1,0 +1,59 @@
+package import PromiseCore
+package import PromiseIndex
+package import PromiseSystem
+
+// What the content file says of a node, and what the provider is known to have of it.
+
+extension Node {
+    /// The content file was written to.
+    package mutating func take(_ status: FileStatus) {
+        edits += 1
+        size = status.size
+        modificationTime = status.modificationTime
+        changeTime = max(changeTime, status.changeTime)
+        localBytes = status.blocks * 512
+        isDurable = false
+    }
+
+    /// The content is given up for what was last agreed on with the provider; the ranges are the
+    /// caller's to remove.
+    package mutating func becomePlaceholder(of agreed: SyncedItem) {
+        content = .absent
+        generation = generation.next
+        localBytes = 0
+        isDurable = false
+        edits = agreed.edits
+        version = agreed.item.version
+        size = agreed.item.size
+        modificationTime = agreed.item.metadata.modificationTime
+    }
+}
+
+extension Transaction {
+    /// The content file has another size than the index knows, and is right: an edit. Nothing
+    /// happens when the node is gone.
+    package func takeSize(of id: NodeID, _ status: FileStatus, now: Timestamp) throws(Failure) {
+        guard var node = try node(id) else { return }
+        if node.content == .partial {
+            var ranges = try ranges(of: id)
+            ranges.remove(ByteRange(min(status.size, node.size), max(status.size, node.size)))
+            if status.size > node.size { ranges.insert(ByteRange(node.size, status.size)) }
+            try setRanges(of: id, to: ranges)
+        }
+        node.take(status)
+        try update(node)
+        for entry in try entries(of: id) where !entry.isExcluded {
+            try setPending(Pending(subject: .entry(entry.id), since: now, due: now))
+        }
+    }
+
+    /// What was last agreed on about the item of a node's first name that has one.
+    package func agreedItem(of id: NodeID) throws(Failure) -> SyncedItem? {
+        for entry in try entries(of: id) {
+            if let identifier = entry.identifier, let agreed = try synced(identifier) {
+                return agreed
+            }
+        }
+        return nil
+    }
+}

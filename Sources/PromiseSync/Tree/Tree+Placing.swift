@@ -1,0 +1,294 @@
+import Glibc
+import Logging
+import PromiseContent
+import PromiseCore
+import PromiseIndex
+import PromiseProvider
+
+// Names that come and move as they did at the provider.
+
+extension Tree {
+    @discardableResult
+    static func insertPlaceholder(
+        _ item: Item, in folder: NodeID, named name: FileName? = nil, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) -> Entry {
+        let name = name ?? item.name
+        var node = Node(placeholderFor: item)
+        if let parent = try transaction.node(folder), parent.pin != .automatic {
+            node.pin = parent.pin
+        }
+        node = try transaction.insert(node)
+        let entry = try transaction.insertEntry(
+            in: folder, named: name, node: node.id, identifier: item.identifier)
+        if item.kind == .folder { try transaction.countSubfolders(of: folder, 1) }
+        try transaction.setSynced(SyncedItem(item: item, edits: 0))
+        if try transaction.remote(item.identifier) != nil {
+            try transaction.setRemote(item.identifier, nil)
+        }
+        try transaction.record(.created, node: node.id, parent: folder, name: name)
+        return entry
+    }
+
+    static func insertLocal(
+        _ item: Item, depth: Int, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard let parent = item.parent else { return false }
+        if try transaction.remote(parent) != nil {
+            _ = try follow(parent, depth: depth + 1, &turn, transaction)
+        }
+        guard let folder = try turn.node(for: parent, transaction),
+            try transaction.node(folder)?.isPopulated == true
+        else {
+            // Its folder is not known here: the item will be met when the folder is listed.
+            try turn.forgetItem(item.identifier, transaction)
+            try transaction.deletePending(.deletion(item.identifier))
+            return true
+        }
+        if let taken = try transaction.entry(in: folder, named: item.name) {
+            if try takeOver(taken, by: item, &turn, transaction) {
+                return try follow(item.identifier, depth: depth + 1, &turn, transaction)
+            }
+            guard try clear(taken, depth: depth, &turn, transaction) else { return false }
+        }
+        try transaction.deletePending(.deletion(item.identifier))
+        let entry = try insertPlaceholder(item, in: folder, &turn, transaction)
+        turn.notices.noteAppeared(item.name, in: folder)
+        if try transaction.node(entry.node)?.pin == .pinned { turn.lookForPinned() }
+        return true
+    }
+
+    /// A name here meets a new item of the same name there. True when they are one and the same
+    /// document from now on.
+    private static func takeOver(
+        _ entry: Entry, by item: Item, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard var node = try transaction.node(entry.node), node.kind == item.kind, !entry.isExcluded
+        else { return false }
+        var entry = entry
+        if let old = entry.identifier {
+            // Another program replaced the file by renaming a new one over it: the same document,
+            // edited.
+            guard node.kind == .file, case .deleted? = try transaction.remote(old) else {
+                return false
+            }
+            let synced = try transaction.synced(old)
+            try turn.forgetItem(old, transaction)
+            entry.identifier = item.identifier
+            try transaction.update(entry)
+            if let synced {
+                var base = item
+                base.version = synced.item.version
+                base.metadata = synced.item.metadata
+                try transaction.setSynced(SyncedItem(item: base, edits: synced.edits))
+                try transaction.setRemote(item.identifier, .present(item))
+            }
+            return true
+        }
+        // Made on both sides. What the common base was is unknown, so that differing contents are a
+        // conflict.
+        try turn.forgetItem(item.identifier, transaction)
+        entry.identifier = item.identifier
+        try transaction.update(entry)
+        var base = item
+        if node.kind == .file {
+            base.version = ContentVersion("")
+            node.edits += 1
+            try transaction.update(node)
+        } else if node.kind == .link, node.target != item.target {
+            base.version = ContentVersion("")
+            base.target = nil
+        }
+        try transaction.setSynced(SyncedItem(item: base, edits: 0))
+        try transaction.setRemote(item.identifier, .present(item))
+        if node.kind == .folder { turn.listAgain(item.identifier) }
+        return true
+    }
+
+    /// Makes a name free for an item of the provider; false when that must wait.
+    private static func clear(
+        _ taken: Entry, depth: Int, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        if let identifier = taken.identifier, try transaction.remote(identifier) != nil {
+            // It is on its way elsewhere at the provider, too.
+            _ = try follow(identifier, depth: depth + 1, &turn, transaction)
+            if try transaction.entry(in: taken.parent, named: taken.name) == nil { return true }
+        }
+        guard let entry = try transaction.entry(in: taken.parent, named: taken.name) else {
+            return true
+        }
+        try moveAside(entry, conflictsWith: nil, &turn, transaction)
+        return true
+    }
+
+    /// Gives an entry a conflict name in its folder.
+    static func moveAside(
+        _ entry: Entry, conflictsWith: ItemIdentifier?, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        var moved = entry
+        moved.name = try freeConflictName(for: entry.name, in: entry.parent, &turn, transaction)
+        moved.conflictsWith = conflictsWith
+        try transaction.update(moved)
+        try transaction.record(.moved, node: entry.node, parent: entry.parent, name: moved.name)
+        if !moved.isExcluded { try turn.remind(.entry(moved.id), transaction) }
+        turn.notices.noteMoved(entry, to: moved)
+    }
+
+    /// In a folder here: the first that nothing has.
+    static func freeConflictName(
+        for name: FileName, in parent: NodeID, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) -> FileName {
+        let host = turn.facts.configuration.hostName
+        return try freeConflictName(for: name, in: parent, host, turn.now.time, transaction)
+    }
+
+    /// For changes made elsewhere.
+    static func freeConflictName(
+        for name: FileName, in parent: NodeID, _ host: String, _ now: Timestamp,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) -> FileName {
+        let date = dateText(now)
+        var attempt = 1
+        while true {
+            let candidate = conflictName(of: name, host: host, date: date, attempt: attempt)
+            if try transaction.entry(in: parent, named: candidate) == nil { return candidate }
+            attempt += 1
+        }
+    }
+
+    static func moveLocal(
+        _ entry: Entry, to item: Item, depth: Int, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard let parent = item.parent else { return false }
+        if try transaction.remote(parent) != nil {
+            _ = try follow(parent, depth: depth + 1, &turn, transaction)
+        }
+        guard let folder = try turn.node(for: parent, transaction),
+            try transaction.node(folder)?.isPopulated == true
+        else {
+            if try isUnderWay(below: entry, &turn, transaction) { return false }
+            // Moved to where nothing is known yet. Content that exists only here must not go with
+            // it.
+            if try removeLocal(entry, depth: depth, &turn, transaction) {
+                try turn.forgetItem(item.identifier, transaction)
+            }
+            return true
+        }
+        if try transaction.isInside(folder, entry.node) {
+            // Two folders, each moved below the other, on two sides: the provider's tree has no
+            // circle, so ours gives way.
+            guard try undoMove(above: folder, below: entry.node, depth: depth, &turn, transaction)
+            else { return false }
+        }
+        if let taken = try transaction.entry(in: folder, named: item.name), taken.id != entry.id {
+            guard try clear(taken, depth: depth, &turn, transaction) else { return false }
+        }
+        var moved = entry
+        moved.parent = folder
+        moved.name = item.name
+        // Making room may have moved it already.
+        let before = try transaction.entry(entry.id) ?? entry
+        try transaction.update(moved)
+        if item.kind == .folder, folder != before.parent {
+            try transaction.countSubfolders(of: before.parent, -1)
+            try transaction.countSubfolders(of: folder, 1)
+        }
+        try transaction.recordMove(from: entry, to: moved)
+        turn.notices.noteMoved(before, to: moved)
+        if var synced = try transaction.synced(item.identifier) {
+            synced.item.parent = item.parent
+            synced.item.name = item.name
+            try transaction.setSynced(synced)
+        }
+        return true
+    }
+
+    /// Of the folders from `folder` up to `node`, one that was moved here goes back where the
+    /// provider has it.
+    private static func undoMove(
+        above folder: NodeID, below node: NodeID, depth: Int, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard depth < 64 else { return false }
+        var current = folder
+        while current != node, let entry = try transaction.entries(of: current).first {
+            if let identifier = entry.identifier, try transaction.remote(identifier) == nil,
+                let agreed = try transaction.synced(identifier)?.item,
+                try agreed.parent != turn.identifier(of: entry.parent, transaction),
+                let parent = try agreed.parent.flatMap({ parent throws(Failure) in
+                    try turn.node(for: parent, transaction)
+                }),
+                try !transaction.isInside(parent, node)
+            {
+                turn.log(
+                    .notice,
+                    "a folder moved here went back: others moved the one that it was moved to")
+                return try moveLocal(entry, to: agreed, depth: depth + 1, &turn, transaction)
+            }
+            current = entry.parent
+        }
+        return false
+    }
+
+    static func updateMetadata(
+        of entry: Entry, from item: Item, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard var node = try transaction.node(entry.node) else { return }
+        let editedAt = node.modificationTime
+        let isEdited =
+            try transaction.synced(item.identifier).map { $0.edits != node.edits } ?? false
+        node.take(item.metadata)
+        // The time of an edit made here is the edit's.
+        if isEdited { node.modificationTime = editedAt }
+        node.changeTime = turn.now.time
+        try transaction.update(node)
+        try turn.agree(on: item, edits: nil, transaction)
+        try transaction.record(.modified, node: node.id, parent: entry.parent, name: entry.name)
+        turn.notices.noteModified(node.id, content: false)
+    }
+
+    /// Deleted there, edited here: it goes on as a new item.
+    static func detach(
+        _ entry: Entry, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard let identifier = entry.identifier else { return }
+        var entry = entry
+        entry.identifier = nil
+        try transaction.update(entry)
+        try turn.forgetItem(identifier, transaction)
+        try turn.remind(.entry(entry.id), transaction)
+        try keepPieces(of: entry, &turn, transaction)
+    }
+}
+
+extension Node {
+    /// A node for an item whose content is not local. The id is assigned by the index.
+    init(placeholderFor item: Item) {
+        self.init(
+            id: .root, kind: item.kind, mode: item.metadata.mode, owner: item.metadata.owner,
+            group: item.metadata.group,
+            size: item.size, time: item.metadata.modificationTime, content: .absent,
+            version: item.version)
+        target = item.target
+        lastUse = item.metadata.modificationTime
+    }
+
+    mutating func take(_ metadata: Metadata) {
+        mode = metadata.mode
+        owner = metadata.owner
+        group = metadata.group
+        modificationTime = metadata.modificationTime
+    }
+}
+
+/// `2026-11-21`, in local time, for the names of conflict versions.
+private func dateText(_ time: Timestamp) -> String {
+    var seconds = time_t(time.seconds)
+    var parts = tm()
+    localtime_r(&seconds, &parts)
+    func padded(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
+    return "\(parts.tm_year + 1900)-\(padded(parts.tm_mon + 1))-\(padded(parts.tm_mday))"
+}

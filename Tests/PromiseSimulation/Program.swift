@@ -1,0 +1,176 @@
+import PromiseCore
+import PromiseFilesystem
+import PromiseSystem
+
+/// What one program does on one machine, at random: it writes in pieces, holds files open, saves in the ways of
+/// editors, exchanges names, changes kinds, and moves folders into each other.
+struct Program {
+    let simulation: Simulation
+    let world: Schedule
+    let on: SimulatedMachine
+    let name: String
+
+    private static let folders = ["d0", "d1", "d2"].map { FileName($0)! }
+    private static let files = ["f0", "f1", "f2", "f3"].map { FileName($0)! }
+
+    private func folder() -> [FileName] {
+        var path: [FileName] = []
+        while path.count < 2, simulation.chance(45) { path.append(Program.folders[simulation.pick(3)]) }
+        return path
+    }
+
+    private func file() -> [FileName] { folder() + [Program.files[simulation.pick(4)]] }
+    private func subfolder() -> [FileName] { folder() + [Program.folders[simulation.pick(3)]] }
+
+    func act() async {
+        let kind = simulation.pick(100)
+        do throws(Failure) {
+            switch kind {
+            case 0..<22: try await save(file(), pieces: 1 + simulation.pick(3))
+            case 22..<32: try await append(to: file())
+            case 32..<42: try await saveByRename(file())
+            case 42..<48: try await hold(file())
+            case 48..<56: try await move(file(), to: file())
+            case 56..<60: try await exchange(file(), file())
+            case 60..<67: try await remove(file())
+            case 67..<76: try await on.makeFolder(subfolder())
+            case 76..<84: try await move(subfolder(), to: subfolder())
+            case 84..<88: try await removeTree(subfolder())
+            case 88..<91: try await on.makeLink(file(), to: "target\(simulation.pick(3))")
+            case 91..<94: try await move(file(), to: subfolder())
+            case 94..<97: _ = try await on.contents(of: try await on.node(at: file()).node)
+            default: try on.evict(try await on.node(at: file()).node)
+            }
+        } catch {
+            // What others did explains it: a name that has just gone, a network that is away.
+        }
+    }
+
+    private func display(_ path: [FileName]) -> String { path.map(\.display).joined(separator: "/") }
+    private func note(_ what: String) { simulation.note("\(name) \(what)") }
+
+    /// Opens, or makes.
+    private func open(_ path: [FileName], truncates: Bool) async throws(Failure) -> SimulatedMachine.OpenFile {
+        let known: NodeID
+        do throws(Failure) {
+            let found = try await on.node(at: path)
+            guard found.kind == .file else { throw Failure(.isFolder, "it is no file") }
+            known = found.node
+        } catch {
+            guard error.code == .notFound else { throw error }
+            return try await on.create(path)
+        }
+        guard truncates else { return try await on.open(known, flags: 2) }
+        let seen = try world.tokens(of: known, on: on)
+        let file = try await on.open(known, flags: 0o1002)
+        world.ledger.gave(seen.union(try world.tokens(of: known, on: on)))
+        return file
+    }
+
+    private func write(_ file: SimulatedMachine.OpenFile, at offset: UInt64) async throws(Failure) {
+        let token = world.ledger.token(by: name)
+        let before = try world.tokens(of: file.node, on: on)
+        try await on.write(Array(token.utf8), to: file, at: offset)
+        world.ledger.wrote(token, by: name)
+        // What it was written over has been seen.
+        let after = try world.tokens(of: file.node, on: on)
+        world.ledger.gave(before.subtracting(after).subtracting([token]))
+    }
+
+    private func close(_ file: SimulatedMachine.OpenFile) {
+        if !on.isDead { on.close(file) }
+    }
+
+    private func pause() async {
+        if simulation.chance(40) { await simulation.sleep(.milliseconds(simulation.pick(800))) }
+    }
+
+    private func save(_ path: [FileName], pieces: Int) async throws(Failure) {
+        note("saves \(display(path))")
+        let file = try await open(path, truncates: true)
+        defer { close(file) }
+        for piece in 0..<pieces {
+            try await write(file, at: UInt64(piece * Ledger.tokenSize))
+            await pause()
+            if on.isDead { return }
+        }
+        if simulation.chance(20) { try await on.synchronize(file) }
+    }
+
+    private func append(to path: [FileName]) async throws(Failure) {
+        note("appends to \(display(path))")
+        let file = try await open(path, truncates: false)
+        defer { close(file) }
+        let size = try on.filesystem.attributes(of: file.node, handle: file.handle).attributes.size
+        try await write(file, at: size)
+    }
+
+    /// Has it open for long, and writes into it now and then.
+    private func hold(_ path: [FileName]) async throws(Failure) {
+        note("holds \(display(path))")
+        let file = try await open(path, truncates: false)
+        defer { close(file) }
+        for _ in 0..<(1 + simulation.pick(3)) {
+            await simulation.sleep(.milliseconds(simulation.pick(6_000)))
+            if on.isDead { return }
+            let size = try on.filesystem.attributes(of: file.node, handle: file.handle).attributes.size
+            let isOverwriting = size >= UInt64(Ledger.tokenSize) && simulation.chance(40)
+            try await write(file, at: isOverwriting ? 0 : size)
+            if simulation.chance(20) { try await on.synchronize(file) }
+        }
+        note("lets go of \(display(path))")
+    }
+
+    private func saveByRename(_ path: [FileName]) async throws(Failure) {
+        note("saves \(display(path)) by rename")
+        let temporary = path.dropLast() + [FileName("new-\(name)")!]
+        let file = try await open(Array(temporary), truncates: true)
+        do throws(Failure) { try await write(file, at: 0) } catch {
+            close(file)
+            throw error
+        }
+        close(file)
+        await pause()
+        try await rename(Array(temporary), to: path)
+    }
+
+    private func rename(_ path: [FileName], to target: [FileName]) async throws(Failure) {
+        if path == target { return }
+        // Listed now, so that what is seen is what is replaced.
+        _ = try await on.node(at: path)
+        var seen: Set<String> = []
+        if let known = try? await on.node(at: target), known.kind == .file {
+            seen = try world.tokens(of: known.node, on: on)
+        }
+        try await on.rename(path, to: target)
+        world.ledger.gave(seen)
+    }
+
+    private func move(_ path: [FileName], to target: [FileName]) async throws(Failure) {
+        note("moves \(display(path)) to \(display(target))")
+        try await rename(path, to: target)
+    }
+
+    private func exchange(_ path: [FileName], _ other: [FileName]) async throws(Failure) {
+        if path == other { return }
+        note("exchanges \(display(path)) and \(display(other))")
+        try await on.rename(path, to: other, isExchange: true)
+    }
+
+    private func remove(_ path: [FileName]) async throws(Failure) {
+        let found = try await on.node(at: path)
+        guard found.kind != .folder else { return }
+        note("removes \(display(path))")
+        let seen = found.kind == .file ? try world.tokens(of: found.node, on: on) : []
+        try await on.unlink(path)
+        world.ledger.gave(seen)
+    }
+
+    private func removeTree(_ path: [FileName]) async throws(Failure) {
+        let found = try await on.node(at: path)
+        guard found.kind == .folder else { return try await remove(path) }
+        note("removes the tree \(display(path))")
+        for name in try await on.names(in: found.node) { try await removeTree(path + [name]) }
+        try await on.removeFolder(path)
+    }
+}

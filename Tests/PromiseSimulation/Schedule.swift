@@ -1,0 +1,330 @@
+import Glibc
+import PromiseCore
+import PromiseIndex
+import PromiseProvider
+import PromiseSync
+import PromiseSystem
+
+/// What a seed stands for.
+struct Plan {
+    var store: (name: String, kind: StoreKind)
+    var machineCount: Int
+    var programCount: Int
+    var actionCount: Int
+    var line = Line()
+    var kills: Int
+    var cuts: Int
+    var jumps: Int
+
+    /// `size`: how much happens, in percent of the usual.
+    init(_ simulation: Simulation, size: Int, store: Int?) {
+        self.store = StoreKind.all[store ?? simulation.pick(StoreKind.all.count)]
+        machineCount = 1 + simulation.pick(3)
+        programCount = 1 + simulation.pick(2)
+        actionCount = max(1, (2 + simulation.pick(14)) * size / 100)
+        if simulation.chance(60) {
+            line.lost = simulation.pick(15)
+            line.answerLost = simulation.pick(15)
+            line.refused = simulation.chance(20) ? 3 : 0
+        }
+        line.delayMax = 1 + simulation.pick(simulation.chance(30) ? 3_000 : 200)
+        kills = simulation.chance(40) ? 1 + simulation.pick(3) : 0
+        cuts = simulation.chance(40) ? 1 + simulation.pick(2) : 0
+        jumps = simulation.chance(15) ? 1 : 0
+    }
+
+    var isAlone: Bool { machineCount == 1 }
+
+    var text: String {
+        "store \(store.name), machines \(machineCount), programs \(programCount), actions \(actionCount), "
+            + "line \(line.lost)/\(line.answerLost)/\(line.refused)/\(line.delayMax), kills \(kills), cuts \(cuts), "
+            + "jumps \(jumps)"
+    }
+}
+
+/// One seed's run: machines, programs and a store, until everything is at rest; then what must hold is
+/// looked at.
+///
+/// Unchecked, as only the simulation's thread touches it, which `Simulation.check` looks after.
+final class Schedule: @unchecked Sendable {
+    let simulation: Simulation
+    let plan: Plan
+    let store: Store
+    private(set) var machines: [SimulatedMachine] = []
+    var ledger = Ledger()
+    private let folder: [UInt8]
+    /// Of machines that live.
+    private var runningPrograms: Int { machines.reduce(0) { $0 + $1.programCount } }
+    private var incarnation = 0
+    private(set) var problems: [String] = []
+
+    init(seed: UInt64, folder: [UInt8], size: Int, store: Int?, printsTrace: Bool) {
+        simulation = Simulation(seed: seed, printsTrace: printsTrace)
+        plan = Plan(simulation, size: size, store: store)
+        self.store = Store(plan.store.kind)
+        self.folder = folder
+    }
+
+    /// The problems found; none is right.
+    func run() -> [String] {
+        simulation.note(plan.text)
+        do {
+            try begin()
+            let limit = 400_000
+            let isActive = simulation.run(atMost: limit) { runningPrograms == 0 && pendingTrouble == 0 }
+            if !isActive { problems.append("programs wait for ever: \(runningPrograms) of them") }
+            if problems.isEmpty { try comeToRest(limit) }
+            if problems.isEmpty { try check() }
+        } catch {
+            problems.append("it could not go on: \(error)")
+        }
+        for machine in machines where !machine.isDead { machine.kill() }
+        return problems
+    }
+
+    // MARK: Beginning
+
+    private func begin() throws {
+        let names = ["d0", "d1"].map { FileName($0)! }
+        for name in names { add(name, .folder, in: Store.root) }
+        for name in ["f0", "f1"] where simulation.chance(60) { add(FileName(name)!, .file, in: Store.root) }
+        for number in 0..<plan.machineCount {
+            machines.append(try makeMachine(number, isAfterKill: false))
+            startPrograms(number)
+            troubleLater(number)
+        }
+    }
+
+    private func add(_ name: FileName, _ kind: NodeKind, in parent: Int) {
+        var bytes: [UInt8] = []
+        if kind == .file {
+            let token = ledger.token(by: "store")
+            ledger.wrote(token, by: "store")
+            bytes = Array(token.utf8)
+        }
+        store.put(
+            Store.Item(
+                number: store.nextNumber(), parent: parent, name: name, kind: kind, bytes: bytes,
+                version: kind == .folder ? "folder" : store.version(of: bytes),
+                metadata: Store.metadata(kind == .folder ? 0o755 : 0o644)))
+    }
+
+    private func makeMachine(_ number: Int, isAfterKill: Bool) throws -> SimulatedMachine {
+        let path = folder + Array("/machine\(number)".utf8)
+        try makeFolders(path, label: "simulation.folder")
+        let provider = StoreProvider(store, simulation, machine: "machine\(number)")
+        provider.line = plan.line
+        let machine = try SimulatedMachine("host\(number)", path, provider, simulation)
+        try machine.start(isAfterKill: isAfterKill)
+        return machine
+    }
+
+    private func startPrograms(_ number: Int) {
+        let machine = machines[number]
+        for program in 0..<plan.programCount {
+            incarnation += 1
+            let name = "m\(number)p\(program)i\(incarnation)"
+            machine.programCount += 1
+            let count = plan.actionCount
+            Task(executorPreference: simulation.tasks) { [simulation] in
+                for _ in 0..<count where !machine.isDead {
+                    await simulation.sleep(.milliseconds(simulation.pick(1_500)))
+                    if machine.isDead { break }
+                    await Program(simulation: simulation, world: self, on: machine, name: name).act()
+                }
+                machine.programCount -= 1
+            }
+        }
+    }
+
+    // MARK: Trouble
+
+    private var pendingTrouble = 0
+
+    private func troubleLater(_ number: Int) {
+        func later(_ body: @escaping () -> Void) {
+            pendingTrouble += 1
+            simulation.after(.milliseconds(simulation.pick(20_000))) { [self] in
+                pendingTrouble -= 1
+                body()
+            }
+        }
+        for _ in 0..<plan.kills where simulation.chance(60) { later { [self] in kill(number) } }
+        for _ in 0..<plan.cuts where simulation.chance(60) {
+            later { [self] in
+                simulation.note("machine \(number) is cut off")
+                machines[number].provider.line.isOffline = true
+                let machine = machines[number]
+                pendingTrouble += 1
+                simulation.after(.milliseconds(simulation.pick(15_000))) { [self] in
+                    pendingTrouble -= 1
+                    simulation.note("machine \(number) is back")
+                    machine.provider.line.isOffline = false
+                }
+            }
+        }
+        for _ in 0..<plan.jumps {
+            later { [self] in simulation.clock.jump(by: .seconds(simulation.pick(7_200) - 3_600)) }
+        }
+    }
+
+    private func kill(_ number: Int) {
+        simulation.note("machine \(number) is killed")
+        let machine = machines[number]
+        machine.kill()
+        do {
+            machines[number] = try makeMachine(number, isAfterKill: true)
+            startPrograms(number)
+        } catch {
+            problems.append("a machine that was killed does not start again: \(error)")
+        }
+    }
+
+
+    // MARK: What is seen
+
+    /// What a file holds, as far as this machine knows it.
+    func tokens(of id: NodeID, on machine: SimulatedMachine) throws(Failure) -> Set<String> {
+        let node = try machine.index.read { transaction throws(Failure) in try transaction.node(id) }
+        guard let node else { return [] }
+        var result: Set<String> = []
+        if let bytes = try machine.localContents(of: id) { result = Ledger.tokens(in: bytes) }
+        if node.content != .whole, let version = node.version, let bytes = store.contents[version.rawValue] {
+            result.formUnion(Ledger.tokens(in: bytes))
+        }
+        return result
+    }
+
+    // MARK: Rest
+
+    private func comeToRest(_ limit: Int) throws {
+        simulation.note("calm")
+        for machine in machines { machine.provider.line = Line() }
+        for round in 0..<3 {
+            for machine in machines {
+                machine.engine.lookNow(everything: round > 0)
+                machine.engine.notePending()
+            }
+            var quietSince: Duration?
+            let isQuiet = simulation.run(atMost: limit) {
+                let isQuiet = machines.allSatisfy { (try? $0.isQuiet()) ?? false }
+                if !isQuiet { quietSince = nil } else if quietSince == nil { quietSince = simulation.clock.uptime() }
+                return quietSince.map { simulation.clock.uptime() - $0 > .seconds(7) } ?? false
+            }
+            guard isQuiet else {
+                problems.append("work does not come to an end")
+                for machine in machines { problems += try remains(on: machine) }
+                return
+            }
+        }
+    }
+
+    private func remains(on machine: SimulatedMachine) throws -> [String] {
+        try machine.index.read { transaction throws(Failure) in
+            var lines: [String] = []
+            for pending in try transaction.allPending(limit: 20) {
+                lines.append("\(machine.name): \(pending.subject) attempts \(pending.attempts): \(pending.message ?? "")")
+            }
+            for (_, identifier, state) in try transaction.divergences(limit: 20) {
+                lines.append("\(machine.name): differs \(identifier) \(state)")
+            }
+            return lines
+        }
+    }
+
+    // MARK: What must hold
+
+    private func check() throws {
+        var trees: [[String]] = []
+        var present = storeTokens()
+        for machine in machines {
+            let found = try problemsOf(machine)
+            problems += found.problems
+            trees.append(found.tree)
+            present.formUnion(found.tokens)
+        }
+        let there = storeTree(of: Store.root, "")
+        for (machine, tree) in zip(machines, trees) where tree != there {
+            let differences = Set(tree).symmetricDifference(there).sorted()
+            problems.append("\(machine.name) and the store differ: \(differences)")
+        }
+        let lost = ledger.lost(present)
+        if !lost.isEmpty { problems.append("lost: \(lost)") }
+        if let left = there.first(where: { $0.contains(".promisefs-") }) {
+            problems.append("a temporary name is left: \(left)")
+        }
+        if plan.isAlone, let conflict = there.first(where: { $0.contains("conflict") }) {
+            problems.append("a conflict, though only one machine worked: \(conflict)")
+        }
+    }
+
+    private func storeTokens() -> Set<String> {
+        var result: Set<String> = []
+        for item in store.items.values { result.formUnion(Ledger.tokens(in: item.bytes)) }
+        return result
+    }
+
+    private func storeTree(of folder: Int, _ path: String) -> [String] {
+        var result: [String] = []
+        for item in store.children(of: folder) {
+            let name = path + item.name.display
+            switch item.kind {
+            case .folder:
+                result.append(name + "/")
+                result += storeTree(of: item.number, name + "/")
+            case .link: result.append("\(name) -> \(String(decoding: item.target ?? [], as: UTF8.self))")
+            default: result.append("\(name)=\(String(decoding: item.bytes, as: UTF8.self))")
+            }
+        }
+        return result.sorted()
+    }
+
+    private var found: Found?
+
+    private struct Found {
+        var tree: [String] = []
+        var tokens: Set<String> = []
+        var problems: [String] = []
+    }
+
+    private func problemsOf(_ machine: SimulatedMachine) throws -> Found {
+        found = nil
+        Task(executorPreference: simulation.tasks) {
+            var result = Found()
+            await walk(machine, .root, "", &result)
+            found = result
+        }
+        guard simulation.run(atMost: 200_000, until: { found != nil }), var result = found else {
+            return Found(problems: ["\(machine.name) cannot be read to its end"])
+        }
+        result.tree.sort()
+        for problem in try machine.index.verify() { result.problems.append("\(machine.name): \(problem)") }
+        return result
+    }
+
+    private func walk(_ machine: SimulatedMachine, _ folder: NodeID, _ path: String, _ found: inout Found) async {
+        do throws(Failure) {
+            for name in try await machine.names(in: folder) {
+                let child: Node? = try machine.index.read { transaction throws(Failure) in
+                    guard let entry = try transaction.entry(in: folder, named: name) else { return nil }
+                    return try transaction.node(entry.node)
+                }
+                guard let child else { continue }
+                let place = path + name.display
+                switch child.kind {
+                case .folder:
+                    found.tree.append(place + "/")
+                    await walk(machine, child.id, place + "/", &found)
+                case .link:
+                    found.tree.append("\(place) -> \(String(decoding: child.target ?? [], as: UTF8.self))")
+                default:
+                    let bytes = try await machine.contents(of: child.id)
+                    found.tokens.formUnion(Ledger.tokens(in: bytes))
+                    found.tree.append("\(place)=\(String(decoding: bytes, as: UTF8.self))")
+                }
+            }
+        } catch {
+            found.problems.append("\(machine.name): \(path) cannot be read: \(error.message)")
+        }
+    }
+}

@@ -1,0 +1,267 @@
+import Logging
+import PromiseContent
+import PromiseCore
+import PromiseFilesystem
+import PromiseIndex
+import PromiseProvider
+import PromiseSync
+import PromiseSystem
+import Synchronization
+
+typealias Index = PromiseIndex.Index
+
+/// A machine: its index, its content and its file system, without a kernel; what a kernel would ask is asked
+/// here. It may be killed at any moment, and another one goes on with what it left on the disk.
+///
+/// Unchecked, as only the simulation's thread touches it.
+final class SimulatedMachine: @unchecked Sendable {
+    let name: String
+    let simulation: Simulation
+    let provider: StoreProvider
+    private let folder: [UInt8]
+    let index: Index
+    let content: ContentStore
+    let engine: SyncEngine
+    let filesystem: FileSystem
+    private(set) var pools: [BlockingPool] = []
+    private var enginePump: EnginePump?
+    /// When the engine has something to do by itself.
+    private(set) var nextPump: Duration?
+    private(set) var isDead = false
+    /// Programs that work on it.
+    var programCount = 0
+    private let caller = Caller(user: 0, group: 0, process: 0)
+
+    init(_ name: String, _ folder: [UInt8], _ provider: StoreProvider, _ simulation: Simulation) throws {
+        self.name = name
+        self.folder = folder
+        self.provider = provider
+        self.simulation = simulation
+        index = try Index(path: folder + Array("/index.sqlite".utf8), cacheCountMax: 1_000, clock: simulation.clock)
+        content = try ContentStore(folder: folder + Array("/content".utf8))
+        try index.write { transaction throws(Failure) in
+            try transaction.setSetting("root.identifier", StoreProvider.rootIdentifier.rawValue)
+        }
+        var configuration = SyncEngine.Configuration(
+            uploadDelay: .milliseconds(200), pollInterval: .seconds(2), cacheLimit: nil, hostName: name)
+        configuration.backoff = Backoff(first: .milliseconds(500), longest: .seconds(8))
+        var logger = Logger(label: "simulation") { _ in SwiftLogNoOpLogHandler() }
+        logger.logLevel = .critical
+        let made = Mutex<[BlockingPool]>([])
+        let workers = Workers(executor: simulation.tasks) { name, _ in
+            let pool = BlockingPool(manual: name)
+            made.withLock { $0.append(pool) }
+            return pool
+        }
+        engine = SyncEngine(
+            index: index, content: content, provider: provider, clock: simulation.clock,
+            rootIdentifier: StoreProvider.rootIdentifier, configuration: configuration, workers: workers,
+            logger: logger)
+        filesystem = FileSystem(
+            index: index, content: content, engine: engine, clock: simulation.clock,
+            configuration: FileSystem.Configuration(requestDeadline: .seconds(1_000_000), domainName: name),
+            workers: workers, logger: logger)
+        pools = made.withLock { $0 }
+    }
+
+    /// `isAfterKill`: another one has left its files.
+    func start(isAfterKill: Bool) throws {
+        if isAfterKill { try filesystem.recover(isUnclean: true, hasPowerFailed: false) }
+        enginePump = engine.startManually(observer: filesystem, isConnected: true)
+        nextPump = simulation.clock.uptime()
+        simulation.enter(self)
+    }
+
+    func isPumpDue(at now: Duration) -> Bool {
+        guard let enginePump else { return false }
+        return enginePump.hasMessages || nextPump.map { $0 <= now } ?? false
+    }
+
+    func pump() {
+        guard let timeout = enginePump?.step() else {
+            nextPump = nil
+            return
+        }
+        nextPump = simulation.clock.uptime() + timeout
+    }
+
+    /// Nothing of it runs any more. What it has answered is on the disk; what it had asked for may still be
+    /// done, and is answered to nobody.
+    func kill() {
+        isDead = true
+        simulation.leave(self)
+        enginePump = nil
+        nextPump = nil
+        engine.remover.stop()
+        index.close()
+    }
+
+    /// Nothing is pending, nothing differs and nothing is being looked at, but for what counts as failing.
+    func isQuiet() throws -> Bool {
+        let remainder = try engine.remainder()
+        let differs = try index.read { transaction throws(Failure) in
+            try !transaction.divergences(limit: 1).isEmpty
+        }
+        return remainder.pending == 0 && !remainder.isLooking && engine.uploadingCount == 0 && !differs
+    }
+
+    // MARK: Calls
+
+    typealias Reply<Value> = @Sendable (Result<Value, Failure>) -> Void
+
+    private func call<Value: Sendable>(
+        _ body: (@escaping Reply<Value>) -> ParkedRequest?
+    ) async throws(Failure) -> Value {
+        let result: Result<Value, Failure> = await withUnsafeContinuation { continuation in
+            _ = body { continuation.resume(returning: $0) }
+        }
+        return try result.get()
+    }
+
+    /// In virtual time, as the kernel would in real time.
+    private func stamp(_ node: NodeID) throws(Failure) {
+        let row = try index.read { transaction throws(Failure) in try transaction.node(node) }
+        guard let row, row.content != .absent, let file = try? content.open(node, row.generation) else { return }
+        do throws(SystemError) {
+            try setTimes(file.number, access: nil, modification: simulation.clock.now(), label: "simulation.stamp")
+        } catch {
+            throw Failure(error)
+        }
+    }
+
+    func node(at path: [FileName]) async throws(Failure) -> NodeAttributes {
+        var found = try filesystem.entry(of: .root).attributes
+        for name in path {
+            let parent = found.node
+            let answer = try await call { filesystem.lookup(name, in: parent, caller: caller, reply: $0) }
+            guard case .found(let entry) = answer else { throw Failure(.notFound, "there is no \(name)") }
+            found = entry.attributes
+        }
+        return found
+    }
+
+    private func folder(of path: [FileName]) async throws(Failure) -> (node: NodeID, name: FileName) {
+        (try await node(at: path.dropLast()).node, path.last!)
+    }
+
+    func names(in folder: NodeID) async throws(Failure) -> [FileName] {
+        let isListed = try index.read { transaction throws(Failure) in
+            try transaction.node(folder)?.isPopulated ?? true
+        }
+        if !isListed {
+            _ = try await call { (reply: @escaping Reply<Void>) in
+                engine.list(folder, reply: reply)
+                return nil
+            }
+        }
+        return try index.read { transaction throws(Failure) in try transaction.children(of: folder) }.map(\.name)
+    }
+
+    struct OpenFile {
+        var node: NodeID
+        var handle: HandleID
+    }
+
+    func open(_ node: NodeID, flags: Int32) async throws(Failure) -> OpenFile {
+        let opened = try await call {
+            filesystem.open(node, OpenRequest(flags: flags), caller: caller, reply: $0)
+        }
+        if flags & 0o1000 != 0 { try stamp(node) }
+        return OpenFile(node: node, handle: opened.handle)
+    }
+
+    func create(_ path: [FileName]) async throws(Failure) -> OpenFile {
+        let (parent, name) = try await folder(of: path)
+        let made = try await call {
+            filesystem.create(
+                name, in: parent, permissions: 0o644, opening: OpenRequest(flags: 2), caller: caller, reply: $0)
+        }
+        try stamp(made.entry.attributes.node)
+        return OpenFile(node: made.entry.attributes.node, handle: made.opened.handle)
+    }
+
+    func write(_ bytes: [UInt8], to file: OpenFile, at offset: UInt64) async throws(Failure) {
+        _ = try await call { (reply: @escaping Reply<Int>) in
+            bytes.withUnsafeBytes {
+                filesystem.write(
+                    FilePosition(node: file.node, handle: file.handle, offset: offset), $0, clearsSetID: false,
+                    isPageWrite: false, caller: caller, reply: reply)
+            }
+        }
+        try stamp(file.node)
+    }
+
+    func synchronize(_ file: OpenFile) async throws(Failure) {
+        _ = try await call {
+            filesystem.synchronize(file.node, handle: file.handle, dataOnly: false, reply: $0)
+        }
+    }
+
+    func close(_ file: OpenFile) { filesystem.release(file.node, handle: file.handle) }
+
+    func makeFolder(_ path: [FileName]) async throws(Failure) {
+        let (parent, name) = try await folder(of: path)
+        _ = try await call {
+            filesystem.makeFolder(name, in: parent, permissions: 0o755, caller: caller, reply: $0)
+        }
+    }
+
+    func makeLink(_ path: [FileName], to target: String) async throws(Failure) {
+        let (parent, name) = try await folder(of: path)
+        _ = try await call {
+            filesystem.makeLink(name, in: parent, target: Array(target.utf8), caller: caller, reply: $0)
+        }
+    }
+
+    func rename(_ path: [FileName], to other: [FileName], isExchange: Bool = false) async throws(Failure) {
+        let (parent, name) = try await folder(of: path)
+        let (newParent, newName) = try await folder(of: other)
+        _ = try await call {
+            filesystem.rename(
+                name, in: parent, to: newName, in: newParent, flags: isExchange ? .exchange : [], caller: caller,
+                reply: $0)
+        }
+    }
+
+    func unlink(_ path: [FileName]) async throws(Failure) {
+        let (parent, name) = try await folder(of: path)
+        _ = try await call { filesystem.unlink(name, in: parent, caller: caller, reply: $0) }
+    }
+
+    func removeFolder(_ path: [FileName]) async throws(Failure) {
+        let (parent, name) = try await folder(of: path)
+        _ = try await call { filesystem.removeFolder(name, in: parent, caller: caller, reply: $0) }
+    }
+
+    func evict(_ node: NodeID) throws(Failure) { _ = try engine.evict(node) }
+
+    /// Brings the content of a file here and returns it.
+    func contents(of id: NodeID) async throws(Failure) -> [UInt8] {
+        _ = try await call { (reply: @escaping Reply<Void>) in
+            _ = engine.hydrator.hydrate(id, reply: reply)
+            return nil
+        }
+        return try localContents(of: id) ?? []
+    }
+
+    /// What is here of a file's content; nil when it is a placeholder.
+    func localContents(of id: NodeID) throws(Failure) -> [UInt8]? {
+        let node = try index.read { transaction throws(Failure) in try transaction.node(id) }
+        guard let node, node.kind == .file, node.content != .absent else { return nil }
+        let file = try content.open(node.id, node.generation, writable: false)
+        do throws(SystemError) {
+            let size = Int(try FileStatus.of(descriptor: file.number, label: "simulation.size").size)
+            var bytes = [UInt8](repeating: 0, count: size)
+            let result: Result<Int, SystemError> = bytes.withUnsafeMutableBytes { room in
+                do throws(SystemError) {
+                    return .success(try readFully(file.number, into: room, at: 0, label: "simulation.read"))
+                } catch {
+                    return .failure(error)
+                }
+            }
+            return Array(bytes[..<(try result.get())])
+        } catch {
+            throw Failure(error)
+        }
+    }
+}

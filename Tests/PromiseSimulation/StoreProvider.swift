@@ -1,0 +1,247 @@
+import PromiseCore
+import PromiseProvider
+import PromiseSystem
+
+/// How bad the line of one machine is, in percent of its calls.
+struct Line {
+    var lost = 0
+    var answerLost = 0
+    var doubled = 0
+    var refused = 0
+    var isOffline = false
+    /// In milliseconds, at most.
+    var delayMax = 50
+}
+
+/// One machine's way to the store: every call takes time, and what is asked may not arrive, arrive twice, or
+/// be answered to nobody.
+///
+/// Unchecked, as only the simulation's thread touches it, which `Simulation.check` looks after.
+final class StoreProvider: Provider, @unchecked Sendable {
+    let name = "simulated:"
+    let capabilities: Capabilities
+    let executor: (any TaskExecutor)?
+    private let store: Store
+    private let simulation: Simulation
+    private let machine: String
+    var line = Line()
+    /// Folders that this machine has listed: where nothing is told, these are polled.
+    private var listed: Set<ItemIdentifier> = []
+
+    init(_ store: Store, _ simulation: Simulation, machine: String) {
+        self.store = store
+        self.simulation = simulation
+        self.machine = machine
+        capabilities = store.kind.capabilities
+        executor = simulation.tasks
+    }
+
+    // MARK: The line
+
+    private func carry<Value: Sendable>(
+        _ what: String, isChange: Bool = false, _ body: () throws(ProviderError) -> Value
+    ) async throws(ProviderError) -> Value {
+        await simulation.sleep(.milliseconds(1 + simulation.pick(line.delayMax)))
+        if line.isOffline { throw ProviderError(.offline, "the network is gone") }
+        if simulation.chance(line.lost) { throw ProviderError(.retry, "the connection broke") }
+        if isChange, simulation.chance(line.refused) { throw ProviderError(.refused, "it may not be changed") }
+        var result: Result<Value, ProviderError>
+        do throws(ProviderError) { result = .success(try body()) } catch { result = .failure(error) }
+        if isChange, simulation.chance(line.doubled) {
+            // A request that is sent again by somebody in between: the second answer is the one that comes.
+            do throws(ProviderError) { result = .success(try body()) } catch { result = .failure(error) }
+        }
+        if isChange { simulation.note("\(machine) \(what): \(describe(result))") }
+        await simulation.sleep(.milliseconds(1 + simulation.pick(line.delayMax)))
+        if line.isOffline { throw ProviderError(.offline, "the network is gone") }
+        if isChange, simulation.chance(line.answerLost) { throw ProviderError(.retry, "the answer was lost") }
+        return try result.get()
+    }
+
+    private func describe<Value>(_ result: Result<Value, ProviderError>) -> String {
+        switch result {
+        case .success: "done"
+        case .failure(let problem): "\(problem.code)"
+        }
+    }
+
+    // MARK: Names of items
+
+    private func identifier(_ item: Store.Item) -> ItemIdentifier {
+        if item.number == Store.root { return StoreProvider.rootIdentifier }
+        guard store.kind.byPlace else { return ItemIdentifier("item-\(item.number)") }
+        return ItemIdentifier("/" + store.path(of: item.number).map(\.display).joined(separator: "/"))
+    }
+
+    static let rootIdentifier = ItemIdentifier("root")
+
+    private func find(_ reference: ItemReference) throws(ProviderError) -> Store.Item {
+        if reference.identifier == StoreProvider.rootIdentifier { return store.items[Store.root]! }
+        let found: Store.Item?
+        if store.kind.byPlace {
+            found = store.item(at: reference.path)
+        } else {
+            found = Int(reference.identifier.rawValue.dropFirst(5)).flatMap { store.items[$0] }
+        }
+        guard let found else { throw ProviderError(.notFound, "there is nothing there") }
+        return found
+    }
+
+    private func told(_ item: Store.Item, isListed: Bool = false) -> Item {
+        let parent = store.items[item.parent].map(identifier)
+        var metadata = item.metadata
+        let isGuess = isListed && store.kind.guesses && item.kind != .folder
+        let kind = isGuess && item.kind == .link ? .file : item.kind
+        if isGuess || !store.kind.keepsTimes { metadata = Store.metadata(kind == .folder ? 0o755 : 0o644) }
+        let size = item.target.map { UInt64($0.count) } ?? UInt64(item.bytes.count)
+        var result = Item(
+            identifier: identifier(item), parent: parent, name: item.name, kind: kind, size: size,
+            metadata: metadata, version: ContentVersion(item.version), target: isGuess ? nil : item.target)
+        result.isGuess = isGuess
+        return result
+    }
+
+    // MARK: Reading
+
+    func connect() async throws(ProviderError) { _ = try await root() }
+
+    func root() async throws(ProviderError) -> Item {
+        try await carry("root") { () throws(ProviderError) in told(store.items[Store.root]!) }
+    }
+
+    func item(for reference: ItemReference) async throws(ProviderError) -> Item {
+        try await carry("item") { () throws(ProviderError) in told(try find(reference)) }
+    }
+
+    func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
+        try await carry("list") { () throws(ProviderError) in
+            let found = try find(folder)
+            guard found.kind == .folder else { throw ProviderError(.notFound, "it is no folder") }
+            listed.insert(folder.identifier)
+            return ItemPage(items: store.children(of: found.number).map { told($0, isListed: true) })
+        }
+    }
+
+    func currentAnchor() async throws(ProviderError) -> Anchor {
+        try await carry("anchor") { () throws(ProviderError) in Anchor(rawValue: "\(store.changeCount)") }
+    }
+
+    func changes(since anchor: Anchor) async throws(ProviderError) -> ChangePage {
+        try await carry("changes") { () throws(ProviderError) in
+            let now = Anchor(rawValue: "\(store.changeCount)")
+            if !store.kind.pushes { return ChangePage(foldersToList: listed, anchor: now) }
+            let folders = store.changedFolders(since: Int(anchor.rawValue) ?? 0)
+            return ChangePage(foldersToList: Set(folders.compactMap { store.items[$0].map(identifier) }), anchor: now)
+        }
+    }
+
+    func waitForChanges(since anchor: Anchor) async throws(ProviderError) {
+        await withUnsafeContinuation { continuation in
+            store.whenChanged(since: Int(anchor.rawValue) ?? 0) { continuation.resume() }
+        }
+    }
+
+    func fetchContents(
+        of reference: ItemReference, version: ContentVersion, range: ByteRange?, into sink: any ContentSink
+    ) async throws(ProviderError) {
+        let bytes = try await carry("fetch") { () throws(ProviderError) in
+            let found = try find(reference)
+            guard found.kind == .file else { throw ProviderError(.notFound, "it is no file") }
+            guard found.version == version.rawValue else { throw ProviderError(.stale, "there is another version") }
+            return found.bytes
+        }
+        let range = range ?? ByteRange(0, UInt64(bytes.count))
+        let part = Array(bytes[min(Int(range.lower), bytes.count)..<min(Int(range.upper), bytes.count)])
+        let result: Result<Void, ProviderError> = part.withUnsafeBytes { part in
+            do throws(ProviderError) { return .success(try sink.write(part, at: range.lower)) } catch { return .failure(error) }
+        }
+        try result.get()
+    }
+
+    // MARK: Changing
+
+    func create(
+        _ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?
+    ) async throws(ProviderError) -> Item {
+        try await carry("create \(item.name)", isChange: true) { () throws(ProviderError) in
+            let parent = try find(folder)
+            guard parent.kind == .folder else { throw ProviderError(.notFound, "it is no folder") }
+            if store.child(item.name, of: parent.number) != nil {
+                throw ProviderError(.conflict, "the name is taken")
+            }
+            let bytes = try contents.map { source throws(ProviderError) in try read(source) } ?? []
+            let version = item.kind == .folder ? "folder" : store.version(of: bytes + (item.target ?? []))
+            let made = Store.Item(
+                number: store.nextNumber(), parent: parent.number, name: item.name, kind: item.kind, bytes: bytes,
+                target: item.target, version: version, metadata: item.metadata)
+            store.put(made)
+            return told(made)
+        }
+    }
+
+    func modify(
+        _ reference: ItemReference, changes: ItemChanges, contents: (any ContentSource)?,
+        baseVersion: ContentVersion?
+    ) async throws(ProviderError) -> Item {
+        let what = "modify \(reference.path.map(\.display).joined(separator: "/"))\(contents == nil ? "" : " content")"
+            + (changes.place.map { " to \($0.parent.path.map(\.display).joined(separator: "/"))/\($0.name)" } ?? "")
+        return try await carry(what, isChange: true) { () throws(ProviderError) in
+            var item = try find(reference)
+            if let baseVersion, item.version != baseVersion.rawValue {
+                throw ProviderError(.conflict, "there is another version")
+            }
+            if let contents {
+                item.bytes = try read(contents)
+                item.version = store.version(of: item.bytes)
+            }
+            if let target = changes.target {
+                item.target = target
+                item.version = store.version(of: target)
+            }
+            if let place = changes.place { try move(&item, to: place) }
+            if let metadata = changes.metadata { item.metadata = metadata }
+            store.put(item)
+            return told(item)
+        }
+    }
+
+    private func move(
+        _ item: inout Store.Item, to place: (parent: ItemReference, name: FileName)
+    ) throws(ProviderError) {
+        let parent = try find(place.parent)
+        guard parent.kind == .folder else { throw ProviderError(.notFound, "it is no folder") }
+        if let holder = store.child(place.name, of: parent.number), holder.number != item.number {
+            throw ProviderError(.conflict, "the name is taken")
+        }
+        if store.isInside(parent.number, item.number) {
+            throw ProviderError(.conflict, "the folder would be in itself")
+        }
+        (item.parent, item.name) = (parent.number, place.name)
+    }
+
+    func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
+        let what = "delete \(reference.path.map(\.display).joined(separator: "/"))"
+        try await carry(what, isChange: true) { () throws(ProviderError) in
+            guard let item = try? find(reference) else { return }
+            if let baseVersion, item.version != baseVersion.rawValue {
+                throw ProviderError(.conflict, "there is another version")
+            }
+            guard store.children(of: item.number).isEmpty else { throw ProviderError(.conflict, "it is not empty") }
+            store.remove(item.number)
+        }
+    }
+
+    private func read(_ source: any ContentSource) throws(ProviderError) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: Int(source.size))
+        let count: Result<Int, SystemError> = bytes.withUnsafeMutableBytes { buffer in
+            do throws(SystemError) {
+                return .success(try readFully(source.descriptor, into: buffer, at: 0, label: "simulation.upload"))
+            } catch {
+                return .failure(error)
+            }
+        }
+        guard (try? count.get()) == bytes.count else { throw ProviderError(.sourceChanged, "the source is shorter") }
+        try source.validate()
+        return bytes
+    }
+}
