@@ -205,6 +205,8 @@ final class Schedule: @unchecked Sendable {
                 machine.engine.lookNow(everything: round > 0)
                 machine.engine.notePending()
             }
+            // Time passes also where nobody has anything to do.
+            for second in 1...10 { simulation.after(.seconds(second)) {} }
             var quietSince: Duration?
             let isQuiet = simulation.run(atMost: limit) {
                 let isQuiet = machines.allSatisfy { (try? $0.isQuiet()) ?? false }
@@ -291,8 +293,8 @@ final class Schedule: @unchecked Sendable {
         found = nil
         Task(executorPreference: simulation.tasks) {
             var result = Found()
-            await walk(machine, .root, "", &result)
-            found = result
+            await self.walk(machine, .root, "", &result)
+            self.found = result
         }
         guard simulation.run(atMost: 200_000, until: { found != nil }), var result = found else {
             return Found(problems: ["\(machine.name) cannot be read to its end"])

@@ -96,13 +96,13 @@ final class SimulatedMachine: @unchecked Sendable {
         index.close()
     }
 
-    /// Nothing is pending, nothing differs and nothing is being looked at, but for what counts as failing.
+    /// Nothing is pending and nothing differs. It may be looking: a store that tells nothing is polled.
     func isQuiet() throws -> Bool {
         let remainder = try engine.remainder()
         let differs = try index.read { transaction throws(Failure) in
             try !transaction.divergences(limit: 1).isEmpty
         }
-        return remainder.pending == 0 && !remainder.isLooking && engine.uploadingCount == 0 && !differs
+        return remainder.pending == 0 && engine.uploadingCount == 0 && !differs
     }
 
     // MARK: Calls

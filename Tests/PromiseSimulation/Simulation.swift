@@ -154,6 +154,12 @@ struct Trace {
     mutating func add(_ line: String) {
         count += 1
         for byte in line.utf8 { number = (number ^ UInt64(byte)) &* 0x100_0000_01b3 }
-        if isPrinted { print(line) }
+        if isPrinted { say(line) }
     }
+}
+
+/// A line at once, also into a pipe, so that a run that is stopped has said what it found.
+func say(_ line: String) {
+    let bytes = Array((line + "\n").utf8)
+    _ = bytes.withUnsafeBytes { write(1, $0.baseAddress, $0.count) }
 }

@@ -43,7 +43,7 @@ struct Options {
     }
 
     static func fail(_ message: String) -> Never {
-        print("simulate: \(message)")
+        say("simulate: \(message)")
         exit(2)
     }
 }
@@ -53,7 +53,7 @@ let parent = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp"
 let base = "\(parent)/promisefs-simulation-\(getpid())"
 let begun = SystemClock().uptime()
 var (done, failed, steps) = (0, 0, 0)
-print("simulate: --seed \(options.seed) --schedules \(options.schedules) --size \(options.size)")
+say("simulate: --seed \(options.seed) --schedules \(options.schedules) --size \(options.size)")
 for number in 0..<options.schedules {
     if SystemClock().uptime() - begun > .seconds(options.seconds) { break }
     let seed = options.seed &+ UInt64(number)
@@ -65,16 +65,16 @@ for number in 0..<options.schedules {
     done += 1
     steps += schedule.simulation.stepCount
     if options.schedules == 1 || !problems.isEmpty {
-        print("seed \(seed): trace \(schedule.simulation.trace.number), \(schedule.simulation.stepCount) steps; \(schedule.plan.text)")
+        say("seed \(seed): trace \(schedule.simulation.trace.number), \(schedule.simulation.stepCount) steps; \(schedule.plan.text)")
     }
     guard !problems.isEmpty else { continue }
     failed += 1
-    for problem in problems { print("  \(problem)") }
+    for problem in problems { say("  \(problem)") }
     if options.stops { break }
 }
 removeTree(base)
 let took = (SystemClock().uptime() - begun).milliseconds
-print("\(done) schedules, \(failed) with problems, \(steps) steps, \(took) ms")
+say("\(done) schedules, \(failed) with problems, \(steps) steps, \(took) ms")
 exit(failed == 0 ? 0 : 1)
 
 /// With everything below it.
