@@ -84,27 +84,48 @@ extension FileSystem {
             return nil
         }
         do throws(Failure) {
-            if let size = changes.size { try resize(id, to: size) }
-            let answer: AttributesReply = try index.write { transaction throws(Failure) in
-                guard var node = try transaction.node(id) else { throw Failure(.stale, "the file is gone") }
-                let before = Metadata(node)
-                try apply(changes, to: &node, by: caller, transaction)
-                try transaction.update(node)
-                if differs(Metadata(node), before, kind: node.kind) || node.modificationTime != before.modificationTime {
-                    try markPending(namesOf: id, transaction)
-                    if let entry = try transaction.entries(of: id).first {
-                        try transaction.record(.modified, node: id, parent: entry.parent, name: entry.name)
-                    }
-                }
-                if changes.modificationTime != nil { try stampContent(of: node) }
-                return attributesReply(for: node)
+            if let size = changes.size {
+                reply(.success(try resize(id, to: size, changes, by: caller)))
+            } else {
+                reply(.success(try change(id, changes, by: caller)))
             }
-            engine.notePending()
-            reply(.success(answer))
         } catch {
             reply(.failure(error))
         }
         return nil
+    }
+
+    private func change(
+        _ id: NodeID, _ changes: AttributeChanges, by caller: Caller
+    ) throws(Failure) -> AttributesReply {
+        let answer: AttributesReply = try index.write { transaction throws(Failure) in
+            guard var node = try transaction.node(id) else {
+                throw Failure(.stale, "the file is gone")
+            }
+            try change(&node, changes, by: caller, transaction)
+            if changes.modificationTime != nil { try stampContent(of: node) }
+            return attributesReply(for: node)
+        }
+        engine.notePending()
+        return answer
+    }
+
+    /// All but the size.
+    private func change(
+        _ node: inout Node, _ changes: AttributeChanges, by caller: Caller,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        let before = Metadata(node)
+        try apply(changes, to: &node, by: caller, transaction)
+        try transaction.update(node)
+        guard
+            differs(Metadata(node), before, kind: node.kind)
+                || node.modificationTime != before.modificationTime
+        else { return }
+        try markPending(namesOf: node.id, transaction)
+        if let entry = try transaction.entries(of: node.id).first {
+            try transaction.record(.modified, node: node.id, parent: entry.parent, name: entry.name)
+        }
     }
 
     private func apply(
@@ -144,21 +165,58 @@ extension FileSystem {
 
     // MARK: Truncating
 
-    /// Cuts or grows a file. Nothing is fetched: what is cut away is not needed, what is added reads as zero.
-    func resize(_ id: NodeID, to size: UInt64) throws(Failure) {
+    /// Cuts or grows a file, and changes the attributes that are to change with it, or does
+    /// neither. Nothing is fetched: what is cut away is not needed, what is added reads as zero.
+    @discardableResult func resize(
+        _ id: NodeID, to size: UInt64, _ changes: AttributeChanges, by caller: Caller
+    ) throws(Failure) -> AttributesReply {
         guard size < 1 << 62 else { throw Failure(.tooLarge, "a file cannot be that large") }
-        guard let node = try index.read({ transaction throws(Failure) in try transaction.node(id) }) else {
-            throw Failure(.stale, "the file is gone")
+        // Content may come, be made whole or go between the look and the change; then the next look
+        // finds it so.
+        for _ in 0..<8 {
+            let found = try index.read { transaction throws(Failure) in try transaction.node(id) }
+            guard let node = found else { throw Failure(.stale, "the file is gone") }
+            if node.kind == .folder { throw Failure(.isFolder, "it is a folder") }
+            guard node.kind == .file else { throw Failure(.invalid, "it is not a regular file") }
+            var resizing = Resizing(id: id, size: size, changes: changes, caller: caller)
+            // Of a placeholder that is emptied nothing is wanted any more: it gets another content
+            // file.
+            let isPlaceholder = node.content == .absent && size == 0
+            if node.content != .whole, !isPlaceholder {
+                resizing.claim = try engine.hydrator.claimSize(size, of: id)
+            }
+            if let reply = try resizeFile(&resizing) {
+                if size == 0, node.content != .whole {
+                    engine.hydrator.discard(id, because: Failure(.stale, "the file was truncated"))
+                }
+                engine.notePending()
+                return reply
+            }
         }
-        if node.kind == .folder { throw Failure(.isFolder, "it is a folder") }
-        guard node.kind == .file else { throw Failure(.invalid, "it is not a regular file") }
-        if node.content == .whole {
-            try resizeFile(node, to: size, becomesWhole: true, ranges: nil)
-        } else if size == 0 {
-            try empty(node)
-        } else {
-            let ranges = try engine.hydrator.resize(id, to: size)
-            try resizeFile(node, to: size, becomesWhole: ranges == nil, ranges: ranges)
+        throw Failure(.busy, "the content of node \(id) keeps changing")
+    }
+
+    /// A change of size, and how far it has come.
+    private struct Resizing {
+        let id: NodeID
+        let size: UInt64
+        let changes: AttributeChanges
+        let caller: Caller
+        /// Of content that is on its way.
+        var claim: ContentClaim?
+        /// The content file that the index names, and the size that it had.
+        var file: SharedDescriptor?
+        var sizeBefore: UInt64 = 0
+        /// It has the new one.
+        var isCut = false
+
+        /// The content is as it was when this was begun.
+        func fits(_ node: Node) -> Bool {
+            switch node.content {
+            case .whole: claim == nil
+            case .partial: claim?.generation == node.generation
+            case .absent: claim == nil && size == 0
+            }
         }
     }
 
@@ -168,57 +226,106 @@ extension FileSystem {
         return SharedDescriptor(try content.open(node.id, node.generation))
     }
 
-    /// What a placeholder held is not wanted any more.
-    private func empty(_ node: Node) throws(Failure) {
-        engine.hydrator.discard(node.id, because: Failure(.stale, "the file was truncated"))
-        try resizeFile(node, to: 0, becomesWhole: true, ranges: nil)
-    }
-
-    private func resizeFile(_ before: Node, to size: UInt64, becomesWhole: Bool, ranges: ByteRangeSet?) throws(Failure) {
-        var isCut = false
+    /// Nil, and nothing has happened, when the content is not what it was.
+    private func resizeFile(_ resizing: inout Resizing) throws(Failure) -> AttributesReply? {
+        let (id, size) = (resizing.id, resizing.size)
         do throws(Failure) {
-            try index.writeFreeing { transaction throws(Failure) in
-                try resizeFile(before.id, to: size, becomesWhole: becomesWhole, ranges: ranges, &isCut, transaction)
+            let reply: AttributesReply? = try index.writeFreeing { transaction throws(Failure) in
+                guard let node = try transaction.node(id) else {
+                    throw Failure(.stale, "the file is gone")
+                }
+                return resizing.fits(node) ? try resizeFile(of: node, &resizing, transaction) : nil
             }
+            if reply != nil {
+                resizing.claim?.confirm(.resized(to: size))
+            } else {
+                resizing.claim?.withdraw()
+            }
+            return reply
         } catch {
-            // The caller is told that it failed, but what is there must be what the index says.
-            if isCut { noteSize(of: before.id) }
+            takeBack(resizing)
             throw error
         }
-        engine.notePending()
     }
 
     private func resizeFile(
-        _ id: NodeID, to size: UInt64, becomesWhole: Bool, ranges: ByteRangeSet?, _ isCut: inout Bool,
-        _ transaction: borrowing Transaction
-    ) throws(Failure) {
-        guard var node = try transaction.node(id) else { throw Failure(.stale, "the file is gone") }
-        let file: SharedDescriptor
-        let isSameFile = node.content != .absent
+        of before: Node, _ resizing: inout Resizing, _ transaction: borrowing Transaction
+    ) throws(Failure) -> AttributesReply {
+        let (changes, size) = (resizing.changes, resizing.size)
+        var node = before
+        // First, as what fails here has cut nothing.
+        try change(&node, changes, by: resizing.caller, transaction)
         if node.content == .absent {
             node.generation = node.generation.next
-            file = SharedDescriptor(try content.create(node.id, node.generation))
+            try cut(
+                SharedDescriptor(try content.create(node.id, node.generation)), of: &node, &resizing
+            )
         } else {
-            file = try contentFile(of: node)
-        }
-        do throws(SystemError) {
-            try truncate(file.number, to: size, label: "content.truncate")
-            isCut = isSameFile
-            let status = try FileStatus.of(descriptor: file.number, label: "content.truncate.status")
-            node.modificationTime = status.modificationTime
-            node.changeTime = status.changeTime
-            node.localBytes = status.blocks * 512
-        } catch {
-            throw Failure(error)
+            let file = try contentFile(of: node)
+            // Not when it was cut already, and the index has asked for a second try.
+            if resizing.file == nil {
+                resizing.sizeBefore = try status(of: file, "content.truncate.before").size
+                resizing.file = file
+            }
+            try cut(file, of: &node, &resizing)
         }
         node.size = size
         node.edits += 1
         node.isDurable = false
-        node.content = becomesWhole ? .whole : .partial
-        try transaction.setRanges(of: node.id, to: becomesWhole ? ByteRangeSet() : ranges ?? ByteRangeSet())
+        node.content = size > 0 && resizing.claim != nil ? .partial : .whole
+        let ranges =
+            node.content == .whole ? nil : resizing.claim?.ranges(after: .resized(to: size))
+        try transaction.setRanges(of: node.id, to: ranges ?? ByteRangeSet())
         try transaction.cutHoles(of: node.id, to: size)
         try transaction.update(node)
         try markPending(namesOf: node.id, transaction)
+        if changes.modificationTime != nil { try stampContent(of: node) }
+        return attributesReply(for: node)
+    }
+
+    private func cut(
+        _ file: SharedDescriptor, of node: inout Node, _ resizing: inout Resizing
+    ) throws(Failure) {
+        do throws(SystemError) {
+            try truncate(file.number, to: resizing.size, label: "content.truncate")
+        } catch {
+            throw Failure(error)
+        }
+        resizing.isCut = true
+        let status = try status(of: file, "content.truncate.status")
+        let changes = resizing.changes
+        if changes.modificationTime == nil { node.modificationTime = status.modificationTime }
+        if changes.changeTime == nil { node.changeTime = max(node.changeTime, status.changeTime) }
+        node.localBytes = status.blocks * 512
+    }
+
+    private func status(of file: SharedDescriptor, _ label: StaticString) throws(Failure)
+        -> FileStatus
+    {
+        do throws(SystemError) {
+            return try FileStatus.of(descriptor: file.number, label: label)
+        } catch {
+            throw Failure(error)
+        }
+    }
+
+    /// The caller is told that it failed. What was added goes again. What was cut off cannot come
+    /// back, and what is there must be what the index says.
+    private func takeBack(_ resizing: Resizing) {
+        // A file that the index does not name may have any size.
+        guard resizing.isCut, let file = resizing.file else {
+            resizing.claim?.withdraw()
+            return
+        }
+        let (size, before) = (resizing.size, resizing.sizeBefore)
+        if size >= before,
+            (try? truncate(file.number, to: before, label: "content.truncate.back")) != nil
+        {
+            resizing.claim?.withdraw()
+        } else {
+            resizing.claim?.confirm(.resized(to: size))
+            noteSize(of: resizing.id)
+        }
     }
 }
 

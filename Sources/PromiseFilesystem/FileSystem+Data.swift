@@ -63,52 +63,101 @@ extension FileSystem {
         do throws(Failure) {
             let (id, file) = try file(position.handle)
             guard let node = try known(id) else { throw Failure(.stale, "the file is gone") }
-            if node.content == .whole {
-                try store(bytes, at: position.offset, in: file)
-            } else {
-                try writePartial(bytes, at: position.offset, of: id, in: file)
-            }
+            // First, as on a local disk: a write that is told as failed has left no bytes.
             if clearsSetID, node.mode & 0o6000 != 0 { try self.clearSetID(of: id, for: caller) }
-            reply(.success(bytes.count))
+            let written =
+                node.content == .whole
+                ? try store(bytes, at: position.offset, in: file)
+                : try writePartial(bytes, at: position.offset, of: id, in: file)
+            // Of the kernel's pages nobody is told how much was written, only whether all was.
+            if isPageWrite, let problem = written.problem { throw problem }
+            reply(.success(written.count))
         } catch {
             reply(.failure(error))
         }
         return nil
     }
 
-    private func store(_ bytes: UnsafeRawBufferPointer, at offset: UInt64, in file: SharedDescriptor) throws(Failure) {
-        do throws(SystemError) {
-            try writeFully(file.number, bytes, at: offset, label: "content.write")
-        } catch {
-            throw Failure(error)
-        }
+    /// What a write has come to: fewer bytes than were given when something has stopped it on the
+    /// way (write(2)).
+    private struct Written {
+        var count: Int
+        var problem: Failure?
+    }
+
+    /// Throws when nothing was written.
+    private func store(
+        _ bytes: UnsafeRawBufferPointer, at offset: UInt64, in file: SharedDescriptor
+    ) throws(Failure) -> Written {
+        let (count, problem) = writeSome(file.number, bytes, at: offset, label: "content.write")
+        if count == 0, let problem { throw Failure(problem) }
+        return Written(count: count, problem: problem.map { Failure($0) })
     }
 
     /// Writes where content is still on its way; the rest is brought here in the background, as an upload needs it.
     private func writePartial(
         _ bytes: UnsafeRawBufferPointer, at offset: UInt64, of id: NodeID, in file: SharedDescriptor
-    ) throws(Failure) {
-        let ranges = try engine.hydrator.claim(ByteRange(offset: offset, count: UInt64(bytes.count)), of: id)
-        try store(bytes, at: offset, in: file)
-        guard let ranges else { return }
+    ) throws(Failure) -> Written {
+        let wanted = ByteRange(offset: offset, count: UInt64(bytes.count))
+        guard let claim = try engine.hydrator.claim(wanted, of: id) else {
+            return try store(bytes, at: offset, in: file)
+        }
+        let written: Written
+        do throws(Failure) {
+            written = try store(bytes, at: offset, in: file)
+        } catch {
+            claim.withdraw()
+            throw error
+        }
+        let range = ByteRange(offset: offset, count: UInt64(written.count))
+        do throws(Failure) {
+            try note(range, of: id, under: claim)
+        } catch {
+            takeBack(range, of: id, in: file, under: claim)
+            throw error
+        }
+        claim.confirm(.written(range))
+        engine.notePending()
+        engine.hydrator.hydrateInBackground(id)
+        return written
+    }
+
+    private func note(_ range: ByteRange, of id: NodeID, under claim: ContentClaim) throws(Failure) {
         try index.write { transaction throws(Failure) in
             guard var node = try transaction.node(id), node.content != .absent else { return }
-            node.size = max(node.size, offset + UInt64(bytes.count))
-            node.modificationTime = clock.now()
-            node.changeTime = node.modificationTime
-            node.edits += 1
-            node.isDurable = false
+            node.size = max(node.size, range.upper)
+            node.noteEdit(at: clock.now())
             if node.content == .partial {
-                try transaction.setRanges(of: id, to: ranges)
+                try transaction.setRanges(of: id, to: claim.ranges(after: .written(range)))
             } else {
-                // The last fetch ended between the write and now, and took the write's time from the content file.
+                // Whoever made it whole took the write's time from the content file.
                 try stampContent(of: node)
             }
             try transaction.update(node)
             try markPending(namesOf: id, transaction)
         }
-        engine.notePending()
-        engine.hydrator.hydrateInBackground(id)
+    }
+
+    /// The content file has bytes that the index could not be told of. Those that were not here
+    /// before are fetched again. The others are in the place of what was here, perhaps an edit, so
+    /// they are one.
+    private func takeBack(
+        _ range: ByteRange, of id: NodeID, in file: SharedDescriptor, under claim: ContentClaim
+    ) {
+        let size = claim.size
+        do throws(SystemError) {
+            // The end of the file is claimed, so nobody else has moved it.
+            if range.upper > size {
+                try truncate(file.number, to: size, label: "content.write.back")
+            }
+        } catch {
+            // What cannot be taken away is there.
+            claim.confirm(.written(range))
+            return noteSize(of: id)
+        }
+        let isEdit = claim.isPartlyHere(range)
+        claim.withdraw()
+        if isEdit { noteEdit(of: id) }
     }
 
     // MARK: Space and holes
@@ -118,14 +167,31 @@ extension FileSystem {
     ) -> ParkedRequest? {
         whenWhole(position.node, for: caller, reply: reply) { [self] () throws(Failure) in
             let file = try wholeFile(position.node)
+            // The kernel asks for this with a write and a truncation, and leaves it to us here.
+            // Root has CAP_FSETID.
+            if caller.user != 0 { try clearSetID(of: position.node, for: caller) }
             do throws(SystemError) {
-                try PromiseSystem.allocate(
-                    file.number, mode: mode, ByteRange(offset: position.offset, count: count), label: "content.allocate")
+                try allocate(file, ByteRange(offset: position.offset, count: count), mode: mode)
             } catch {
                 throw Failure(error)
             }
-            // The kernel asks for this with a write and a truncation, and leaves it to us here. Root has CAP_FSETID.
-            if caller.user != 0 { try clearSetID(of: position.node, for: caller) }
+        }
+    }
+
+    /// A disk that gets full on the way may have moved the end of the file already (ext4). The
+    /// kernel lets nobody else move it meanwhile.
+    private func allocate(
+        _ file: SharedDescriptor, _ range: ByteRange, mode: Int32
+    ) throws(SystemError) {
+        let before = try FileStatus.of(descriptor: file.number, label: "content.allocate.before")
+        do throws(SystemError) {
+            try PromiseSystem.allocate(file.number, mode: mode, range, label: "content.allocate")
+        } catch {
+            let now = try FileStatus.of(descriptor: file.number, label: "content.allocate.after")
+            if now.size > before.size {
+                try truncate(file.number, to: before.size, label: "content.allocate.back")
+            }
+            throw error
         }
     }
 
@@ -154,15 +220,11 @@ extension FileSystem {
                 throw Failure(.notSupported, "the content is not local")
             }
             let (from, to) = (try wholeFile(source.node), try wholeFile(target.node))
-            let copied: UInt64
-            do throws(SystemError) {
-                copied = try copyBytes(
-                    from: from.number, at: source.offset, to: to.number, at: target.offset, count: UInt64(count),
-                    label: "content.copy")
-            } catch {
-                throw Failure(error)
-            }
             if caller.user != 0 { try clearSetID(of: target.node, for: caller) }
+            let (copied, problem) = copySome(
+                from: from.number, at: source.offset, to: to.number, at: target.offset,
+                count: UInt64(count), label: "content.copy")
+            if copied == 0, let problem { throw Failure(problem) }
             reply(.success(Int(copied)))
         } catch {
             reply(.failure(error))

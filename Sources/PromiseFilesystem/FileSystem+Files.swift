@@ -35,8 +35,11 @@ extension FileSystem {
             }
             guard node.kind == .file else { throw Failure(.invalid, "only files are opened") }
             if request.truncates && request.isWritable {
-                try resize(id, to: 0)
-                if request.clearsSetID { try clearSetID(of: id, for: caller) }
+                try resize(
+                    id, to: 0, AttributeChanges(clearsSetID: request.clearsSetID), by: caller)
+                if request.clearsSetID, node.mode & 0o6000 != 0 {
+                    notifier?.invalidateAttributes(of: id)
+                }
             } else if node.content == .whole {
                 engine.neighbours.opened(id, isHere: true)
                 if request.access == .read, let granted = grantKnown(node, caller) {

@@ -65,45 +65,100 @@ extension FileSystem {
     /// So that a failing disk is asked once a second and not all the time.
     private static let pauseMicroseconds: UInt32 = 1_000_000
 
-    /// The content file of a node that nobody has open was cut or grown, and storing that failed.
+    /// A content file was cut or grown, and storing that failed; of whole content, while nobody has
+    /// it open.
     func noteSize(of id: NodeID) {
+        var claim: ContentClaim?
         do throws(Failure) {
-            try index.writeFreeing { transaction throws(Failure) in
+            // What is fetched meanwhile would move the end of the file that is looked at.
+            if try known(id)?.content == .partial {
+                claim = try engine.hydrator.claim(ByteRange(0, .max), of: id)
+            }
+            let size: UInt64? = try index.writeFreeing { transaction throws(Failure) in
                 guard let node = try transaction.node(id), node.content != .absent,
                     let status = try content.status(id, node.generation), status.size != node.size
-                else { return }
+                else { return nil }
                 try transaction.takeSize(of: id, status, now: clock.now())
+                if node.content == .partial, let claim {
+                    try transaction.setRanges(
+                        of: id, to: claim.ranges(after: .resized(to: status.size)))
+                }
+                return status.size
             }
+            if let size { claim?.confirm(.resized(to: size)) } else { claim?.withdraw() }
             notifier?.invalidateAttributes(of: id)
             engine.notePending()
         } catch {
+            claim?.withdraw()
             logger.error("a new size could not be noted", metadata: ["node": "\(id)", "reason": "\(error.message)"])
             noteAgain(id)
         }
     }
 
+    /// Bytes of partial content were overwritten, and storing that failed: nothing that can be
+    /// looked at later shows it.
+    func noteEdit(of id: NodeID) {
+        do throws(Failure) {
+            try index.writeFreeing { transaction throws(Failure) in
+                guard var node = try transaction.node(id), node.content != .absent else { return }
+                node.noteEdit(at: clock.now())
+                if node.content == .whole { try stampContent(of: node) }
+                try transaction.update(node)
+                try markPending(namesOf: id, transaction)
+            }
+            notifier?.invalidateAttributes(of: id)
+            engine.notePending()
+        } catch {
+            logger.error(
+                "an edit could not be noted",
+                metadata: ["node": "\(id)", "reason": "\(error.message)"])
+            noteAgain(id, isEdit: true)
+        }
+    }
+
     /// What the disk refused once it may take later; until then the index says that the file is being written to, or a crash
     /// makes the next start compare it.
-    private func noteAgain(_ id: NodeID) {
+    private func noteAgain(_ id: NodeID, isEdit: Bool = false) {
         let isFirst = unnoted.withLock { unnoted in
-            defer { unnoted.insert(id) }
+            defer { unnoted[id] = isEdit || unnoted[id] == true }
             return unnoted.isEmpty
         }
         guard isFirst else { return }
         workers.submit { [self] in
             usleep(FileSystem.pauseMicroseconds)
             let nodes = unnoted.withLock { unnoted in
-                defer { unnoted = [] }
+                defer { unnoted = [:] }
                 return unnoted
             }
-            for node in nodes {
-                guard opens.writeFile(of: node) != nil else {
-                    noteSize(of: node)
-                    continue
-                }
-                noteWrites(of: node, isClosing: !opens.mayBeWritten(node))
-                opens.forgetIfUnused(node)
-            }
+            for (node, isEdit) in nodes { noteOnceMore(node, isEdit: isEdit) }
         }
+    }
+
+    private func noteOnceMore(_ id: NodeID, isEdit: Bool) {
+        let isWritten = opens.writeFile(of: id) != nil
+        // The size of what is partial tells `noteWrites` nothing.
+        if !isWritten || (try? known(id))?.content == .partial { noteSize(of: id) }
+        if isEdit { noteEdit(of: id) }
+        guard isWritten else { return }
+        noteWrites(of: id, isClosing: !opens.mayBeWritten(id))
+        opens.forgetIfUnused(id)
+    }
+
+    /// For the last time, when nobody can write any more.
+    func noteWhatIsLeft() {
+        for (node, isEdit) in unnoted.withLock({ $0 }) {
+            noteSize(of: node)
+            if isEdit { noteEdit(of: node) }
+        }
+    }
+}
+
+extension Node {
+    /// The daemon itself has written to the content, whose file's time is not the write's.
+    mutating func noteEdit(at time: Timestamp) {
+        modificationTime = time
+        changeTime = time
+        edits += 1
+        isDurable = false
     }
 }

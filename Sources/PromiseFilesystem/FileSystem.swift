@@ -59,7 +59,8 @@ package final class FileSystem: FileSystemOperations {
     /// For fsync, removal of content files, and other calls that wait for the disk.
     let workers: BlockingPool
     /// Nodes whose content file has changed and whose row could not be: noted again until it works.
-    let unnoted = Mutex(Set<NodeID>())
+    /// True: with an edit that the content file does not tell of.
+    let unnoted = Mutex([NodeID: Bool]())
     let mappings = Monitor(MappingWatch())
     let callers = KnownCallers()
     let spares: SpareFiles
@@ -105,7 +106,7 @@ package final class FileSystem: FileSystemOperations {
         endWatchingMappings()
         echoes.stop()
         for node in opens.writtenNodes { noteWrites(of: node, isClosing: true) }
-        for node in unnoted.withLock({ $0 }) { noteSize(of: node) }
+        noteWhatIsLeft()
         connection.withLock { $0 = nil }
         spares.stop()
         workers.stop()

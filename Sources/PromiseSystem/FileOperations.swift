@@ -24,13 +24,27 @@ package func readFully(
 package func writeFully(
     _ descriptor: CInt, _ bytes: UnsafeRawBufferPointer, at offset: UInt64, label: StaticString
 ) throws(SystemError) {
-    var done = 0
-    while done < bytes.count {
-        let start = bytes.baseAddress! + done
-        let rest = FaultInjection.accepted(bytes.count - done, label)
-        let position = off_t(offset) + off_t(done)
-        done += try call(label) { pwrite(descriptor, start, rest, position) }
+    if let problem = writeSome(descriptor, bytes, at: offset, label: label).problem {
+        throw problem
     }
+}
+
+/// As `writeFully`, for who has to say how much was written when the rest was not.
+package func writeSome(
+    _ descriptor: CInt, _ bytes: UnsafeRawBufferPointer, at offset: UInt64, label: StaticString
+) -> (count: Int, problem: SystemError?) {
+    var done = 0
+    do throws(SystemError) {
+        while done < bytes.count {
+            let start = bytes.baseAddress! + done
+            let rest = FaultInjection.accepted(bytes.count - done, label)
+            let position = off_t(offset) + off_t(done)
+            done += try call(label) { pwrite(descriptor, start, rest, position) }
+        }
+    } catch {
+        return (done, error)
+    }
+    return (done, nil)
 }
 
 /// The same, of an array.
@@ -51,6 +65,17 @@ package func writeFully(_ descriptor: CInt, _ bytes: [UInt8], at offset: UInt64,
 package func copyBytes(
     from source: CInt, at sourceOffset: UInt64, to target: CInt, at targetOffset: UInt64, count: UInt64, label: StaticString
 ) throws(SystemError) -> UInt64 {
+    let (done, problem) = copySome(
+        from: source, at: sourceOffset, to: target, at: targetOffset, count: count, label: label)
+    if let problem { throw problem }
+    return done
+}
+
+/// As `copyBytes`, for who has to say how much was copied when the rest was not.
+package func copySome(
+    from source: CInt, at sourceOffset: UInt64, to target: CInt, at targetOffset: UInt64,
+    count: UInt64, label: StaticString
+) -> (count: UInt64, problem: SystemError?) {
     var done: UInt64 = 0
     while done < count {
         let rest = FaultInjection.accepted(Int(min(count - done, 1 << 30)), label)
@@ -58,35 +83,42 @@ package func copyBytes(
             let copied = try call(label) {
                 cps_copy_file_range(source, Int64(sourceOffset + done), target, Int64(targetOffset + done), rest)
             }
-            if copied == 0 { return done }
+            if copied == 0 { return (done, nil) }
             done += UInt64(copied)
         } catch {
             // Not every pair of file systems can; what is left goes through memory.
             guard error.errno == EXDEV || error.errno == EINVAL || error.errno == EOPNOTSUPP || error.errno == ENOSYS else {
-                throw error
+                return (done, error)
             }
-            return try copyThroughMemory(
+            return copyThroughMemory(
                 from: source, at: sourceOffset, to: target, at: targetOffset, count: count, done: done, label: label)
         }
     }
-    return done
+    return (done, nil)
 }
 
 private func copyThroughMemory(
     from source: CInt, at sourceOffset: UInt64, to target: CInt, at targetOffset: UInt64, count: UInt64, done start: UInt64,
     label: StaticString
-) throws(SystemError) -> UInt64 {
+) -> (count: UInt64, problem: SystemError?) {
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
     defer { buffer.deallocate() }
     var done = start
     while done < count {
         let piece = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(min(count - done, UInt64(buffer.count)))])
-        let read = try readFully(source, into: piece, at: sourceOffset + done, label: label)
+        let read: Int
+        do throws(SystemError) {
+            read = try readFully(source, into: piece, at: sourceOffset + done, label: label)
+        } catch {
+            return (done, error)
+        }
         if read == 0 { break }
-        try writeFully(target, UnsafeRawBufferPointer(rebasing: piece[..<read]), at: targetOffset + done, label: label)
-        done += UInt64(read)
+        let bytes = UnsafeRawBufferPointer(rebasing: piece[..<read])
+        let (written, problem) = writeSome(target, bytes, at: targetOffset + done, label: label)
+        done += UInt64(written)
+        if let problem { return (done, problem) }
     }
-    return done
+    return (done, nil)
 }
 
 /// renameat2(2).

@@ -9,11 +9,10 @@ struct Ledger {
     private(set) var given: Set<String> = []
     private var count = 0
 
-    mutating func token(by writer: String) -> String {
+    mutating func token() -> String {
         count += 1
         let number = "\(count)"
-        let text = "<" + writer + "-" + String(repeating: "0", count: max(0, 10 - number.count)) + number
-        return text.padding(to: Ledger.tokenSize - 1) + ">"
+        return "<" + String(repeating: "0", count: Ledger.tokenSize - 2 - number.count) + number + ">"
     }
 
     /// The call that wrote it has returned.
@@ -38,11 +37,5 @@ struct Ledger {
             }
         }
         return result
-    }
-}
-
-extension String {
-    func padding(to count: Int) -> String {
-        utf8.count >= count ? String(prefix(count)) : self + String(repeating: ".", count: count - utf8.count)
     }
 }

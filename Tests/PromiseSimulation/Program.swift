@@ -68,7 +68,8 @@ struct Program {
     }
 
     private func write(_ file: SimulatedMachine.OpenFile, at offset: UInt64) async throws(Failure) {
-        let token = world.ledger.token(by: name)
+        let token = world.ledger.token()
+        note("writes \(token) at \(offset)")
         let before = try world.tokens(of: file.node, on: on)
         try await on.write(Array(token.utf8), to: file, at: offset)
         world.ledger.wrote(token, by: name)

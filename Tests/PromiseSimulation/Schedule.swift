@@ -98,7 +98,7 @@ final class Schedule: @unchecked Sendable {
     private func add(_ name: FileName, _ kind: NodeKind, in parent: Int) {
         var bytes: [UInt8] = []
         if kind == .file {
-            let token = ledger.token(by: "store")
+            let token = ledger.token()
             ledger.wrote(token, by: "store")
             bytes = Array(token.utf8)
         }

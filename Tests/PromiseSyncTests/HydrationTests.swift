@@ -146,14 +146,29 @@ import Testing
             let node = try await fixture.listed("a").id
             let hydrator = fixture.engine.hydrator
             hydrator.hydrateInBackground(node)
-            #expect(try hydrator.claim(ByteRange(0, 1), of: node) != nil)
+            let claim = try #require(try hydrator.claim(ByteRange(0, 1), of: node))
             #expect(try fixture.node("a")?.content == .partial)
             let file = try #require(try hydrator.file(of: node))
-            try "j".utf8.withContiguousStorageIfAvailable {
-                try writeFully(file.number, UnsafeRawBufferPointer($0), at: 0, label: "test.edit")
-            }
+            try writeFully(file.number, Array("j".utf8), at: 0, label: "test.edit")
+            claim.confirm(.written(ByteRange(0, 1)))
             gate.open()
             #expect(await fixture.eventually { (try? fixture.text("a")) == "jello" })
+        }
+    }
+
+    /// It was never fetched again, so that what the disk had not taken was content.
+    @Test func whereAnEditFailedTheFileIsFetched() async throws {
+        let (fixture, gate) = try await held()
+        try await fixture.run {
+            let node = try await fixture.listed("a").id
+            let hydrator = fixture.engine.hydrator
+            hydrator.hydrateInBackground(node)
+            let claim = try #require(try hydrator.claim(ByteRange(0, 1), of: node))
+            let file = try #require(try hydrator.file(of: node))
+            try writeFully(file.number, Array("j".utf8), at: 0, label: "test.edit")
+            claim.withdraw()
+            gate.open()
+            #expect(await fixture.eventually { (try? fixture.text("a")) == "hello" })
         }
     }
 
@@ -164,7 +179,9 @@ import Testing
         await fixture.provider.put("a", String(repeating: "x", count: size))
         try await fixture.run {
             let node = try await fixture.listed("a").id
-            #expect(try fixture.engine.hydrator.claim(ByteRange(0, UInt64(size)), of: node) != nil)
+            let range = ByteRange(0, UInt64(size))
+            try #require(try fixture.engine.hydrator.claim(range, of: node)).confirm(
+                .written(range))
             try await fixture.hydrate(node)
             #expect(try fixture.node("a")?.content == .whole)
             #expect(await fixture.provider.fetches.isEmpty)
@@ -178,9 +195,11 @@ import Testing
             await fixture.provider.put("a", String(repeating: "x", count: size))
             try await fixture.run {
                 let node = try await fixture.listed("a").id
-                _ = try fixture.engine.hydrator.resize(node, to: UInt64(newSize))
+                let claim = try #require(
+                    try fixture.engine.hydrator.claimSize(UInt64(newSize), of: node))
                 let file = try #require(try fixture.engine.hydrator.file(of: node))
                 try truncate(file.number, to: UInt64(newSize), label: "test.cut")
+                claim.confirm(.resized(to: UInt64(newSize)))
                 try await fixture.hydrate(node)
                 #expect(try fixture.node("a")?.content == .whole)
                 #expect(fixture.engine.hydrator.bytesFetched == UInt64(min(size, newSize)))

@@ -33,25 +33,150 @@ import Testing
         }
         _ = order.wait { $0.isEmpty ? nil : true }
         // Elsewhere nothing is waited for.
-        _ = job.claim(ByteRange(2 << 20, 3 << 20))
+        let elsewhere = try #require(job.claim(ByteRange(2 << 20, 3 << 20)))
         order.update { $0.append("elsewhere") }
-        _ = job.claim(ByteRange(4096, 8192))
+        let here = try #require(job.claim(ByteRange(4096, 8192)))
         order.update { $0.append("here") }
         fetch.join()
+        elsewhere.withdraw()
+        here.withdraw()
         #expect(order.withLock { $0 } == ["landing", "elsewhere", "landed", "here"])
     }
 
     @Test func whatWasWrittenHereIsNotFetched() throws {
         let job = try job()
-        _ = job.claim(ByteRange(4096, 8192))
+        try #require(job.claim(ByteRange(4096, 8192))).confirm(.written(ByteRange(4096, 8192)))
+        #expect(
+            try gaps(of: ByteRange(0, 16384), in: job) == [
+                ByteRange(0, 4096), ByteRange(8192, 16384),
+            ])
+    }
+
+    /// Where fetched bytes land.
+    private func gaps(of range: ByteRange, in job: HydrationJob) throws -> [ByteRange] {
         let gaps = Monitor([ByteRange]())
-        let stored = try job.arrived(ByteRange(0, 16384)) { gap in
+        let stored = try job.arrived(range) { gap in
             gaps.update { $0.append(gap) }
             return gap.count
         }
-        #expect(gaps.withLock { $0 } == [ByteRange(0, 4096), ByteRange(8192, 16384)])
-        #expect(stored == 12288)
+        #expect(stored == gaps.withLock { $0.reduce(0) { $0 + $1.count } })
+        return gaps.withLock { $0 }
     }
+
+    // MARK: Calls that fail
+
+    /// Its range counted as here from before it began, so the bytes that it did not write were
+    /// never fetched.
+    @Test func aWriteThatFailsGivesItsRangeBack() throws {
+        let job = try job()
+        let claim = try #require(job.claim(ByteRange(4096, 8192)))
+        #expect(!claim.isPartlyHere(ByteRange(4096, 8192)))
+        claim.withdraw()
+        #expect(try gaps(of: ByteRange(0, 16384), in: job) == [ByteRange(0, 16384)])
+    }
+
+    @Test func aShortWriteKeepsWhatItHasWritten() throws {
+        let job = try job()
+        try #require(job.claim(ByteRange(4096, 12288))).confirm(.written(ByteRange(4096, 8192)))
+        #expect(
+            try gaps(of: ByteRange(0, 16384), in: job) == [
+                ByteRange(0, 4096), ByteRange(8192, 16384),
+            ])
+    }
+
+    /// An edit from before is not given back with the new one that the index has refused.
+    @Test func whatWasHereBeforeAWriteThatFailsIsHereAfterIt() throws {
+        let job = try job()
+        try #require(job.claim(ByteRange(0, 4096))).confirm(.written(ByteRange(0, 4096)))
+        let claim = try #require(job.claim(ByteRange(0, 8192)))
+        #expect(
+            claim.ranges(after: .written(ByteRange(0, 8192))) == ByteRangeSet([ByteRange(0, 8192)]))
+        #expect(claim.isPartlyHere(ByteRange(0, 8192)))
+        claim.withdraw()
+        #expect(try gaps(of: ByteRange(0, 16384), in: job) == [ByteRange(4096, 16384)])
+    }
+
+    @Test func aWriteBeyondTheEndThatFailsLeavesTheSize() throws {
+        let job = try job()
+        let range = ByteRange(Self.size + 4096, Self.size + 8192)
+        let refused = try #require(job.claim(range))
+        #expect(
+            refused.ranges(after: .written(range))
+                == ByteRangeSet([ByteRange(Self.size, range.upper)]))
+        refused.withdraw()
+        let claim = try #require(job.claim(range))
+        #expect(claim.size == Self.size)
+        claim.confirm(.written(range))
+        #expect(try #require(job.claim(ByteRange(0, 1))).size == range.upper)
+    }
+
+    /// The tail was given up before the file was cut, and taken for zeros when the file was as long
+    /// as before.
+    @Test(arguments: [0, 1 << 20, size * 2]) func aTruncationThatFailsGivesTheSizeBack(size: UInt64)
+        throws
+    {
+        let job = try job()
+        try #require(job.claim(ByteRange(2 << 20, 3 << 20))).confirm(
+            .written(ByteRange(2 << 20, 3 << 20)))
+        let claim = try #require(job.claimSize(size))
+        _ = claim.ranges(after: .resized(to: size))
+        claim.withdraw()
+        let all = ByteRange(0, Self.size * 2)
+        #expect(
+            try gaps(of: all, in: job) == [ByteRange(0, 2 << 20), ByteRange(3 << 20, Self.size)])
+    }
+
+    @Test func nothingLandsWhereAProgramWrites() throws {
+        let job = try job()
+        let order = Monitor([String]())
+        let claim = try #require(job.claim(ByteRange(4096, 8192)))
+        let fetch = OwnedThread(name: "fetch") {
+            order.update { $0.append("arrived") }
+            _ = try? job.arrived(ByteRange(0, 16384)) { gap in
+                order.update { $0.append("landed \(gap)") }
+                return gap.count
+            }
+        }
+        _ = order.wait { $0.isEmpty ? nil : true }
+        usleep(50_000)
+        order.update { $0.append("written") }
+        claim.confirm(.written(ByteRange(4096, 8192)))
+        fetch.join()
+        #expect(
+            order.withLock { $0 } == [
+                "arrived", "written", "landed 0..<4096", "landed 8192..<16384",
+            ])
+    }
+
+    /// Another job would not know of what is being written.
+    @Test func aJobIsClosedAfterTheWritesThatHaveBegun() throws {
+        let job = try job()
+        let order = Monitor([String]())
+        let claim = try #require(job.claim(ByteRange(4096, 8192)))
+        let closing = OwnedThread(name: "closing") {
+            order.update { $0.append("closing") }
+            #expect(job.close())
+            order.update { $0.append("closed") }
+            job.end(.success(()))
+        }
+        _ = order.wait { $0.isEmpty ? nil : true }
+        usleep(50_000)
+        order.update { $0.append("written") }
+        claim.confirm(.written(ByteRange(4096, 8192)))
+        // Whoever comes while it ends asks again afterwards.
+        #expect(job.claim(ByteRange(0, 1)) == nil)
+        closing.join()
+        #expect(order.withLock { $0 } == ["closing", "written", "closed"])
+    }
+
+    /// The second of two fetches that found the disk full gave back what the next job had fetched.
+    @Test func aJobIsEndedByOneOnly() throws {
+        let job = try job()
+        #expect(job.close())
+        #expect(!job.close())
+    }
+
+    // MARK: The end
 
     /// The file may belong to another job as soon as this one has ended.
     @Test func nothingLandsAfterTheEnd() throws {

@@ -10,7 +10,12 @@ package typealias HydrationReply = @Sendable (Result<Void, Failure>) -> Void
 ///
 /// Thread-safe. The lock (a leaf, taken after the index and the hydrator's table) is held over no call. Fetched bytes never
 /// land on bytes written here: while some of them are being written into the content file their range is *landing*, and who
-/// changes just these bytes, or ends the job, waits for that. It takes no longer than the disk takes for one write.
+/// changes just these bytes, or ends the job, waits for that. It takes no longer than the disk
+/// takes for one write. What a call on the mount changes is *claimed* in the same way
+/// (`ContentClaim`).
+///
+/// A job ends in three steps, so that no other job of the node has the file while this one does: it
+/// is *closed* by one thread, it goes from the hydrator's table, and whoever waits is answered.
 package final class HydrationJob: Sendable {
     struct Waiter {
         var id: UInt64
@@ -26,6 +31,13 @@ package final class HydrationJob: Sendable {
         var size: UInt64?
     }
 
+    private struct Claim {
+        var number: UInt64
+        var range: ByteRange
+        /// The index is being told, and by nobody else.
+        var isBeingStored = false
+    }
+
     private struct State {
         var plan: HydrationPlan
         var waiters: [Waiter] = []
@@ -39,13 +51,28 @@ package final class HydrationJob: Sendable {
         var source: Source?
         /// Being written into the file at this moment.
         var landing: [ByteRange] = []
+        /// Being changed by calls on the mount at this moment.
+        var claims: [Claim] = []
+        var claimCount: UInt64 = 0
         var isCompleting = false
+        /// Nothing lands and nothing is claimed any more.
+        var isClosed = false
+        /// Another job may have taken its place.
+        var isGone = false
+        /// Nobody waits any more.
         var isEnded = false
         /// Nil until there is something to put into it.
         var file: SharedDescriptor?
         var isMakingFile = false
         /// The index knows that the content is partial, or that it is whole.
         var isNoted: Bool
+
+        func isFree(_ range: ByteRange) -> Bool {
+            !landing.contains { $0.overlaps(range) }
+                && !claims.contains { $0.range.overlaps(range) }
+        }
+
+        var isStill: Bool { landing.isEmpty && claims.isEmpty && !isMakingFile }
     }
 
     let node: NodeID
@@ -72,13 +99,14 @@ package final class HydrationJob: Sendable {
 
     // MARK: The content file
 
-    /// Made by `make` for whoever asks first, which takes as long as the disk; nil, and nothing is made, when the job has ended.
+    /// Made by `make` for whoever asks first, which takes as long as the disk; nil, and nothing is
+    /// made, when the job is closed.
     func file(making make: () throws(Failure) -> SharedDescriptor) throws(Failure) -> SharedDescriptor? {
         enum Turn { case file(SharedDescriptor), make, ended }
         let turn: Turn? = state.wait { state in
             if state.isMakingFile { return nil }
             if let file = state.file { return .file(file) }
-            if state.isEnded { return .ended }
+            if state.isClosed { return .ended }
             state.isMakingFile = true
             return .make
         }
@@ -152,14 +180,21 @@ package final class HydrationJob: Sendable {
     var progress: (present: UInt64, size: UInt64) { state.withLock { ($0.plan.presentByteCount, $0.plan.size) } }
     var ranges: ByteRangeSet { state.withLock { $0.plan.present } }
     var isComplete: Bool { state.withLock { $0.plan.isComplete } }
-    var isEnded: Bool { state.withLock { $0.isEnded } }
+    var isClosed: Bool { state.withLock { $0.isClosed } }
+    /// What the index may be told is here; nil when it is told by others, or must not be told any
+    /// more.
+    var rangesToStore: ByteRangeSet? {
+        state.withLock { state in
+            state.isClosed || state.claims.contains { $0.isBeingStored } ? nil : state.plan.present
+        }
+    }
 
     // MARK: Fetching
 
     /// The fetches to start. They count as in flight from here on, and each is to be told of by `began`, with the turn.
     func nextFetches(atOnce countMax: Int, aheadMax: UInt64) -> (ranges: [ByteRange], turn: Int) {
         state.withLock { state in
-            guard !state.isEnded else { return ([], 0) }
+            guard !state.isClosed else { return ([], 0) }
             let ranges = state.plan.next(waiting: state.waiters.compactMap(\.range), atOnce: countMax, aheadMax: aheadMax)
             return (ranges, state.abandonedCount)
         }
@@ -168,7 +203,7 @@ package final class HydrationJob: Sendable {
     /// Cancels the task when nobody has wanted it since its turn.
     func began(_ range: ByteRange, in turn: Int, _ task: Task<Void, Never>) {
         let isUnwanted = state.withLock { state in
-            if state.isEnded || state.abandonedCount != turn { return true }
+            if state.isClosed || state.abandonedCount != turn { return true }
             if state.plan.inFlight.contains(range) { state.tasks[range] = task }
             return false
         }
@@ -179,9 +214,9 @@ package final class HydrationJob: Sendable {
     package func arrived(_ range: ByteRange, store: (ByteRange) throws(ProviderError) -> UInt64) throws(ProviderError) -> UInt64 {
         let begun: [ByteRange]?? = state.wait { state in
             // Late bytes of a job that has ended must not reach a file that another job may have now.
-            if state.isEnded { return .some(nil) }
-            // The same bytes from a fetch that was given up a moment ago.
-            if state.landing.contains(where: { $0.overlaps(range) }) { return nil }
+            if state.isClosed { return .some(nil) }
+            // The same bytes from a fetch that was given up a moment ago, or from a program.
+            guard state.isFree(range) else { return nil }
             let gaps = state.plan.present.missing(in: range.clamped(to: state.plan.size))
             state.landing += gaps
             return .some(gaps)
@@ -242,51 +277,105 @@ package final class HydrationJob: Sendable {
 
     // MARK: Local edits
 
-    /// Claims a range for bytes a program writes now: fetched bytes will not land on it.
-    package func claim(_ range: ByteRange) -> ByteRangeSet {
-        changeOnceLanded(range) { state in
-            if range.upper > state.plan.size { state.plan.resize(to: range.upper) }
-            state.plan.arrived(range)
+    /// Claims a range for bytes a program writes now, with the end of the file if that moves; nil:
+    /// ask again, as the job has ended.
+    package func claim(_ range: ByteRange) -> ContentClaim? {
+        claim { plan in
+            range.upper > plan.size ? ByteRange(min(range.lower, plan.size), .max) : range
         }
     }
 
-    func resize(to size: UInt64) -> ByteRangeSet {
-        changeOnceLanded(nil) { state in state.plan.resize(to: size) }
+    /// Claims what is cut off or added when the file gets another size; nil: ask again, as the job
+    /// has ended.
+    package func claimSize(_ size: UInt64) -> ContentClaim? {
+        claim { plan in ByteRange(min(size, plan.size), .max) }
     }
 
-    /// Changes the plan when nothing lands in `range` (nil: anywhere).
-    private func changeOnceLanded(_ range: ByteRange?, _ change: (inout State) -> Void) -> ByteRangeSet {
-        let present: ByteRangeSet? = state.wait { state in
-            guard !state.landing.contains(where: { range?.overlaps($0) ?? true }) else { return nil }
-            change(&state)
-            return state.plan.present
+    /// Waits for what lands there, and for others who have claimed it.
+    private func claim(_ extent: (HydrationPlan) -> ByteRange) -> ContentClaim? {
+        let number: UInt64?? = state.wait { state in
+            if state.isClosed { return state.isGone ? .some(nil) : nil }
+            let range = extent(state.plan)
+            guard state.isFree(range) else { return nil }
+            state.claimCount += 1
+            state.claims.append(Claim(number: state.claimCount, range: range))
+            return .some(state.claimCount)
         }
-        guard let present else { preconditionFailure("a wait without a deadline ends with a value") }
-        return present
+        guard case .some(.some(let number)) = number else { return nil }
+        return ContentClaim(job: self, number: number)
     }
+
+    func ranges(after change: ContentClaim.Change, under number: UInt64) -> ByteRangeSet {
+        state.withLock { state in
+            state.claims[HydrationJob.place(of: number, in: state.claims)].isBeingStored = true
+            var plan = state.plan
+            plan.apply(change)
+            return plan.present
+        }
+    }
+
+    /// `change`: what has come of it.
+    func release(_ number: UInt64, with change: ContentClaim.Change?) {
+        state.update { state in
+            state.claims.remove(at: HydrationJob.place(of: number, in: state.claims))
+            if let change { state.plan.apply(change) }
+        }
+    }
+
+    private static func place(of number: UInt64, in claims: [Claim]) -> Int {
+        guard let place = claims.firstIndex(where: { $0.number == number }) else {
+            preconditionFailure("a claim is confirmed or withdrawn once")
+        }
+        return place
+    }
+
+    // MARK: The end
 
     /// True once, when everything is here, for whoever is to store that. Several fetches may end at one moment, and what was
     /// missing may be written here instead of fetched.
     func beginCompletion() -> Bool {
         state.withLock { state in
-            guard state.plan.isComplete, !state.isCompleting, !state.isEnded else { return false }
+            guard state.plan.isComplete, !state.isCompleting, !state.isClosed else { return false }
             state.isCompleting = true
             return true
         }
     }
 
-    /// Ends the job if nobody waits and nothing is on its way; false when somebody has come.
+    /// Closes and ends the job if nobody waits and nothing is on its way; false when somebody has
+    /// come.
     func endIfUnwanted() -> Bool {
         state.withLock { state in
-            guard state.waiters.isEmpty, !state.plan.wantsWhole, state.plan.inFlight.isEmpty else { return false }
+            guard state.waiters.isEmpty, !state.plan.wantsWhole, state.plan.inFlight.isEmpty,
+                state.isStill, !state.isClosed
+            else { return false }
+            state.isClosed = true
             state.isEnded = true
             return true
         }
     }
 
+    /// True for one, who then stores what is left to store, takes the job from the table and ends
+    /// it. When it returns nothing lands in the file and no call on the mount changes it.
+    package func close() -> Bool {
+        let isFirst = state.withLock { state in
+            defer { state.isClosed = true }
+            return !state.isClosed
+        }
+        _ = state.wait { $0.isStill ? true : nil }
+        return isFirst
+    }
+
+    /// It is not in the table any more.
+    func left() { state.update { $0.isGone = true } }
+
+    /// Returns at once when it is not closed.
+    func waitWhileClosing() { _ = state.wait { !$0.isClosed || $0.isGone ? true : nil } }
+
     /// No more waiters and fetches; those there are get `result`. When it returns nothing lands in the file any more.
     package func end(_ result: Result<Void, Failure>) {
-        let (waiters, tasks) = state.withLock { state in
+        let (waiters, tasks) = state.update { state in
+            state.isClosed = true
+            state.isGone = true
             state.isEnded = true
             defer {
                 state.waiters = []
@@ -295,7 +384,7 @@ package final class HydrationJob: Sendable {
             return (state.waiters, Array(state.tasks.values))
         }
         tasks.forEach { $0.cancel() }
-        _ = state.wait { $0.landing.isEmpty && !$0.isMakingFile ? true : nil }
+        _ = state.wait { $0.isStill ? true : nil }
         waiters.forEach { $0.reply(result) }
     }
 }

@@ -119,6 +119,17 @@ package struct HydrationPlan: Sendable {
         size = newSize
     }
 
+    /// The file was changed here.
+    package mutating func apply(_ change: ContentClaim.Change) {
+        switch change {
+        case .written(let range):
+            // What lies between the old end and the new bytes reads as zero.
+            if range.upper > size { resize(to: range.upper) }
+            arrived(range)
+        case .resized(let size): resize(to: size)
+        }
+    }
+
     package mutating func arrived(_ range: ByteRange) { present.insert(range.clamped(to: size)) }
 
     /// A fetch ended, well or not; what arrived of it was told by `arrived`.

@@ -18,7 +18,7 @@ extension Hydrator {
 
     // MARK: The content file
 
-    /// The content file, made by whoever needs it first; nil when the job has ended.
+    /// The content file, made by whoever needs it first; nil when the job is closed and has none.
     private func contentFile(of job: HydrationJob) throws(Failure) -> SharedDescriptor? {
         try job.file { () throws(Failure) in
             SharedDescriptor(try content.create(job.node, job.generation, size: job.progress.size))
@@ -57,17 +57,23 @@ extension Hydrator {
     /// Stores how far a file has come. What is small is fetched at once, and stored when it is whole.
     func store(_ job: HydrationJob) {
         guard job.isNoted || job.hasFile && job.progress.size > HydrationPlan.smallFileMax else { return }
-        _ = try? update(job) { node, transaction throws(Failure) in
-            try transaction.setRanges(of: job.node, to: job.ranges)
+        _ = try? update(job) { node, ranges, transaction throws(Failure) in
+            try transaction.setRanges(of: job.node, to: ranges)
             node.localBytes = (try content.status(job.node, job.generation)?.blocks ?? 0) * 512
         }
     }
 
     func complete(_ job: HydrationJob) {
         var isAwaited = false
+        // An empty file has been fetched by nobody.
+        let file: Result<SharedDescriptor?, Failure>
+        do throws(Failure) { file = .success(try contentFile(of: job)) } catch {
+            file = .failure(error)
+        }
+        guard job.close() else { return }
         let done: Result<Void, Failure>
         do throws(Failure) {
-            guard let file = try contentFile(of: job) else { throw job.staleness }
+            guard let file = try file.get() else { throw job.staleness }
             // Nearly always right as it is; what is edited or given other times meanwhile is looked at again.
             let finished = job.isNoted ? nil : try finish(file, job.modificationTime)
             isAwaited = try index.write { transaction throws(Failure) in
@@ -128,9 +134,12 @@ extension Hydrator {
 
     func fail(_ job: HydrationJob, _ problem: ProviderError) {
         store(job)
-        remove(job)
+        // One of several fetches that failed.
+        guard job.close() else { return }
         note(problem, of: job.node)
+        // While nobody can make another job, whose bytes would be dropped with these.
         if problem.code == .localDiskFull || problem.code == .corrupted { dropFetched(job) }
+        remove(job)
         logger.debug("hydration failed", metadata: ["node": "\(job.node)", "reason": "\(problem.message)"])
         job.end(.failure(problem.failure))
         forgetFile(of: job)
@@ -163,25 +172,32 @@ extension Hydrator {
         state.withLock { state in
             if state.jobs[job.node] === job { state.jobs[job.node] = nil }
         }
+        job.left()
     }
 
-    /// The content was not replaced meanwhile. A file that the index does not know of is the present job's alone.
+    /// The content was not replaced meanwhile, and no other job knows better what is here.
     private func mayStore(_ job: HydrationJob, for node: Node) -> Bool {
         guard node.generation == job.generation, node.content != .whole else { return false }
-        return node.content == .partial || state.withLock { $0.jobs[job.node] === job }
+        return state.withLock { $0.jobs[job.node] === job }
     }
 
-    /// Changes the row of a node whose content is partial, or becomes partial by this, unless it was replaced meanwhile.
+    /// Changes the row of a node whose content is partial, or becomes partial by this, unless it
+    /// was replaced meanwhile, or others tell the index what is here.
     private func update(
-        _ job: HydrationJob, _ body: (inout Node, borrowing Transaction) throws(Failure) -> Void
+        _ job: HydrationJob,
+        _ body: (inout Node, ByteRangeSet, borrowing Transaction) throws(Failure) -> Void
     ) throws(Failure) {
         try index.write { transaction throws(Failure) in
-            guard var node = try transaction.node(job.node), mayStore(job, for: node) else { throw job.staleness }
+            guard var node = try transaction.node(job.node), mayStore(job, for: node),
+                let ranges = job.rangesToStore
+            else {
+                throw job.staleness
+            }
             if node.content == .absent {
                 node.content = .partial
                 node.lastUse = clock.now()
             }
-            try body(&node, transaction)
+            try body(&node, ranges, transaction)
             try transaction.update(node)
         }
         job.noted()
@@ -194,10 +210,14 @@ extension Hydrator {
         // A job may end between being found and being noted; then the index knows more than it did.
         for _ in 0..<8 {
             guard let job = try job(for: id) else { return nil }
+            job.waitWhileClosing()
+            if job.isClosed { continue }
             if job.isNoted { return job }
             guard try contentFile(of: job) != nil else { continue }
             do throws(Failure) {
-                try update(job) { _, transaction throws(Failure) in try transaction.setRanges(of: id, to: job.ranges) }
+                try update(job) { _, ranges, transaction throws(Failure) in
+                    try transaction.setRanges(of: id, to: ranges)
+                }
                 return job
             } catch {
                 guard error.code == .stale else { throw error }
@@ -206,13 +226,24 @@ extension Hydrator {
         throw Failure(.busy, "the content of node \(id) keeps changing")
     }
 
-    /// A program is about to write `range` of a node whose content is partial. Returns the ranges to store with it.
-    package func claim(_ range: ByteRange, of node: NodeID) throws(Failure) -> ByteRangeSet? {
-        try jobForEdits(of: node)?.claim(range)
+    /// A program is about to write `range` of a node whose content is not whole; nil when it is.
+    package func claim(_ range: ByteRange, of node: NodeID) throws(Failure) -> ContentClaim? {
+        try claim(node) { $0.claim(range) }
     }
 
-    package func resize(_ node: NodeID, to size: UInt64) throws(Failure) -> ByteRangeSet? {
-        try jobForEdits(of: node)?.resize(to: size)
+    /// A node whose content is not whole is about to get another size; nil when it is whole.
+    package func claimSize(_ size: UInt64, of node: NodeID) throws(Failure) -> ContentClaim? {
+        try claim(node) { $0.claimSize(size) }
+    }
+
+    private func claim(
+        _ node: NodeID, _ claim: (HydrationJob) -> ContentClaim?
+    ) throws(Failure) -> ContentClaim? {
+        for _ in 0..<8 {
+            guard let job = try jobForEdits(of: node) else { return nil }
+            if let claim = claim(job) { return claim }
+        }
+        throw Failure(.busy, "the content of node \(node) keeps changing")
     }
 
     /// The descriptor that partial content is read from and written to; nil when it is whole.
@@ -229,7 +260,10 @@ extension Hydrator {
 
     /// The content was replaced, removed or evicted: whoever waits is told.
     package func discard(_ node: NodeID, because failure: Failure) {
-        guard let job = state.withLock({ $0.jobs.removeValue(forKey: node) }) else { return }
+        guard let job = state.withLock({ $0.jobs[node] }) else { return }
+        // Whoever ends it already does not find what it was about.
+        guard job.close() else { return job.waitWhileClosing() }
+        remove(job)
         job.end(.failure(failure))
         forgetFile(of: job)
     }
@@ -252,6 +286,7 @@ extension Hydrator {
     package func failAll(_ failure: Failure) {
         for job in state.withLock({ Array($0.jobs.values) }) {
             store(job)
+            guard job.close() else { continue }
             remove(job)
             job.end(.failure(failure))
             forgetFile(of: job)

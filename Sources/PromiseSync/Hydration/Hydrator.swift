@@ -242,13 +242,15 @@ package final class Hydrator: Sendable {
         let came = bytesFetched - before
         line.withLock { $0.came(came, in: clock.uptime() - began) }
         // The usual end of what is small: whoever waited has been answered while the provider's call returned.
-        if job.isEnded { return }
+        if job.isClosed { return }
         await withTaskExecutorPreference(executor) { await goOn(with: range, of: job, after: problem) }
     }
 
     private func goOn(with range: ByteRange, of job: HydrationJob, after first: ProviderError?) async {
         var (attempts, last) = (0, first)
         while true {
+            // Whoever has closed it ends it, and what was refused because of that is no trouble.
+            if job.isClosed { return }
             if Task.isCancelled {
                 job.fetchEnded(range)
                 retire(job)
