@@ -72,6 +72,8 @@ struct Program {
         note("writes \(token) at \(offset)")
         let before = try world.tokens(of: file.node, on: on)
         try await on.write(Array(token.utf8), to: file, at: offset)
+        // What somebody here has removed or replaced is gone with its last close.
+        if try world.isNameless(file.node, on: on) { return }
         world.ledger.wrote(token, by: name)
         // What it was written over has been seen.
         let after = try world.tokens(of: file.node, on: on)

@@ -195,24 +195,34 @@ final class Schedule: @unchecked Sendable {
         return result
     }
 
+    /// Removed or replaced by somebody on this machine, and still open.
+    func isNameless(_ id: NodeID, on machine: SimulatedMachine) throws(Failure) -> Bool {
+        try machine.index.read { transaction throws(Failure) in
+            guard let node = try transaction.node(id) else { return true }
+            let isDisplaced = try transaction.displaced(id) != nil
+            return node.linkCount == 0 && !isDisplaced
+        }
+    }
+
     // MARK: Rest
 
     private func comeToRest(_ limit: Int) throws {
         simulation.note("calm")
+        simulation.isResting = true
         for machine in machines { machine.provider.line = Line() }
         for round in 0..<3 {
             for machine in machines {
                 machine.engine.lookNow(everything: round > 0)
                 machine.engine.notePending()
             }
-            // Time passes also where nobody has anything to do.
-            for second in 1...10 { simulation.after(.seconds(second)) {} }
             var quietSince: Duration?
             let isQuiet = simulation.run(atMost: limit) {
                 let isQuiet = machines.allSatisfy { (try? $0.isQuiet()) ?? false }
                 if !isQuiet { quietSince = nil } else if quietSince == nil { quietSince = simulation.clock.uptime() }
                 return quietSince.map { simulation.clock.uptime() - $0 > .seconds(7) } ?? false
             }
+            // What nobody has looked at so far is listed now.
+            if round == 0 { for machine in machines { _ = try problemsOf(machine) } }
             guard isQuiet else {
                 problems.append("work does not come to an end")
                 for machine in machines { problems += try remains(on: machine) }

@@ -40,6 +40,9 @@ final class Simulation: @unchecked Sendable {
     private(set) var trace: Trace
     private let thread = pthread_self()
 
+    /// Time passes also where nobody has anything to do.
+    var isResting = false
+
     init(seed: UInt64, printsTrace: Bool) {
         random = SeededRandom(seed: seed)
         trace = Trace(isPrinted: printsTrace)
@@ -110,8 +113,11 @@ final class Simulation: @unchecked Sendable {
 
     private func letTimePass() -> Bool {
         let dues = timers.map(\.due) + machines.compactMap(\.nextPump)
-        guard let next = dues.min() else { return false }
-        clock.advance(to: next)
+        guard let next = dues.min() else {
+            if isResting { clock.advance(to: clock.uptime() + .seconds(1)) }
+            return isResting
+        }
+        clock.advance(to: isResting ? min(next, clock.uptime() + .seconds(1)) : next)
         return true
     }
 

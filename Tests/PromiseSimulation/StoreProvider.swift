@@ -27,6 +27,8 @@ final class StoreProvider: Provider, @unchecked Sendable {
     var line = Line()
     /// Folders that this machine has listed: where nothing is told, these are polled.
     private var listed: Set<ItemIdentifier> = []
+    /// Versions of which more is known than a listing tells.
+    private var known: Set<String> = []
 
     init(_ store: Store, _ simulation: Simulation, machine: String) {
         self.store = store
@@ -90,7 +92,9 @@ final class StoreProvider: Provider, @unchecked Sendable {
     private func told(_ item: Store.Item, isListed: Bool = false) -> Item {
         let parent = store.items[item.parent].map(identifier)
         var metadata = item.metadata
-        let isGuess = isListed && store.kind.guesses && item.kind != .folder
+        let isGuess =
+            isListed && store.kind.guesses && item.kind != .folder && !known.contains(item.version)
+        if isGuess { lookLater(at: item.version) }
         let kind = isGuess && item.kind == .link ? .file : item.kind
         if isGuess || !store.kind.keepsTimes { metadata = Store.metadata(kind == .folder ? 0o755 : 0o644) }
         let size = item.target.map { UInt64($0.count) } ?? UInt64(item.bytes.count)
@@ -99,6 +103,11 @@ final class StoreProvider: Provider, @unchecked Sendable {
             metadata: metadata, version: ContentVersion(item.version), target: isGuess ? nil : item.target)
         result.isGuess = isGuess
         return result
+    }
+
+    /// What a listing does not tell is found afterwards.
+    private func lookLater(at version: String) {
+        simulation.after(.milliseconds(500 + simulation.pick(4_000))) { [self] in known.insert(version) }
     }
 
     // MARK: Reading

@@ -59,6 +59,8 @@ enum Event {
     // Times that have come.
 
     case probeDue
+    /// What other machines have moved out of the way has been there for long.
+    case asideDue
     case probeLater
     case feedDue(feed: Int)
     /// The folders of what programs use are to be looked at.

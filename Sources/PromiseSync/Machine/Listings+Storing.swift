@@ -46,7 +46,7 @@ extension Listings {
         var folderCount = 0
         for listed in items {
             if try isArrival(listed, in: listing.identifier, &turn, transaction) { continue }
-            if isBlank {
+            if isBlank, !AsideName.isOne(listed.name) {
                 // In a folder that nobody has looked into an item is new, but for rare moves.
                 var item = listed
                 if byPlace { item.parent = listing.identifier }
@@ -213,7 +213,8 @@ extension Listings {
         let synced = try transaction.synced(item.identifier)
         let isSame = synced.map { item.isSame(as: $0.item) } ?? false
         if !isSame, try turn.recognize(item, transaction) { return false }
-        if synced == nil, try transaction.entry(for: item.identifier) == nil,
+        if synced == nil, !AsideName.isOne(item.name),
+            try transaction.entry(for: item.identifier) == nil,
             try transaction.entry(in: listing.folder, named: item.name) == nil
         {
             try Tree.insertPlaceholder(item, in: listing.folder, &turn, transaction)

@@ -37,7 +37,7 @@ struct Machine {
             .usedDue, .usedKnown:
             try handleProvider(event, &turn, transaction)
         case .itemDoubted, .found, .lookedInto, .askingDue, .told, .followDue, .follow, .followed,
-            .claimsReleased, .tellingDue, .tell, .tellingFailed:
+            .claimsReleased, .asideDue, .tellingDue, .tell, .tellingFailed:
             try handleItem(event, &turn, transaction)
         case .fetchesWanted, .pinnedWanted, .fetchTroubled, .fetchEnded, .hydrationPaused,
             .fetchingDue,
@@ -109,6 +109,11 @@ struct Machine {
         case .follow(let identifier): try Following.follow(identifier, &turn, transaction)
         case .followed(let position): try Following.followed(upTo: position, &turn, transaction)
         case .claimsReleased: try Following.claimsReleased(&turn, transaction)
+        case .asideDue:
+            turn.remember { memory in
+                memory.isAsideAwaited = false
+                memory.hasDivergences = true
+            }
         case .tellingDue: try Telling.due(&turn, transaction)
         case .tell(let pending): try Telling.tell(pending, &turn, transaction)
         case .tellingFailed(let pending, let failure):

@@ -13,8 +13,10 @@ struct Memory {
     var fetches = BackgroundFetches()
     /// The provider may differ from what was last agreed on.
     var hasDivergences = true
-    /// Identifiers made for items of a store that has none.
+    /// Numbers given to what needs one of its own.
     var freshCount = 0
+    /// Somewhere an item has a name for a moment, and is looked at again when that has been long.
+    var isAsideAwaited = false
     /// When room was looked for last, by uptime; nil: never.
     var roomChecked: Duration?
 }

@@ -21,7 +21,7 @@ extension Telling {
     static func route(
         of entry: Entry, _ item: Item, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Route {
-        let asideName = asideName(turn)
+        let asideName = AsideName(for: entry.name, &turn).fileName
         let aside = item.parent.map { ItemPlace(parent: $0, name: asideName) }
         guard let parent = try turn.identifier(of: entry.parent, transaction) else {
             // A folder that is to be made where the item still is, or where one is that waits for
@@ -185,14 +185,4 @@ extension Telling {
         }
         return nil
     }
-
-    /// For a moment. If another machine chooses the same, the provider says that it is taken, and
-    /// this is tried again.
-    private static func asideName(_ turn: Turn) -> FileName {
-        FileName(trusted: asidePrefix + Array("\(turn.now.time.rawValue)".utf8))
-    }
-
-    static func isAside(_ name: FileName) -> Bool { name.bytes.starts(with: asidePrefix) }
 }
-
-private let asidePrefix = Array(".promisefs-moving-".utf8)

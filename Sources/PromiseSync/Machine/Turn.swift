@@ -79,6 +79,14 @@ struct Turn {
     /// Draws the consequence of an error for the connection as a whole.
     mutating func judge(_ problem: ProviderError) { Connecting.judge(problem, &self) }
 
+    /// Never given before in this process.
+    mutating func takeFreshNumber() -> Int {
+        freshCount += 1
+        let count = memory.freshCount + freshCount
+        remember { $0.freshCount = count }
+        return count
+    }
+
     mutating func takeListingNumber() -> Int {
         listingCount += 1
         let count = memory.listings.count + listingCount
@@ -88,9 +96,7 @@ struct Turn {
 
     /// Never given before: the clock's nanoseconds, and a count for those within one.
     mutating func freshIdentifier(_ identifier: ItemIdentifier) -> ItemIdentifier {
-        freshCount += 1
-        let count = memory.freshCount + freshCount
-        remember { $0.freshCount = count }
+        let count = takeFreshNumber()
         // A number is the other item's.
         let base = identifier.isNumber ? "/" : identifier.rawValue
         return ItemIdentifier("\(base)#\(now.time.rawValue)-\(count)")

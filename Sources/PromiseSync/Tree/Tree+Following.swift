@@ -1,3 +1,4 @@
+import Logging
 import PromiseCore
 import PromiseIndex
 import PromiseProvider
@@ -22,6 +23,13 @@ enum Tree {
                 try transaction.setRemote(identifier, .deleted)
                 if let parent = item.parent { turn.listAgain(parent, after: .seconds(1)) }
                 continue
+            }
+            if case .present(let item)? = observation.remote, let aside = AsideName(item.name),
+                observation.synced?.name != item.name, observation.local != nil || observation.synced == nil
+            {
+                guard aside.isOverdue(at: turn.now.time) else { return waitForOthers(&turn) }
+                if try finishMove(item, aside, entry, &turn, transaction) { continue }
+                return true
             }
             let step = plan(observation)
             if let entry, let change = step.change,
@@ -66,6 +74,50 @@ enum Tree {
                 return true
             }
         }
+        return false
+    }
+}
+
+// An item that another machine has moved out of the way for a moment.
+
+extension Tree {
+    /// It stays here what it was until the other machine has moved it on.
+    private static func waitForOthers(_ turn: inout Turn) -> Bool {
+        if !turn.memory.isAsideAwaited {
+            turn.remember { $0.isAsideAwaited = true }
+            turn.act(.wait(AsideName.patience, .asideDue))
+        }
+        return false
+    }
+
+    /// The other machine does not move it on, so this one does: to where it is here, or else to the name
+    /// that it was on its way to. False when its folder is not known here.
+    private static func finishMove(
+        _ item: Item, _ aside: AsideName, _ entry: Entry?, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        turn.log(.notice, "a move that another machine did not end is ended here")
+        if let entry {
+            if var synced = try transaction.synced(item.identifier) {
+                (synced.item.parent, synced.item.name) = (item.parent, item.name)
+                try transaction.setSynced(synced)
+            }
+            try turn.remind(.entry(entry.id), transaction)
+            return true
+        }
+        guard let parent = item.parent, let folder = try turn.node(for: parent, transaction),
+            try transaction.node(folder)?.isPopulated == true
+        else {
+            try turn.forgetItem(item.identifier, transaction)
+            return false
+        }
+        var name = aside.goal
+        if try transaction.entry(in: folder, named: name) != nil {
+            name = try freeConflictName(for: name, in: folder, &turn, transaction)
+        }
+        let made = try insertPlaceholder(item, in: folder, named: name, &turn, transaction)
+        turn.notices.noteAppeared(name, in: folder)
+        try turn.remind(.entry(made.id), transaction)
         return false
     }
 }

@@ -117,7 +117,27 @@ extension Tree {
         guard let entry = try transaction.entry(in: taken.parent, named: taken.name) else {
             return true
         }
+        if try isLeaving(entry, &turn, transaction) { return false }
         try moveAside(entry, conflictsWith: nil, &turn, transaction)
+        return true
+    }
+
+    /// Whether the item that has a name here has left it at the provider, which shows another item
+    /// there: where it is now is asked for. And whether another machine has moved it out of the way
+    /// for a moment.
+    private static func isLeaving(
+        _ entry: Entry, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard let identifier = entry.identifier else { return false }
+        switch try transaction.remote(identifier) {
+        case .present(let item)?: return AsideName.isOne(item.name)
+        case .deleted?: return false
+        case nil: break
+        }
+        guard let agreed = try transaction.synced(identifier)?.item, agreed.name == entry.name,
+            try agreed.parent == turn.identifier(of: entry.parent, transaction)
+        else { return false }
+        turn.askNow(for: identifier)
         return true
     }
 

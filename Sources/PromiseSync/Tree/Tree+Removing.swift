@@ -104,7 +104,7 @@ extension Tree {
         case nil: break
         }
         if agreed.parent == folder.identifier { return .gone }
-        return isMadeAnew || Telling.isAside(agreed.name) ? .onItsWay : .elsewhere(agreed)
+        return isMadeAnew || AsideName.isOne(agreed.name) ? .onItsWay : .elsewhere(agreed)
     }
 
     /// Moves what was moved here to a folder that is gone to where the provider has it; false when

@@ -1,0 +1,48 @@
+import PromiseCore
+
+/// The name that an item has at the provider for a moment, while others get out of its way.
+///
+/// It never shows in a mount. It says when it was given and which name the item is on its way to, so that
+/// another machine can finish what the one that gave it does not.
+struct AsideName {
+    /// After so long the machine that gave the name is not waited for any more.
+    static let patience = Duration.seconds(60)
+    private static let prefix = Array(".promisefs-moving-".utf8)
+
+    /// By the clock of the machine that gave it.
+    var since: Timestamp
+    private var number: Int
+    /// A long one is cut.
+    var goal: FileName
+
+    init(for goal: FileName, _ turn: inout Turn) {
+        since = turn.now.time
+        number = turn.takeFreshNumber()
+        let head = AsideName.head(since, number)
+        self.goal = FileName(trusted: Array(goal.bytes.prefix(FileName.byteCountMax - head.count)))
+    }
+
+    /// Nil for any other name.
+    init?(_ name: FileName) {
+        guard name.bytes.starts(with: AsideName.prefix) else { return nil }
+        let parts = name.bytes.dropFirst(AsideName.prefix.count)
+            .split(separator: 0x2D, maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count == 3, let time = Int64(String(decoding: parts[0], as: UTF8.self)),
+            let number = Int(String(decoding: parts[1], as: UTF8.self)), let goal = FileName(parts[2])
+        else { return nil }
+        (since, self.number, self.goal) = (Timestamp(nanoseconds: time), number, goal)
+    }
+
+    var fileName: FileName { FileName(trusted: AsideName.head(since, number) + goal.bytes) }
+
+    private static func head(_ since: Timestamp, _ number: Int) -> [UInt8] {
+        prefix + Array("\(since.rawValue)-\(number)-".utf8)
+    }
+
+    /// Clocks of machines differ, in both directions.
+    func isOverdue(at now: Timestamp) -> Bool {
+        (now.rawValue - since.rawValue).magnitude > AsideName.patience.nanoseconds.magnitude
+    }
+
+    static func isOne(_ name: FileName) -> Bool { AsideName(name) != nil }
+}
