@@ -202,6 +202,7 @@ final class StoreProvider: Provider, @unchecked Sendable {
             if let contents {
                 item.bytes = try read(contents)
                 item.version = store.version(of: item.bytes)
+                (item.kind, item.target) = (.file, nil)
             }
             if let target = changes.target {
                 item.target = target

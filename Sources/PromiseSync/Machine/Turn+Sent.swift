@@ -175,13 +175,18 @@ extension Turn {
     private mutating func acknowledge(
         _ item: Item, _ sent: SentChange, _ transaction: borrowing Transaction
     ) throws(Failure) {
+        let entry = try transaction.entry(sent.entry)
+        let isShown = try transaction.entry(for: item.identifier) != nil
+        if !isShown, let entry, entry.identifier != nil || entry.isExcluded {
+            // It was made anew under another name meanwhile; nobody has removed this one.
+            try transaction.setRemote(item.identifier, .present(item))
+            return noteDivergence()
+        }
         try transaction.setSynced(SyncedItem(item: item, edits: sent.edits))
         try transaction.setRemote(item.identifier, nil)
-        if try transaction.entry(for: item.identifier) != nil {
+        if isShown {
             try remind(.entry(sent.entry), transaction)
-        } else if var entry = try transaction.entry(sent.entry), entry.identifier == nil,
-            !entry.isExcluded
-        {
+        } else if var entry {
             entry.identifier = item.identifier
             try transaction.update(entry)
             if item.kind == .folder { noteMade(item.identifier) }
