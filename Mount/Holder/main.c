@@ -41,10 +41,13 @@ extern char **environ;
 // Between the break of the line and the end of the process. One thread of it may wait in the kernel for what only the
 // successor answers, so it is not waited for without a limit.
 #define END_MILLISECONDS 100
+// Between the end of its thread for this and the break of the line. A thread that waits for a disk
+// that hangs, and that nothing ends, keeps the line whole; all others have ended by then.
+#define STUCK_MILLISECONDS 200
 
 struct daemon {
   pid_t process;
-  int line;
+  int line, thread;
   int64_t started;
   bool is_serving, has_ended, wants_restart;
 };
@@ -76,7 +79,7 @@ static int moved_up(int descriptor) {
 static bool start(struct daemon *daemon, char **command) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return false;
-  *daemon = (struct daemon){.line = moved_up(ends[0]), .started = now()};
+  *daemon = (struct daemon){.line = moved_up(ends[0]), .thread = -1, .started = now()};
   int theirs = moved_up(ends[1]);
   char text[96];
   snprintf(text, sizeof text, "%d %u %d %d", (int)getpid(), restarts, device >= 0, last_status);
@@ -143,6 +146,11 @@ static bool listen_to(struct daemon *daemon) {
     if (connection == 0) find_connection();
     break;
   case HOLDER_ENDED: daemon->has_ended = true; break;
+  case HOLDER_THREAD:
+    if (daemon->thread >= 0) break;
+    daemon->thread = descriptor;
+    descriptor = -1;
+    break;
   case HOLDER_RESTART:
     daemon->wants_restart = true;
     ending_since = now() - ENDING_MILLISECONDS;
@@ -163,32 +171,44 @@ static void take_signals(const struct daemon *daemon) {
   }
 }
 
-// Until the daemon's line breaks; one that does not serve by `limit` (0: none) is killed. Returns its wait status; SIGKILL for
-// one that has not gone in time.
+// Until the daemon's line breaks, or what is left of it cannot end; one that does not serve by
+// `limit` (0: none) is killed. Returns its wait status; for one that has not gone in time SIGKILL,
+// or 0 when it had said that it ended in order.
 static int serve(struct daemon *daemon, int64_t limit) {
-  struct pollfd waits[] = {{.fd = daemon->line, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
+  struct pollfd waits[] = {
+      {.fd = daemon->line, .events = POLLIN},
+      {.fd = signals, .events = POLLIN},
+      {.fd = -1, .events = POLLIN}};
+  // When what is left of it will count as stuck, from the end of its thread on.
+  int64_t stuck = 0;
   while (true) {
-    int64_t left = limit - now();
-    int count = poll(waits, 2, daemon->is_serving || limit == 0 ? -1 : left > 0 ? (int)left : 0);
+    int64_t end = stuck ? stuck : daemon->is_serving ? 0 : limit;
+    int64_t left = end - now();
+    waits[2].fd = stuck ? -1 : daemon->thread;
+    int count = poll(waits, 3, end == 0 ? -1 : left > 0 ? (int)left : 0);
     if (count < 0 && errno != EINTR) break;
     if (count == 0) {
-      kill(daemon->process, SIGKILL);
+      if (!stuck) kill(daemon->process, SIGKILL);
       break;
     }
     if (count < 0) continue;
     if (waits[1].revents) take_signals(daemon);
     if (waits[0].revents && !listen_to(daemon)) break;
+    if (waits[2].revents) stuck = now() + STUCK_MILLISECONDS;
   }
+  if (daemon->thread >= 0) close(daemon->thread);
+  bool is_stuck = stuck && now() >= stuck;
   close(daemon->line);
   int status = 0;
-  // In order: then all of it has come to its end.
-  for (int64_t limit = now() + END_MILLISECONDS; daemon->has_ended || now() < limit;) {
-    pid_t result = waitpid(daemon->process, &status, daemon->has_ended ? 0 : WNOHANG);
+  // In order: then all of it has come to its end, or all but what nothing ends.
+  bool is_certain = daemon->has_ended && !is_stuck;
+  for (int64_t limit = now() + END_MILLISECONDS; is_certain || now() < limit;) {
+    pid_t result = waitpid(daemon->process, &status, is_certain ? 0 : WNOHANG);
     if (result == daemon->process) return status;
     if (result < 0 && errno != EINTR) break;
-    if (!daemon->has_ended) poll(NULL, 0, 1);
+    if (!is_certain) poll(NULL, 0, 1);
   }
-  return SIGKILL;
+  return daemon->has_ended ? 0 : SIGKILL;
 }
 
 // A pause that a signal ends; false when it has. Daemons that took their time to end are reaped.
@@ -256,7 +276,7 @@ static int run(char **command) {
   int64_t pause = 0, without = now();
   unsigned failures = 0;
   while (true) {
-    struct daemon daemon = {.line = -1};
+    struct daemon daemon = {.line = -1, .thread = -1};
     bool is_first = restarts == 0, is_started = start(&daemon, command);
     // What the first one is told to write to is closed for its successors: somebody waits for its end.
     if (is_first) close(STDERR_FILENO + 1);

@@ -1,8 +1,11 @@
 #include "include/HolderProtocol.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 int cps_holder_tell(int line, enum holder_message message, int descriptor) {
   uint32_t word = message;
@@ -24,4 +27,12 @@ int cps_holder_tell(int line, enum holder_message message, int descriptor) {
   do size = sendmsg(line, &header, MSG_NOSIGNAL);
   while (size < 0 && errno == EINTR);
   return size < 0 ? -1 : 0;
+}
+
+void cps_holder_tell_thread(int line) {
+  // PIDFD_THREAD, which older headers do not have.
+  int thread = (int)syscall(SYS_pidfd_open, syscall(SYS_gettid), O_EXCL);
+  if (thread < 0) return;
+  cps_holder_tell(line, HOLDER_THREAD, thread);
+  close(thread);
 }

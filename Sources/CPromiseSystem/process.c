@@ -2,10 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 // Between fork and exec: system calls only. Never returns.
@@ -51,6 +55,55 @@ int cps_start_bound(
   close(line[0]);
   if (size == sizeof failure) errno = failure;
   return size == sizeof failure ? -process : process;
+}
+
+// In a process of its own: system calls only. The answer is errno and then the path, in one write,
+// which a pipe keeps whole.
+static void look(const char *path, int flags, int report) {
+  struct {
+    int problem;
+    char path[PIPE_BUF - sizeof(int)];
+  } answer = {0};
+  char name[32];
+  ssize_t length = 0;
+  // Whoever waits for the end of what this process has inherited would wait for it.
+  if (dup2(report, 0) < 0 || close_range(1, ~0U, 0) < 0) _exit(1);
+  int folder = open(path, flags | O_DIRECTORY | O_CLOEXEC);
+  if (folder >= 0) {
+    snprintf(name, sizeof name, "/proc/self/fd/%d", folder);
+    length = readlink(name, answer.path, sizeof answer.path);
+  }
+  if (folder < 0 || length < 0) answer.problem = errno;
+  if (write(0, &answer, sizeof answer.problem + (length > 0 ? (size_t)length : 0)) < 0) _exit(1);
+  _exit(0);
+}
+
+int cps_look_at_folder(
+    const char *path, int flags, int milliseconds, char *resolved, unsigned size) {
+  int line[2], problem = ETIMEDOUT;
+  if (pipe2(line, O_CLOEXEC) < 0) return -1;
+  pid_t process = fork();
+  if (process == 0) look(path, flags, line[1]);
+  if (process < 0) problem = errno;
+  close(line[1]);
+  struct pollfd wait = {.fd = line[0], .events = POLLIN};
+  ssize_t length = -1;
+  int count;
+  do count = process < 0 ? 0 : poll(&wait, 1, milliseconds);
+  while (count < 0 && errno == EINTR);
+  if (count > 0 && read(line[0], &problem, sizeof problem) == sizeof problem && problem == 0) {
+    length = read(line[0], resolved, size);
+    if (length < 0) problem = errno;
+  }
+  close(line[0]);
+  if (process > 0) {
+    // One that has answered ends by itself; one that has not may not hear this, and then is init's
+    // when we have gone.
+    if (count <= 0) kill(process, SIGKILL);
+    waitpid(process, NULL, count > 0 ? 0 : WNOHANG);
+  }
+  errno = problem;
+  return (int)length;
 }
 
 int cps_process_descriptor(int process) { return (int)syscall(SYS_pidfd_open, process, 0); }

@@ -67,7 +67,7 @@ final class ControlConnection: Sendable {
 /// The connections that have sent a request and have not ended.
 final class ControlConnections: Sendable {
     /// SO_PEERCRED of socket(7).
-    private static let peerCredentialsOption: CInt = 17
+    static let peerCredentialsOption: CInt = 17
 
     private let known = Mutex<[ObjectIdentifier: ControlConnection]>([:])
 

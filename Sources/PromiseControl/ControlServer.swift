@@ -114,7 +114,8 @@ package final class ControlServer: Sendable {
         await services?.triggerGracefulShutdown()
     }
 
-    /// Whether a daemon accepts connections at a socket. connect(2) on a Unix socket does not wait for the peer.
+    /// Whether a daemon accepts connections at a socket. connect(2) on a Unix socket does not wait
+    /// for the peer, and so succeeds also while one that was killed cannot end.
     private static func answers(_ path: String) -> Bool {
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         guard descriptor >= 0 else { return false }
@@ -123,8 +124,15 @@ package final class ControlServer: Sendable {
         address.sun_family = sa_family_t(AF_UNIX)
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
         let size = socklen_t(MemoryLayout<sockaddr_un>.size)
-        return withUnsafePointer(to: &address) { pointer in
+        let isConnected = withUnsafePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, size) == 0 }
         }
+        guard isConnected else { return false }
+        // unix(7): whoever called listen(2).
+        var peer = PeerCredentials(process: 0, user: 0, group: 0)
+        var room = socklen_t(MemoryLayout<PeerCredentials>.size)
+        let option = ControlConnections.peerCredentialsOption
+        let isKnown = getsockopt(descriptor, SOL_SOCKET, option, &peer, &room) == 0
+        return !isKnown || !ProcessTable.isStuckInItsEnd(peer.process)
     }
 }

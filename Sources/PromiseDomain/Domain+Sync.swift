@@ -156,6 +156,9 @@ extension Domain {
         status.hydrations = engine.hydrator.ledgerLines
         switch engine.connection {
         case .online: break
+        case .connecting:
+            status.connection = .offline
+            status.connectionMessage = "the provider has not answered yet"
         case .offline(let message): (status.connection, status.connectionMessage) = (.offline, message)
         case .failing(let message): (status.connection, status.connectionMessage) = (.failing, message)
         }

@@ -67,7 +67,14 @@ extension Domain {
         do throws(StartFailure) { provider = try choice.make() } catch {
             throw Failure(.invalid, error.message)
         }
-        do throws(ProviderError) { try await provider.connect() } catch { throw error.failure }
+        do throws(ProviderError) {
+            try await withDeadline(configuration.requestDeadline, "the provider did not answer") {
+                () throws(ProviderError) in
+                try await provider.connect()
+            }
+        } catch {
+            throw error.failure
+        }
         return provider
     }
 }

@@ -39,6 +39,7 @@ package final class Domain: Sendable {
         var remaining: Int?
         var isOver = false
         var lastQuotaCheck: Duration?
+        var isAskingForQuota = false
     }
 
     package let configuration: DomainConfiguration
@@ -87,9 +88,14 @@ package final class Domain: Sendable {
             throw StartFailure(error)
         }
         do throws(StartFailure) {
-            let root = try await connect(provider, index, configuration, isResuming: holder?.device != nil)
-            let domain = try Domain(configuration, provider, index, content, root: root.identifier, state, holder, logger)
-            try domain.mount(isConnected: root.isConnected)
+            let beginning = try await connect(
+                provider, index, configuration, isResuming: holder?.device != nil)
+            let root = beginning.root
+            let reached: any Provider =
+                beginning.asking.map { LateProvider(provider, asking: $0, root: root) } ?? provider
+            let domain = try Domain(
+                configuration, reached, index, content, root: root, state, holder, logger)
+            try domain.mount(beginning)
             return domain
         } catch {
             index.close()
@@ -142,48 +148,71 @@ package final class Domain: Sendable {
         }
     }
 
-    /// Asks the provider for its root, or takes the known one when it cannot be reached now.
-    private static func connect(
-        _ provider: any Provider, _ index: Index, _ configuration: DomainConfiguration, isResuming: Bool
-    ) async throws(StartFailure) -> (identifier: ItemIdentifier, isConnected: Bool) {
-        let root: Item
-        do throws(ProviderError) {
-            // Programs wait on a mount that is gone on with.
-            let limit = isResuming ? min(.seconds(1), configuration.requestDeadline) : configuration.requestDeadline
-            root = try await withDeadline(limit, "the provider did not answer") {
-                () throws(ProviderError) in
-                try await provider.connect()
-                return try await provider.root()
-            }
-        } catch {
-            return (try knownRoot(index, provider, error, isResuming: isResuming), false)
-        }
-        do throws(Failure) {
-            try adopt(root, index, provider)
-        } catch {
-            throw StartFailure(error)
-        }
-        return (root.identifier, true)
+    /// How far a mount has come with its provider when it begins to serve.
+    private struct Beginning {
+        var root: ItemIdentifier
+        var isConnected = false
+        /// The provider has not answered yet.
+        var asking: Attempt<Result<Item, ProviderError>>?
     }
 
-    private static func knownRoot(
-        _ index: Index, _ provider: any Provider, _ problem: ProviderError, isResuming: Bool
-    ) throws(StartFailure) -> ItemIdentifier {
-        let status: Int32 =
-            switch problem.code {
-            case .offline, .retry, .retryAfter, .cancelled: 4
-            case .authenticate, .refused: 5
-            default: 1
-            }
-        // Offline is normal: what is known is shown. But nothing is known of a domain that was never mounted.
-        let known: String?
+    /// A provider that answers at once is there when the mount is; of one that takes longer, what
+    /// is known is shown meanwhile.
+    private static let patience = Duration.seconds(1)
+    /// Programs wait on a mount that is gone on with.
+    private static let patienceWhenResuming = Duration.milliseconds(500)
+
+    /// Asks the provider for its root. Of a known domain nobody waits for that longer than a
+    /// moment, as a provider may be silent, or a folder's disk hang; nothing can be shown of one
+    /// that is not known.
+    private static func connect(
+        _ provider: any Provider, _ index: Index, _ configuration: DomainConfiguration, isResuming: Bool
+    ) async throws(StartFailure) -> Beginning {
+        let known: ItemIdentifier?
         do throws(Failure) {
-            known = try index.read { transaction throws(Failure) in try transaction.setting("root.identifier") }
+            known = try index.read { transaction throws(Failure) in
+                try transaction.setting("root.identifier").map { ItemIdentifier($0) }
+            }
         } catch {
             throw StartFailure(error)
         }
-        guard status == 4 || isResuming, let known else { throw StartFailure(problem.message, exitStatus: status) }
-        return ItemIdentifier(known)
+        let asking = Attempt.ofProvider { () throws(ProviderError) in
+            try await provider.connect()
+            return try await provider.root()
+        }
+        let most = configuration.requestDeadline
+        let limit = known == nil ? most : min(isResuming ? patienceWhenResuming : patience, most)
+        guard let answer = await asking.outcome(within: limit) else {
+            guard let known else {
+                asking.cancel()
+                throw StartFailure("the provider did not answer", exitStatus: 4)
+            }
+            return Beginning(root: known, asking: asking)
+        }
+        switch answer {
+        case .success(let root):
+            do throws(Failure) {
+                try adopt(root, index, provider)
+            } catch {
+                throw StartFailure(error)
+            }
+            return Beginning(root: root.identifier, isConnected: true)
+        case .failure(let problem):
+            let status = exitStatus(of: problem)
+            // Offline is normal: what is known is shown.
+            guard status == 4 || isResuming, let known else {
+                throw StartFailure(problem.message, exitStatus: status)
+            }
+            return Beginning(root: known, asking: asking)
+        }
+    }
+
+    private static func exitStatus(of problem: ProviderError) -> Int32 {
+        switch problem.code {
+        case .offline, .retry, .retryAfter, .cancelled: 4
+        case .authenticate, .refused: 5
+        default: 1
+        }
     }
 
     /// Stores the root on the first mount; afterwards makes sure that it is still the same storage.
@@ -211,14 +240,16 @@ package final class Domain: Sendable {
         }
     }
 
-    private func mount(isConnected: Bool) throws(StartFailure) {
+    private func mount(_ beginning: Beginning) throws(StartFailure) {
         do throws(Failure) {
             try recover()
             try session.mount()
         } catch {
             throw StartFailure(error)
         }
-        engine.start(observer: filesystem, isConnected: isConnected)
+        engine.start(
+            observer: filesystem, isConnected: beginning.isConnected, asking: beginning.asking,
+            patience: configuration.requestDeadline)
         if holder?.device != nil { filesystem.resumeOpenFiles() }
         hub.listen(PresenterNews(index: index, coordinator: filesystem.coordinator))
         hub.start()
@@ -345,41 +376,24 @@ package final class Domain: Sendable {
 
     // MARK: Quota
 
-    /// Asks the provider for its room at most every ten seconds, without anybody waiting.
+    /// Asks the provider for its room at most every ten seconds, without anybody waiting; not again
+    /// before it has answered, as each call of one that hangs may hold a thread.
     func refreshQuota() {
+        guard provider.capabilities.contains(.quota) else { return }
         let now = clock.uptime()
         let isDue = life.withLock { life in
+            if life.isAskingForQuota { return false }
             if let last = life.lastQuotaCheck, now - last < .seconds(10) { return false }
             life.lastQuotaCheck = now
+            life.isAskingForQuota = true
             return true
         }
-        guard isDue, provider.capabilities.contains(.quota) else { return }
+        guard isDue else { return }
         Task { [provider, filesystem] in
-            guard let quota = try? await provider.quota() else { return }
+            let quota = try? await provider.quota()
+            life.update { $0.isAskingForQuota = false }
+            guard let quota else { return }
             filesystem.setQuota(total: quota.total, available: quota.available)
         }
     }
-}
-
-/// Runs a provider call that may hang; after `limit` it is cancelled and `.retry` is thrown.
-func withDeadline<Value: Sendable>(
-    _ limit: Duration, _ message: String, _ body: @escaping @Sendable () async throws(ProviderError) -> Value
-) async throws(ProviderError) -> Value {
-    let outcome = await withTaskGroup(of: Result<Value, ProviderError>?.self) { group in
-        group.addTask {
-            do throws(ProviderError) {
-                return .success(try await body())
-            } catch {
-                return .failure(error)
-            }
-        }
-        group.addTask {
-            try? await Task.sleep(for: limit)
-            return nil
-        }
-        defer { group.cancelAll() }
-        return await group.next() ?? nil
-    }
-    guard let outcome else { throw ProviderError(.retry, message) }
-    return try outcome.get()
 }

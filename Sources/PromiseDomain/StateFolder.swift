@@ -7,40 +7,118 @@ import PromiseSystem
 final class StateFolder: Sendable {
     let path: [UInt8]
     /// Held as long as the daemon lives; the kernel lets go of it when the daemon dies.
-    private let lock: Descriptor
+    private let lock: SharedDescriptor
 
-    /// As `init`, but goes on trying for as long as `patience`.
-    static func lock(_ path: [UInt8], patience: Duration) async throws(Domain.StartFailure) -> StateFolder {
+    /// How long a daemon that was killed may take to let go of the lock before it is looked at
+    /// whether it can.
+    private static let stuckPatience = Duration.milliseconds(300)
+
+    /// As `init`, but goes on trying for as long as `patience`. Also takes the lock from a daemon
+    /// that was killed and cannot end, as it waits for a disk that hangs.
+    static func lock(
+        _ path: [UInt8], patience: Duration
+    ) async throws(Domain.StartFailure) -> StateFolder {
         let start = ContinuousClock.now
         while true {
+            let waited = ContinuousClock.now - start
             do throws(Domain.StartFailure) {
-                return try StateFolder(path)
+                return try StateFolder(path, takesOver: waited >= stuckPatience)
             } catch {
-                guard ContinuousClock.now - start < patience else { throw error }
+                guard waited < max(patience, stuckPatience) else { throw error }
                 try? await Task.sleep(for: .milliseconds(5))
             }
         }
     }
 
-    /// Makes the folder (mode 0700) and takes its lock.
-    init(_ path: [UInt8]) throws(Domain.StartFailure) {
+    /// Makes the folder (mode 0700) and takes its lock. `takesOver`: also from who is stuck in its
+    /// end.
+    init(_ path: [UInt8], takesOver: Bool = false) throws(Domain.StartFailure) {
         self.path = path
-        let shown = escapedForDisplay(path)
         do throws(SystemError) {
             try makeFolders(path, label: "domain.state")
-            lock = try Descriptor.open(path + Array("/lock".utf8), flags: O_RDWR | O_CREAT, label: "domain.lock.open")
         } catch {
-            let status: Int32 = error.errno == EACCES || error.errno == EPERM ? 5 : 1
-            throw Domain.StartFailure("the state directory '\(shown)' cannot be used: \(error.reason)", exitStatus: status)
+            throw StateFolder.failure(error, path)
+        }
+        lock = try StateFolder.takeLock(path, takesOver: takesOver)
+    }
+
+    private static func takeLock(
+        _ path: [UInt8], takesOver: Bool
+    ) throws(Domain.StartFailure) -> SharedDescriptor {
+        let place = path + Array("/lock".utf8)
+        let turn: SharedDescriptor
+        do throws(SystemError) {
+            let lock = SharedDescriptor(
+                try Descriptor.open(place, flags: O_RDWR | O_CREAT, label: "domain.lock.open"))
+            let number = lock.number
+            let inode = try FileStatus.of(descriptor: number, label: "domain.lock.status").inode
+            if flock(number, LOCK_EX | LOCK_NB) == 0 {
+                // Whoever took it over has another file.
+                guard try FileStatus.of(place, label: "domain.lock.name").inode == inode else {
+                    throw held
+                }
+                return lock
+            }
+            guard takesOver, isStuck(inode) else { throw held }
+            // One at a time: of two that had found the same, each would have a lock of its own.
+            let turnPlace = path + Array("/lock.turn".utf8)
+            turn = SharedDescriptor(
+                try Descriptor.open(turnPlace, flags: O_RDWR | O_CREAT, label: "domain.lock.turn"))
+            guard flock(turn.number, LOCK_EX | LOCK_NB) == 0,
+                try FileStatus.of(place, label: "domain.lock.before").inode == inode
+            else { throw held }
+        } catch {
+            throw failure(error, path)
+        }
+        defer { withExtendedLifetime(turn) {} }
+        return try replaceLock(place, path)
+    }
+
+    private static let held = SystemError(errno: EWOULDBLOCK, label: "domain.lock.take")
+
+    private static func isStuck(_ inode: UInt64) -> Bool {
+        let holders = ProcessTable.lockHolders(inode: inode)
+        return !holders.isEmpty && holders.allSatisfy(ProcessTable.isStuckInItsEnd)
+    }
+
+    private static func replaceLock(
+        _ place: [UInt8], _ path: [UInt8]
+    ) throws(Domain.StartFailure) -> SharedDescriptor {
+        let new = place + Array(".new".utf8)
+        let lock: SharedDescriptor
+        do throws(SystemError) {
+            // Of a replacement that was cut off.
+            _ = try? unlink(new, label: "domain.lock.clear")
+            let flags = O_RDWR | O_CREAT | O_EXCL
+            lock = SharedDescriptor(try Descriptor.open(new, flags: flags, label: "domain.lock.make"))
+            let number = lock.number
+            _ = try call("domain.lock.new") { flock(number, LOCK_EX | LOCK_NB) }
+        } catch {
+            throw failure(error, path)
+        }
+        do throws(Failure) {
+            try Index.renew(path: path + Array("/index.sqlite".utf8))
+        } catch {
+            throw Domain.StartFailure(error)
         }
         do throws(SystemError) {
-            let number = lock.number
-            _ = try call("domain.lock.take") { flock(number, LOCK_EX | LOCK_NB) }
+            try rename(new, to: place, label: "domain.lock.replace")
         } catch {
-            throw Domain.StartFailure(
+            throw failure(error, path)
+        }
+        return lock
+    }
+
+    private static func failure(_ error: SystemError, _ path: [UInt8]) -> Domain.StartFailure {
+        let shown = escapedForDisplay(path)
+        if error.errno == EWOULDBLOCK {
+            return Domain.StartFailure(
                 "the state directory '\(shown)' is in use by another daemon: unmount it first, or choose another with --state-dir"
             )
         }
+        let status: Int32 = error.errno == EACCES || error.errno == EPERM ? 5 : 1
+        return Domain.StartFailure(
+            "the state directory '\(shown)' cannot be used: \(error.reason)", exitStatus: status)
     }
 
     func file(_ name: String) -> [UInt8] { path + Array("/\(name)".utf8) }

@@ -118,7 +118,9 @@ extension FolderProvider {
                 metadata: ["provider": "\(name)", "errno": "\(error.errno)"])
         }
         watcher.begin(root: ItemIdentifier(own), isShared: facts.isShared)
-        let root = Root(own: own, device: status.device, fileSystem: facts.identity, hasAttributes: hasAttributes)
+        let root = Root(
+            own: own, device: status.device, fileSystem: facts.identity,
+            hasAttributes: hasAttributes, isShared: facts.isShared)
         shared.withLock { if $0.root == nil { $0.root = root } }
     }
 
@@ -128,7 +130,8 @@ extension FolderProvider {
         let record = try knownOrNewRecord(folder, type: facts.type)
         let root = Root(
             own: record?.identity ?? FolderRecord.noIdentity, device: status.device, fileSystem: facts.identity,
-            hasAttributes: false, knowsByPlace: true, traits: record?.traits(of: facts.type) ?? FolderTraits())
+            hasAttributes: false, isShared: facts.isShared, knowsByPlace: true,
+            traits: record?.traits(of: facts.type) ?? FolderTraits())
         watcher.begin(root: root.identifier, isShared: facts.isShared)
         let isFirst = shared.withLock { shared in
             defer { if shared.root == nil { shared.root = root } }

@@ -155,8 +155,11 @@ extension FolderProvider {
                 label: "folder.fetch.open")
         }
         let size = located.entry.status.size
+        let root = rootFacts
         let fetch = Fetch(
-            file: file, version: version, path: located.path, range: (range ?? ByteRange(0, size)).clamped(to: size))
+            file: file, version: version, path: located.path,
+            range: (range ?? ByteRange(0, size)).clamped(to: size),
+            mayHang: root.isShared || located.entry.status.device != root.device)
         try checkVersion(fetch)
         return fetch
     }
@@ -168,7 +171,10 @@ extension FolderProvider {
         while position < end {
             try flag.check()
             let count = min(end - position, FolderProvider.pieceByteCount)
-            let sent = try sink.copy(from: fetch.file.number, at: position, to: position, count: count)
+            let sent =
+                fetch.mayHang
+                ? try read(fetch, ByteRange(offset: position, count: count), into: sink)
+                : try sink.copy(from: fetch.file.number, at: position, to: position, count: count)
             guard sent == count else { throw staleContent(fetch.path) }
             position += count
         }
@@ -180,6 +186,22 @@ extension FolderProvider {
         try checkVersion(fetch)
         sink.finish()
         return nil
+    }
+
+    /// Through memory: what takes bytes from a file itself holds up whoever writes to the same
+    /// place meanwhile, or unmounts, and a file system of other machines may never give them.
+    private func read(
+        _ fetch: Fetch, _ range: ByteRange, into sink: any ContentSink
+    ) throws(ProviderError) -> UInt64 {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(
+            byteCount: Int(range.count), alignment: 4096)
+        defer { buffer.deallocate() }
+        let (number, problem) = (fetch.file.number, "'\(display(fetch.path))' cannot be read")
+        let count = try mapped(problem) { () throws(SystemError) in
+            try readFully(number, into: buffer, at: range.lower, label: "folder.fetch.read")
+        }
+        try sink.write(UnsafeRawBufferPointer(rebasing: buffer[..<count]), at: range.lower)
+        return UInt64(count)
     }
 
     private func checkVersion(_ fetch: Fetch) throws(ProviderError) {
@@ -202,9 +224,15 @@ private struct Fetch: Sendable {
     let version: ContentVersion
     let path: [FileName]
     var range: ByteRange
+    /// Its file system is another machine's, or another than the folder's.
+    let mayHang: Bool
 
-    init(file: consuming Descriptor, version: ContentVersion, path: [FileName], range: ByteRange) {
+    init(
+        file: consuming Descriptor, version: ContentVersion, path: [FileName], range: ByteRange,
+        mayHang: Bool
+    ) {
         self.file = SharedDescriptor(file)
+        self.mayHang = mayHang
         self.version = version
         self.path = path
         self.range = range

@@ -22,6 +22,8 @@ package final class FolderProvider: Provider, Sendable {
         var fileSystem: UInt64
         /// Extended attributes work, so identifiers survive replaced content.
         var hasAttributes: Bool
+        /// It is on a file system that other machines have, which may hang.
+        var isShared = false
         /// The file system has no lasting names for files.
         var knowsByPlace = false
         var traits = FolderTraits()

@@ -35,6 +35,11 @@ package final class Holder: Sendable {
         let mine = [CInt(HOLDER_LINE), CInt(HOLDER_RECORD)] + (device.map { [$0] } ?? [])
         for descriptor in mine { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
         let record = try MountRecord(descriptor: CInt(HOLDER_RECORD), takesOver: device != nil)
+        // It ends with this process also when another thread cannot, in a call that nothing ends.
+        OwnedThread(name: "holder-line") {
+            cps_holder_tell_thread(CInt(HOLDER_LINE))
+            while true { pause() }
+        }.detach()
         return Holder(
             processID: numbers[0], restarts: Int(numbers[1]), device: device, lastStatus: numbers[3], record: record)
     }

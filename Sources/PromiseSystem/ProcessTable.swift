@@ -18,6 +18,39 @@ package enum ProcessTable {
     /// The open files of a process; none where this user may not see them.
     static func files(of process: Int32) -> [Int32] { numbers(in: Array("/proc/\(process)/fd".utf8)) }
 
+    /// The process has been killed or has exited, and is still there because threads of it wait in
+    /// calls that nothing ends (state D of proc_pid_stat(5)), as on a network disk that hangs: none
+    /// of them returns to the program. False for one that is not there.
+    package static func isStuckInItsEnd(_ process: Int32) -> Bool {
+        guard state(of: "/proc/\(process)/stat") == UInt8(ascii: "Z") else { return false }
+        return numbers(in: Array("/proc/\(process)/task".utf8)).allSatisfy { thread in
+            // Nil: it has ended meanwhile.
+            guard let state = state(of: "/proc/\(process)/task/\(thread)/stat") else { return true }
+            return [UInt8(ascii: "D"), UInt8(ascii: "Z"), UInt8(ascii: "X")].contains(state)
+        }
+    }
+
+    /// Behind the name, which is in parentheses and may hold anything.
+    private static func state(of path: String) -> UInt8? {
+        guard let line = readSmallFile(Array(path.utf8)),
+            let end = line.lastIndex(of: UInt8(ascii: ")"))
+        else { return nil }
+        return line[(end + 1)...].first { $0 != UInt8(ascii: " ") }
+    }
+
+    /// Who holds a flock(2) of a file of this inode number, on any file system (proc_locks(5)).
+    package static func lockHolders(inode: UInt64) -> [Int32] {
+        let text = readSmallFile(Array("/proc/locks".utf8), countMax: 4 << 20) ?? []
+        return String(decoding: text, as: UTF8.self).split(separator: "\n").compactMap { line in
+            // `1: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF`; one that waits has `->` before it.
+            let words = line.split(separator: " ")
+            guard words.count >= 6, words[1] == "FLOCK",
+                words[5].split(separator: ":").last == "\(inode)"
+            else { return nil }
+            return Int32(words[4])
+        }
+    }
+
     private static func numbers(in folder: [UInt8]) -> [Int32] {
         guard let descriptor = try? Descriptor.open(folder, flags: O_RDONLY | O_DIRECTORY, label: "processes.list"),
             let entries = try? listFolder(descriptor, label: "processes.names")

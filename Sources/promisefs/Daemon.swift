@@ -9,6 +9,9 @@ import Synchronization
 
 /// The process that serves a mount: from start to the end of the mount.
 enum Daemon {
+    /// Longer than the control socket gives its clients.
+    private static let partingMax = Duration.seconds(8)
+
     /// Returns when the mount has ended. `ready` is told once, of success or of why not.
     static func run(
         _ configuration: DomainConfiguration, plan: MountPlan, level: Logger.Level, holder: Holder?, ready: ReadyChannel?
@@ -82,8 +85,13 @@ enum Daemon {
             }
         }
         await domain.waitUntilUnmounted()
-        await server.stop()
-        let failure = await serving.value
+        // A reply that waits for a provider's call may never come, and the process is to end all
+        // the same.
+        let ending = Attempt {
+            await server.stop()
+            return await serving.value
+        }
+        let failure = await ending.outcome(within: partingMax) ?? nil
         signals.stop()
         logger.notice("unmounted", metadata: ["domain": "\(configuration.name)", "from": "\(place)"])
         if let failure { throw failure }

@@ -99,10 +99,12 @@ struct MountCommand: AsyncParsableCommand {
 
     private func mount(_ holder: Holder?) async throws {
         let level = try DaemonLog.level(environment("PROMISEFS_LOG"))
-        let plan = try await Blocking.run { [self] () throws(CommandFailure) in
-            try MountPlan(operands: operands, domain: options.domain, stateFolder: options.stateDir?.bytes)
-        }
         let isStartedByMount = readyDescriptor != nil || holder != nil
+        let plan = try await Blocking.run { [self] () throws(CommandFailure) in
+            try MountPlan(
+                operands: operands, domain: options.domain, stateFolder: options.stateDir?.bytes,
+                isResolved: isStartedByMount)
+        }
         let notice = try await Blocking.run { [options] () throws(CommandFailure) in
             if isStartedByMount {
                 // The process that started this one has looked at everything; a mount that could not be kept is in the way.

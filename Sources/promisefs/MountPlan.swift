@@ -26,13 +26,18 @@ struct MountPlan: Sendable {
         return configuration
     }
 
-    /// Blocking: resolves links. `operands` are PROVIDER, which may be missing, and MOUNTPOINT.
-    init(operands: [String], domain: String?, stateFolder: [UInt8]?) throws(CommandFailure) {
+    /// Blocking: resolves links, unless `isResolved`: the process that started this one has done
+    /// so, and a provider's folder may hang by now. `operands` are PROVIDER, which may be missing,
+    /// and MOUNTPOINT.
+    init(
+        operands: [String], domain: String?, stateFolder: [UInt8]?, isResolved: Bool = false
+    ) throws(CommandFailure) {
         isEmbedded = operands.count == 1
         if isEmbedded {
-            provider = try ProviderName(folder: try BaseFolders.data() + Array("/promisefs/cloud".utf8))
+            let cloud = try BaseFolders.data() + Array("/promisefs/cloud".utf8)
+            provider = try ProviderName(folder: cloud, isResolved: isResolved)
         } else {
-            provider = try ProviderName(parsing: operands[0])
+            provider = try ProviderName(parsing: operands[0], isResolved: isResolved)
         }
         name = domain ?? (isEmbedded ? "cloud" : provider.derivedDomain)
         let state: [UInt8]
@@ -41,7 +46,7 @@ struct MountPlan: Sendable {
             let given = RawArguments.bytes(of: operands.last ?? "")
             let resolved = try resolveParent(of: given)
             // A link to a folder may be mounted on; a dead mount cannot be resolved further.
-            mountPoint = realPath(resolved) ?? resolved
+            mountPoint = isResolved ? resolved : realPath(resolved) ?? resolved
             self.stateFolder = simplified(try absolutePath(state))
         } catch {
             throw CommandFailure(error)
@@ -138,11 +143,15 @@ struct MountPlan: Sendable {
     }
 
     private func prepareProvider() throws(CommandFailure) {
-        guard let folder = provider.folder else { return }
+        // One that is silent is no obstacle where the domain is known, which the daemon finds out.
+        guard let folder = provider.folder, !provider.isSilent else { return }
         let shown = escapedForDisplay(folder)
         do throws(SystemError) {
             if isEmbedded { try makeFolders(folder, label: "mount.embedded") }
-            _ = try Descriptor.open(folder, flags: O_RDONLY | O_DIRECTORY, label: "mount.provider")
+            switch lookAtFolder(folder, flags: O_RDONLY) {
+            case .found, .silent: return
+            case .failed(let error): throw error
+            }
         } catch {
             switch error.errno {
             case ENOENT: throw CommandFailure("the provider's folder \(shown) does not exist; make it or give another")

@@ -2,6 +2,7 @@ import Glibc
 import PromiseCore
 import PromiseDomain
 import PromiseKit
+import PromiseSystem
 import PromiseWire
 
 /// A PROVIDER as given on the command line, resolved: `folder:/srv/documents`.
@@ -28,11 +29,13 @@ struct ProviderName: Sendable, Equatable {
     var text: String
     /// The folder of this machine that it speaks for; nil: it speaks for something elsewhere.
     var folder: [UInt8]?
+    /// The folder did not answer when it was looked at.
+    var isSilent = false
     /// What a domain is called after.
     private var component: [UInt8]
 
-    /// Blocking: resolves links. Nothing is made.
-    init(parsing argument: String) throws(CommandFailure) {
+    /// Blocking: resolves links, unless that has been done. Nothing is made.
+    init(parsing argument: String, isResolved: Bool = false) throws(CommandFailure) {
         let known = ProviderName.schemes.map(\.form).joined(separator: ", ")
         guard let colon = argument.firstIndex(of: ":"), !argument[..<colon].contains("/") else {
             let hint = "write folder:\(escapedForDisplay(RawArguments.bytes(of: argument))) for a folder"
@@ -56,14 +59,22 @@ struct ProviderName: Sendable, Equatable {
         guard !path.isEmpty else {
             throw CommandFailure("the provider names no folder; write \(known)", exitStatus: ExitStatus.usage)
         }
-        try self.init(folder: path)
+        try self.init(folder: path, isResolved: isResolved)
     }
 
-    /// The folder provider of a path.
-    init(folder path: [UInt8]) throws(CommandFailure) {
+    /// The folder provider of a path. One on a disk that hangs keeps the name that it was given.
+    init(folder path: [UInt8], isResolved: Bool = false) throws(CommandFailure) {
         let absolute: [UInt8]
         do throws(PromiseError) { absolute = simplified(try absolutePath(path)) } catch { throw CommandFailure(error) }
-        let folder = realPath(absolute) ?? absolute
+        var folder = absolute
+        var isSilent = false
+        if !isResolved {
+            switch lookAtFolder(absolute, flags: openPathOnly) {
+            case .found(let resolved): folder = resolved
+            case .silent: isSilent = true
+            case .failed: break
+            }
+        }
         guard let text = String(validating: folder, as: UTF8.self) else {
             throw CommandFailure(
                 "the path of the provider's folder is not UTF-8: \(escapedForDisplay(folder)); mount it under another name",
@@ -71,6 +82,7 @@ struct ProviderName: Sendable, Equatable {
         }
         let last = Array(folder.split(separator: UInt8(ascii: "/")).last ?? [])
         self.init(text: "folder:" + text, folder: folder, component: last)
+        self.isSilent = isSilent
     }
 
     private init(text: String, folder: [UInt8]?, component: [UInt8]) {

@@ -81,6 +81,60 @@ extension MountSuites {
             }
         }
 
+        /// It took the whole request deadline.
+        @Test(.timeLimit(.minutes(2)))
+        func aKnownDomainOfASilentProviderIsMountedAtOnce() async throws {
+            var options = options
+            options.arguments = ["--request-deadline", "20s"]
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    ls -l "$M/small" > /dev/null; cat "$M/small/1" > /dev/null; "$P" unmount "$M"
+                    """)
+                try domain.setFaults(["hang=true"])
+                let mounted = try await domain.shell(
+                    "\(domain.mountCommand); cmp \"$M/small/1\" \"$C/small/1\"")
+                #expect(mounted.elapsed < .seconds(5))
+                #expect(try await domain.status().connection == "offline")
+                // Who wants something of it waits, as at any other time.
+                try await domain.shell(
+                    """
+                    cmp "$M/small/2" "$C/small/2" & reader=$!
+                    cat "$M/unlisted/2/file" > /dev/null & other=$!
+                    sleep 0.5; : > "$PROMISEFS_PROVIDER_FAULTS"; wait $reader; wait $other
+                    """, seconds: 15)
+                try await domain.shell("within 10 '\"$P\" status \"$M\" | grep -q online'")
+            }
+        }
+
+        /// Nothing is known that could be shown.
+        @Test(.timeLimit(.minutes(2)))
+        func theFirstMountOfASilentProviderSaysThatItDoesNotAnswer() async throws {
+            try await MountedDomain.with(options, mounts: false) { domain in
+                try domain.setFaults(["hang=true"])
+                let refused = try await domain.shell(domain.mountCommand, status: 4)
+                #expect(refused.error.contains("did not answer"))
+                try await domain.shell("not mountpoint -q \"$M\"")
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2)))
+        func aDaemonOfASilentProviderIsReplacedAndUnmounted() async throws {
+            var options = options
+            options.arguments += ["--no-io-uring"]
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell("ls -l \"$M/small\"; cat \"$M/small/1\" > /dev/null")
+                try domain.setFaults(["hang=true"])
+                try await domain.shell("cat \"$M/small/2\" > /dev/null 2>&1 & disown; sleep 0.3")
+                try domain.killDaemon()
+                let read = try await domain.shell("timeout 20 cmp \"$M/small/1\" \"$C/small/1\"")
+                #expect(read.elapsed < .seconds(4))
+                let unmounted = try await domain.shell(
+                    "sleep 2; \"$P\" unmount \"$M\"; not pgrep --full \"$S\"")
+                #expect(unmounted.elapsed < .seconds(8))
+            }
+        }
+
         @Test(.timeLimit(.minutes(3))) func aMountWithWaitersIsDetached() async throws {
             try await listed { domain in
                 try domain.setFaults(["hang=true"])

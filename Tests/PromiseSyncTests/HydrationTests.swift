@@ -108,6 +108,26 @@ import Testing
     }
 
     /// Until it is whole the index need not know of it, and whoever looks for rubbish leaves it alone.
+    /// It waited until its deadline.
+    @Test func aReaderWhoComesWhileACallIsGivenUpIsServed() async throws {
+        let deaf = DeafProvider(memory: MemoryProvider())
+        let fixture = try EngineFixture(deaf.memory, mediator: deaf)
+        await fixture.provider.put("a", "hello")
+        try await fixture.run {
+            let node = try await fixture.listed("a").id
+            let first = fixture.engine.hydrator.hydrate(node) { _ in }
+            #expect(await fixture.eventually { deaf.calls.withLock { $0.begun } })
+            fixture.engine.hydrator.detach(try #require(first), from: node)
+            let isServed = Monitor(false)
+            _ = fixture.engine.hydrator.hydrate(node) { result in
+                if case .success = result { isServed.update { $0 = true } }
+            }
+            deaf.calls.update { $0.mayEnd = true }
+            #expect(await fixture.eventually { isServed.withLock { $0 } })
+            #expect(try fixture.text("a") == "hello")
+        }
+    }
+
     @Test func contentOnItsWayIsNotTakenForRubbish() async throws {
         let (fixture, gate) = try await held()
         try await fixture.run {
@@ -324,5 +344,32 @@ private struct SlowlyReturning: ForwardingProvider {
         await gate.pass()
         isOver.update { $0 = true }
         throw ProviderError(.retry, "the answer was cut off")
+    }
+}
+
+/// Its first fetch hears late that nobody wants it, and brings nothing.
+private final class DeafProvider: ForwardingProvider {
+    let memory: MemoryProvider
+    let calls = Monitor((begun: false, mayEnd: false))
+    private let pool = BlockingPool(name: "deaf", threads: 1)
+
+    init(memory: MemoryProvider) { self.memory = memory }
+
+    deinit { pool.stop() }
+
+    func fetchContents(
+        of reference: ItemReference, version: ContentVersion, range: ByteRange?,
+        into sink: any ContentSink
+    ) async throws(ProviderError) {
+        let isFirst = calls.update { calls in
+            defer { calls.begun = true }
+            return !calls.begun
+        }
+        guard isFirst else {
+            return try await memory.fetchContents(
+                of: reference, version: version, range: range, into: sink)
+        }
+        _ = await pool.run { [calls] in calls.wait { $0.mayEnd ? true : nil } }
+        throw ProviderError(.cancelled, "the call was cancelled")
     }
 }

@@ -138,6 +138,20 @@ func thrownErrno(_ body: () throws -> Void) -> CInt? {
     }
 }
 
+@Suite struct ProcessTableTests {
+    @Test func whoHoldsALockIsFoundAndIsNotStuckInItsEnd() throws {
+        let folder = try TemporaryFolder("lock")
+        let file = try Descriptor.open(
+            folder.path("lock"), flags: O_RDWR | O_CREAT, label: "test.lock")
+        let inode = try FileStatus.of(descriptor: file.number, label: "test.inode").inode
+        #expect(ProcessTable.lockHolders(inode: inode).isEmpty)
+        #expect(flock(file.number, LOCK_EX) == 0)
+        #expect(ProcessTable.lockHolders(inode: inode) == [getpid()])
+        #expect(!ProcessTable.isStuckInItsEnd(getpid()))
+        #expect(!ProcessTable.isStuckInItsEnd(0), "nobody")
+    }
+}
+
 @Suite(.serialized) struct FaultInjectionTests {
     @Test func faultStrikesOnceAtItsLabelAfterTheSkippedCalls() {
         FaultInjection.arm(from: "test.fault:\(ENOSPC):2")

@@ -66,5 +66,11 @@ int cps_is_idle(int process);
 int cps_start_bound(
     const char *_Nonnull program, char *_Nullable const *_Nonnull arguments, char *_Nullable const *_Nonnull environment,
     int input, int output);
+// Opens a folder, with `flags` of open(2), in a process of its own that is left behind when it has
+// not come back within `milliseconds`: not even the end of this process waits for it. Returns the
+// length of the path without links, which goes into `resolved`; or -1 with errno, which is
+// ETIMEDOUT then.
+int cps_look_at_folder(
+    const char *_Nonnull path, int flags, int milliseconds, char *_Nonnull resolved, unsigned size);
 // pidfd_open(2): readable when the process has ended. Removable when the Glibc module exports <sys/pidfd.h>.
 int cps_process_descriptor(int process);

@@ -20,7 +20,13 @@ enum holder_message {
   HOLDER_SERVING = 2, // requests are being served
   HOLDER_ENDED = 3, // the mount has ended in order: the holder ends with the daemon's exit status
   HOLDER_RESTART = 4, // the daemon ends at once and wants a successor, which is no crash
+  // With a descriptor that is readable when a thread of the daemon's has ended, which it does with the process alone
+  // (PIDFD_THREAD of pidfd_open(2), Linux 6.9). Of the process itself that is not told while one thread cannot end.
+  HOLDER_THREAD = 5,
 };
+
+// Sends HOLDER_THREAD for the calling thread, where the kernel can.
+void cps_holder_tell_thread(int line);
 
 // Says it, with a descriptor unless that is negative. 0 or -1 with errno.
 int cps_holder_tell(int line, enum holder_message message, int descriptor);

@@ -77,15 +77,10 @@ final class Dispatcher: ActionPerformer {
             operations[operation.subject] = Task(executorPreference: engine.executor) { [provider, mailbox] in
                 mailbox.post(.told(operation, await operation.run(provider)))
             }
-        case .probe(let isAsked):
+        case .root(let number):
             answer { provider async throws(ProviderError) in
-                _ = try await provider.root()
-            } event: { result in
-                switch result {
-                case .success: .probed(nil, isAsked: isAsked)
-                case .failure(let problem): .probed(problem, isAsked: isAsked)
-                }
-            }
+                try await provider.root()
+            } event: { .rootAnswered(number: number, $0) }
         case .currentAnchor(let feed):
             feeds[feed] = answer { provider async throws(ProviderError) in
                 try await provider.currentAnchor()

@@ -68,6 +68,7 @@ package final class EnginePump {
     ) -> Machine {
         let facts = Facts(
             configuration: engine.configuration, rootIdentifier: engine.rootIdentifier,
+            providerName: engine.provider.name,
             capabilities: engine.provider.capabilities)
         let hydrator = engine.hydrator
         let world = World(

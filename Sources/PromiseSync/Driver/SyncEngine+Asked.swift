@@ -127,7 +127,7 @@ extension SyncEngine {
     /// The failure a program gets at once while the provider cannot be reached; nil while it can.
     package var connectionFailure: Failure? {
         switch connection {
-        case .online: nil
+        case .online, .connecting: nil
         case .offline(let message): Failure(.offline, message)
         case .failing(let message): Failure(.refused, message)
         }

@@ -51,6 +51,9 @@ package final class SyncEngine: Sendable {
 
     package enum Connection: Hashable, Sendable {
         case online
+        /// It has not answered yet since the start. Nothing is done there, and whoever wants
+        /// something of it waits.
+        case connecting
         case offline(String)
         /// Reachable, but it refuses us: credentials or permissions.
         case failing(String)
@@ -140,26 +143,43 @@ package final class SyncEngine: Sendable {
 
     // MARK: Life
 
-    /// `isConnected`: the provider answered just now.
-    package func start(observer: any LocalTreeObserver, isConnected: Bool) {
-        prepare(observer, isConnected: isConnected)
+    /// `isConnected`: the provider answered just now. Else `asking` is the call that is to tell of
+    /// it, which may have failed; when it has not returned after `patience` the provider counts as
+    /// offline until it does.
+    package func start(
+        observer: any LocalTreeObserver, isConnected: Bool,
+        asking: Attempt<Result<Item, ProviderError>>? = nil, patience: Duration = .zero
+    ) {
+        prepare(observer)
+        if let asking, !isConnected {
+            mailbox.post(.started(isConnected: false, patience: patience))
+            Task { [mailbox] in
+                if let answer = await asking.outcome() {
+                    mailbox.post(.rootAnswered(number: 0, answer))
+                }
+            }
+        } else {
+            mailbox.post(.started(isConnected: isConnected, patience: nil))
+        }
         thread.withLock { $0 = OwnedThread(name: "sync-engine") { [self] in run(observer) } }
     }
 
     /// As `start`, without a thread: whoever has the pump is the engine's thread.
-    package func startManually(observer: any LocalTreeObserver, isConnected: Bool) -> EnginePump {
-        prepare(observer, isConnected: isConnected)
+    package func startManually(
+        observer: any LocalTreeObserver, isConnected: Bool
+    ) -> EnginePump {
+        prepare(observer)
+        mailbox.post(.started(isConnected: isConnected, patience: nil))
         return EnginePump(self, observer)
     }
 
-    private func prepare(_ observer: any LocalTreeObserver, isConnected: Bool) {
+    private func prepare(_ observer: any LocalTreeObserver) {
         self.observer.withLock { $0 = Observer(value: observer) }
         hydrator.onFullDisk { [weak self, roomPool] node, count in
             // It waits for the disk, which a task must not.
             guard let engine = self else { return false }
             return await roomPool.run { engine.makeRoom(for: count, besides: node) }
         }
-        mailbox.post(.started(isConnected: isConnected))
     }
 
     /// The machine is a local of the engine's thread, so nobody else can touch it.

@@ -254,6 +254,8 @@ package final class Hydrator: Sendable {
             if Task.isCancelled {
                 job.fetchEnded(range)
                 retire(job)
+                // Who came while a call ended that nobody had wanted any more still waits.
+                pump(job)
                 return
             }
             guard let problem = last else { break }

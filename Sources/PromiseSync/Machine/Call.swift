@@ -10,8 +10,8 @@ enum Call {
     /// The first page of a folder that was removed here.
     case lookInto(ItemReference, operationCount: Int)
     case tell(Operation)
-    /// Whether it can be reached. `isAsked`: somebody waits for the answer.
-    case probe(isAsked: Bool)
+    /// Whether it can be reached, and which storage it is.
+    case root(number: Int)
     case currentAnchor(feed: Int)
     /// The next changes; `isWaiting`: when the provider has some.
     case changes(feed: Int, since: Anchor, isWaiting: Bool)

@@ -15,7 +15,7 @@ enum Connecting {
     }
 
     static func lost(_ message: String, _ turn: inout Turn) {
-        if turn.memory.connection.isOnline {
+        if turn.memory.connection.isHoped {
             turn.log(.notice, "the provider cannot be reached", reason: message)
         }
         turn.remember { $0.connection.state = .offline(message) }
@@ -23,7 +23,7 @@ enum Connecting {
     }
 
     private static func refused(_ message: String, _ turn: inout Turn) {
-        if turn.memory.connection.isOnline {
+        if turn.memory.connection.isHoped {
             turn.log(.warning, "the provider refuses us", reason: message)
         }
         turn.remember { $0.connection.state = .failing(message) }
@@ -51,35 +51,110 @@ enum Connecting {
                 .probeDue))
     }
 
-    /// Tries the provider now instead of at the next turn of the backoff; for somebody who waits.
-    static func probeNow(_ turn: inout Turn) {
-        guard !turn.memory.connection.isOnline else { return }
-        turn.remember { $0.connection.askedCount += 1 }
-        turn.act(.call(.probe(isAsked: true)))
-    }
-
-    /// Nil: the provider has answered.
-    static func probed(
-        _ problem: ProviderError?, isAsked: Bool, _ turn: inout Turn,
-        _ transaction: borrowing Transaction
-    ) throws(Failure) {
-        turn.remember { memory in
-            if isAsked {
-                memory.connection.askedCount -= 1
-            } else {
-                memory.connection.isProbing = false
-            }
-        }
-        guard let problem else { return try regained(&turn, transaction) }
-        if isAsked || turn.memory.connection.isOnline {
-            judge(problem, &turn)
-        } else {
-            turn.act(.go(.probeLater))
-        }
-    }
-
     static func probeLaterAgain(_ turn: inout Turn) {
         if !turn.memory.connection.isOnline { probeLater(&turn) }
+    }
+
+    // MARK: Asking for the root
+
+    /// How long a call may be silent before another one is made: it may be one that nothing ends.
+    private static let answerPatience = Duration.seconds(30)
+    /// Calls that have not returned beside which no further one is made, as each may hold a thread of
+    /// the provider's.
+    private static let rootCallsMax = 3
+
+    /// The provider has not answered yet since the start. The call was made before.
+    static func connecting(_ patience: Duration, _ turn: inout Turn) {
+        turn.remember { memory in
+            memory.connection.state = .connecting
+            memory.connection.rootCalls[0] = .start
+        }
+        turn.act(.wait(patience, .rootSilent(number: 0)))
+    }
+
+    static func probe(_ turn: inout Turn) {
+        if !ask(.probe, &turn) { silent(.probe, &turn) }
+    }
+
+    /// Tries the provider now instead of at the next turn of the backoff; for somebody who waits.
+    static func probeNow(_ turn: inout Turn) {
+        guard !turn.memory.connection.isHoped, ask(.asked, &turn) else { return }
+        turn.remember { $0.connection.askedCount += 1 }
+    }
+
+    /// False when so many calls hang that another one would only hang beside them.
+    private static func ask(_ reason: ConnectionMemory.RootCall, _ turn: inout Turn) -> Bool {
+        guard turn.memory.connection.rootCalls.count < rootCallsMax else { return false }
+        let number = turn.memory.connection.rootCallCount + 1
+        turn.remember { memory in
+            memory.connection.rootCallCount = number
+            memory.connection.rootCalls[number] = .some(reason)
+        }
+        turn.act(.call(.root(number: number)))
+        turn.act(.wait(answerPatience, .rootSilent(number: number)))
+        return true
+    }
+
+    static func answered(
+        _ number: Int, _ result: Result<Item, ProviderError>, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard let call = turn.memory.connection.rootCalls[number] else { return }
+        turn.remember { $0.connection.rootCalls[number] = nil }
+        if let call { isOver(call, &turn) }
+        switch result {
+        case .success(let root): try found(root, &turn, transaction)
+        case .failure(let problem): if let call { failed(call, problem, &turn) }
+        }
+    }
+
+    static func isSilent(_ number: Int, _ turn: inout Turn) {
+        guard let call = turn.memory.connection.rootCalls[number], let call else { return }
+        turn.remember { $0.connection.rootCalls[number] = .some(nil) }
+        isOver(call, &turn)
+        silent(call, &turn)
+    }
+
+    private static func silent(_ call: ConnectionMemory.RootCall, _ turn: inout Turn) {
+        failed(call, ProviderError(.offline, "the provider does not answer"), &turn)
+    }
+
+    /// Nobody waits for it any more.
+    private static func isOver(_ call: ConnectionMemory.RootCall, _ turn: inout Turn) {
+        switch call {
+        case .start: break
+        case .probe: turn.remember { $0.connection.isProbing = false }
+        case .asked: turn.remember { $0.connection.askedCount -= 1 }
+        }
+    }
+
+    private static func failed(
+        _ call: ConnectionMemory.RootCall, _ problem: ProviderError, _ turn: inout Turn
+    ) {
+        switch call {
+        case .start:
+            switch problem.code {
+            case .offline, .retry, .retryAfter, .cancelled: lost(problem.message, &turn)
+            default: refused(problem.message, &turn)
+            }
+        case .probe where !turn.memory.connection.isOnline:
+            turn.remember { $0.connection.isProbing = false }
+            turn.act(.go(.probeLater))
+        case .probe, .asked: judge(problem, &turn)
+        }
+    }
+
+    /// A provider that was away while this mount began may be another one than the mount is of: its
+    /// items would look like ours being deleted.
+    private static func found(
+        _ root: Item, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard root.identifier == turn.facts.rootIdentifier else {
+            return refused(
+                "'\(turn.facts.providerName)' is not the storage this state directory was made for: "
+                    + "choose another --state-dir or --domain", &turn)
+        }
+        try regained(&turn, transaction)
     }
 
     private static func regained(_ turn: inout Turn, _ transaction: borrowing Transaction)

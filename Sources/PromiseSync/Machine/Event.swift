@@ -6,7 +6,9 @@ import PromiseProvider
 enum Event {
     // The engine's life.
 
-    case started(isConnected: Bool)
+    /// `patience`: how long the provider has to answer a call that was made before the engine was there; nil:
+    /// there is none.
+    case started(isConnected: Bool, patience: Duration?)
     case stopping
 
     // What programs and people want.
@@ -42,7 +44,7 @@ enum Event {
     case found(ItemIdentifier, Result<FoundItem, ProviderError>, operationCount: Int)
     case lookedInto(ItemIdentifier, Result<[Item], ProviderError>, operationCount: Int)
     case told(Operation, Result<Operation.Outcome, ProviderError>)
-    case probed(ProviderError?, isAsked: Bool)
+    case rootAnswered(number: Int, Result<Item, ProviderError>)
     case anchorKnown(feed: Int, Anchor)
     case changesKnown(feed: Int, ChangePage)
     case feedFailed(feed: Int, ProviderError)
@@ -59,6 +61,8 @@ enum Event {
     // Times that have come.
 
     case probeDue
+    /// A call for the root has been silent for long.
+    case rootSilent(number: Int)
     /// What other machines have moved out of the way has been there for long.
     case asideDue
     case probeLater

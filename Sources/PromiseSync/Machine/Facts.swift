@@ -7,6 +7,8 @@ import PromiseProvider
 struct Facts {
     var configuration: SyncEngine.Configuration
     var rootIdentifier: ItemIdentifier
+    /// For people.
+    var providerName: String
     /// A provider that was away at the start may turn out to have others.
     var capabilities: Capabilities
 

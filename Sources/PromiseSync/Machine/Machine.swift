@@ -32,7 +32,7 @@ struct Machine {
             .listingComplete,
             .listingEnded, .listingLost, .motionEnded:
             try handleListing(event, &turn, transaction)
-        case .probed, .probeDue, .probeLater, .anchorKnown, .changesKnown, .feedFailed, .feedDue,
+        case .rootAnswered, .rootSilent, .probeDue, .probeLater, .anchorKnown, .changesKnown, .feedFailed, .feedDue,
             .newsKnown,
             .usedDue, .usedKnown:
             try handleProvider(event, &turn, transaction)
@@ -77,9 +77,10 @@ struct Machine {
         _ event: Event, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
         switch event {
-        case .probed(let problem, let isAsked):
-            try Connecting.probed(problem, isAsked: isAsked, &turn, transaction)
-        case .probeDue: turn.act(.call(.probe(isAsked: false)))
+        case .rootAnswered(let number, let result):
+            try Connecting.answered(number, result, &turn, transaction)
+        case .rootSilent(let number): Connecting.isSilent(number, &turn)
+        case .probeDue: Connecting.probe(&turn)
         case .probeLater: Connecting.probeLaterAgain(&turn)
         case .anchorKnown(let feed, let anchor):
             try Feeding.anchorKnown(feed, anchor, &turn, transaction)
@@ -151,13 +152,17 @@ struct Machine {
         _ event: Event, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
         switch event {
-        case .started(let isConnected):
-            if !isConnected {
+        case .started(let isConnected, let patience):
+            if let patience {
+                Connecting.connecting(patience, &turn)
+            } else if !isConnected {
                 Connecting.lost("the provider could not be reached at the start", &turn)
             }
             turn.lookForPinned()
             try Listings.everything(beforeTelling: true, &turn, transaction)
-            Feeding.start(&turn)
+            // What another storage tells is not to be followed, and only a root that came says which
+            // one it is.
+            if isConnected { Feeding.start(&turn) }
         case .stopping: stop(&turn)
         case .folderAdopted(let folder): turn.noteMade(folder)
         case .lookWanted(let everything):

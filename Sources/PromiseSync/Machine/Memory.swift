@@ -25,11 +25,20 @@ struct Memory {
 struct ConnectionMemory {
     var state = SyncEngine.Connection.online
     var probeAttempts = 0
+    /// A question whether it is back is under way, or to be asked soon.
     var isProbing = false
-    /// Questions whether it is back that somebody waits for.
+    /// Questions that somebody waits for.
     var askedCount = 0
+    /// Calls that ask for the root and have not returned, and why each was made; nil: nobody waits for
+    /// it any more, as it was silent for long.
+    var rootCalls: [Int: RootCall?] = [:]
+    var rootCallCount = 0
+
+    enum RootCall { case start, probe, asked }
 
     var isOnline: Bool { state == .online }
+    /// Programs may wait for it.
+    var isHoped: Bool { state == .online || state == .connecting }
 }
 
 /// Folders whose children are being learned, and those that are to be looked at again.

@@ -1,0 +1,101 @@
+import PromiseCore
+import PromiseIndex
+import PromiseProvider
+import PromiseSync
+import PromiseSystem
+import PromiseTestSupport
+import Testing
+
+/// A mount that begins before its provider has answered.
+@Suite struct ConnectionTests {
+    /// Starts an engine whose provider is asked by a call that ends when its gate is opened.
+    private func run(
+        patience: Duration, root identifier: ItemIdentifier = MemoryProvider.rootIdentifier,
+        _ body: (EngineFixture, Monitor<Bool>) async throws -> Void
+    ) async throws {
+        let (gate, pool) = (Monitor(false), BlockingPool(name: "hanging", threads: 1))
+        let memory = MemoryProvider()
+        let asking = Attempt.ofProvider { () throws(ProviderError) in
+            _ = await pool.run { gate.wait { $0 ? true : nil } }
+            var root = try await memory.root()
+            root.identifier = identifier
+            return root
+        }
+        let provider = LateProvider(
+            SilentProvider(memory: memory), asking: asking, root: MemoryProvider.rootIdentifier)
+        let fixture = try EngineFixture(memory, mediator: provider)
+        fixture.engine.start(
+            observer: fixture.observer, isConnected: false, asking: asking, patience: patience)
+        let result: Result<Void, any Error>
+        do { result = .success(try await body(fixture, gate)) } catch { result = .failure(error) }
+        let clock = SystemClock()
+        let start = clock.uptime()
+        fixture.engine.stop()
+        #expect(clock.uptime() - start < .seconds(5))
+        gate.update { $0 = true }
+        pool.stop()
+        fixture.index.close()
+        try result.get()
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func whoWantsSomethingWaitsUntilTheProviderAnswers() async throws {
+        try await run(patience: .seconds(60)) { fixture, gate in
+            #expect(fixture.engine.connection == .connecting)
+            let isListed = Monitor(false)
+            fixture.engine.list(.root) { outcome in
+                if case .success = outcome { isListed.update { $0 = true } }
+            }
+            try await Task.sleep(for: .milliseconds(100))
+            #expect(!isListed.withLock { $0 }, "it may be another storage")
+            gate.update { $0 = true }
+            #expect(await fixture.eventually { isListed.withLock { $0 } })
+            #expect(await fixture.eventually { fixture.engine.connection == .online })
+        }
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func aSilentProviderIsOfflineUntilItsAnswerComes() async throws {
+        try await run(patience: .milliseconds(50)) { fixture, gate in
+            let outcome = Monitor<Failure.Code?>(nil)
+            fixture.engine.list(.root) { result in
+                if case .failure(let failure) = result { outcome.update { $0 = failure.code } }
+            }
+            #expect(await fixture.eventually { outcome.withLock { $0 } == .offline })
+            #expect(fixture.engine.connectionFailure?.code == .offline)
+            gate.update { $0 = true }
+            #expect(await fixture.eventually { fixture.engine.connection == .online })
+            try await fixture.list()
+        }
+    }
+
+    /// It would look like everything had been deleted.
+    @Test(.timeLimit(.minutes(1)))
+    func anotherStorageThatAnswersLateIsRefused() async throws {
+        try await run(patience: .seconds(60), root: ItemIdentifier("another")) { fixture, gate in
+            gate.update { $0 = true }
+            let code: () -> Failure.Code? = { fixture.engine.connectionFailure?.code }
+            #expect(await fixture.eventually { code() == .refused })
+        }
+    }
+
+    /// A daemon that is stopped while its probe hangs does not wait for it.
+    @Test(.timeLimit(.minutes(1)))
+    func anEngineEndsWhileItsProviderHangs() async throws {
+        try await run(patience: .milliseconds(10)) { fixture, _ in
+            #expect(await fixture.eventually { fixture.engine.connectionFailure?.code == .offline })
+            fixture.engine.lookNow()
+            try await Task.sleep(for: .milliseconds(100))
+        }
+    }
+}
+
+/// Never says whether it is there.
+private struct SilentProvider: ForwardingProvider {
+    let memory: MemoryProvider
+
+    func root() async throws(ProviderError) -> Item {
+        while !Task.isCancelled { try? await Task.sleep(for: .seconds(1)) }
+        throw ProviderError(.cancelled, "the call was cancelled")
+    }
+}
