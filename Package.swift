@@ -90,6 +90,7 @@ let package = Package(
             "PromiseSync",
             [
                 "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", logging,
+                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HeapModule", package: "swift-collections"),
             ]),
@@ -229,6 +230,7 @@ let package = Package(
                 "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", "PromiseSync",
                 "PromiseFilesystem", logging,
             ], path: "Tests/PromiseSimulation", swiftSettings: strict),
+        tests("PromiseSimulationTests", ["simulate"]),
         tests("StyleTests", ["PromiseSystem"]),
         tests("MountTests", ["PromiseSystem", "PromiseKit", "PromiseWire", "PromiseTestSupport"]),
     ],

@@ -42,6 +42,17 @@ package final class ContentStore: Sendable {
         }
     }
 
+    /// A file without a name, gone with its last descriptor: O_TMPFILE of open(2).
+    package func scratch() throws(Failure) -> Descriptor {
+        do throws(SystemError) {
+            // O_TMPFILE is __O_TMPFILE with O_DIRECTORY; glibc shows it only to GNU sources.
+            return try Descriptor.open(
+                [0x2E], in: root.number, flags: O_RDWR | 0o20000000 | O_DIRECTORY, mode: 0o600, label: "content.scratch")
+        } catch {
+            throw Failure(error)
+        }
+    }
+
     /// Throws `.corrupted` when the index names a file that is not there.
     package func open(_ node: NodeID, _ generation: Generation, writable: Bool = true) throws(Failure) -> Descriptor {
         do throws(SystemError) {

@@ -35,7 +35,7 @@ extension Schema {
         let item = isHexadecimal(parts[6]) ? "CAST(x'\(parts[6])' AS TEXT)" : "NULL"
         let numbers = "\(kind), \(Int64(bitPattern: edits)), \(Int64(bitPattern: size)), \(time)"
         let place = "CAST(x'\(parts[7])' AS TEXT), x'\(parts[5])'"
-        return "NULL, \(entry), \(item), \(isMove ? 1 : 0), \(place), \(numbers), NULL, NULL"
+        return "NULL, \(entry), \(item), \(isMove ? 1 : 0), \(place), \(numbers), NULL, NULL, NULL"
     }
 
     private static func isHexadecimal(_ text: Substring) -> Bool {

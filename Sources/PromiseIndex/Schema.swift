@@ -87,7 +87,7 @@ enum Schema {
         "node", "node_local", "node_populated", "node_unlinked", "node_pinned", "entry", "entry_place", "entry_node",
         "entry_identifier", "attribute", "local_range", "synced", "synced_place", "remote", "remote_place", "pending",
         "pending_identifier", "pending_due", "pending_failing", "change", "setting", "name_search", "sent", "sent_item",
-        "sent_place", "sent_entry", "displaced", "hole",
+        "sent_place", "sent_entry", "displaced", "fingerprint", "hole",
     ]
 
     /// Each index costs a page in every commit that touches it, so one partial index (`node_local`) serves every
@@ -242,7 +242,8 @@ enum Schema {
             size INTEGER NOT NULL,
             modification_time INTEGER NOT NULL,
             base TEXT,
-            target BLOB
+            target BLOB,
+            digest TEXT
         );
         CREATE INDEX sent_item ON sent (item) WHERE item IS NOT NULL;
         CREATE INDEX sent_place ON sent (parent, name);
@@ -254,6 +255,12 @@ enum Schema {
             edits INTEGER NOT NULL,
             conflicts_with TEXT
         );
+        CREATE TABLE fingerprint (
+            identifier TEXT NOT NULL PRIMARY KEY,
+            version TEXT NOT NULL,
+            size INTEGER NOT NULL,
+            digest TEXT NOT NULL
+        ) WITHOUT ROWID;
         CREATE TABLE hole (
             node INTEGER NOT NULL,
             lower INTEGER NOT NULL,

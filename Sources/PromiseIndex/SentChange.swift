@@ -27,6 +27,8 @@ package struct SentChange: Hashable, Sendable {
     package var base: ContentVersion?
     /// Of a link.
     package var target: [UInt8]?
+    /// Of the content that was sent, where it is known.
+    package var digest: String?
 
     package init(
         entry: EntryID, item: ItemIdentifier?, isMove: Bool, parent: ItemIdentifier, name: FileName, kind: NodeKind,
@@ -54,6 +56,7 @@ extension SentChange {
             name: row.name(5), kind: NodeKind(rawValue: Int(row.integer(6))) ?? .file, edits: row.unsigned(7),
             size: row.unsigned(8), modificationTime: row.time(9), base: row.optionalText(10).map { ContentVersion($0) },
             target: row.optionalBytes(11))
+        digest = row.optionalText(12)
     }
 
     func bindAll(to binder: inout Binder) {
@@ -68,5 +71,6 @@ extension SentChange {
         binder.time(modificationTime)
         binder.optional(base?.rawValue)
         binder.optional(target)
+        binder.optional(digest)
     }
 }

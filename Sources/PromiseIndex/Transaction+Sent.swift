@@ -9,7 +9,7 @@ extension Transaction {
     /// To be stored before it is sent. The oldest of the item, or of the place where there is no item, gives way.
     package func insertSent(_ sent: SentChange) throws(Failure) -> SentID {
         try store.change(
-            "INSERT INTO sent VALUES ((SELECT coalesce(max(id), 0) + 1 FROM sent), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
+            "INSERT INTO sent VALUES ((SELECT coalesce(max(id), 0) + 1 FROM sent), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
         ) { sent.bindAll(to: &$0) }
         let id = try connection.first("SELECT max(id) FROM sent") { $0.integer(0) } ?? 0
         let known: [(id: SentID, sent: SentChange)]
@@ -68,5 +68,11 @@ extension Transaction {
     /// name's any more.
     package func deleteSent(for entry: EntryID) throws(Failure) {
         try store.change("DELETE FROM sent WHERE entry = ?1", .id(entry))
+    }
+
+    /// What was sent is known by its digest. Nothing happens when it is answered already.
+    package func setDigest(_ digest: String, of sent: SentID) throws(Failure) {
+        try store.change(
+            "UPDATE sent SET digest = ?2 WHERE id = ?1", .integer(sent.rawValue), .text(digest))
     }
 }

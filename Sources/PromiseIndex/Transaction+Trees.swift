@@ -30,6 +30,7 @@ extension Transaction {
     package func deleteSynced(_ identifier: ItemIdentifier) throws(Failure) {
         try unmark(itemOf: identifier)
         try store.change("DELETE FROM synced WHERE identifier = ?1", .identifier(identifier))
+        try setFingerprint(nil, of: identifier)
     }
 
     /// A synced item at this place that no entry stands for (its name was removed or reused here).

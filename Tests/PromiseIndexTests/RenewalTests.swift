@@ -13,11 +13,11 @@ import Testing
     /// Here the last owner lives in this process: it has a transaction open, and goes on writing.
     @Test func itsSuccessorHasEverythingAndHearsNothingOfIt() throws {
         let last = try folder.open()
-        try last.write { transaction throws(Failure) in try transaction.make(named: name("kept")) }
+        _ = try last.write { transaction throws(Failure) in try transaction.make(named: name("kept")) }
         try Index.renew(path: folder.database)
-        try last.write { transaction throws(Failure) in try transaction.make(named: name("late")) }
+        _ = try last.write { transaction throws(Failure) in try transaction.make(named: name("late")) }
         let next = try folder.open()
-        try next.write { transaction throws(Failure) in try transaction.make(named: name("new")) }
+        _ = try next.write { transaction throws(Failure) in try transaction.make(named: name("new")) }
         try next.read { transaction throws(Failure) in
             let names = try transaction.children(of: .root).map(\.name)
             #expect(Set(names) == [name("kept"), name("new")])

@@ -58,6 +58,7 @@ import Testing
         try Index.runAside("DROP TABLE sent", path: folder.database)
         try Index.runAside("DROP TABLE displaced", path: folder.database)
         try Index.runAside("DROP TABLE hole", path: folder.database)
+        try Index.runAside("DROP TABLE fingerprint", path: folder.database)
         // `é` in the name; the item `i1` was moved to the folder `p`.
         try Index.runAside(
             """

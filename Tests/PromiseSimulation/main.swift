@@ -65,7 +65,8 @@ for number in 0..<options.schedules {
     done += 1
     steps += schedule.simulation.stepCount
     if options.schedules == 1 || !problems.isEmpty {
-        say("seed \(seed): trace \(schedule.simulation.trace.number), \(schedule.simulation.stepCount) steps; \(schedule.plan.text)")
+        let simulation = schedule.simulation
+        say("seed \(seed): trace \(simulation.trace.number), \(simulation.stepCount) steps; \(schedule.plan.text)")
     }
     guard !problems.isEmpty else { continue }
     failed += 1

@@ -34,8 +34,8 @@ import Testing
             "NIOCore", "NIOHTTP1",
         ],
         "PromiseSync": [
-            "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", "DequeModule",
-            "HeapModule", "Logging",
+            "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", "Crypto",
+            "DequeModule", "HeapModule", "Logging",
         ],
         "PromiseFilesystem": [
             "PromiseCore", "PromiseSystem", "PromiseCoordination", "PromiseIndex", "PromiseContent", "PromiseSync", "Logging",
@@ -61,6 +61,10 @@ import Testing
         "promisefs": [
             "PromiseCore", "PromiseSystem", "PromiseFilesystem", "PromiseDomain", "PromiseControl", "PromiseKit", "PromiseWire",
             "Logging", "ArgumentParser", "TOMLKit", "Foundation", "FoundationEssentials", "Dispatch",
+        ],
+        "PromiseSimulation": [
+            "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", "PromiseSync",
+            "PromiseFilesystem", "Logging",
         ],
         "PromiseTestSupport": ["PromiseCore", "PromiseSystem", "PromiseProvider", "Foundation", "FoundationEssentials"],
     ]

@@ -74,9 +74,7 @@ final class Dispatcher: ActionPerformer {
                 .lookedInto(folder.identifier, $0, operationCount: count)
             }
         case .tell(let operation):
-            operations[operation.subject] = Task(executorPreference: engine.executor) { [provider, mailbox] in
-                mailbox.post(.told(operation, await operation.run(provider)))
-            }
+            tell(operation)
         case .root(let number):
             answer { provider async throws(ProviderError) in
                 try await provider.root()
@@ -114,6 +112,19 @@ final class Dispatcher: ActionPerformer {
                 result = .failure(error)
             }
             mailbox.post(event(result))
+        }
+    }
+
+    private func tell(_ operation: Operation) {
+        let disk = engine.diskPool
+        operations[operation.subject] = Task(executorPreference: engine.executor) {
+            [provider, mailbox] in
+            // Before it is sent: an answer that is lost is made up for by this.
+            if let sent = operation.sent, let source = operation.source, operation.wantsDigest {
+                let digest = await disk.run { source.digest() }
+                if let digest { mailbox.post(.digested(sent, digest)) }
+            }
+            mailbox.post(.told(operation, await operation.run(provider, disk)))
         }
     }
 

@@ -93,6 +93,8 @@ package final class SyncEngine: Sendable {
     /// Whoever makes the index forget a content file gives it to this.
     package let remover: ContentRemover
     private let roomPool: BlockingPool
+    /// Reads what is digested.
+    let diskPool: BlockingPool
     /// Where tasks begin; nil: on Swift's cooperative pool.
     let executor: (any TaskExecutor)?
 
@@ -123,6 +125,7 @@ package final class SyncEngine: Sendable {
         self.clock = clock
         self.rootIdentifier = rootIdentifier
         roomPool = workers.makePool("room", 1)
+        diskPool = workers.makePool("digests", 1)
         executor = workers.executor
         self.configuration = configuration
         self.logger = logger
@@ -152,6 +155,7 @@ package final class SyncEngine: Sendable {
     ) {
         prepare(observer)
         if let asking, !isConnected {
+            published.withLock { $0.connection = .connecting }
             mailbox.post(.started(isConnected: false, patience: patience))
             Task { [mailbox] in
                 if let answer = await asking.outcome() {
@@ -203,6 +207,7 @@ package final class SyncEngine: Sendable {
         neighbours.stop()
         hydrator.failAll(Failure(.interrupted, "the file system is being unmounted"))
         roomPool.stop()
+        diskPool.stop()
         remover.stop()
     }
 

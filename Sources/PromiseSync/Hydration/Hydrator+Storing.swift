@@ -76,8 +76,10 @@ extension Hydrator {
             guard let file = try file.get() else { throw job.staleness }
             // Nearly always right as it is; what is edited or given other times meanwhile is looked at again.
             let finished = job.isNoted ? nil : try finish(file, job.modificationTime)
+            let digest = job.isNoted ? nil : digest(of: file, job)
             isAwaited = try index.write { transaction throws(Failure) in
                 guard var node = try transaction.node(job.node), mayStore(job, for: node) else { throw job.staleness }
+                if let digest { try store(digest, of: job, node, transaction) }
                 if let finished, node.content == .absent, node.modificationTime == job.modificationTime {
                     return try makeWhole(&node, finished, transaction)
                 }
@@ -95,6 +97,31 @@ extension Hydrator {
         let count = completionCount.wrappingAdd(1, ordering: .relaxed).newValue
         let isLookDue = job.progress.size > HydrationPlan.smallFileMax || count % Hydrator.completionsPerLook == 0
         if isAwaited || isLookDue { onCompletion() }
+    }
+
+    /// Of more than this it would take as long as fetching it from a disk.
+    private static let digestedByteCountMax: UInt64 = 1 << 20
+
+    /// Of what was only fetched, so that another version of it can be known as the same content; nil for
+    /// what is large or cannot be read.
+    private func digest(of file: SharedDescriptor, _ job: HydrationJob) -> String? {
+        let size = job.progress.size
+        guard size <= Hydrator.digestedByteCountMax else { return nil }
+        return try? ContentDigest.of(descriptor: file.number, size: size)
+    }
+
+    private func store(
+        _ digest: String, of job: HydrationJob, _ node: Node, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        for entry in try transaction.entries(of: node.id) {
+            guard let identifier = entry.identifier, let agreed = try transaction.synced(identifier),
+                agreed.item.version == job.version, agreed.edits == node.edits,
+                agreed.item.size == job.progress.size
+            else { continue }
+            try transaction.setFingerprint(
+                Fingerprint(version: job.version, size: agreed.item.size, digest: digest),
+                of: identifier)
+        }
     }
 
     /// From here on the content file's time tells of writes, so it must not tell of the fetch.

@@ -36,8 +36,7 @@ package struct UploadSource: ContentSource {
     }
 }
 
-/// Compares what a provider sends with a local file: after a crash an upload may have arrived without our knowing, and
-/// then the two sides do not conflict.
+/// Compares what a provider sends with a local file.
 struct ComparingSink: ContentSink {
     let source: UploadSource
 

@@ -39,6 +39,7 @@ enum Answering {
         _ outcome: Operation.Outcome, of operation: Operation, _ turn: inout Turn,
         _ transaction: borrowing Transaction
     ) throws(Failure) {
+        let digest = try operation.sent.flatMap { id throws(Failure) in try transaction.sent(id)?.digest }
         let isAwaited = try turn.forgetAnswered(operation, transaction)
         if case .item(let item) = outcome, let id = operation.node,
             let node = try transaction.node(id),
@@ -55,24 +56,57 @@ enum Answering {
         case .item(let item):
             let item = try turn.identified(item, by: operation, transaction)
             try storeItem(item, of: operation, isAwaited: isAwaited, &turn, transaction)
-        case .equal:
-            guard
-                case .present(let item)? = try operation.identifier.flatMap({ id throws(Failure) in
-                    try transaction.remote(id)
-                }),
-                case .compare(_, let version, _) = operation.work, item.version == version
-            else { break }
-            try turn.agreeOnContent(of: item, edits: operation.edits, transaction)
-            try setVersion(item.version, of: operation, &turn, transaction)
-        case .different:
-            guard case .entry(let id) = operation.subject, let entry = try transaction.entry(id),
-                let identifier = entry.identifier,
-                case .present(let item)? = try transaction.remote(identifier)
-            else { break }
-            try Tree.keepBoth(entry, item, &turn, transaction)
-            return
+            if let digest, try transaction.synced(item.identifier) != nil {
+                try transaction.setFingerprint(
+                    Fingerprint(version: item.version, size: item.size, digest: digest), of: item.identifier)
+            }
+        case .compared(let remote, let local):
+            return try storeComparison(operation, remote, local, &turn, transaction)
         }
         try planAgain(operation.subject, &turn, transaction)
+    }
+
+    /// Another version is not another content, and may be what an earlier try of ours has sent.
+    private static func storeComparison(
+        _ operation: Operation, _ remote: String, _ local: String?, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard let identifier = operation.identifier, case .compare(let comparison) = operation.work,
+            case .present(let item)? = try transaction.remote(identifier),
+            item.version == comparison.version
+        else { return try planAgain(operation.subject, &turn, transaction) }
+        if let edits = try editsOf(remote, local, operation, item, &turn, transaction) {
+            try turn.agreeOnContent(of: item, edits: edits, transaction)
+            try setVersion(item.version, of: operation, &turn, transaction)
+            try transaction.setFingerprint(
+                Fingerprint(version: item.version, size: item.size, digest: remote), of: identifier)
+        } else if case .entry(let id) = operation.subject, let entry = try transaction.entry(id),
+            entry.identifier == identifier
+        {
+            return try Tree.keepBoth(entry, item, &turn, transaction)
+        } else {
+            // It comes back, as it was edited by others.
+            try transaction.setFingerprint(nil, of: identifier)
+        }
+        guard case .deletion = operation.subject else {
+            return try planAgain(operation.subject, &turn, transaction)
+        }
+        try turn.makeDue([operation.subject], transaction)
+    }
+
+    /// Which of the node's edits the provider's content is; nil: somebody else's.
+    private static func editsOf(
+        _ remote: String, _ local: String?, _ operation: Operation, _ item: Item, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) -> UInt64? {
+        if remote == local { return operation.edits }
+        if let sent = try turn.sentCandidates(of: item, transaction).last(where: { $0.digest == remote }) {
+            return sent.edits
+        }
+        let known = try transaction.fingerprint(of: item.identifier)
+        let synced = try transaction.synced(item.identifier)
+        guard let synced, known?.digest == remote, known?.version == synced.item.version else { return nil }
+        return synced.edits
     }
 
     private static func storeDeletion(

@@ -43,6 +43,8 @@ enum Event {
     /// `operationCount`: operations that had ended when it was asked.
     case found(ItemIdentifier, Result<FoundItem, ProviderError>, operationCount: Int)
     case lookedInto(ItemIdentifier, Result<[Item], ProviderError>, operationCount: Int)
+    /// What is about to be sent has this digest.
+    case digested(SentID, String)
     case told(Operation, Result<Operation.Outcome, ProviderError>)
     case rootAnswered(number: Int, Result<Item, ProviderError>)
     case anchorKnown(feed: Int, Anchor)

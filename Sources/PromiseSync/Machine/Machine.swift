@@ -36,7 +36,7 @@ struct Machine {
             .newsKnown,
             .usedDue, .usedKnown:
             try handleProvider(event, &turn, transaction)
-        case .itemDoubted, .found, .lookedInto, .askingDue, .told, .followDue, .follow, .followed,
+        case .itemDoubted, .found, .lookedInto, .askingDue, .digested, .told, .followDue, .follow, .followed,
             .claimsReleased, .asideDue, .tellingDue, .tell, .tellingFailed:
             try handleItem(event, &turn, transaction)
         case .fetchesWanted, .pinnedWanted, .fetchTroubled, .fetchEnded, .hydrationPaused,
@@ -104,6 +104,7 @@ struct Machine {
             try Asking.found(item, result, since: count, &turn, transaction)
         case .lookedInto(let folder, let result, let count):
             try Tree.lookedInto(folder, result, since: count, &turn, transaction)
+        case .digested(let sent, let digest): try transaction.setDigest(digest, of: sent)
         case .told(let operation, let result):
             try Answering.told(operation, result, &turn, transaction)
         case .followDue(let position): try Following.due(after: position, &turn, transaction)

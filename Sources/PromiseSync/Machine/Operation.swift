@@ -1,6 +1,7 @@
 import PromiseCore
 import PromiseIndex
 import PromiseProvider
+import PromiseSystem
 
 /// One thing the provider is being told. Made from an observation, carried out by a task, its
 /// outcome stored by the engine.
@@ -9,15 +10,15 @@ struct Operation: Sendable {
         case create(NewItem, in: ItemReference, UploadSource?)
         case modify(ItemReference, ItemChanges, UploadSource?, base: ContentVersion)
         case delete(ItemReference, base: ContentVersion?)
-        /// Whether the provider's content equals the local one.
-        case compare(ItemReference, ContentVersion, UploadSource)
+        /// What the provider's content is, and what the local one is, where there is one.
+        case compare(Comparison)
     }
 
     enum Outcome: Sendable {
         case item(Item)
         case deleted
-        case equal
-        case different
+        /// Digests.
+        case compared(remote: String, local: String?)
     }
 
     var subject: Pending.Subject
@@ -33,6 +34,11 @@ struct Operation: Sendable {
     var byteCount: UInt64
     /// What the index has of it until it is answered; nil for what leaves nothing to be recognised.
     var sent: SentID?
+    /// What is sent is to be known again: by its digest, where the store tells no times.
+    var wantsDigest: Bool { byteCount <= Operation.digestedMax }
+    /// Reading more again would take longer than sending does on a fast line.
+    private static let digestedMax: UInt64 = 64 << 20
+
     /// It has two places.
     var isMove: Bool { places.count > 1 }
     /// A provider may have sent the content, and then be refused the place.
@@ -41,11 +47,14 @@ struct Operation: Sendable {
         return changes.place != nil && (source != nil || changes.target != nil)
     }
 
-    func run(_ provider: any Provider) async -> Result<Outcome, ProviderError> {
-        await withTaskExecutorPreference(provider.executor) { await carryOut(provider) }
+    /// `disk` reads what is compared.
+    func run(_ provider: any Provider, _ disk: BlockingPool) async -> Result<Outcome, ProviderError> {
+        await withTaskExecutorPreference(provider.executor) { await carryOut(provider, disk) }
     }
 
-    private func carryOut(_ provider: any Provider) async -> Result<Outcome, ProviderError> {
+    private func carryOut(
+        _ provider: any Provider, _ disk: BlockingPool
+    ) async -> Result<Outcome, ProviderError> {
         do throws(ProviderError) {
             switch work {
             case .create(let item, let folder, let source):
@@ -59,20 +68,22 @@ struct Operation: Sendable {
             case .delete(let reference, let base):
                 try await provider.delete(reference, baseVersion: base)
                 return .success(.deleted)
-            case .compare(let reference, let version, let source):
+            case .compare(let comparison):
                 try await provider.fetchContents(
-                    of: reference, version: version, range: nil, into: ComparingSink(source: source)
-                )
-                try source.validate()
-                return .success(.equal)
+                    of: comparison.reference, version: comparison.version, range: nil,
+                    into: ScratchSink(file: comparison.scratch, size: comparison.size))
+                return await disk.run { comparison.outcome() }
             }
         } catch {
-            if case .compare = work, error.code == .stale,
-                error.message == ContentDiffers.error.message
-            {
-                return .success(.different)
-            }
             return .failure(error)
+        }
+    }
+
+    /// The content that is sent; nil when none is.
+    var source: UploadSource? {
+        switch work {
+        case .create(_, _, let source), .modify(_, _, let source, _): source
+        case .delete, .compare: nil
         }
     }
 }
@@ -80,4 +91,29 @@ struct Operation: Sendable {
 /// What kind of work is pending, for people.
 package enum PendingKind: String, Sendable {
     case upload, create, move, metadata, delete, compare
+}
+
+/// What the provider's content is, and what the local one is, where there is one.
+struct Comparison: Sendable {
+    var reference: ItemReference
+    var version: ContentVersion
+    /// Of the provider's content.
+    var size: UInt64
+    var source: UploadSource?
+    /// Where the provider's content is put.
+    var scratch: SharedDescriptor
+
+    /// When all of it has come. Reads both files.
+    func outcome() -> Result<Operation.Outcome, ProviderError> {
+        do throws(SystemError) {
+            let remote = try ContentDigest.of(descriptor: scratch.number, size: size)
+            guard let source else { return .success(.compared(remote: remote, local: nil)) }
+            guard let local = source.digest() else {
+                return .failure(ProviderError(.sourceChanged, "the file was written to meanwhile"))
+            }
+            return .success(.compared(remote: remote, local: local))
+        } catch {
+            return .failure(ProviderError(.permanent, error.description))
+        }
+    }
 }

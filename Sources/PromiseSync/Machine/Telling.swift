@@ -114,10 +114,15 @@ enum Telling {
         _ identifier: ItemIdentifier, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Prepared {
         if try transaction.entry(for: identifier) != nil { return .done }
-        guard
-            case .deleteRemote(let base) = plan(
-                try turn.observation(of: identifier, nil, transaction))
-        else {
+        let step = plan(try turn.observation(of: identifier, nil, transaction))
+        if case .insertLocal(let item) = step, try isTouched(item, turn, transaction),
+            let reference = try turn.reference(to: identifier, transaction)
+        {
+            // Perhaps it was only touched, and is to go all the same.
+            return .start(
+                try comparison(with: item, reference, nil, .deletion(identifier), nil, &turn))
+        }
+        guard case .deleteRemote(let base) = step else {
             // The provider has news of the item: those are followed first.
             _ = try Tree.follow(identifier, depth: 0, &turn, transaction)
             return try isRemoved(identifier, &turn, transaction)
@@ -277,24 +282,13 @@ enum Telling {
             synced.parent.map { [ItemPlace(parent: $0, name: synced.name)] } ?? []
         var (hasContent, metadata) = (hasContent, metadata)
         if place {
-            let target: ItemPlace
-            switch try route(of: entry, synced, &turn, transaction) {
-            case .free(let place): target = place
-            case .circle(let aside): (target, hasContent, metadata) = (aside, false, false)
-            case .taken: return .later(Telling.blockedDelay)
-            case .homeless:
-                block(pending.subject, on: entry.parent, &turn)
-                return .later(.seconds(5))
+            switch try goal(of: entry, synced, pending, &turn, transaction) {
+            case .later(let delay): return .later(delay)
+            case .goal(let target, let folder, let isAside):
+                if isAside { (hasContent, metadata) = (false, false) }
+                changes.place = (folder, target.name)
+                places.append(target)
             }
-            guard let folder = try turn.reference(to: target.parent, transaction) else {
-                return .later(.seconds(1))
-            }
-            if try turn.mayHaveGoneElsewhere(synced, than: target, transaction) {
-                turn.askNow(for: synced.identifier)
-                return .later(Telling.blockedDelay)
-            }
-            changes.place = (folder, target.name)
-            places.append(target)
         }
         if metadata || hasContent { changes.metadata = Metadata(node) }
         var source: UploadSource?
@@ -311,15 +305,13 @@ enum Telling {
                     turn.world.content, node: node.id, generation: node.generation)
             }
         }
-        var sent: SentID?
-        if let place = places.last {
-            let isEdited = source != nil || changes.target != nil
-            sent = try turn.storeSent(
+        let isEdited = source != nil || changes.target != nil
+        let sent = try places.last.map { place throws(Failure) in
+            try turn.storeSent(
                 SentChange(
                     entry: entry.id, item: synced.identifier,
                     isMove: turn.facts.knowsByPlace && places.count > 1, parent: place.parent,
-                    name: place.name, kind: node.kind,
-                    edits: source == nil ? agreedEdits : node.edits,
+                    name: place.name, kind: node.kind, edits: source == nil ? agreedEdits : node.edits,
                     size: source?.size ?? synced.size,
                     modificationTime: (changes.metadata ?? synced.metadata).modificationTime,
                     base: isEdited ? nil : synced.version, target: changes.target ?? synced.target),
@@ -334,6 +326,37 @@ enum Telling {
                 identifier: synced.identifier, node: node.id,
                 edits: edits,
                 places: places, byteCount: source?.dataByteCount ?? 0, sent: sent))
+    }
+
+    private enum Goal {
+        /// `isAside`: for a moment, as others are in the way.
+        case goal(ItemPlace, in: ItemReference, isAside: Bool)
+        case later(Duration)
+    }
+
+    /// Where a moved item goes next.
+    private static func goal(
+        of entry: Entry, _ synced: Item, _ pending: Pending, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) -> Goal {
+        let target: ItemPlace
+        var isAside = false
+        switch try route(of: entry, synced, &turn, transaction) {
+        case .free(let place): target = place
+        case .circle(let aside): (target, isAside) = (aside, true)
+        case .taken: return .later(blockedDelay)
+        case .homeless:
+            block(pending.subject, on: entry.parent, &turn)
+            return .later(.seconds(5))
+        }
+        guard let folder = try turn.reference(to: target.parent, transaction) else {
+            return .later(.seconds(1))
+        }
+        if try turn.mayHaveGoneElsewhere(synced, than: target, transaction) {
+            turn.askNow(for: synced.identifier)
+            return .later(blockedDelay)
+        }
+        return .goal(target, in: folder, isAside: isAside)
     }
 
     /// Something waits for a folder to be made at the provider.
@@ -378,23 +401,54 @@ enum Telling {
         _ entry: Entry, _ node: Node, _ item: Item, _ turn: inout Turn,
         _ transaction: borrowing Transaction
     ) throws(Failure) -> Prepared {
-        // After a crash our own upload may be what looks like somebody else's edit, so equal
-        // contents are no conflict.
-        if node.kind == .file, node.content == .whole,
-            let reference = try turn.reference(to: item.identifier, transaction)
-        {
-            let source = try UploadSource(
-                turn.world.content, node: node.id, generation: node.generation)
-            if source.size == item.size {
+        // After a crash our own upload may be what looks like somebody else's edit, and another version may
+        // be the same content.
+        if node.kind == .file, let reference = try turn.reference(to: item.identifier, transaction) {
+            var source: UploadSource?
+            if node.content == .whole {
+                source = try UploadSource(
+                    turn.world.content, node: node.id, generation: node.generation)
+            }
+            let isLike = source?.size == item.size
+            let isKnown = try mayBeKnown(item, turn, transaction)
+            if isLike || isKnown {
                 return .start(
-                    Operation(
-                        subject: .entry(entry.id), work: .compare(reference, item.version, source),
-                        kind: .compare,
-                        identifier: item.identifier, node: node.id, edits: node.edits, places: [],
-                        byteCount: source.size))
+                    try comparison(
+                        with: item, reference, isLike ? source : nil, .entry(entry.id), node, &turn))
             }
         }
         try Tree.keepBoth(entry, item, &turn, transaction)
         return try transaction.pending(.entry(entry.id)) == nil ? .done : .later(.zero)
+    }
+
+    /// Whether a digest is known that may be that of the item's content.
+    private static func mayBeKnown(
+        _ item: Item, _ turn: Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        if try isTouched(item, turn, transaction) { return true }
+        return try !turn.sentCandidates(of: item, transaction).isEmpty
+    }
+
+    /// Whether the item may have another version of the content that was agreed on.
+    static func isTouched(
+        _ item: Item, _ turn: Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard item.kind == .file, let known = try transaction.fingerprint(of: item.identifier),
+            let agreed = try transaction.synced(item.identifier)?.item
+        else { return false }
+        return known.version == agreed.version && known.size == item.size
+    }
+
+    private static func comparison(
+        with item: Item, _ reference: ItemReference, _ source: UploadSource?,
+        _ subject: Pending.Subject, _ node: Node?, _ turn: inout Turn
+    ) throws(Failure) -> Operation {
+        let comparison = Comparison(
+            reference: reference, version: item.version, size: item.size, source: source,
+            scratch: SharedDescriptor(try turn.world.content.scratch()))
+        return Operation(
+            subject: subject, work: .compare(comparison), kind: .compare,
+            identifier: item.identifier, node: node?.id, edits: node?.edits ?? 0, places: [],
+            byteCount: item.size)
     }
 }

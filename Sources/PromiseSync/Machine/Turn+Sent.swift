@@ -99,6 +99,17 @@ extension Turn {
         }
     }
 
+    /// Contents that were sent to an item, or to its place, and may be what it has now.
+    func sentCandidates(
+        of item: Item, _ transaction: borrowing Transaction
+    ) throws(Failure) -> [SentChange] {
+        var sent = try transaction.sentChanges(of: item.identifier).map(\.sent)
+        if let parent = item.parent {
+            sent += try transaction.sentChanges(to: parent, item.name).map(\.sent).filter { $0.item == nil }
+        }
+        return sent.filter { $0.digest != nil && $0.size == item.size }
+    }
+
     /// Operations on an item that were to leave it where it was agreed to be.
     private func editsInPlace(
         of identifier: ItemIdentifier, _ transaction: borrowing Transaction

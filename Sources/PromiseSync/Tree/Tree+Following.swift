@@ -45,6 +45,10 @@ enum Tree {
             case .forget:
                 try turn.forgetItem(identifier, transaction)
                 try transaction.deletePending(.deletion(identifier))
+            case .insertLocal(let item) where try Telling.isTouched(item, turn, transaction):
+                // It was removed here, and may be what it was: its content is looked at first.
+                try turn.remind(.deletion(identifier), transaction)
+                return true
             case .insertLocal(let item):
                 return try insertLocal(item, depth: depth, &turn, transaction)
             case .removeLocal:

@@ -49,7 +49,7 @@ extension Tree {
             if try takeOver(taken, by: item, &turn, transaction) {
                 return try follow(item.identifier, depth: depth + 1, &turn, transaction)
             }
-            guard try clear(taken, depth: depth, &turn, transaction) else { return false }
+            guard try clear(taken, for: item, depth: depth, &turn, transaction) else { return false }
         }
         try transaction.deletePending(.deletion(item.identifier))
         let entry = try insertPlaceholder(item, in: folder, &turn, transaction)
@@ -107,7 +107,7 @@ extension Tree {
 
     /// Makes a name free for an item of the provider; false when that must wait.
     private static func clear(
-        _ taken: Entry, depth: Int, _ turn: inout Turn, _ transaction: borrowing Transaction
+        _ taken: Entry, for item: Item, depth: Int, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
         if let identifier = taken.identifier, try transaction.remote(identifier) != nil {
             // It is on its way elsewhere at the provider, too.
@@ -117,27 +117,38 @@ extension Tree {
         guard let entry = try transaction.entry(in: taken.parent, named: taken.name) else {
             return true
         }
-        if try isLeaving(entry, &turn, transaction) { return false }
+        if try isLeaving(entry, for: item, &turn, transaction) { return false }
         try moveAside(entry, conflictsWith: nil, &turn, transaction)
         return true
     }
 
-    /// Whether the item that has a name here has left it at the provider, which shows another item
-    /// there: where it is now is asked for. And whether another machine has moved it out of the way
-    /// for a moment.
+    /// Whether the item that has a name here has left it at the provider, which shows `item` there, or
+    /// another machine has moved it out of the way for a moment. Then nobody has to make way here.
     private static func isLeaving(
-        _ entry: Entry, _ turn: inout Turn, _ transaction: borrowing Transaction
+        _ entry: Entry, for item: Item, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
         guard let identifier = entry.identifier else { return false }
         switch try transaction.remote(identifier) {
-        case .present(let item)?: return AsideName.isOne(item.name)
+        case .present(let present)?: return AsideName.isOne(present.name)
         case .deleted?: return false
         case nil: break
         }
         guard let agreed = try transaction.synced(identifier)?.item, agreed.name == entry.name,
             try agreed.parent == turn.identifier(of: entry.parent, transaction)
         else { return false }
-        turn.askNow(for: identifier)
+        let mayBeElsewhere = try turn.destination(of: identifier, transaction) != nil
+        if !turn.facts.knowsByPlace || mayBeElsewhere {
+            turn.askNow(for: identifier)
+        } else if agreed.kind == item.kind, try transaction.entry(for: item.identifier) == nil {
+            // A place holds one item: this is the same one, under a name of its own.
+            var same = item
+            same.identifier = identifier
+            try turn.forgetItem(item.identifier, transaction)
+            try turn.observe(same, synced: try transaction.synced(identifier), transaction)
+        } else {
+            try transaction.setRemote(identifier, .deleted)
+            turn.noteDivergence()
+        }
         return true
     }
 
@@ -204,7 +215,7 @@ extension Tree {
             else { return false }
         }
         if let taken = try transaction.entry(in: folder, named: item.name), taken.id != entry.id {
-            guard try clear(taken, depth: depth, &turn, transaction) else { return false }
+            guard try clear(taken, for: item, depth: depth, &turn, transaction) else { return false }
         }
         var moved = entry
         moved.parent = folder
