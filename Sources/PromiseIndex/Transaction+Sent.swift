@@ -9,7 +9,10 @@ extension Transaction {
     /// To be stored before it is sent. The oldest of the item, or of the place where there is no item, gives way.
     package func insertSent(_ sent: SentChange) throws(Failure) -> SentID {
         try store.change(
-            "INSERT INTO sent VALUES ((SELECT coalesce(max(id), 0) + 1 FROM sent), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
+            """
+            INSERT INTO sent VALUES (
+                (SELECT coalesce(max(id), 0) + 1 FROM sent), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+            """
         ) { sent.bindAll(to: &$0) }
         let id = try connection.first("SELECT max(id) FROM sent") { $0.integer(0) } ?? 0
         let known: [(id: SentID, sent: SentChange)]

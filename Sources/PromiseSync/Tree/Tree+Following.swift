@@ -45,12 +45,8 @@ enum Tree {
             case .forget:
                 try turn.forgetItem(identifier, transaction)
                 try transaction.deletePending(.deletion(identifier))
-            case .insertLocal(let item) where try Telling.isTouched(item, turn, transaction):
-                // It was removed here, and may be what it was: its content is looked at first.
-                try turn.remind(.deletion(identifier), transaction)
-                return true
             case .insertLocal(let item):
-                return try insertLocal(item, depth: depth, &turn, transaction)
+                return try insertUnlessTouched(item, depth: depth, &turn, transaction)
             case .removeLocal:
                 guard let entry, try !isUnderWay(below: entry, &turn, transaction) else {
                     return false
@@ -79,6 +75,20 @@ enum Tree {
             }
         }
         return false
+    }
+}
+
+extension Tree {
+    /// What was removed here and has another version there may be what it was: its content is looked at
+    /// first.
+    private static func insertUnlessTouched(
+        _ item: Item, depth: Int, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard try Telling.isTouched(item, turn, transaction) else {
+            return try insertLocal(item, depth: depth, &turn, transaction)
+        }
+        try turn.remind(.deletion(item.identifier), transaction)
+        return true
     }
 }
 
