@@ -5,6 +5,13 @@ import Testing
     static let fileLinesMax = 600
     static let functionLinesMax = 70
     static let columnsMax = 130
+    static let typeLinesMax = 800
+    /// Types that are too long still, and how long they may be: these numbers only become smaller.
+    static let longTypes = [
+        "PromiseFilesystem.FileSystem": 3_130, "PromiseS3.S3Provider": 2_640,
+        "PromiseFolder.FolderProvider": 1_860, "PromiseIndex.Transaction": 1_780,
+        "PromiseWebDAV.WebDAVProvider": 1_770, "PromiseDomain.Domain": 1_460,
+    ]
 
     @Test func filesAreShort() {
         report(
@@ -34,6 +41,30 @@ import Testing
             }
         }
         report(problems)
+    }
+
+    /// Over all its files: a type in many small ones is a large one.
+    @Test func typesAreShort() throws {
+        let head = try Regex("^[a-z@ ]*\\b(struct|class|enum|actor|extension) ([A-Za-z0-9_]+).*\\{$")
+        var lengths: [String: Int] = [:]
+        for file in SourceTree.swiftFiles where !file.isTest {
+            var begun: (name: String, line: Int)?
+            for (index, line) in file.code.enumerated() {
+                if begun == nil, let match = line.wholeMatch(of: head), let name = match.output[2].substring {
+                    begun = ("\(file.module).\(name)", index)
+                }
+                guard line.hasPrefix("}"), let (name, first) = begun else { continue }
+                lengths[name, default: 0] += index - first + 1
+                begun = nil
+            }
+        }
+        #expect(lengths.count > 500, "the pattern finds types no more")
+        report(
+            lengths.sorted { $0.key < $1.key }.compactMap { name, lines in
+                let limit = Self.longTypes[name] ?? Self.typeLinesMax
+                guard lines > limit else { return nil }
+                return "\(name): \(lines) lines over all its files, at most \(limit); make two types of it"
+            })
     }
 
     @Test func aFunctionIsMeasuredFromItsNameToItsLastBrace() {

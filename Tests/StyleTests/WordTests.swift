@@ -16,6 +16,10 @@ import Testing
 
     static let everywhere = ["Sources/", "Mount/", "Tests/"]
 
+    static let machine = [
+        "Sources/PromiseSync/Machine/", "Sources/PromiseSync/Tree/", "Sources/PromiseSync/Planning/",
+    ]
+
     static let bans: [Ban] = [
         Ban(
             word: "DispatchSemaphore", prefixes: everywhere, exceptions: [],
@@ -26,6 +30,21 @@ import Testing
         Ban(
             word: "Task.detached", prefixes: ["Mount/", "Sources/PromiseFilesystem/"], exceptions: [],
             remedy: "a request never waits for a task; park it and let the engine complete it"),
+        Ban(
+            word: "Task.sleep", prefixes: ["Sources/PromiseSync/"], exceptions: [],
+            remedy: "a seed could not replay it; return an action that waits, or use the mailbox's sleep"),
+        Ban(
+            word: "SystemClock", prefixes: ["Sources/PromiseSync/"], exceptions: [],
+            remedy: "a seed could not replay it; the moment and the clock are passed in"),
+        Ban(
+            word: "Task(", prefixes: machine, exceptions: [],
+            remedy: "the machine decides and does nothing; return an action"),
+        Ban(
+            word: "Mutex", prefixes: machine, exceptions: [],
+            remedy: "one thread owns the machine, which needs no lock"),
+        Ban(
+            word: "Atomic<", prefixes: machine, exceptions: [],
+            remedy: "one thread owns the machine, which needs no lock"),
         Ban(
             word: "String(cString:",
             prefixes: ["Sources/PromiseFilesystem/", "Sources/PromiseIndex/", "Sources/PromiseContent/"],

@@ -266,7 +266,7 @@ enum Answering {
     ) throws(Failure) {
         if let identifier = operation.identifier {
             turn.ask(for: identifier)
-            if case .delete = operation.kind { try Tree.lookInto(identifier, &turn, transaction) }
+            if case .delete = operation.kind { try Reviving.lookInto(identifier, &turn, transaction) }
         }
         for place in operation.places { turn.listAgain(place.parent, after: .zero) }
     }

@@ -103,7 +103,7 @@ struct Machine {
         case .found(let item, let result, let count):
             try Asking.found(item, result, since: count, &turn, transaction)
         case .lookedInto(let folder, let result, let count):
-            try Tree.lookedInto(folder, result, since: count, &turn, transaction)
+            try Reviving.lookedInto(folder, result, since: count, &turn, transaction)
         case .digested(let sent, let digest): try transaction.setDigest(digest, of: sent)
         case .told(let operation, let result):
             try Answering.told(operation, result, &turn, transaction)

@@ -35,7 +35,7 @@ struct Operation: Sendable {
     /// What the index has of it until it is answered; nil for what leaves nothing to be recognised.
     var sent: SentID?
     /// What is sent is to be known again: by its digest, where the store tells no times.
-    var wantsDigest: Bool { byteCount <= Operation.digestedMax }
+    var wantsDigest: Bool { source.map { $0.size <= Operation.digestedMax } ?? false }
     /// Reading more again would take longer than sending does on a fast line.
     private static let digestedMax: UInt64 = 64 << 20
 

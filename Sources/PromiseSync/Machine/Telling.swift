@@ -129,7 +129,7 @@ enum Telling {
                 ? .later(Telling.blockedDelay) : .done
         }
         if base.kind == .folder, try transaction.hasSyncedChildren(of: identifier) {
-            try Tree.remindOfChildren(of: identifier, &turn, transaction)
+            try Reviving.remindOfChildren(of: identifier, &turn, transaction)
             return .later(Telling.blockedDelay * 4)
         }
         guard let reference = try turn.reference(to: identifier, transaction) else {
@@ -223,7 +223,7 @@ enum Telling {
         if let removed = try removedItem(
             at: ItemPlace(parent: parent, name: entry.name), &turn, transaction)
         {
-            if try Tree.adopt(removed, by: entry, &turn, transaction) { return .later(.zero) }
+            if try Reviving.adopt(removed, by: entry, &turn, transaction) { return .later(.zero) }
             try turn.remind(.deletion(removed.identifier), transaction)
             return .later(Telling.blockedDelay)
         }

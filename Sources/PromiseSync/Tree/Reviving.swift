@@ -4,11 +4,10 @@ import PromiseIndex
 import PromiseProvider
 import PromiseSystem
 
-// A folder that was removed here and that the provider does not remove, as something is in it. What
-// is known here is on its way out, and is waited for. What was never seen here brings the folder
-// back, with all folders above it: others work in it.
-
-extension Tree {
+/// A folder that was removed here and that the provider does not remove, as something is in it. What
+/// is known here is on its way out, and is waited for. What was never seen here brings the folder
+/// back, with all folders above it: others work in it.
+enum Reviving {
     /// Has the provider asked for what is in a removed folder: one page, as what is in it goes or
     /// brings the folder back, and then the folder is tried again.
     static func lookInto(
@@ -73,8 +72,8 @@ extension Tree {
         let taken = try transaction.entry(in: parent, named: item.name)
         if let taken, try adopt(item, by: taken, &turn, transaction) { return taken.node }
         var name = item.name
-        if taken != nil { name = try freeConflictName(for: name, in: parent, &turn, transaction) }
-        let entry = try insertPlaceholder(item, in: parent, named: name, &turn, transaction)
+        if taken != nil { name = try Tree.freeConflictName(for: name, in: parent, &turn, transaction) }
+        let entry = try Tree.insertPlaceholder(item, in: parent, named: name, &turn, transaction)
         try transaction.deletePending(.deletion(folder))
         if taken != nil { try turn.remind(.entry(entry.id), transaction) }
         turn.notices.noteAppeared(name, in: parent)
