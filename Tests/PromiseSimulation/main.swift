@@ -2,8 +2,6 @@ import Glibc
 import PromiseCore
 import PromiseSystem
 
-// usage: simulate [--seed N] [--schedules N] [--seconds N] [--size PERCENT] [--store N] [--trace] [--stop]
-//
 // Runs schedules, each from a seed of its own, and says which of them found a problem. The same seed does the
 // same, byte for byte, in every process.
 
@@ -26,16 +24,21 @@ struct Options {
         var rest = arguments[...]
         while let option = rest.popFirst() {
             switch option {
+            case "--help":
+                say("usage: simulate [--seed N] [--schedules N] [--seconds N] [--size PERCENT] [--store N]")
+                say("                [--trace] [--stop]")
+                say("example: simulate --seed 1380 --trace")
+                exit(0)
             case "--trace": printsTrace = true
             case "--stop": stops = true
             case "--seed", "--schedules", "--seconds", "--size", "--store":
                 guard let text = rest.popFirst(), let number = UInt64(text) else { Options.fail("\(option) needs a number") }
                 switch option {
                 case "--seed": seed = number
-                case "--schedules": schedules = Int(number)
-                case "--seconds": seconds = Int(number)
-                case "--size": size = Int(number)
-                default: store = Int(number) % StoreKind.all.count
+                case "--schedules": schedules = Int(clamping: number)
+                case "--seconds": seconds = Int(clamping: number)
+                case "--size": size = Int(clamping: number)
+                default: store = Int(clamping: number) % StoreKind.all.count
                 }
             default: Options.fail("there is no option \(option)")
             }

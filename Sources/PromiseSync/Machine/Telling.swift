@@ -8,7 +8,7 @@ import PromiseSystem
 /// Telling the provider of what was done here.
 enum Telling {
     /// What pending work amounts to, once planned.
-    private enum Prepared {
+    enum Prepared {
         case start(Operation)
         /// The trees agree already.
         case done
@@ -395,60 +395,5 @@ enum Telling {
         }
         let quiet = Duration.nanoseconds(turn.now.time.rawValue - status.modificationTime.rawValue)
         return quiet >= Telling.quietPeriod ? nil : Wait(delay: Telling.quietPeriod - quiet)
-    }
-
-    private static func prepareConflict(
-        _ entry: Entry, _ node: Node, _ item: Item, _ turn: inout Turn,
-        _ transaction: borrowing Transaction
-    ) throws(Failure) -> Prepared {
-        // After a crash our own upload may be what looks like somebody else's edit, and another version may
-        // be the same content.
-        if node.kind == .file, let reference = try turn.reference(to: item.identifier, transaction) {
-            var source: UploadSource?
-            if node.content == .whole {
-                source = try UploadSource(
-                    turn.world.content, node: node.id, generation: node.generation)
-            }
-            let isLike = source?.size == item.size
-            let isKnown = try mayBeKnown(item, turn, transaction)
-            if isLike || isKnown {
-                return .start(
-                    try comparison(
-                        with: item, reference, isLike ? source : nil, .entry(entry.id), node, &turn))
-            }
-        }
-        try Tree.keepBoth(entry, item, &turn, transaction)
-        return try transaction.pending(.entry(entry.id)) == nil ? .done : .later(.zero)
-    }
-
-    /// Whether a digest is known that may be that of the item's content.
-    private static func mayBeKnown(
-        _ item: Item, _ turn: Turn, _ transaction: borrowing Transaction
-    ) throws(Failure) -> Bool {
-        if try isTouched(item, turn, transaction) { return true }
-        return try !turn.sentCandidates(of: item, transaction).isEmpty
-    }
-
-    /// Whether the item may have another version of the content that was agreed on.
-    static func isTouched(
-        _ item: Item, _ turn: Turn, _ transaction: borrowing Transaction
-    ) throws(Failure) -> Bool {
-        guard item.kind == .file, let known = try transaction.fingerprint(of: item.identifier),
-            let agreed = try transaction.synced(item.identifier)?.item
-        else { return false }
-        return known.version == agreed.version && known.size == item.size
-    }
-
-    private static func comparison(
-        with item: Item, _ reference: ItemReference, _ source: UploadSource?,
-        _ subject: Pending.Subject, _ node: Node?, _ turn: inout Turn
-    ) throws(Failure) -> Operation {
-        let comparison = Comparison(
-            reference: reference, version: item.version, size: item.size, source: source,
-            scratch: SharedDescriptor(try turn.world.content.scratch()))
-        return Operation(
-            subject: subject, work: .compare(comparison), kind: .compare,
-            identifier: item.identifier, node: node?.id, edits: node?.edits ?? 0, places: [],
-            byteCount: item.size)
     }
 }
