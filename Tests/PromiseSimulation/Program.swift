@@ -139,13 +139,8 @@ struct Program {
 
     private func rename(_ path: [FileName], to target: [FileName]) async throws(Failure) {
         if path == target { return }
-        // Listed now, so that what is seen is what is replaced.
-        _ = try await on.node(at: path)
         var seen: Set<String> = []
-        if let known = try? await on.node(at: target), known.kind == .file {
-            seen = try world.tokens(of: known.node, on: on)
-        }
-        try await on.rename(path, to: target)
+        try await on.rename(path, to: target) { node throws(Failure) in seen = try world.tokens(of: node, on: on) }
         world.ledger.gave(seen)
     }
 
@@ -164,8 +159,8 @@ struct Program {
         let found = try await on.node(at: path)
         guard found.kind != .folder else { return }
         note("removes \(display(path))")
-        let seen = found.kind == .file ? try world.tokens(of: found.node, on: on) : []
-        try await on.unlink(path)
+        var seen: Set<String> = []
+        try await on.unlink(path) { node throws(Failure) in seen = try world.tokens(of: node, on: on) }
         world.ledger.gave(seen)
     }
 

@@ -5,43 +5,6 @@ import PromiseProvider
 import PromiseSync
 import PromiseSystem
 
-/// What a seed stands for.
-struct Plan {
-    var store: (name: String, kind: StoreKind)
-    var machineCount: Int
-    var programCount: Int
-    var actionCount: Int
-    var line = Line()
-    var kills: Int
-    var cuts: Int
-    var jumps: Int
-
-    /// `size`: how much happens, in percent of the usual.
-    init(_ simulation: Simulation, size: Int, store: Int?) {
-        self.store = StoreKind.all[store ?? simulation.pick(StoreKind.all.count)]
-        machineCount = 1 + simulation.pick(3)
-        programCount = 1 + simulation.pick(2)
-        actionCount = max(1, (2 + simulation.pick(14)) * size / 100)
-        if simulation.chance(60) {
-            line.lost = simulation.pick(15)
-            line.answerLost = simulation.pick(15)
-            line.refused = simulation.chance(20) ? 3 : 0
-        }
-        line.delayMax = 1 + simulation.pick(simulation.chance(30) ? 3_000 : 200)
-        kills = simulation.chance(40) ? 1 + simulation.pick(3) : 0
-        cuts = simulation.chance(40) ? 1 + simulation.pick(2) : 0
-        jumps = simulation.chance(15) ? 1 : 0
-    }
-
-    var isAlone: Bool { machineCount == 1 }
-
-    var text: String {
-        "store \(store.name), machines \(machineCount), programs \(programCount), actions \(actionCount), "
-            + "line \(line.lost)/\(line.answerLost)/\(line.refused)/\(line.delayMax), kills \(kills), cuts \(cuts), "
-            + "jumps \(jumps)"
-    }
-}
-
 /// One seed's run: machines, programs and a store, until everything is at rest; then what must hold is
 /// looked at.
 ///
@@ -50,24 +13,36 @@ final class Schedule: @unchecked Sendable {
     let simulation: Simulation
     let plan: Plan
     let store: Store
-    private(set) var machines: [SimulatedMachine] = []
+    var machines: [SimulatedMachine] = []
     var ledger = Ledger()
     private let folder: [UInt8]
     /// Of machines that live.
     private var runningPrograms: Int { machines.reduce(0) { $0 + $1.programCount } }
     private var incarnation = 0
-    private(set) var problems: [String] = []
+    var problems: [String] = []
+    /// Troubles that are still to come.
+    var pendingTrouble = 0
+    /// Of a machine that is alone: its tree when its programs had ended.
+    private var treeAtEnd: [String]?
 
-    init(seed: UInt64, folder: [UInt8], size: Int, store: Int?, printsTrace: Bool) {
+    /// `plan`: what is to happen, where it is not what the seed says.
+    init(
+        seed: UInt64, folder: [UInt8], size: Int, store: Int?, plan: (inout Plan) -> Void = { _ in },
+        printsTrace: Bool
+    ) {
         simulation = Simulation(seed: seed, printsTrace: printsTrace)
-        plan = Plan(simulation, size: size, store: store)
-        self.store = Store(plan.store.kind)
+        var planned = Plan(simulation, size: size, store: store)
+        plan(&planned)
+        self.plan = planned
+        self.store = Store(planned.store.kind)
         self.folder = folder
     }
 
     /// The problems found; none is right.
     func run() -> [String] {
         simulation.note(plan.text)
+        endDiskTrouble()
+        defer { endDiskTrouble() }
         do {
             try begin()
             let limit = 400_000
@@ -109,7 +84,7 @@ final class Schedule: @unchecked Sendable {
                 metadata: Store.metadata(kind == .folder ? 0o755 : 0o644)))
     }
 
-    private func makeMachine(_ number: Int, isAfterKill: Bool) throws -> SimulatedMachine {
+    func makeMachine(_ number: Int, isAfterKill: Bool) throws -> SimulatedMachine {
         let path = folder + Array("/machine\(number)".utf8)
         try makeFolders(path, label: "simulation.folder")
         let provider = StoreProvider(store, simulation, machine: "machine\(number)")
@@ -119,7 +94,7 @@ final class Schedule: @unchecked Sendable {
         return machine
     }
 
-    private func startPrograms(_ number: Int) {
+    func startPrograms(_ number: Int) {
         let machine = machines[number]
         for program in 0..<plan.programCount {
             incarnation += 1
@@ -136,50 +111,6 @@ final class Schedule: @unchecked Sendable {
             }
         }
     }
-
-    // MARK: Trouble
-
-    private var pendingTrouble = 0
-
-    private func troubleLater(_ number: Int) {
-        func later(_ body: @escaping () -> Void) {
-            pendingTrouble += 1
-            simulation.after(.milliseconds(simulation.pick(20_000))) { [self] in
-                pendingTrouble -= 1
-                body()
-            }
-        }
-        for _ in 0..<plan.kills where simulation.chance(60) { later { [self] in kill(number) } }
-        for _ in 0..<plan.cuts where simulation.chance(60) {
-            later { [self] in
-                simulation.note("machine \(number) is cut off")
-                machines[number].provider.line.isOffline = true
-                let machine = machines[number]
-                pendingTrouble += 1
-                simulation.after(.milliseconds(simulation.pick(15_000))) { [self] in
-                    pendingTrouble -= 1
-                    simulation.note("machine \(number) is back")
-                    machine.provider.line.isOffline = false
-                }
-            }
-        }
-        for _ in 0..<plan.jumps {
-            later { [self] in simulation.clock.jump(by: .seconds(simulation.pick(7_200) - 3_600)) }
-        }
-    }
-
-    private func kill(_ number: Int) {
-        simulation.note("machine \(number) is killed")
-        let machine = machines[number]
-        machine.kill()
-        do {
-            machines[number] = try makeMachine(number, isAfterKill: true)
-            startPrograms(number)
-        } catch {
-            problems.append("a machine that was killed does not start again: \(error)")
-        }
-    }
-
 
     // MARK: What is seen
 
@@ -210,6 +141,8 @@ final class Schedule: @unchecked Sendable {
         simulation.note("calm")
         simulation.isResting = true
         for machine in machines { machine.provider.line = Line() }
+        endDiskTrouble()
+        if plan.isAlone { treeAtEnd = try problemsOf(machines[0]).tree }
         for round in 0..<3 {
             for machine in machines {
                 machine.engine.lookNow(everything: round > 0)
@@ -265,9 +198,11 @@ final class Schedule: @unchecked Sendable {
         if let left = there.first(where: { $0.contains(".promisefs-") }) {
             problems.append("a temporary name is left: \(left)")
         }
-        // Of a daemon that was killed nobody knows what it has sent to a store that tells no times.
-        let isKnown = plan.kills == 0 || plan.store.kind.keepsTimes && !plan.store.kind.guesses
-        if plan.isAlone, isKnown, let conflict = there.first(where: { $0.contains("conflict") }) {
+        if let treeAtEnd, treeAtEnd != there {
+            let differences = Set(treeAtEnd).symmetricDifference(there).sorted()
+            problems.append("only one machine worked, and what it had is not what is there: \(differences)")
+        }
+        if plan.isAlone, let conflict = there.first(where: { $0.contains("conflict") }) {
             problems.append("a conflict, though only one machine worked: \(conflict)")
         }
     }

@@ -37,7 +37,10 @@ final class SimulatedMachine: @unchecked Sendable {
         self.folder = folder
         self.provider = provider
         self.simulation = simulation
-        index = try Index(path: folder + Array("/index.sqlite".utf8), cacheCountMax: 1_000, clock: simulation.clock)
+        // A journal of the usual size takes longer to make than most schedules to run.
+        index = try Index(
+            path: folder + Array("/index.sqlite".utf8), cacheCountMax: 1_000, journalByteCount: 512 << 10,
+            clock: simulation.clock)
         content = try ContentStore(folder: folder + Array("/content".utf8))
         try index.write { transaction throws(Failure) in
             try transaction.setSetting("root.identifier", StoreProvider.rootIdentifier.rawValue)
@@ -45,8 +48,8 @@ final class SimulatedMachine: @unchecked Sendable {
         var configuration = SyncEngine.Configuration(
             uploadDelay: .milliseconds(200), pollInterval: .seconds(2), cacheLimit: nil, hostName: name)
         configuration.backoff = Backoff(first: .milliseconds(500), longest: .seconds(8))
-        var logger = Logger(label: "simulation") { _ in SwiftLogNoOpLogHandler() }
-        logger.logLevel = .critical
+        var logger = Logger(label: name) { DecisionLog(machine: $0, simulation: simulation) }
+        logger.logLevel = simulation.trace.isPrinted ? .trace : .critical
         let made = Mutex<[BlockingPool]>([])
         let workers = Workers(executor: simulation.tasks) { name, _ in
             let pool = BlockingPool(manual: name)
@@ -213,9 +216,16 @@ final class SimulatedMachine: @unchecked Sendable {
         }
     }
 
-    func rename(_ path: [FileName], to other: [FileName], isExchange: Bool = false) async throws(Failure) {
+    /// `seeing`: gets what is replaced, right before it is, when nobody can write to it any more unseen.
+    func rename(
+        _ path: [FileName], to other: [FileName], isExchange: Bool = false,
+        seeing: (NodeID) throws(Failure) -> Void = { _ in }
+    ) async throws(Failure) {
         let (parent, name) = try await folder(of: path)
         let (newParent, newName) = try await folder(of: other)
+        // What is listed is not waited for.
+        for folder in [parent, newParent] { _ = try await names(in: folder) }
+        if let replaced = try nodeNow(newName, in: newParent) { try seeing(replaced) }
         _ = try await call {
             filesystem.rename(
                 name, in: parent, to: newName, in: newParent, flags: isExchange ? .exchange : [], caller: caller,
@@ -223,9 +233,16 @@ final class SimulatedMachine: @unchecked Sendable {
         }
     }
 
-    func unlink(_ path: [FileName]) async throws(Failure) {
+    /// `seeing`: as for `rename`.
+    func unlink(_ path: [FileName], seeing: (NodeID) throws(Failure) -> Void) async throws(Failure) {
         let (parent, name) = try await folder(of: path)
+        _ = try await names(in: parent)
+        if let removed = try nodeNow(name, in: parent) { try seeing(removed) }
         _ = try await call { filesystem.unlink(name, in: parent, caller: caller, reply: $0) }
+    }
+
+    private func nodeNow(_ name: FileName, in parent: NodeID) throws(Failure) -> NodeID? {
+        try index.read { transaction throws(Failure) in try transaction.entry(in: parent, named: name)?.node }
     }
 
     func removeFolder(_ path: [FileName]) async throws(Failure) {

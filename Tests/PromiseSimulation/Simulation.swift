@@ -63,6 +63,11 @@ final class Simulation: @unchecked Sendable {
         trace.add("\(clock.uptime().milliseconds) \(text())")
     }
 
+    /// What is decided and why: only printed, so that a printed trace has the number of one that is not.
+    func explain(_ text: String) {
+        if trace.isPrinted { say("    \(clock.uptime().milliseconds) \(text)") }
+    }
+
     // MARK: Time
 
     func after(_ time: Duration, _ body: @escaping () -> Void) {

@@ -100,6 +100,27 @@ import Testing
         }
     }
 
+    /// A file was sent, and its answer was lost; a new file had taken its name meanwhile, as when a program saves by rename.
+    /// Both had been edited as often, and the new one was taken for sent: what it held was lost.
+    @Test(arguments: ["a newer text", "old"])
+    func whatTookTheNameOfSentContentIsNotTakenForSent(text: String) async throws {
+        var capabilities = MemoryProvider.capabilities
+        capabilities.remove([.metadata, .changePush])
+        let fixture = try EngineFixture(MemoryProvider(capabilities))
+        try await fixture.run {
+            try await fixture.list()
+            await fixture.provider.loseAcknowledgements(1)
+            try fixture.create("a", "new")
+            let isThere = await fixture.eventually { await fixture.provider.names() == ["a=new"] }
+            #expect(isThere)
+            try fixture.remove("a")
+            try fixture.create("a", text)
+            try await expectQuiet(fixture)
+            #expect(await fixture.provider.names() == ["a=\(text)"])
+            #expect(try fixture.names() == ["a"])
+        }
+    }
+
     @Test func editRenameAndDeletionReachTheProvider() async throws {
         try await withFileA { fixture, identifier in
             try fixture.edit("a", "edited")

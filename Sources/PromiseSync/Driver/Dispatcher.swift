@@ -119,10 +119,12 @@ final class Dispatcher: ActionPerformer {
         let disk = engine.diskPool
         operations[operation.subject] = Task(executorPreference: engine.executor) {
             [provider, mailbox] in
-            // Before it is sent: an answer that is lost is made up for by this.
-            if let sent = operation.sent, let source = operation.source, operation.wantsDigest {
-                let digest = await disk.run { source.digest() }
-                if let digest { mailbox.post(.digested(sent, digest)) }
+            // In the index before it is sent: it makes up for an answer that is lost, also by a
+            // daemon that is killed.
+            if let sent = operation.sent, let source = operation.source, operation.wantsDigest,
+                let digest = await disk.run({ source.digest() })
+            {
+                await mailbox.deliver(.digested(sent, digest))
             }
             mailbox.post(.told(operation, await operation.run(provider, disk)))
         }

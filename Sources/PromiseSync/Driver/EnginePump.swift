@@ -1,3 +1,4 @@
+import Logging
 import PromiseCore
 import PromiseIndex
 import PromiseProvider
@@ -66,10 +67,11 @@ package final class EnginePump {
     private static func makeMachine(
         _ engine: SyncEngine, _ observer: any LocalTreeObserver
     ) -> Machine {
-        let facts = Facts(
+        var facts = Facts(
             configuration: engine.configuration, rootIdentifier: engine.rootIdentifier,
             providerName: engine.provider.name,
             capabilities: engine.provider.capabilities)
+        facts.isTracing = engine.logger.logLevel <= .trace
         let hydrator = engine.hydrator
         let world = World(
             observer: observer, content: engine.content,

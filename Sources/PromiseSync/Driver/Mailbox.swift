@@ -23,6 +23,13 @@ final class Mailbox: Sendable {
         send(.event(event, then: then))
     }
 
+    /// Returns when the event has been handled, and what it changes is in the index.
+    func deliver(_ event: Event) async {
+        await withCheckedContinuation { continuation in
+            post(event) { continuation.resume() }
+        }
+    }
+
     /// When it is closed nobody is left to do anything: what was to be resumed is, at once.
     func send(_ message: Message) {
         let isClosed = state.update { state in

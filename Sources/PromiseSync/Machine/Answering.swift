@@ -39,6 +39,10 @@ enum Answering {
         _ outcome: Operation.Outcome, of operation: Operation, _ turn: inout Turn,
         _ transaction: borrowing Transaction
     ) throws(Failure) {
+        if case .compared(let remote, let local) = outcome {
+            // What was sent before is what is compared with.
+            return try storeComparison(operation, remote, local, &turn, transaction)
+        }
         let digest = try operation.sent.flatMap { id throws(Failure) in try transaction.sent(id)?.digest }
         let isAwaited = try turn.forgetAnswered(operation, transaction)
         if case .item(let item) = outcome, let id = operation.node,
@@ -60,8 +64,7 @@ enum Answering {
                 try transaction.setFingerprint(
                     Fingerprint(version: item.version, size: item.size, digest: digest), of: item.identifier)
             }
-        case .compared(let remote, let local):
-            return try storeComparison(operation, remote, local, &turn, transaction)
+        case .compared: break
         }
         try planAgain(operation.subject, &turn, transaction)
     }
@@ -76,6 +79,7 @@ enum Answering {
             item.version == comparison.version
         else { return try planAgain(operation.subject, &turn, transaction) }
         if let edits = try editsOf(remote, local, operation, item, &turn, transaction) {
+            if remote != local { try keepEdited(operation, than: edits, transaction) }
             try turn.agreeOnContent(of: item, edits: edits, transaction)
             try setVersion(item.version, of: operation, &turn, transaction)
             try transaction.setFingerprint(
@@ -87,6 +91,7 @@ enum Answering {
         } else {
             // It comes back, as it was edited by others.
             try transaction.setFingerprint(nil, of: identifier)
+            try turn.forgetCandidates(for: item, transaction)
         }
         guard case .deletion = operation.subject else {
             return try planAgain(operation.subject, &turn, transaction)
@@ -100,13 +105,22 @@ enum Answering {
         _ transaction: borrowing Transaction
     ) throws(Failure) -> UInt64? {
         if remote == local { return operation.edits }
-        if let sent = try turn.sentCandidates(of: item, transaction).last(where: { $0.digest == remote }) {
-            return sent.edits
-        }
+        let sent = try turn.sentCandidates(of: item, transaction)
+        if let found = sent.last(where: { $0.sent.digest == remote }) { return found.sent.edits }
         let known = try transaction.fingerprint(of: item.identifier)
         let synced = try transaction.synced(item.identifier)
         guard let synced, known?.digest == remote, known?.version == synced.item.version else { return nil }
         return synced.edits
+    }
+
+    /// The provider has what was sent from another node of the name, which counted its edits for itself: it
+    /// is not to be taken for what is here.
+    private static func keepEdited(
+        _ operation: Operation, than edits: UInt64, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard let id = operation.node, var node = try transaction.node(id), node.edits == edits else { return }
+        node.succeed(edits)
+        try transaction.update(node)
     }
 
     private static func storeDeletion(
@@ -199,8 +213,8 @@ enum Answering {
     ) throws(Failure) {
         var isDone = true
         if case .entry(let id) = subject, let entry = try transaction.entry(id), !entry.isExcluded {
-            isDone =
-                plan(try turn.observation(of: entry.identifier, entry, transaction)) == .nothing
+            let observation = try turn.observation(of: entry.identifier, entry, transaction)
+            isDone = turn.decide(entry.identifier, entry, observation, .answer) == .nothing
         }
         try recordUpload(of: subject, &turn, transaction)
         guard !isDone, var row = try transaction.pending(subject) else {

@@ -11,6 +11,8 @@ struct Facts {
     var providerName: String
     /// A provider that was away at the start may turn out to have others.
     var capabilities: Capabilities
+    /// Every decision is printed.
+    var isTracing = false
 
     /// The store knows an item by its place only, and an item keeps the identifier that it has
     /// here.

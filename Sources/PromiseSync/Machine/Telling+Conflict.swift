@@ -28,7 +28,7 @@ extension Telling {
             }
         }
         try Tree.keepBoth(entry, item, &turn, transaction)
-        return try transaction.pending(.entry(entry.id)) == nil ? .done : .later(.zero)
+        return try transaction.pending(.entry(entry.id)) == nil ? .done : .later(.zero, .again)
     }
 
     /// Whether a digest is known that may be that of the item's content.
@@ -40,7 +40,7 @@ extension Telling {
     }
 
     /// Whether the item may have another version of the content that was agreed on.
-    static func isTouched(
+    private static func isTouched(
         _ item: Item, _ turn: Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
         guard item.kind == .file, let known = try transaction.fingerprint(of: item.identifier),

@@ -13,13 +13,13 @@ enum Telling {
         /// The trees agree already.
         case done
         /// Something else has to happen first.
-        case later(Duration)
+        case later(Duration, Decision.Obstacle)
     }
 
     /// A file that stays open for writing is sent when it has been quiet for this long.
     static let quietPeriod = Duration.seconds(10)
     /// Work that waits for other work is looked at again at the latest after this long.
-    private static let blockedDelay = Duration.milliseconds(250)
+    static let blockedDelay = Duration.milliseconds(250)
     /// Uploads wait for a moment this long without a change here, but no longer than `patience`.
     static let quietMoment = Duration.milliseconds(500)
     static let patience = Duration.seconds(10)
@@ -66,7 +66,8 @@ enum Telling {
         switch try prepare(pending, &turn, transaction) {
         case .done:
             try transaction.deletePending(subject)
-        case .later(let delay):
+        case .later(let delay, let obstacle):
+            turn.note(obstacle)
             guard var row = try transaction.pending(subject) else { return }
             row.due = turn.now.time.advanced(by: delay)
             try transaction.setPending(row)
@@ -100,7 +101,7 @@ enum Telling {
         _ pending: Pending, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Prepared {
         if try turn.isPathInMotion(of: pending.subject, transaction) {
-            return .later(Telling.blockedDelay)
+            return .later(Telling.blockedDelay, .folderIsMoving)
         }
         return switch pending.subject {
         case .deletion(let identifier): try prepareDeletion(identifier, &turn, transaction)
@@ -114,11 +115,12 @@ enum Telling {
         _ identifier: ItemIdentifier, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Prepared {
         if try transaction.entry(for: identifier) != nil { return .done }
-        let step = plan(try turn.observation(of: identifier, nil, transaction))
-        if case .insertLocal(let item) = step, try isTouched(item, turn, transaction),
+        let observation = try turn.observation(of: identifier, nil, transaction)
+        let step = turn.decide(identifier, nil, observation, .tell)
+        if case .insertLocal(let item) = step, try mayBeKnown(item, turn, transaction),
             let reference = try turn.reference(to: identifier, transaction)
         {
-            // Perhaps it was only touched, and is to go all the same.
+            // Perhaps it was only touched, or is what was sent, and is to go all the same.
             return .start(
                 try comparison(with: item, reference, nil, .deletion(identifier), nil, &turn))
         }
@@ -126,11 +128,11 @@ enum Telling {
             // The provider has news of the item: those are followed first.
             _ = try Tree.follow(identifier, depth: 0, &turn, transaction)
             return try isRemoved(identifier, &turn, transaction)
-                ? .later(Telling.blockedDelay) : .done
+                ? .later(Telling.blockedDelay, .newsFirst) : .done
         }
         if base.kind == .folder, try transaction.hasSyncedChildren(of: identifier) {
             try Reviving.remindOfChildren(of: identifier, &turn, transaction)
-            return .later(Telling.blockedDelay * 4)
+            return .later(Telling.blockedDelay * 4, .childrenFirst)
         }
         guard let reference = try turn.reference(to: identifier, transaction) else {
             return try prepareDeletionWithoutPath(identifier, &turn, transaction)
@@ -153,7 +155,7 @@ enum Telling {
             return .done
         }
         turn.ask(for: identifier)
-        return .later(Telling.blockedDelay * 4)
+        return .later(Telling.blockedDelay * 4, .noPath)
     }
 
     /// What was removed here and is still agreed to be at the provider.
@@ -175,7 +177,7 @@ enum Telling {
         else { return .done }
         if let identifier = entry.identifier, try transaction.remote(identifier) != nil {
             guard try Tree.follow(identifier, depth: 0, &turn, transaction) else {
-                return .later(Telling.blockedDelay)
+                return .later(Telling.blockedDelay, .newsFirst)
             }
             guard let current = try transaction.entry(id) else { return .done }
             return try prepareKnown(current, pending, &turn, transaction)
@@ -188,11 +190,11 @@ enum Telling {
     ) throws(Failure) -> Prepared {
         let observation = try turn.observation(of: entry.identifier, entry, transaction)
         guard let node = try transaction.node(entry.node) else { return .done }
-        switch plan(observation) {
+        switch turn.decide(entry.identifier, entry, observation, .tell) {
         case .keepBoth(let item):
             guard try turn.world.observer.mayFollow(.replaced, of: node.id, transaction) else {
                 turn.remember { $0.operations.waitingForClaims.insert(pending.subject) }
-                return .later(Telling.blockedDelay)
+                return .later(Telling.blockedDelay, .claim)
             }
             return try prepareConflict(entry, node, item, &turn, transaction)
         case .create:
@@ -213,35 +215,35 @@ enum Telling {
     ) throws(Failure) -> Prepared {
         guard let parent = try turn.identifier(of: entry.parent, transaction) else {
             block(pending.subject, on: entry.parent, &turn)
-            return .later(.seconds(5))
+            return .later(.seconds(5), .folderUnmade)
         }
         // One after the other at each place, so that what the index knows of the last one is not
         // overwritten.
         if turn.memory.operations.isBusy(ItemPlace(parent: parent, name: entry.name)) {
-            return .later(Telling.blockedDelay)
+            return .later(Telling.blockedDelay, .operationAtPlace)
         }
         if let removed = try removedItem(
             at: ItemPlace(parent: parent, name: entry.name), &turn, transaction)
         {
-            if try Reviving.adopt(removed, by: entry, &turn, transaction) { return .later(.zero) }
+            if try Reviving.adopt(removed, by: entry, &turn, transaction) { return .later(.zero, .again) }
             try turn.remind(.deletion(removed.identifier), transaction)
-            return .later(Telling.blockedDelay)
+            return .later(Telling.blockedDelay, .placeOfRemoved)
         }
         if try isHeld(ItemPlace(parent: parent, name: entry.name), &turn, transaction) {
-            return .later(Telling.blockedDelay)
+            return .later(Telling.blockedDelay, .placeTaken)
         }
         guard let folder = try turn.reference(to: parent, transaction) else {
             // No path leads to the folder: what has become of it shows when it is looked at itself.
             for entry in try transaction.entries(of: entry.parent) {
                 try turn.remind(.entry(entry.id), transaction)
             }
-            return .later(.seconds(1))
+            return .later(.seconds(1), .noPath)
         }
         var source: UploadSource?
         if node.kind == .file {
             if let wait = try waitForContent(node, &turn, transaction) {
                 if let problem = wait.problem { throw problem }
-                return .later(wait.delay)
+                return .later(wait.delay, .content)
             }
             source = try UploadSource(
                 turn.world.content, node: node.id, generation: node.generation)
@@ -264,115 +266,20 @@ enum Telling {
                 sent: sent))
     }
 
-    private static func prepareChange(
-        _ entry: Entry, _ node: Node, _ synced: Item, content hasContent: Bool, place: Bool,
-        metadata: Bool, _ pending: Pending,
-        _ turn: inout Turn, _ transaction: borrowing Transaction
-    ) throws(Failure) -> Prepared {
-        if try turn.isLost(synced, transaction) {
-            try Tree.keepWhatIsHere(entry, &turn, transaction)
-            return try transaction.entry(entry.id) == nil ? .done : .later(.zero)
-        }
-        guard let reference = try turn.reference(to: synced.identifier, transaction) else {
-            return .later(.seconds(1))
-        }
-        let agreedEdits = try transaction.synced(synced.identifier)?.edits ?? node.edits
-        var changes = ItemChanges()
-        var places: [ItemPlace] =
-            synced.parent.map { [ItemPlace(parent: $0, name: synced.name)] } ?? []
-        var (hasContent, metadata) = (hasContent, metadata)
-        if place {
-            switch try goal(of: entry, synced, pending, &turn, transaction) {
-            case .later(let delay): return .later(delay)
-            case .goal(let target, let folder, let isAside):
-                if isAside { (hasContent, metadata) = (false, false) }
-                changes.place = (folder, target.name)
-                places.append(target)
-            }
-        }
-        if metadata || hasContent { changes.metadata = Metadata(node) }
-        var source: UploadSource?
-        if hasContent && node.kind == .link {
-            changes.target = node.target
-        } else if hasContent {
-            if let wait = try waitForContent(node, &turn, transaction) {
-                // A move need not wait for the content.
-                if !place, let problem = wait.problem { throw problem }
-                guard place else { return .later(wait.delay) }
-                changes.metadata = nil
-            } else {
-                source = try UploadSource(
-                    turn.world.content, node: node.id, generation: node.generation)
-            }
-        }
-        let isEdited = source != nil || changes.target != nil
-        let sent = try places.last.map { place throws(Failure) in
-            try turn.storeSent(
-                SentChange(
-                    entry: entry.id, item: synced.identifier,
-                    isMove: turn.facts.knowsByPlace && places.count > 1, parent: place.parent,
-                    name: place.name, kind: node.kind, edits: source == nil ? agreedEdits : node.edits,
-                    size: source?.size ?? synced.size,
-                    modificationTime: (changes.metadata ?? synced.metadata).modificationTime,
-                    base: isEdited ? nil : synced.version, target: changes.target ?? synced.target),
-                transaction)
-        }
-        let edits = source == nil && node.kind == .file ? agreedEdits : node.edits
-        return .start(
-            Operation(
-                subject: pending.subject,
-                work: .modify(reference, changes, source, base: synced.version),
-                kind: hasContent ? .upload : place ? .move : .metadata,
-                identifier: synced.identifier, node: node.id,
-                edits: edits,
-                places: places, byteCount: source?.dataByteCount ?? 0, sent: sent))
-    }
-
-    private enum Goal {
-        /// `isAside`: for a moment, as others are in the way.
-        case goal(ItemPlace, in: ItemReference, isAside: Bool)
-        case later(Duration)
-    }
-
-    /// Where a moved item goes next.
-    private static func goal(
-        of entry: Entry, _ synced: Item, _ pending: Pending, _ turn: inout Turn,
-        _ transaction: borrowing Transaction
-    ) throws(Failure) -> Goal {
-        let target: ItemPlace
-        var isAside = false
-        switch try route(of: entry, synced, &turn, transaction) {
-        case .free(let place): target = place
-        case .circle(let aside): (target, isAside) = (aside, true)
-        case .taken: return .later(blockedDelay)
-        case .homeless:
-            block(pending.subject, on: entry.parent, &turn)
-            return .later(.seconds(5))
-        }
-        guard let folder = try turn.reference(to: target.parent, transaction) else {
-            return .later(.seconds(1))
-        }
-        if try turn.mayHaveGoneElsewhere(synced, than: target, transaction) {
-            turn.askNow(for: synced.identifier)
-            return .later(blockedDelay)
-        }
-        return .goal(target, in: folder, isAside: isAside)
-    }
-
     /// Something waits for a folder to be made at the provider.
-    private static func block(_ subject: Pending.Subject, on folder: NodeID, _ turn: inout Turn) {
+    static func block(_ subject: Pending.Subject, on folder: NodeID, _ turn: inout Turn) {
         turn.remember { $0.operations.blocked[folder, default: []].insert(subject) }
     }
 
     /// Why content is not sent now.
-    private struct Wait {
+    struct Wait {
         var delay: Duration
         /// It cannot be had, so that the item counts as failing.
         var problem: Failure?
     }
 
     /// nil when the content may be sent now.
-    private static func waitForContent(
+    static func waitForContent(
         _ node: Node, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Wait? {
         if node.content != .whole {

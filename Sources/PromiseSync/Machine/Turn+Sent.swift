@@ -102,12 +102,19 @@ extension Turn {
     /// Contents that were sent to an item, or to its place, and may be what it has now.
     func sentCandidates(
         of item: Item, _ transaction: borrowing Transaction
-    ) throws(Failure) -> [SentChange] {
-        var sent = try transaction.sentChanges(of: item.identifier).map(\.sent)
+    ) throws(Failure) -> [(id: SentID, sent: SentChange)] {
+        var known = try transaction.sentChanges(of: item.identifier)
         if let parent = item.parent {
-            sent += try transaction.sentChanges(to: parent, item.name).map(\.sent).filter { $0.item == nil }
+            known += try transaction.sentChanges(to: parent, item.name).filter { $0.sent.item == nil }
         }
-        return sent.filter { $0.digest != nil && $0.size == item.size }
+        return known.filter { $0.sent.digest != nil && $0.sent.size == item.size }
+    }
+
+    /// The item's content is none of them, as a comparison has shown.
+    func forgetCandidates(for item: Item, _ transaction: borrowing Transaction) throws(Failure) {
+        for candidate in try sentCandidates(of: item, transaction) {
+            try transaction.deleteSent(candidate.id)
+        }
     }
 
     /// Operations on an item that were to leave it where it was agreed to be.
@@ -162,6 +169,13 @@ extension Turn {
         let comparesTimes = facts.keepsTimes && !item.isGuess
         let ofItem = try transaction.sentChanges(of: item.identifier).map(\.sent)
         let ofPlace = try transaction.sentChanges(to: parent, item.name).map(\.sent)
+        if item.isGuess, known == nil,
+            ofPlace.contains(where: { $0.item == nil && $0.kind == .link && item.kind != .link })
+        {
+            // A listing that does not tell of links may show the one that was sent as a file.
+            listAgain(parent, after: .seconds(1))
+            return true
+        }
         for (changes, isPlace) in [(ofItem, false), (ofPlace, true)] {
             let found = changes.last { sent in
                 let isHalfDone =
@@ -187,9 +201,12 @@ extension Turn {
         _ item: Item, _ sent: SentChange, _ transaction: borrowing Transaction
     ) throws(Failure) {
         let entry = try transaction.entry(sent.entry)
-        let isShown = try transaction.entry(for: item.identifier) != nil
-        if !isShown, let entry, entry.identifier != nil || entry.isExcluded {
-            // It was made anew under another name meanwhile; nobody has removed this one.
+        let shown = try transaction.entry(for: item.identifier)
+        let isShown = shown != nil
+        let isOther = shown.map { $0.id != sent.entry } ?? (entry?.identifier != nil || entry?.isExcluded == true)
+        if isOther {
+            // It was made anew under another name meanwhile, or came back as another node, which
+            // counts its edits for itself; nobody has removed this one.
             try transaction.setRemote(item.identifier, .present(item))
             return noteDivergence()
         }

@@ -63,6 +63,7 @@ extension Tree {
         guard let old = try transaction.node(entry.node) else { return }
         var fresh = Node(placeholderFor: item)
         fresh.pin = old.pin
+        fresh.succeed(old.edits)
         fresh = try transaction.insert(fresh)
         var changed = entry
         changed.node = fresh.id
@@ -139,7 +140,10 @@ extension Tree {
     ) throws(Failure) {
         let name = try freeConflictName(for: entry.name, in: entry.parent, &turn, transaction)
         var fresh = Node(placeholderFor: item)
-        if let old = try transaction.node(entry.node) { fresh.pin = old.pin }
+        if let old = try transaction.node(entry.node) {
+            fresh.pin = old.pin
+            fresh.succeed(old.edits)
+        }
         fresh = try transaction.insert(fresh)
         var theirs = entry
         theirs.node = fresh.id
@@ -147,7 +151,7 @@ extension Tree {
         let ours = try transaction.insertEntry(
             in: entry.parent, named: name, node: entry.node, identifier: nil,
             conflictsWith: item.identifier)
-        try turn.agreeOnContent(of: item, edits: 0, transaction)
+        try turn.agreeOnContent(of: item, edits: fresh.edits, transaction)
         // Where it was moved here is still to be told.
         if plan(try turn.observation(of: item.identifier, theirs, transaction)) == .nothing {
             try transaction.deletePending(.entry(entry.id))

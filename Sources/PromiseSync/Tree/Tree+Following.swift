@@ -13,78 +13,111 @@ enum Tree {
     ) throws(Failure) -> Bool {
         guard depth < 64 else { return false }
         for _ in 0..<16 {
-            let entry = try transaction.entry(for: identifier)
-            let observation = try turn.observation(of: identifier, entry, transaction)
-            if case .present(let item)? = observation.remote, let synced = observation.synced,
-                item.kind != synced.kind
-            {
-                // An identifier that stands for another kind of thing stands for another item,
-                // which a listing shows.
-                try transaction.setRemote(identifier, .deleted)
-                if let parent = item.parent { turn.listAgain(parent, after: .seconds(1)) }
-                continue
-            }
-            if case .present(let item)? = observation.remote, let aside = AsideName(item.name),
-                observation.synced?.name != item.name, observation.local != nil || observation.synced == nil
-            {
-                guard aside.isOverdue(at: turn.now.time) else { return waitForOthers(&turn) }
-                if try finishMove(item, aside, entry, &turn, transaction) { continue }
-                return true
-            }
-            let step = plan(observation)
-            if let entry, let change = step.change,
-                try !turn.world.observer.mayFollow(change, of: entry.node, transaction)
-            {
-                return false
-            }
-            switch step {
-            case .nothing:
-                return true
-            case .settle(let item):
-                try turn.agree(on: item, edits: nil, transaction)
-            case .forget:
-                try turn.forgetItem(identifier, transaction)
-                try transaction.deletePending(.deletion(identifier))
-            case .insertLocal(let item):
-                return try insertUnlessTouched(item, depth: depth, &turn, transaction)
-            case .removeLocal:
-                guard let entry, try !isUnderWay(below: entry, &turn, transaction) else {
-                    return false
-                }
-                try removeLocal(entry, depth: depth, &turn, transaction)
-            case .moveLocal(let item):
-                guard let entry, try moveLocal(entry, to: item, depth: depth, &turn, transaction)
-                else { return false }
-            case .replaceContent(let item):
-                guard let entry else { return false }
-                try replaceContent(of: entry, with: item, &turn, transaction)
-            case .updateMetadata(let item):
-                guard let entry else { return false }
-                try updateMetadata(of: entry, from: item, &turn, transaction)
-            case .detach:
-                guard let entry else { return false }
-                try detach(entry, &turn, transaction)
-                return true
-            case .keepBoth, .create, .push:
-                guard let entry else { return false }
-                try turn.remind(.entry(entry.id), transaction)
-                return true
-            case .deleteRemote:
-                try turn.remind(.deletion(identifier), transaction)
-                return true
+            switch try followOnce(identifier, depth: depth, &turn, transaction) {
+            case .again: continue
+            case .done: return true
+            case .waits: return false
             }
         }
         return false
     }
+
+    private enum Progress {
+        case again, done, waits
+    }
+
+    private static func followOnce(
+        _ identifier: ItemIdentifier, depth: Int, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) -> Progress {
+        let entry = try transaction.entry(for: identifier)
+        let observation = try turn.observation(of: identifier, entry, transaction)
+        if case .present(let item)? = observation.remote, let synced = observation.synced,
+            item.kind != synced.kind
+        {
+            // An identifier that stands for another kind of thing stands for another item, which a
+            // listing shows.
+            try transaction.setRemote(identifier, .deleted)
+            if let parent = item.parent { turn.listAgain(parent, after: .seconds(1)) }
+            return .again
+        }
+        if case .present(let item)? = observation.remote, let aside = AsideName(item.name),
+            observation.synced?.name != item.name,
+            observation.local != nil || observation.synced == nil
+        {
+            guard aside.isOverdue(at: turn.now.time) else {
+                waitForOthers(&turn)
+                return .waits
+            }
+            return try finishMove(item, aside, entry, &turn, transaction) ? .again : .done
+        }
+        let step = turn.decide(identifier, entry, observation, .follow)
+        if let entry, let change = step.change,
+            try !turn.world.observer.mayFollow(change, of: entry.node, transaction)
+        {
+            turn.note(.claim)
+            return .waits
+        }
+        return try take(step, identifier, entry, depth: depth, &turn, transaction)
+    }
+
+    private static func take(
+        _ step: Step, _ identifier: ItemIdentifier, _ entry: Entry?, depth: Int,
+        _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Progress {
+        switch step {
+        case .nothing: return .done
+        case .settle(let item): try turn.agree(on: item, edits: nil, transaction)
+        case .forget:
+            try turn.forgetItem(identifier, transaction)
+            try transaction.deletePending(.deletion(identifier))
+            return .done
+        case .insertLocal(let item):
+            return try insertUnlessKnown(item, depth: depth, &turn, transaction) ? .done : .waits
+        case .deleteRemote:
+            try turn.remind(.deletion(identifier), transaction)
+            return .done
+        default:
+            guard let entry else { return .waits }
+            return try take(step, entry, depth: depth, &turn, transaction)
+        }
+        return .again
+    }
+
+    private static func take(
+        _ step: Step, _ entry: Entry, depth: Int, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) -> Progress {
+        switch step {
+        case .removeLocal:
+            if try isUnderWay(below: entry, &turn, transaction) { return .waits }
+            try removeLocal(entry, depth: depth, &turn, transaction)
+        case .moveLocal(let item):
+            if try !moveLocal(entry, to: item, depth: depth, &turn, transaction) { return .waits }
+        case .replaceContent(let item):
+            try replaceContent(of: entry, with: item, &turn, transaction)
+        case .updateMetadata(let item):
+            try updateMetadata(of: entry, from: item, &turn, transaction)
+        case .detach:
+            try detach(entry, &turn, transaction)
+            return .done
+        case .keepBoth, .create, .push:
+            try turn.remind(.entry(entry.id), transaction)
+            return .done
+        case .nothing, .settle, .forget, .insertLocal, .deleteRemote:
+            preconditionFailure("the step \(step) is of no entry")
+        }
+        return .again
+    }
 }
 
 extension Tree {
-    /// What was removed here and has another version there may be what it was: its content is looked at
+    /// What was removed here and has another version there may be what it was, or what was sent: its content is looked at
     /// first.
-    private static func insertUnlessTouched(
+    private static func insertUnlessKnown(
         _ item: Item, depth: Int, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
-        guard try Telling.isTouched(item, turn, transaction) else {
+        guard try Telling.mayBeKnown(item, turn, transaction) else {
             return try insertLocal(item, depth: depth, &turn, transaction)
         }
         try turn.remind(.deletion(item.identifier), transaction)
@@ -96,12 +129,11 @@ extension Tree {
 
 extension Tree {
     /// It stays here what it was until the other machine has moved it on.
-    private static func waitForOthers(_ turn: inout Turn) -> Bool {
+    private static func waitForOthers(_ turn: inout Turn) {
         if !turn.memory.isAsideAwaited {
             turn.remember { $0.isAsideAwaited = true }
             turn.act(.wait(AsideName.patience, .asideDue))
         }
-        return false
     }
 
     /// The other machine does not move it on, so this one does: to where it is here, or else to the name

@@ -1,0 +1,51 @@
+import Glibc
+
+/// What the command line says.
+struct Options {
+    var seed = UInt64.random(in: 0...UInt64.max)
+    var schedules = 1
+    var seconds = 3_600
+    var size = 100
+    var store: Int?
+    var printsTrace = false
+    var stops = false
+    var reductions: [Reduction] = []
+
+    init(_ arguments: [String]) {
+        var rest = arguments[...]
+        while let option = rest.popFirst() {
+            switch option {
+            case "--help":
+                say("usage: simulate [--seed N] [--schedules N] [--seconds N] [--size PERCENT] [--store N]")
+                say("                [--less WHAT,…] [--trace] [--stop]")
+                say("example: simulate --seed 1380 --trace")
+                exit(0)
+            case "--trace": printsTrace = true
+            case "--stop": stops = true
+            case "--less":
+                guard let text = rest.popFirst() else { Options.fail("--less needs a list") }
+                reductions = text.split(separator: ",").map { name in
+                    guard let reduction = Reduction(rawValue: String(name)) else {
+                        Options.fail("there can be less of \(Reduction.allCases.map(\.rawValue)), not of '\(name)'")
+                    }
+                    return reduction
+                }
+            case "--seed", "--schedules", "--seconds", "--size", "--store":
+                guard let text = rest.popFirst(), let number = UInt64(text) else { Options.fail("\(option) needs a number") }
+                switch option {
+                case "--seed": seed = number
+                case "--schedules": schedules = Int(clamping: number)
+                case "--seconds": seconds = Int(clamping: number)
+                case "--size": size = Int(clamping: number)
+                default: store = Int(clamping: number) % StoreKind.all.count
+                }
+            default: Options.fail("there is no option \(option)")
+            }
+        }
+    }
+
+    static func fail(_ message: String) -> Never {
+        say("simulate: \(message)")
+        exit(2)
+    }
+}

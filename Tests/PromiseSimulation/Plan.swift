@@ -1,0 +1,69 @@
+/// What a seed stands for.
+struct Plan {
+    var store: (name: String, kind: StoreKind)
+    var machineCount: Int
+    var programCount: Int
+    var actionCount: Int
+    var line = Line()
+    var kills: Int
+    var cuts: Int
+    var jumps: Int
+    /// Calls of the disk that fail.
+    var diskFaults: Int
+
+    /// `size`: how much happens, in percent of the usual.
+    init(_ simulation: Simulation, size: Int, store: Int?) {
+        self.store = StoreKind.all[store ?? simulation.pick(StoreKind.all.count)]
+        machineCount = 1 + simulation.pick(3)
+        programCount = 1 + simulation.pick(2)
+        actionCount = max(1, (2 + simulation.pick(14)) * size / 100)
+        if simulation.chance(60) {
+            line.lost = simulation.pick(15)
+            line.answerLost = simulation.pick(15)
+            line.refused = simulation.chance(20) ? 3 : 0
+            line.doubled = simulation.chance(20) ? simulation.pick(15) : 0
+        }
+        line.delayMax = 1 + simulation.pick(simulation.chance(30) ? 3_000 : 200)
+        kills = simulation.chance(40) ? 1 + simulation.pick(3) : 0
+        cuts = simulation.chance(40) ? 1 + simulation.pick(2) : 0
+        jumps = simulation.chance(15) ? 1 : 0
+        diskFaults = simulation.chance(25) ? 1 + simulation.pick(6) : 0
+    }
+
+    var isAlone: Bool { machineCount == 1 }
+
+    var text: String {
+        "store \(store.name), machines \(machineCount), programs \(programCount), actions \(actionCount), "
+            + "line \(line.lost)/\(line.answerLost)/\(line.refused)/\(line.doubled)/\(line.delayMax), "
+            + "kills \(kills), cuts \(cuts), jumps \(jumps), disk faults \(diskFaults)"
+    }
+}
+
+/// A plan with less in it. A schedule that fails is tried again with less and less, for people to read.
+enum Reduction: String, CaseIterable {
+    case fewerMachines = "machines", fewerPrograms = "programs", fewerActions = "actions", noKills = "kills",
+        noCuts = "cuts", noJumps = "jumps", noDiskFaults = "faults", noLosses = "losses", noDelays = "delays"
+
+    /// False when there is nothing less.
+    func apply(to plan: inout Plan) -> Bool {
+        func drop(_ value: inout Int, to least: Int) -> Bool {
+            defer { value = max(least, value - 1) }
+            return value > least
+        }
+        switch self {
+        case .fewerMachines: return drop(&plan.machineCount, to: 1)
+        case .fewerPrograms: return drop(&plan.programCount, to: 1)
+        case .fewerActions: return drop(&plan.actionCount, to: 1)
+        case .noKills: return drop(&plan.kills, to: 0)
+        case .noCuts: return drop(&plan.cuts, to: 0)
+        case .noJumps: return drop(&plan.jumps, to: 0)
+        case .noDiskFaults: return drop(&plan.diskFaults, to: 0)
+        case .noLosses:
+            defer { (plan.line.lost, plan.line.answerLost, plan.line.refused, plan.line.doubled) = (0, 0, 0, 0) }
+            return plan.line.lost + plan.line.answerLost + plan.line.refused + plan.line.doubled > 0
+        case .noDelays:
+            defer { plan.line.delayMax = 1 }
+            return plan.line.delayMax > 1
+        }
+    }
+}

@@ -1,0 +1,69 @@
+import Glibc
+import PromiseSystem
+
+/// Runs the schedules of seeds below one folder.
+struct Runner {
+    let options: Options
+    let base: String
+
+    func run(_ seed: UInt64, _ reductions: [Reduction]) -> (Schedule, problems: [String]) {
+        let folder = "\(base)/\(seed)"
+        defer { remove(folder) }
+        let schedule = Schedule(
+            seed: seed, folder: Array(folder.utf8), size: options.size, store: options.store,
+            plan: { plan in for reduction in reductions { _ = reduction.apply(to: &plan) } },
+            printsTrace: options.printsTrace)
+        return (schedule, schedule.run())
+    }
+
+    // MARK: Less
+
+    /// Takes away what a failure does not need, and returns the command that shows it.
+    func shrink(_ seed: UInt64) -> String {
+        var kept = options.reductions
+        var hasChanged = true
+        while hasChanged {
+            hasChanged = false
+            for reduction in Reduction.allCases {
+                while isLess(seed, kept, reduction), !run(seed, kept + [reduction]).problems.isEmpty {
+                    kept.append(reduction)
+                    hasChanged = true
+                }
+            }
+        }
+        let less = kept.isEmpty ? "" : " --less " + kept.map(\.rawValue).joined(separator: ",")
+        let size = options.size == 100 ? "" : " --size \(options.size)"
+        let store = options.store.map { " --store \($0)" } ?? ""
+        return "simulate --seed \(seed)\(size)\(store)\(less) --trace"
+    }
+
+    /// Whether there is something left to be taken away.
+    private func isLess(_ seed: UInt64, _ reductions: [Reduction], _ next: Reduction) -> Bool {
+        let simulation = Simulation(seed: seed, printsTrace: false)
+        var plan = Plan(simulation, size: options.size, store: options.store)
+        for reduction in reductions { _ = reduction.apply(to: &plan) }
+        return next.apply(to: &plan)
+    }
+
+    // MARK: The folder
+
+    func removeTree() { remove(base) }
+
+    /// With everything below it.
+    private func remove(_ path: String) {
+        guard let folder = opendir(path) else {
+            unlink(path)
+            return
+        }
+        var names: [String] = []
+        while let entry = readdir(folder) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name != "." && name != ".." { names.append(name) }
+        }
+        closedir(folder)
+        for name in names { remove("\(path)/\(name)") }
+        rmdir(path)
+    }
+}
