@@ -29,6 +29,7 @@ struct ControlRoutes: Sendable {
         router.post("v1/items/evict") { request, _ in try await evict(request) }
         router.post("v1/items/pin") { request, _ in try await pin(request) }
         router.get("v1/pending") { request, _ in try await pending(request) }
+        router.post("v1/pending/step") { _, _ in try await stepPending() }
         router.post("v1/sync") { request, _ in try await synchronize(request) }
         router.post("v1/verify") { request, _ in
             let document = try await decode(VerifyRequest.self, from: request)
@@ -140,6 +141,11 @@ struct ControlRoutes: Sendable {
         let node = try await optionalNode(queryValue("path", of: request))
         let work = try await pendingWork(below: node)
         return jsonResponse(PendingDocument(items: work.map { PendingItemDocument($0) }))
+    }
+
+    private func stepPending() async throws -> Response {
+        let work = try await service.stepPending()
+        return jsonResponse(PendingDocument(items: work.map { [PendingItemDocument($0)] } ?? []))
     }
 
     private func synchronize(_ request: Request) async throws -> Response {

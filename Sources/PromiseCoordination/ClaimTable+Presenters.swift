@@ -64,6 +64,8 @@ extension ClaimTable {
     /// Whether somebody shows this very item.
     package func isPresented(_ node: NodeID) -> Bool { places[node]?.presenters.isEmpty == false }
 
+    package var presentedNodes: Set<NodeID> { Set(presenters.values.map(\.node)) }
+
     // MARK: - Asking
 
     /// A claim has nothing in its way: asks presenters, or grants it when there is nobody to ask.

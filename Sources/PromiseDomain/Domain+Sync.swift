@@ -76,6 +76,21 @@ extension Domain {
         return result
     }
 
+    /// Carries out one piece of pending work and returns it when the provider has answered; nil: there was
+    /// nothing that could be done. Nothing more goes by itself until `synchronize`. Throws `.busy` while
+    /// work from before is under way, and `.offline`.
+    package func stepPending() async throws(Failure) -> PendingWork? {
+        if let failure = engine.connectionFailure { throw failure }
+        let result: Result<SteppedOperation?, Failure> = await withCheckedContinuation { continuation in
+            engine.step { continuation.resume(returning: $0) }
+        }
+        guard let stepped = try result.get() else { return nil }
+        return PendingWork(
+            kind: PendingWork.Kind(rawValue: stepped.kind.rawValue) ?? .local, node: stepped.node, path: stepped.path,
+            isRunning: false, size: stepped.byteCount, progress: nil, since: clock.now(), attempts: 1,
+            error: stepped.problem?.message)
+    }
+
     // MARK: Barriers
 
     /// Looks at the provider now; with `wait`, returns when nothing is pending below `node`, or throws `.timedOut`,

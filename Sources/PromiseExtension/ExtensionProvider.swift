@@ -189,7 +189,7 @@ package final class ExtensionProvider: Provider, Sendable {
     package func changes(since anchor: Anchor) async throws(ProviderError) -> ChangePage {
         // Without a feed every folder that was listed is looked at again.
         guard capabilities.contains(.changeFeed) else {
-            return ChangePage(foldersToList: shared.withLock { $0.listed }, anchor: anchor)
+            return ChangePage(foldersToList: shared.withLock { $0.listed }, isGuess: true, anchor: anchor)
         }
         let document = try await changesDocument(since: anchor, wait: 0)
         var page = ChangePage(anchor: try self.anchor(document.anchor))

@@ -241,6 +241,11 @@ package final class Coordinator: Sendable {
         return state.withLock { $0.table.isBlocked([intent]) || $0.table.isPresented(intent.node) }
     }
 
+    /// Items that presenters show.
+    var presentedNodes: Set<NodeID> {
+        isActive ? state.withLock { $0.table.presentedNodes } : []
+    }
+
     // MARK: - Programs that know nothing of it
 
     /// Whether an access has to wait or to ask somebody. `isInside` says whether the caller belongs to a claim's process.

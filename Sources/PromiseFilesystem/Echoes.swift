@@ -67,6 +67,11 @@ final class Echoes: Sendable {
         }.detach()
     }
 
+    /// What programs watch by inotify(7) or fanotify(7). From any thread; some milliseconds.
+    func watchedNodes() -> WatchedNodes {
+        state.withLock { $0.connection?.echoes }?.watchedNodes() ?? WatchedNodes()
+    }
+
     /// From any thread; returns at once.
     func add(_ changes: [TreeChange]) {
         let isFirst = state.update { state in

@@ -2,7 +2,7 @@ import PromiseCoordination
 package import PromiseCore
 package import PromiseIndex
 package import PromiseSync
-import PromiseSystem
+package import PromiseSystem
 import Synchronization
 
 // What the engine's changes mean to programs on the mount.
@@ -44,6 +44,14 @@ extension FileSystem: LocalTreeObserver {
     package func isUsed(_ node: NodeID, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
         guard coordinator.isActive, let folders = try transaction.foldersAbove(node) else { return false }
         return coordinator.isUsed(Intent(node: node, folders: folders, access: .write(.forEvicting)))
+    }
+
+    package func watchedNodes() -> WatchedNodes {
+        var found = echoes.watchedNodes()
+        found.nodes.formUnion(coordinator.presentedNodes)
+        // Which folders a query is about is not asked.
+        if stitching.isWanted { found.isEverything = true }
+        return found
     }
 
     package func nodesReplaced(_ nodes: [NodeID: NodeID]) {

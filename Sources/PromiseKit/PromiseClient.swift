@@ -110,6 +110,13 @@ public final class PromiseClient: Sendable {
         return try await reply("GET", "pending" + query, deadline: .minutes(2))
     }
 
+    /// Carries out one piece of pending work and returns it when the provider has answered; nil: there was
+    /// nothing that could be done. Nothing more goes by itself until `synchronize`.
+    public func stepPending() async throws(PromiseError) -> PendingItemDocument? {
+        let document: PendingDocument = try await reply("POST", "pending/step", deadline: .hours(1))
+        return document.items.first
+    }
+
     /// The changes after a sequence number, oldest first, a part of them at a time.
     public func changes(since sequence: Int64) async throws(PromiseError) -> ChangesDocument {
         try await reply("GET", "changes?since=\(sequence)", deadline: .minutes(2))

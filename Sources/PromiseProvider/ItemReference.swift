@@ -82,13 +82,16 @@ package struct ChangePage: Sendable {
     package var updated: [Item]
     package var deleted: [ItemIdentifier]
     package var foldersToList: Set<ItemIdentifier>
+    /// Nobody knows whether anything has changed in those folders: they are all that were listed.
+    package var isGuess = false
     package var anchor: Anchor
     package var isLast: Bool
 
     package init(
-        updated: [Item] = [], deleted: [ItemIdentifier] = [], foldersToList: Set<ItemIdentifier> = [], anchor: Anchor,
-        isLast: Bool = true
+        updated: [Item] = [], deleted: [ItemIdentifier] = [], foldersToList: Set<ItemIdentifier> = [],
+        isGuess: Bool = false, anchor: Anchor, isLast: Bool = true
     ) {
+        self.isGuess = isGuess
         self.updated = updated
         self.deleted = deleted
         self.foldersToList = foldersToList

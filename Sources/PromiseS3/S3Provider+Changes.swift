@@ -21,7 +21,7 @@ extension S3Provider {
         let (folders, nextLook) = shared.withLock { ($0.folders, $0.nextBucketLook) }
         guard folders.count >= Self.foldersMin, clock.uptime() >= nextLook,
             let look = try await lookAtBucket(pagesMax: folders.count / Self.foldersPerPage)
-        else { return ChangePage(foldersToList: Set(folders.keys), anchor: anchor) }
+        else { return ChangePage(foldersToList: Set(folders.keys), isGuess: true, anchor: anchor) }
         let changed = shared.withLock { shared in folders.filter { shared.digests.isChanged($0.value, in: look) } }
         return ChangePage(foldersToList: Set(changed.keys), anchor: anchor)
     }

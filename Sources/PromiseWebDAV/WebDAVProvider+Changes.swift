@@ -14,7 +14,7 @@ extension WebDAVProvider {
 
     package func changes(since anchor: Anchor) async throws(ProviderError) -> ChangePage {
         let (folders, tokens) = shared.withLock { ($0.folders, $0.syncTokens) }
-        var page = ChangePage(foldersToList: folders, anchor: anchor)
+        var page = ChangePage(foldersToList: folders, isGuess: !traits.tellsNews, anchor: anchor)
         guard traits.tellsNews else { return page }
         let known = tokens.filter { folders.contains($0.key) }
         let silent = try await concurrently(Array(known), width: 8) { (known) async throws(ProviderError) -> ItemIdentifier? in

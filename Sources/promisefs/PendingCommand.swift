@@ -10,12 +10,17 @@ struct PendingCommand: AsyncParsableCommand {
         discussion: """
             Without PATH all mounted domains are asked. With --json it is one object for a PATH, an array without.
 
+            With --step one piece of the work that waits for the provider is carried out and printed, and nothing more goes by \
+            itself until `promisefs sync`. Ends with status 1 when the provider refused it.
+
             Example:
               promisefs pending /mnt
             """)
 
     @Argument(help: "A path on a mount: only what is below it.")
     var path: PathArgument?
+    @Flag(name: .long, help: "Carry out one piece of it, and hold the rest until the next sync.")
+    var step = false
     @OptionGroup var output: OutputOptions
 
     /// A domain's part of `--json`.
@@ -25,7 +30,12 @@ struct PendingCommand: AsyncParsableCommand {
         var items: [PendingItemDocument]
     }
 
+    func validate() throws {
+        if step, path == nil { throw ValidationError("--step needs the path of a mount") }
+    }
+
     func run() async throws {
+        if step, let path { return try await stepOnce(path) }
         var failures = FailureCollector()
         var documents: [Document] = []
         var rows: [[String]] = []
@@ -46,6 +56,26 @@ struct PendingCommand: AsyncParsableCommand {
             Output.json(document)
         }
         try failures.finish()
+    }
+
+    private func stepOnce(_ path: PathArgument) async throws {
+        let mount = try await Targets.location(of: path).mount
+        let item: PendingItemDocument?
+        do throws(PromiseError) {
+            item = try await PromiseClient(mount: mount).stepPending()
+        } catch {
+            throw CommandFailure(error)
+        }
+        let document = Document(
+            domain: mount.domain, mountPoint: escapedForDisplay(mount.mountPoint), items: item.map { [$0] } ?? [])
+        if output.json { Output.json(document) }
+        guard let item else {
+            if !output.json { Output.line("there is nothing that can be done now") }
+            return
+        }
+        let place = shownPath(item.path, on: mount)
+        if let error = item.error { throw CommandFailure("\(item.kind) \(place) was not done: \(error)") }
+        if !output.json { Output.line("done: \(item.kind) \(place)") }
     }
 
     static func row(_ item: PendingItemDocument, on mount: MountEntry) -> [String] {

@@ -132,6 +132,26 @@ extension MountSuites {
             }
         }
 
+        /// > `promisefs pending --step` carries out one piece of it, and holds the rest until the next `promisefs sync`:
+        @Test(.timeLimit(.minutes(2))) func pendingWorkGoesOneStepAtATime() async throws {
+            try await MountedDomain.with(options()) { domain in
+                try await domain.shell("\"$P\" pending --step \"$M\" | grep -q 'nothing that can be done'")
+                try await domain.shell("echo a > \"$M/a\"; mkdir \"$M/d\"; echo b > \"$M/d/b\"")
+                for expected in ["a", "a d", "a d b"] {
+                    try await domain.shell("\"$P\" pending --step \"$M\" | grep -q 'done: create'")
+                    let seen = try await domain.shell("cd \"$C\"; find . -mindepth 1 -printf '%f\n' | grep -v promisefs | xargs")
+                    let names = seen.output.split(whereSeparator: \.isWhitespace).sorted().joined(separator: " ")
+                    #expect(names == expected.split(separator: " ").sorted().joined(separator: " "))
+                }
+                try domain.setFaults(["offline=true", "only=modify"])
+                try await domain.shell("echo more >> \"$M/a\"; sleep 2; [ \"$(cat \"$C/a\")\" = a ]")
+                try await domain.shell("! \"$P\" pending --step \"$M\" 2> \"$T/said\"; grep -q 'was not done' \"$T/said\"")
+                try domain.setFaults([])
+                try await domain.synchronize()
+                try await domain.expectProviderEqualsMount()
+            }
+        }
+
         /// > What failed is kept, shown by `promisefs pending`, and repeated:
         @Test(.timeLimit(.minutes(3))) func failingUploadsAreKeptShownAndRetried() async throws {
             try await MountedDomain.with(options()) { domain in

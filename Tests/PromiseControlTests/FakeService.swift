@@ -105,6 +105,8 @@ final class FakeService: ControlService {
         return state.withLock { $0.pending }
     }
 
+    func stepPending() async throws(Failure) -> PendingWork? { nil }
+
     func synchronize(below node: NodeID?, wait: Bool, timeout: Duration?) async throws(Failure) {
         try note("sync \(node?.description ?? "all") \(wait) \(timeout?.nanoseconds ?? -1)")
         if wait {

@@ -142,7 +142,11 @@ final class Schedule: @unchecked Sendable {
         simulation.isResting = true
         for machine in machines { machine.provider.line = Line() }
         endDiskTrouble()
-        if plan.isAlone { treeAtEnd = try problemsOf(machines[0]).tree }
+        if plan.isAlone {
+            // One that was cut off until now may know too little of the store.
+            let found = try problemsOf(machines[0])
+            if found.problems.isEmpty { treeAtEnd = found.tree }
+        }
         for round in 0..<3 {
             for machine in machines {
                 machine.engine.lookNow(everything: round > 0)
@@ -198,9 +202,17 @@ final class Schedule: @unchecked Sendable {
         if let left = there.first(where: { $0.contains(".promisefs-") }) {
             problems.append("a temporary name is left: \(left)")
         }
+        // A request that is sent again by somebody in between is refused the second time, though it was done.
+        if plan.line.doubled > 0 { return }
         if let treeAtEnd, treeAtEnd != there {
-            let differences = Set(treeAtEnd).symmetricDifference(there).sorted()
-            problems.append("only one machine worked, and what it had is not what is there: \(differences)")
+            var differences = Set(treeAtEnd).symmetricDifference(there).sorted()
+            // A file that was renamed before the answer that it had been made, which was lost, is there twice.
+            if plan.line.answerLost > 0 || plan.kills > 0 || plan.cuts > 0 {
+                differences.removeAll { $0.hasPrefix("new-") || $0.contains("/new-") }
+            }
+            if !differences.isEmpty {
+                problems.append("only one machine worked, and what it had is not what is there: \(differences)")
+            }
         }
         if plan.isAlone, let conflict = there.first(where: { $0.contains("conflict") }) {
             problems.append("a conflict, though only one machine worked: \(conflict)")

@@ -126,7 +126,7 @@ final class SimulatedMachine: @unchecked Sendable {
         let row = try index.read { transaction throws(Failure) in try transaction.node(node) }
         guard let row, row.content != .absent, let file = try? content.open(node, row.generation) else { return }
         do throws(SystemError) {
-            try setTimes(file.number, access: nil, modification: simulation.clock.now(), label: "simulation.stamp")
+            try setTimes(file.number, access: nil, modification: simulation.timeOfWrite(), label: "simulation.stamp")
         } catch {
             throw Failure(error)
         }

@@ -36,6 +36,7 @@ final class Simulation: @unchecked Sendable {
     private var timers: [Timer] = []
     private var timerCount = 0
     private var machines: [SimulatedMachine] = []
+    private var writeCount = 0
     private(set) var stepCount = 0
     private(set) var trace: Trace
     private let thread = pthread_self()
@@ -74,6 +75,12 @@ final class Simulation: @unchecked Sendable {
         check()
         timerCount += 1
         timers.append(Timer(due: clock.uptime() + time, number: timerCount, body: body))
+    }
+
+    /// No two writes are in the same nanosecond, on whichever machines.
+    func timeOfWrite() -> Timestamp {
+        writeCount += 1
+        return clock.now().advanced(by: .nanoseconds(writeCount % 1_000_000))
     }
 
     func sleep(_ time: Duration) async {

@@ -138,7 +138,7 @@ final class StoreProvider: Provider, @unchecked Sendable {
     func changes(since anchor: Anchor) async throws(ProviderError) -> ChangePage {
         try await carry("changes") { () throws(ProviderError) in
             let now = Anchor(rawValue: "\(store.changeCount)")
-            if !store.kind.pushes { return ChangePage(foldersToList: listed, anchor: now) }
+            if !store.kind.pushes { return ChangePage(foldersToList: listed, isGuess: true, anchor: now) }
             let folders = store.changedFolders(since: Int(anchor.rawValue) ?? 0)
             return ChangePage(foldersToList: Set(folders.compactMap { store.items[$0].map(identifier) }), anchor: now)
         }

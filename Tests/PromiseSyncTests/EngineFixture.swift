@@ -35,6 +35,7 @@ final class QuietObserver: LocalTreeObserver {
     /// A claim that was granted is given back with the end of the turn.
     func remoteChangesFollowed() { claims.withLock { $0.isGranted = false } }
     func isUsed(_ node: NodeID, _ transaction: borrowing Transaction) -> Bool { false }
+    func watchedNodes() -> WatchedNodes { WatchedNodes() }
     func nodesReplaced(_ nodes: [NodeID: NodeID]) {}
 }
 

@@ -121,6 +121,26 @@ import Testing
         }
     }
 
+    /// What the provider had of it was taken for somebody else's edit, and it came back.
+    @Test func aFileIsRemovedAlsoWhenItsUploadGotNoAnswer() async throws {
+        var capabilities = MemoryProvider.capabilities
+        capabilities.remove([.metadata, .changePush])
+        let fixture = try EngineFixture(MemoryProvider(capabilities))
+        await fixture.provider.put("a", "base")
+        try await fixture.run {
+            try await fixture.list()
+            try await fixture.hydrate(try #require(try fixture.node("a")).id)
+            await fixture.provider.loseAcknowledgements(1)
+            try fixture.edit("a", "a new text")
+            let isThere = await fixture.eventually { await fixture.provider.names() == ["a=a new text"] }
+            #expect(isThere)
+            try fixture.remove("a")
+            try await expectQuiet(fixture)
+            #expect(await fixture.provider.names() == [])
+            #expect(try fixture.names() == [])
+        }
+    }
+
     @Test func editRenameAndDeletionReachTheProvider() async throws {
         try await withFileA { fixture, identifier in
             try fixture.edit("a", "edited")

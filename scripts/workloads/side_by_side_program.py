@@ -210,7 +210,11 @@ class Program:
         os.makedirs(self.subfolder(), exist_ok=True)
 
     def move_folder(self):
-        os.rename(self.subfolder(), self.subfolder())
+        path, target = self.subfolder(), self.subfolder()
+        if path != target:
+            # Both may be files by now.
+            os.lstat(path)
+            self.rename(path, target)
 
     def remove_tree(self):
         for folder, folders, files in os.walk(self.subfolder(), topdown=False):

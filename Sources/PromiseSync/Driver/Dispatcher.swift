@@ -42,6 +42,7 @@ final class Dispatcher: ActionPerformer {
         case .cancelFeed(let feed): feeds.removeValue(forKey: feed)?.cancel()
         case .show(let notices): engine.show(notices)
         case .reply(let waiter, let result): engine.reply(waiter, result)
+        case .stepped(let waiter, let operation): engine.reply(waiter, operation)
         case .failFetches(let failure): engine.hydrator.failAll(failure)
         case .fetch(let node):
             _ = engine.hydrator.hydrate(node) { [mailbox] in mailbox.post(.fetchEnded(node, $0)) }
@@ -50,7 +51,13 @@ final class Dispatcher: ActionPerformer {
         case .makeRoom: isShortOfRoom = engine.evictIfNeeded()
         case .storeUses(let uses): engine.storeOrLog(uses)
         case .noteOpenWrites: observer.noteOpenWrites()
-        case .takeUsed: if let used = engine.used { mailbox.post(.usedKnown(used.take())) }
+        case .takeUsed:
+            guard let used = engine.used else { return }
+            var nodes = observer.watchedNodes()
+            nodes.nodes.formUnion(used.take())
+            mailbox.post(.usedKnown(nodes))
+        case .takeFreshlyUsed:
+            if let used = engine.used { mailbox.post(.cameBackTo(used.takeFresh())) }
         case .log(let level, let message, let reason): log(level, message, reason)
         case .uploaded(let count): engine.published.withLock { $0.bytesUploaded += count }
         case .remember, .go, .wait: preconditionFailure("\(action) is the runner's to carry out")

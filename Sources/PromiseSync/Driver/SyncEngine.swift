@@ -100,6 +100,7 @@ package final class SyncEngine: Sendable {
 
     private struct Waiting {
         var replies: [UInt64: HydrationReply] = [:]
+        var steps: [UInt64: @Sendable (Result<SteppedOperation?, Failure>) -> Void] = [:]
         var count: UInt64 = 0
     }
     private let waiting = Mutex(Waiting())
@@ -139,7 +140,8 @@ package final class SyncEngine: Sendable {
             logger.warning(
                 "content files could not be removed", metadata: ["reason": "\(problem.message)"])
         }
-        used = provider.capabilities.contains(.changeFeed) ? nil : UsedNodes()
+        let hasFeed = provider.capabilities.contains(.changeFeed)
+        used = hasFeed ? nil : UsedNodes { [mailbox] in mailbox.post(.cameBack) }
         neighbours = NeighbourPrefetch(
             index: index, hydrator: hydrator, pool: workers.makePool("prefetch", 1), logger: logger)
     }
@@ -239,6 +241,25 @@ package final class SyncEngine: Sendable {
     func reply(_ waiter: Waiter, _ result: Result<Void, Failure>) {
         let reply = waiting.withLock { $0.replies.removeValue(forKey: waiter.number) }
         reply?(result)
+    }
+
+    func reply(_ waiter: Waiter, _ operation: SteppedOperation?) {
+        let step = waiting.withLock { waiting in
+            waiting.replies[waiter.number] = nil
+            return waiting.steps.removeValue(forKey: waiter.number)
+        }
+        step?(.success(operation))
+    }
+
+    /// Carries out one piece of pending work, and then nothing more by itself until `lookNow` or
+    /// `setDraining`. Replies when the provider has answered; nil: there was nothing that could be
+    /// done. From any thread.
+    package func step(reply: @escaping @Sendable (Result<SteppedOperation?, Failure>) -> Void) {
+        let waiter = wait { result in
+            if case .failure(let failure) = result { reply(.failure(failure)) }
+        }
+        waiting.withLock { $0.steps[waiter.number] = reply }
+        mailbox.post(.stepWanted(waiter))
     }
 
     // MARK: Changes made here

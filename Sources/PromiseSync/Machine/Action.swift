@@ -25,6 +25,8 @@ enum Action {
 
     case show(Notices)
     case reply(Waiter, Result<Void, Failure>)
+    /// To whoever waits for a step; nil: there was nothing that could be done.
+    case stepped(Waiter, SteppedOperation?)
     /// Nobody is left waiting for content that cannot come.
     case failFetches(Failure)
     case fetch(NodeID)
@@ -36,6 +38,7 @@ enum Action {
     case noteOpenWrites
     /// What programs used lately is to be told.
     case takeUsed
+    case takeFreshlyUsed
 
     // People.
 

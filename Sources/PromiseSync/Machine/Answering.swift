@@ -26,6 +26,11 @@ enum Answering {
             try turn.forgetRefused(operation, problem, transaction)
             try postpone(operation, problem, &turn, transaction)
         }
+        if case .failure(let problem) = result {
+            Stepping.told(operation, problem.failure, &turn)
+        } else {
+            Stepping.told(operation, nil, &turn)
+        }
         if let id = operation.node, try transaction.node(id)?.pin == .onlineOnly {
             turn.act(.evict(id))
         }
@@ -106,6 +111,7 @@ enum Answering {
     ) throws(Failure) -> UInt64? {
         if remote == local { return operation.edits }
         let sent = try turn.sentCandidates(of: item, transaction)
+        turn.explain("compared with what is here and \(sent.count) contents that were sent")
         if let found = sent.last(where: { $0.sent.digest == remote }) { return found.sent.edits }
         let known = try transaction.fingerprint(of: item.identifier)
         let synced = try transaction.synced(item.identifier)
@@ -165,9 +171,13 @@ enum Answering {
         let known = try operation.identifier.flatMap { id throws(Failure) in
             try transaction.synced(id)?.item
         }
-        let agreed = operation.agreed(on: item, known: known, keepsTimes: turn.facts.keepsTimes)
+        var agreed = operation.agreed(on: item, known: known, keepsTimes: turn.facts.keepsTimes)
+        if let id = operation.node, let node = try transaction.node(id), node.kind != item.kind {
+            // A listing that does not tell of links had shown one as a file: it is followed as news.
+            agreed.kind = node.kind
+        }
         try transaction.setSynced(SyncedItem(item: agreed, edits: operation.edits))
-        if agreed.version == item.version {
+        if agreed.version == item.version, agreed.kind == item.kind {
             try transaction.setRemote(item.identifier, nil)
         } else {
             try transaction.setRemote(
@@ -212,9 +222,17 @@ enum Answering {
         _ subject: Pending.Subject, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
         var isDone = true
-        if case .entry(let id) = subject, let entry = try transaction.entry(id), !entry.isExcluded {
-            let observation = try turn.observation(of: entry.identifier, entry, transaction)
-            isDone = turn.decide(entry.identifier, entry, observation, .answer) == .nothing
+        switch subject {
+        case .entry(let id):
+            if let entry = try transaction.entry(id), !entry.isExcluded {
+                let observation = try turn.observation(of: entry.identifier, entry, transaction)
+                isDone = turn.decide(entry.identifier, entry, observation, .answer) == .nothing
+            }
+        case .deletion(let identifier):
+            // Two comparisons of one content may have been under way.
+            let isShown = try transaction.entry(for: identifier) != nil
+            let isAgreed = try transaction.synced(identifier) != nil
+            isDone = isShown || !isAgreed
         }
         try recordUpload(of: subject, &turn, transaction)
         guard !isDone, var row = try transaction.pending(subject) else {

@@ -59,9 +59,14 @@ extension Turn {
         return step
     }
 
+    /// A line about what led to a decision.
+    mutating func explain(_ text: @autoclosure () -> String) {
+        if facts.isTracing { log(.trace, "  \(text())") }
+    }
+
     /// Says why something is not done now.
     mutating func note(_ obstacle: Decision.Obstacle) {
-        if facts.isTracing { log(.trace, "  not now: \(obstacle.rawValue)") }
+        explain("not now: \(obstacle.rawValue)")
     }
 }
 

@@ -1,6 +1,7 @@
 import PromiseCore
 import PromiseIndex
 import PromiseProvider
+import PromiseSystem
 
 /// Something that happened, or that somebody wants. All that the machine is ever told.
 enum Event {
@@ -33,6 +34,8 @@ enum Event {
     /// Somebody waits for the provider to have everything, or does no more.
     case draining(Bool)
     case everythingDue
+    /// One operation is to be carried out, and then nothing more by itself.
+    case stepWanted(Waiter)
     /// Whoever was in the way of changes has let go.
     case claimsReleased
 
@@ -100,8 +103,11 @@ enum Event {
     case motionEnded
     /// Writes through open files are noted, and all pending work is to be due.
     case dueNow
-    /// What programs used since a while ago.
-    case usedKnown(Set<NodeID>)
+    /// What programs used since a while ago, or watch.
+    case usedKnown(WatchedNodes)
+    /// Programs use what was not used lately; and what that is.
+    case cameBack
+    case cameBackTo(Set<NodeID>)
 }
 
 /// Names somebody who waits for a reply.

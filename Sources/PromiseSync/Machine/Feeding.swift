@@ -1,6 +1,7 @@
 import PromiseCore
 import PromiseIndex
 import PromiseProvider
+import PromiseSystem
 
 /// The provider's feed of changes, and the polls of a provider that has none.
 enum Feeding {
@@ -60,15 +61,18 @@ enum Feeding {
         }
         goOn(feed, since: page.anchor, &turn)
         try store(page, &turn, transaction)
+        var folders = page.foldersToList
         if !turn.facts.hasFeed {
             let (now, interval) = (turn.now.uptime, turn.facts.configuration.pollInterval)
             guard turn.memory.feed.mayPoll(at: now, interval: interval) else { return }
-            turn.remember { memory in
-                memory.feed.polled = page.foldersToList
+            if page.isGuess { folders = turn.memory.feed.quiet.due(of: folders, at: now) }
+            turn.remember { [folders] memory in
+                memory.feed.polled = folders
                 memory.feed.pollBegan = now
+                if page.isGuess { memory.feed.quiet.looked(at: folders, of: page.foldersToList, at: now) }
             }
         }
-        for folder in page.foldersToList { turn.listAgain(folder) }
+        for folder in folders { turn.listAgain(folder) }
     }
 
     static func failed(_ feed: Int, _ problem: ProviderError, _ turn: inout Turn) {
@@ -136,17 +140,44 @@ enum Feeding {
     }
 
     static func usedKnown(
-        _ used: Set<NodeID>, _ turn: inout Turn, _ transaction: borrowing Transaction
+        _ used: WatchedNodes, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
+        let now = turn.now.uptime
+        if used.isEverything { turn.remember { $0.feed.quiet.usedAll(at: now) } }
+        for folder in try folders(of: used.nodes, turn, transaction) {
+            turn.remember { $0.feed.quiet.used(folder, at: now) }
+            turn.listAgain(folder, isUsed: true)
+        }
+    }
+
+    /// A program uses what was left alone: what was looked at rarely meanwhile is looked at at once.
+    static func cameBack(
+        to nodes: Set<NodeID>, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        let now = turn.now.uptime
+        for folder in try folders(of: nodes, turn, transaction) {
+            guard turn.memory.feed.quiet.isQuiet(folder, at: now) else { continue }
+            turn.remember { $0.feed.quiet.used(folder, at: now) }
+            turn.listAgain(folder, after: .zero, isUsed: true)
+        }
+    }
+
+    /// Those that the nodes are, or are in.
+    private static func folders(
+        of nodes: Set<NodeID>, _ turn: Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> [ItemIdentifier] {
         var folders: Set<NodeID> = []
-        for node in used {
+        for node in nodes {
             guard let kind = try transaction.node(node)?.kind else { continue }
             folders.formUnion(
                 kind == .folder ? [node] : try transaction.entries(of: node).map(\.parent))
         }
+        var identifiers: [ItemIdentifier] = []
         for folder in folders {
-            guard let identifier = try turn.identifier(of: folder, transaction) else { continue }
-            turn.listAgain(identifier, isUsed: true)
+            if let identifier = try turn.identifier(of: folder, transaction) {
+                identifiers.append(identifier)
+            }
         }
+        return identifiers
     }
 }

@@ -1,5 +1,6 @@
 package import PromiseCore
 package import PromiseIndex
+package import PromiseSystem
 
 /// What the provider did to an item that is followed here.
 package enum RemoteChange: Hashable, Sendable {
@@ -40,6 +41,10 @@ package protocol LocalTreeObserver: Sendable {
 
     /// Whether somebody coordinates reading or writing the item, or shows it.
     func isUsed(_ node: NodeID, _ transaction: borrowing Transaction) throws(Failure) -> Bool
+
+    /// What programs watch: by inotify, by a live query, or as presenters. Takes some milliseconds; not
+    /// within a transaction.
+    func watchedNodes() -> WatchedNodes
 
     /// Documents are other nodes now.
     func nodesReplaced(_ nodes: [NodeID: NodeID])

@@ -34,7 +34,7 @@ struct Machine {
             try handleListing(event, &turn, transaction)
         case .rootAnswered, .rootSilent, .probeDue, .probeLater, .anchorKnown, .changesKnown, .feedFailed, .feedDue,
             .newsKnown,
-            .usedDue, .usedKnown:
+            .usedDue, .usedKnown, .cameBack, .cameBackTo:
             try handleProvider(event, &turn, transaction)
         case .itemDoubted, .found, .lookedInto, .askingDue, .digested, .told, .followDue, .follow, .followed,
             .claimsReleased, .asideDue, .tellingDue, .tell, .tellingFailed:
@@ -43,7 +43,7 @@ struct Machine {
             .fetchingDue,
             .used, .roomDue:
             try handleContent(event, &turn, transaction)
-        case .started, .stopping, .folderAdopted, .lookWanted, .draining, .everythingDue, .dueNow:
+        case .started, .stopping, .folderAdopted, .lookWanted, .draining, .everythingDue, .dueNow, .stepWanted:
             try handleWish(event, &turn, transaction)
         }
         return turn.allActions()
@@ -90,6 +90,8 @@ struct Machine {
         case .newsKnown(let page): try Feeding.newsKnown(page, &turn, transaction)
         case .usedDue(let round): Feeding.usedDue(round, &turn)
         case .usedKnown(let nodes): try Feeding.usedKnown(nodes, &turn, transaction)
+        case .cameBack: turn.act(.takeFreshlyUsed)
+        case .cameBackTo(let nodes): try Feeding.cameBack(to: nodes, &turn, transaction)
         default: preconditionFailure("\(event) is no event of the provider")
         }
     }
@@ -166,7 +168,9 @@ struct Machine {
             if isConnected { Feeding.start(&turn) }
         case .stopping: stop(&turn)
         case .folderAdopted(let folder): turn.noteMade(folder)
+        case .stepWanted(let waiter): try Stepping.wanted(waiter, &turn, transaction)
         case .lookWanted(let everything):
+            Stepping.end(&turn)
             Connecting.probeNow(&turn)
             if everything {
                 try Listings.everything(&turn, transaction)
@@ -175,6 +179,7 @@ struct Machine {
             }
             turn.act(.go(.everythingDue))
         case .draining(let isDraining):
+            if isDraining { Stepping.end(&turn) }
             turn.remember { $0.operations.isDraining = isDraining }
             turn.act(.go(.everythingDue))
         case .everythingDue:

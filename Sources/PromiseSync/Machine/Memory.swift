@@ -94,6 +94,7 @@ struct OperationMemory {
     var waitingForClaims: Set<Pending.Subject> = []
     /// Somebody waits for the provider to have everything: quiet times are cut short.
     var isDraining = false
+    var stepping = Stepping.State.off
 
     /// An operation under way changes this place at the provider.
     func isBusy(_ place: ItemPlace) -> Bool {
@@ -149,6 +150,8 @@ struct FeedMemory {
     var polled: Set<ItemIdentifier> = []
     var pollBegan: Duration = .zero
     var pollEnded: Duration = .zero
+    /// When each of what it cannot tell of was used and looked at.
+    var quiet = QuietFolders()
     /// Questions for what is new that somebody waits for.
     var newsAskedCount = 0
     /// Of the looks at what programs use.

@@ -39,6 +39,23 @@ extension Telling {
         return try !turn.sentCandidates(of: item, transaction).isEmpty
     }
 
+    /// Whether what the provider shows may be what was removed here, and not news: with another version of
+    /// the same content, or with what was sent before.
+    static func mayBeRemoved(
+        _ item: Item, _ turn: Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        if try transaction.entry(for: item.identifier) != nil { return false }
+        if try transaction.synced(item.identifier) != nil {
+            return try mayBeKnown(item, turn, transaction)
+        }
+        // Sent as a new item, and removed or replaced here before the answer.
+        for candidate in try turn.sentCandidates(of: item, transaction)
+        where try transaction.entry(candidate.sent.entry) == nil {
+            return true
+        }
+        return false
+    }
+
     /// Whether the item may have another version of the content that was agreed on.
     private static func isTouched(
         _ item: Item, _ turn: Turn, _ transaction: borrowing Transaction

@@ -53,7 +53,8 @@ enum Telling {
 
     /// There is room for one more.
     private static func mayTell(_ turn: Turn) -> Bool {
-        turn.memory.operations.occupiedCount
+        guard case .off = turn.memory.operations.stepping else { return false }
+        return turn.memory.operations.occupiedCount
             < (isBusy(turn) ? 1 : turn.facts.configuration.operationsMax)
     }
 
@@ -61,20 +62,30 @@ enum Telling {
     static func tell(
         _ pending: Pending, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
+        guard mayTell(turn) else { return }
+        _ = try begin(pending, &turn, transaction)
+    }
+
+    /// Nil when it has nothing to do, or not now.
+    static func begin(
+        _ pending: Pending, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Operation? {
         let subject = pending.subject
-        guard mayTell(turn), turn.memory.operations.running[subject] == nil else { return }
+        if turn.memory.operations.running[subject] != nil { return nil }
         switch try prepare(pending, &turn, transaction) {
         case .done:
             try transaction.deletePending(subject)
         case .later(let delay, let obstacle):
             turn.note(obstacle)
-            guard var row = try transaction.pending(subject) else { return }
+            guard var row = try transaction.pending(subject) else { return nil }
             row.due = turn.now.time.advanced(by: delay)
             try transaction.setPending(row)
         case .start(let operation):
             turn.remember { $0.operations.running[subject] = operation }
             turn.act(.call(.tell(operation)))
+            return operation
         }
+        return nil
     }
 
     /// An item whose content cannot be read, e.g., must not hold up the others.
@@ -117,9 +128,10 @@ enum Telling {
         if try transaction.entry(for: identifier) != nil { return .done }
         let observation = try turn.observation(of: identifier, nil, transaction)
         let step = turn.decide(identifier, nil, observation, .tell)
-        if case .insertLocal(let item) = step, try mayBeKnown(item, turn, transaction),
-            let reference = try turn.reference(to: identifier, transaction)
-        {
+        if case .insertLocal(let item) = step, try mayBeRemoved(item, turn, transaction) {
+            guard let reference = try turn.reference(to: identifier, transaction) else {
+                return try prepareDeletionWithoutPath(identifier, &turn, transaction)
+            }
             // Perhaps it was only touched, or is what was sent, and is to go all the same.
             return .start(
                 try comparison(with: item, reference, nil, .deletion(identifier), nil, &turn))

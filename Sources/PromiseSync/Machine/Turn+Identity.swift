@@ -61,11 +61,30 @@ extension Turn {
     ) throws(Failure) -> Item {
         guard facts.knowsByPlace, let place = operation.places.last else { return item }
         guard let identifier = operation.identifier else {
-            return try identified(item, in: place.parent, transaction)
+            return try identifiedAsMade(item, at: place, by: operation, transaction)
         }
         var item = item
         (item.identifier, item.parent) = (identifier, place.parent)
         return item
+    }
+
+    /// What was made is not what is known at its place and shown here under another name: that has left
+    /// the place, or nothing could have been made there.
+    private mutating func identifiedAsMade(
+        _ made: Item, at place: ItemPlace, by operation: Operation,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) -> Item {
+        guard case .entry(let own) = operation.subject,
+            let known = try transaction.knownItem(in: place.parent, named: place.name),
+            let shown = try transaction.entry(for: known.identifier), shown.id != own
+        else { return try identified(made, in: place.parent, transaction) }
+        ask(for: known.identifier)
+        var item = made
+        item.parent = place.parent
+        if try isTaken(item.identifier, transaction) {
+            item.identifier = freshIdentifier(item.identifier)
+        }
+        return try withAgreedMetadata(item, transaction)
     }
 
     /// Where an item may be that is not where it was: a move of ours whose answer did not come

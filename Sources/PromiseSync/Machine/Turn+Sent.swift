@@ -200,33 +200,56 @@ extension Turn {
     private mutating func acknowledge(
         _ item: Item, _ sent: SentChange, _ transaction: borrowing Transaction
     ) throws(Failure) {
-        let entry = try transaction.entry(sent.entry)
-        let shown = try transaction.entry(for: item.identifier)
-        let isShown = shown != nil
-        let isOther = shown.map { $0.id != sent.entry } ?? (entry?.identifier != nil || entry?.isExcluded == true)
-        if isOther {
-            // It was made anew under another name meanwhile, or came back as another node, which
-            // counts its edits for itself; nobody has removed this one.
+        if let shown = try transaction.entry(for: item.identifier) {
+            if shown.id != sent.entry, try !keepEdited(shown, item, sent, transaction) {
+                try transaction.setRemote(item.identifier, .present(item))
+                return noteDivergence()
+            }
+            try settle(item, sent, transaction)
+            return try remind(.entry(shown.id), transaction)
+        }
+        guard var entry = try transaction.entry(sent.entry) else {
+            // Its name was removed here before the acknowledgement came.
+            try settle(item, sent, transaction)
+            return try remind(.deletion(item.identifier), transaction)
+        }
+        if entry.identifier != nil || entry.isExcluded {
+            // It was made anew under another name meanwhile; nobody has removed this one.
             try transaction.setRemote(item.identifier, .present(item))
             return noteDivergence()
         }
+        try settle(item, sent, transaction)
+        entry.identifier = item.identifier
+        try transaction.update(entry)
+        if item.kind == .folder { noteMade(item.identifier) }
+        if var node = try transaction.node(entry.node), node.version != item.version {
+            node.version = item.version
+            try transaction.update(node)
+        }
+        try remind(.entry(entry.id), transaction)
+    }
+
+    private func settle(
+        _ item: Item, _ sent: SentChange, _ transaction: borrowing Transaction
+    ) throws(Failure) {
         try transaction.setSynced(SyncedItem(item: item, edits: sent.edits))
         try transaction.setRemote(item.identifier, nil)
-        if isShown {
-            try remind(.entry(sent.entry), transaction)
-        } else if var entry {
-            entry.identifier = item.identifier
-            try transaction.update(entry)
-            if item.kind == .folder { noteMade(item.identifier) }
-            if var node = try transaction.node(entry.node), node.version != item.version {
-                node.version = item.version
-                try transaction.update(node)
-            }
-            try remind(.entry(entry.id), transaction)
-        } else {
-            // Its name was removed here before the acknowledgement came.
-            try remind(.deletion(item.identifier), transaction)
+    }
+
+    /// Another node is shown for the item now, and counts its edits for itself. When it was edited the one
+    /// before is what it was edited from; false when it was not, and follows the provider.
+    private func keepEdited(
+        _ shown: Entry, _ item: Item, _ sent: SentChange, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard let agreed = try transaction.synced(item.identifier),
+            agreed.item.version != item.version, var node = try transaction.node(shown.node),
+            node.edits != agreed.edits
+        else { return false }
+        if node.edits == sent.edits {
+            node.succeed(sent.edits)
+            try transaction.update(node)
         }
+        return true
     }
 }
 

@@ -52,7 +52,13 @@ enum Reviving {
     ) throws(Failure) -> Bool {
         let synced = try transaction.synced(item.identifier)
         let isShown = try transaction.entry(for: item.identifier) != nil
-        if synced == nil && !isShown { return try !turn.recognize(item, transaction) }
+        if synced == nil && !isShown {
+            if try turn.recognize(item, transaction) { return false }
+            guard try Telling.mayBeRemoved(item, turn, transaction) else { return true }
+            try transaction.setRemote(item.identifier, .present(item))
+            try turn.remind(.deletion(item.identifier), transaction)
+            return false
+        }
         try turn.observe(item, synced: synced, transaction)
         if !isShown { try turn.remind(.deletion(item.identifier), transaction) }
         return false

@@ -117,7 +117,7 @@ extension Tree {
     private static func insertUnlessKnown(
         _ item: Item, depth: Int, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
-        guard try Telling.mayBeKnown(item, turn, transaction) else {
+        guard try Telling.mayBeRemoved(item, turn, transaction) else {
             return try insertLocal(item, depth: depth, &turn, transaction)
         }
         try turn.remind(.deletion(item.identifier), transaction)
