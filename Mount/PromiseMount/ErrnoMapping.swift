@@ -8,7 +8,7 @@ extension Failure.Code {
     /// The errno of a failed call (an outside contract: docs of the command line, "errno").
     package var errorNumber: CInt {
         switch self {
-        case .notFound: ENOENT
+        case .notFound, .gone: ENOENT
         case .exists: EEXIST
         case .notFolder: ENOTDIR
         case .isFolder: EISDIR
@@ -45,7 +45,8 @@ extension Failure.Code {
     /// What a program may cause by itself is not worth a line; what an operator must know is.
     package var logLevel: Logger.Level {
         switch self {
-        case .notFound, .exists, .notFolder, .isFolder, .notEmpty, .crossDevice, .tooManyLinks, .nameTooLong, .notPermitted,
+        case .notFound, .gone, .exists, .notFolder, .isFolder, .notEmpty, .crossDevice, .tooManyLinks, .nameTooLong,
+            .notPermitted,
             .readOnly,
             .busy, .interrupted, .tooLarge, .noAttribute, .attributeTooLarge, .invalid, .notSupported, .outOfRange:
             .trace

@@ -62,7 +62,10 @@ extension ControlRoutes {
         defer { open.forget(granted.id) }
         var document = GrantedClaimDocument(claim: granted.id.rawValue, items: [])
         for node in granted.nodes {
-            let path = PathText(try service.currentPath(of: node) ?? [])
+            guard let names = try service.currentPath(of: node) else {
+                throw Failure(.gone, "an item was removed while the claim waited for it")
+            }
+            let path = PathText(names)
             document.items.append(.init(node: node.rawValue, path: path.display, pathBytes: path.bytes))
         }
         let nodes = zip(granted.nodes, wanted.items).map { $1.access.isForUploading ? $0 : nil }

@@ -9,8 +9,9 @@ extension Failure.Code {
         switch self {
         case .offline, .timedOut: 4
         case .refused, .notPermitted, .hydrationRefused: 5
-        case .notFound, .exists, .notFolder, .isFolder, .notEmpty, .crossDevice, .tooManyLinks, .nameTooLong, .readOnly, .busy,
-            .stale, .corrupted, .interrupted, .storeFull, .quotaExceeded, .tooLarge, .noAttribute, .attributeTooLarge, .invalid,
+        case .notFound, .gone, .exists, .notFolder, .isFolder, .notEmpty, .crossDevice, .tooManyLinks,
+            .nameTooLong, .readOnly, .busy, .stale, .corrupted, .interrupted, .storeFull,
+            .quotaExceeded, .tooLarge, .noAttribute, .attributeTooLarge, .invalid,
             .notSupported, .outOfRange, .tooManyOpen, .inputOutput:
             1
         }
@@ -20,7 +21,7 @@ extension Failure.Code {
         switch self {
         case .notFound, .noAttribute: 404
         case .exists, .notEmpty, .busy: 409
-        case .stale: 410
+        case .stale, .gone: 410
         case .notPermitted, .refused, .hydrationRefused, .readOnly: 403
         case .notFolder, .isFolder, .crossDevice, .tooManyLinks, .nameTooLong, .invalid, .outOfRange, .attributeTooLarge: 400
         case .tooLarge: 413
@@ -35,6 +36,7 @@ extension Failure.Code {
     fileprivate var title: String {
         switch self {
         case .notFound: "Not found"
+        case .gone: "Gone"
         case .exists: "Exists already"
         case .notFolder: "Not a folder"
         case .isFolder: "Is a folder"

@@ -4,7 +4,7 @@
 /// command line maps it to an exit status, each in one place.
 package struct Failure: Error, Sendable, CustomStringConvertible {
     package enum Code: String, Sendable, CaseIterable {
-        case notFound, exists, notFolder, isFolder, notEmpty, crossDevice, tooManyLinks, nameTooLong
+        case notFound, gone, exists, notFolder, isFolder, notEmpty, crossDevice, tooManyLinks, nameTooLong
         case notPermitted, refused, hydrationRefused, readOnly, busy
         case offline, timedOut, stale, corrupted, interrupted
         case storeFull, quotaExceeded, tooLarge

@@ -38,10 +38,11 @@ extension Domain {
     package func information(of id: NodeID) throws(Failure) -> ItemInformation {
         let facts = try filesystem.facts(of: id)
         let path = try index.read { transaction throws(Failure) in try transaction.path(of: id) }
+        guard let path else { throw Failure(.gone, "the item was removed meanwhile") }
         let shown = try filesystem.attributes(of: id, handle: nil).attributes
         let node = facts.node
         var result = ItemInformation(
-            node: id, path: path ?? [], kind: node.kind, size: shown.size, localBytes: node.localBytes, mode: node.mode,
+            node: id, path: path, kind: node.kind, size: shown.size, localBytes: node.localBytes, mode: node.mode,
             owner: node.owner, group: node.group, accessTime: node.accessTime, modificationTime: shown.modificationTime,
             changeTime: shown.changeTime, birthTime: node.birthTime, links: node.linkCount, identifier: facts.identifier,
             version: node.version, state: facts.state, pin: node.pin, progress: facts.progress, error: facts.error,
@@ -67,8 +68,9 @@ extension Domain {
         return result
     }
 
-    func path(of id: NodeID) -> [FileName] {
-        (try? index.read { transaction throws(Failure) in try transaction.path(of: id) }) ?? []
+    /// Nil for what has no name any more.
+    func path(of id: NodeID) -> [FileName]? {
+        (try? index.read { transaction throws(Failure) in try transaction.path(of: id) }) ?? nil
     }
 
     // MARK: Fetching
@@ -97,7 +99,8 @@ extension Domain {
                 startOne()
                 state.filesDone += 1
                 if let failure {
-                    state.failures.append((path(of: node.id), failure))
+                    // What is gone meanwhile is not missed.
+                    if let path = path(of: node.id) { state.failures.append((path, failure)) }
                 } else {
                     state.bytesDone += node.size
                 }
@@ -134,7 +137,7 @@ extension Domain {
                 report.evicted += 1
                 report.bytesFreed += bytes
             case .kept(let reason):
-                report.kept.append((path(of: node.id), reason))
+                if let path = path(of: node.id) { report.kept.append((path, reason)) }
             case .nothing:
                 break
             }

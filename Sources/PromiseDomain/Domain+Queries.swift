@@ -78,10 +78,11 @@ extension Domain {
                     }
                     guard let item = try transaction.items(of: [node]).first else { continue }
                     let attributes = try hub.attributes(of: item, needs, transaction)
+                    guard let path = attributes.path else { continue }
                     let values = keys.map { ($0, attributes.value(of: $0)) }.filter { $0.1 != .null }
                     result.append(
                         PromisedValues(
-                            node: node, path: attributes.path ?? [], values: Dictionary(values) { first, _ in first }))
+                            node: node, path: path, values: Dictionary(values) { first, _ in first }))
                 }
             }
             rest = rest.dropFirst(Domain.valuesPerLook)

@@ -107,10 +107,11 @@ extension Domain {
     /// Names in the archive begin with the folder's own. Other names of the same file are files of their own there.
     private func archive(_ nodes: [NodeID], to descriptor: CInt) throws(Failure) -> Bool {
         let writer = try ArchiveWriter(descriptor)
-        let above = path(of: nodes[0]).count - 1
+        guard let top = path(of: nodes[0]) else { throw Failure(.gone, "the folder was removed meanwhile") }
+        let above = top.count - 1
         for id in nodes {
-            guard let node = try node(id), var archived = ArchivedNode(node) else { continue }
-            let names = path(of: id).dropFirst(max(above, 0))
+            guard let node = try node(id), var archived = ArchivedNode(node), let place = path(of: id) else { continue }
+            let names = place.dropFirst(max(above, 0))
             guard !names.isEmpty else { continue }
             let path = Array(names.map(\.bytes).joined(separator: [UInt8(ascii: "/")]))
             guard node.kind == .file else {

@@ -35,12 +35,14 @@ extension Domain {
         switch row.subject {
         case .deletion(let identifier):
             work.kind = .delete
-            work.path = try transaction.remotePath(of: identifier) ?? []
+            guard let item = try transaction.synced(identifier)?.item else { return nil }
+            work.path = try transaction.remotePath(of: identifier) ?? [item.name]
         case .entry(let id):
             guard let entry = try transaction.entry(id), let node = try transaction.node(entry.node) else { return nil }
             work.node = node.id
             work.size = node.size
-            work.path = (entry.parent == .root ? [] : try transaction.path(of: entry.parent) ?? []) + [entry.name]
+            guard let folder = try transaction.path(of: entry.parent) else { return nil }
+            work.path = folder + [entry.name]
             work.kind = try kind(of: entry, node, transaction)
         }
         return work
@@ -58,19 +60,19 @@ extension Domain {
     private func downloads() throws(Failure) -> [PendingWork] {
         let running = engine.hydrator.runningNodes
         var result: [PendingWork] = running.compactMap { id in
-            guard let progress = engine.hydrator.progress(of: id) else { return nil }
+            guard let progress = engine.hydrator.progress(of: id), let path = path(of: id) else { return nil }
             return PendingWork(
-                kind: .download, node: id, path: path(of: id), isRunning: true, size: progress.size,
+                kind: .download, node: id, path: path, isRunning: true, size: progress.size,
                 progress: progress.size == 0 ? nil : Double(progress.present) / Double(progress.size), since: clock.now(),
                 attempts: 0, error: nil)
         }
         var known = Set(running)
         for id in try engine.queuedFetches(limit: Domain.pendingShownMax) where known.insert(id).inserted {
             let node = try index.read { transaction throws(Failure) in try transaction.node(id) }
-            guard let node, node.content != .whole else { continue }
+            guard let node, node.content != .whole, let path = path(of: id) else { continue }
             result.append(
                 PendingWork(
-                    kind: .download, node: id, path: path(of: id), isRunning: false, size: node.size, progress: nil,
+                    kind: .download, node: id, path: path, isRunning: false, size: node.size, progress: nil,
                     since: clock.now(), attempts: 0, error: engine.hydrator.problem(of: id)?.message))
         }
         return result

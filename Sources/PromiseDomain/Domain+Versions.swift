@@ -129,11 +129,13 @@ extension Domain {
     private func version(
         _ kind: ItemVersion.Kind, of entry: Entry, _ node: Node, _ transaction: borrowing Transaction
     ) throws(Failure) -> ItemVersion {
-        let path = try transaction.path(of: entry.parent).map { $0 + [entry.name] }
+        guard let folder = try transaction.path(of: entry.parent) else {
+            throw Failure(.gone, "the document was removed meanwhile")
+        }
         let synced = try entry.identifier.flatMap { identifier throws(Failure) in try transaction.synced(identifier) }
         let isSent = synced.map { $0.edits == node.edits } ?? false
         return ItemVersion(
-            kind: kind, node: node.id, path: path ?? [], version: isSent ? node.version : nil, size: node.size,
+            kind: kind, node: node.id, path: folder + [entry.name], version: isSent ? node.version : nil, size: node.size,
             modificationTime: node.modificationTime, isLocal: node.kind == .link || node.content == .whole)
     }
 
@@ -154,7 +156,7 @@ extension Domain {
     /// `.timedOut` as a fetch does.
     package func earlierVersions(of id: NodeID) async throws(Failure) -> [ItemVersion] {
         guard let reference = try earlierReference(id) else { return [] }
-        let path = path(of: id)
+        guard let path = path(of: id) else { throw Failure(.gone, "the document was removed meanwhile") }
         return try await keptVersions(reference).map { kept in
             ItemVersion(
                 kind: .earlier, node: nil, path: path, version: kept.version, size: kept.size,
@@ -179,7 +181,7 @@ extension Domain {
         guard let reference = try earlierReference(id),
             let earlier = try await keptVersions(reference).first(where: { $0.identifier == identifier })
         else { throw Failure(.notFound, "the provider has no earlier version of that name") }
-        let name = path(of: id).last?.bytes ?? Array("version".utf8)
+        let name = path(of: id)?.last?.bytes ?? Array("version".utf8)
         let snapshot = try await snapshots.pool.run { [self] () throws(Failure) in try snapshotPlace(named: name) }
         let file: SharedDescriptor
         do throws(SystemError) {

@@ -100,9 +100,10 @@ extension FileSystem {
         }
     }
 
+    /// A folder that was removed is in itself: whoever has it open finds nothing else by its `..`.
     func parentFolder(of id: NodeID) throws(Failure) -> NodeID {
         if id == .root { return id }
-        return try index.read { transaction throws(Failure) in try transaction.entries(of: id).first?.parent ?? .root }
+        return try index.read { transaction throws(Failure) in try transaction.entries(of: id).first?.parent ?? id }
     }
 }
 

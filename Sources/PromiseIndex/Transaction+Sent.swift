@@ -49,6 +49,13 @@ extension Transaction {
         ) { row in (SentID(row.integer(0)), SentChange(row)) }
     }
 
+    /// What an entry was to be made as and is not known to be. Oldest first.
+    package func creationsSent(for entry: EntryID) throws(Failure) -> [(id: SentID, sent: SentChange)] {
+        try connection.all("SELECT * FROM sent WHERE entry = ?1 AND item IS NULL ORDER BY id", .id(entry)) { row in
+            (SentID(row.integer(0)), SentChange(row))
+        }
+    }
+
     /// Nothing happens when there is none.
     package func deleteSent(_ id: SentID) throws(Failure) {
         try store.change("DELETE FROM sent WHERE id = ?1", .integer(id.rawValue))

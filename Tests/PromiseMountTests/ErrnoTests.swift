@@ -7,7 +7,7 @@ import Testing
 /// The errno of each failure is an outside contract: the table says it once more, by number.
 @Suite struct ErrnoTests {
     static let table: [Failure.Code: CInt] = [
-        .notFound: 2, .exists: 17, .notFolder: 20, .isFolder: 21, .notEmpty: 39, .crossDevice: 18, .tooManyLinks: 31,
+        .notFound: 2, .gone: 2, .exists: 17, .notFolder: 20, .isFolder: 21, .notEmpty: 39, .crossDevice: 18, .tooManyLinks: 31,
         .nameTooLong: 36,
         .notPermitted: 1, .refused: 13, .hydrationRefused: 35, .readOnly: 30, .busy: 16,
         .offline: 100, .timedOut: 110, .stale: 116, .corrupted: 5, .interrupted: 4,

@@ -14,6 +14,7 @@ struct Decision {
     /// Why the step is not carried out now.
     enum Obstacle: String {
         case folderIsMoving = "a folder of its path is being moved"
+        case operationOnItem = "an operation on the item is under way"
         case operationAtPlace = "an operation is under way at the place"
         case placeOfRemoved = "what was removed here is still at the place"
         case placeTaken = "an item that goes elsewhere is still at the place"

@@ -29,7 +29,7 @@ extension Listings {
         _ transaction: borrowing Transaction
     ) throws(Failure) -> Int {
         let folder = listing.folder
-        guard let parent = try shownFolder(folder, transaction) else { return 0 }
+        guard let parent = try shownFolder(listing, turn, transaction) else { return 0 }
         let first = transaction.nextNode
         let pin = parent.pin
         // Neither expected after a crash, nor known from before.
@@ -71,13 +71,15 @@ extension Listings {
         return insertedCount + othersCount
     }
 
-    /// Nil when it was removed here while it was listed: nothing is put into it any more.
+    /// Nil when it was removed here while it was listed, or goes on here as another folder: nothing is put
+    /// into it any more.
     private static func shownFolder(
-        _ folder: NodeID, _ transaction: borrowing Transaction
+        _ listing: Listing, _ turn: Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Node? {
-        guard let node = try transaction.node(folder), folder == .root || node.linkCount > 0 else {
-            return nil
-        }
+        let folder = listing.folder
+        guard let node = try transaction.node(folder), folder == .root || node.linkCount > 0,
+            try turn.identifier(of: folder, transaction) == listing.identifier
+        else { return nil }
         return node
     }
 
@@ -97,7 +99,7 @@ extension Listings {
     ) throws(Failure) -> Comparison {
         var found = Comparison()
         guard let first = items.first?.name, let last = items.last?.name,
-            try shownFolder(listing.folder, transaction) != nil
+            try shownFolder(listing, turn, transaction) != nil
         else { return found }
         let agreed = try transaction.agreedItems(in: listing.identifier, from: first, through: last)
         let facts = turn.facts
@@ -152,7 +154,7 @@ extension Listings {
         _ listing: Listing, after span: NameSpan?, _ turn: Turn,
         _ transaction: borrowing Transaction
     ) throws(Failure) -> NameSpan? {
-        guard !listing.isFirst, try shownFolder(listing.folder, transaction) != nil else {
+        guard !listing.isFirst, try shownFolder(listing, turn, transaction) != nil else {
             return nil
         }
         if span == nil, try isWhole(listing, turn, transaction) { return nil }
@@ -215,7 +217,8 @@ extension Listings {
         if !isSame, try turn.recognize(item, transaction) { return false }
         if synced == nil, !AsideName.isOne(item.name),
             try transaction.entry(for: item.identifier) == nil,
-            try transaction.entry(in: listing.folder, named: item.name) == nil
+            try transaction.entry(in: listing.folder, named: item.name) == nil,
+            try !Telling.mayBeRemoved(item, turn, transaction)
         {
             try Tree.insertPlaceholder(item, in: listing.folder, &turn, transaction)
             return true

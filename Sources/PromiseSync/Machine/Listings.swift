@@ -272,6 +272,7 @@ enum Listings {
     ) throws(Failure) {
         let (folder, identifier) = (listing.folder, listing.identifier)
         noLonger(identifier, &turn)
+        if case .success = outcome { Telling.noteLook(listing, &turn) }
         turn.remember { memory in
             memory.listings.running[folder] = nil
             if memory.listings.made.listing == identifier { memory.listings.made.listing = nil }

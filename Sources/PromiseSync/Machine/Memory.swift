@@ -77,6 +77,8 @@ struct QuestionMemory {
     /// those that were seen where they had been.
     var placesAsked: [ItemIdentifier: Duration] = [:]
     var placesSeen: Set<ItemIdentifier> = []
+    /// Folders in which something may be under a name that it has no more.
+    var firstNames: [ItemIdentifier: FirstNameLook] = [:]
 }
 
 /// What the provider is being told.

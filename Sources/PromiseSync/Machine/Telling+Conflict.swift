@@ -49,6 +49,7 @@ extension Telling {
             return try mayBeKnown(item, turn, transaction)
         }
         // Sent as a new item, and removed or replaced here before the answer.
+        guard try transaction.hasSent() else { return false }
         for candidate in try turn.sentCandidates(of: item, transaction)
         where try transaction.entry(candidate.sent.entry) == nil {
             return true

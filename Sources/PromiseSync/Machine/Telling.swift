@@ -114,9 +114,22 @@ enum Telling {
         if try turn.isPathInMotion(of: pending.subject, transaction) {
             return .later(Telling.blockedDelay, .folderIsMoving)
         }
+        // A deletion, e.g., of what is just being moved would find nothing where it was.
+        if let item = try item(of: pending.subject, transaction), turn.memory.operations.isBusy(item) {
+            return .later(Telling.blockedDelay, .operationOnItem)
+        }
         return switch pending.subject {
         case .deletion(let identifier): try prepareDeletion(identifier, &turn, transaction)
         case .entry(let id): try prepareEntry(id, pending, &turn, transaction)
+        }
+    }
+
+    private static func item(
+        of subject: Pending.Subject, _ transaction: borrowing Transaction
+    ) throws(Failure) -> ItemIdentifier? {
+        switch subject {
+        case .deletion(let identifier): identifier
+        case .entry(let id): try transaction.entry(id)?.identifier
         }
     }
 
@@ -243,6 +256,10 @@ enum Telling {
         }
         if try isHeld(ItemPlace(parent: parent, name: entry.name), &turn, transaction) {
             return .later(Telling.blockedDelay, .placeTaken)
+        }
+        let place = ItemPlace(parent: parent, name: entry.name)
+        if try isToBeLookedFor(entry, at: place, &turn, transaction) {
+            return .later(Telling.blockedDelay, .whereabouts)
         }
         guard let folder = try turn.reference(to: parent, transaction) else {
             // No path leads to the folder: what has become of it shows when it is looked at itself.

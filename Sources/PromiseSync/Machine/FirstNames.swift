@@ -1,0 +1,54 @@
+import PromiseCore
+import PromiseIndex
+import PromiseProvider
+
+// A file that was made under one name, whose answer did not come, and that was renamed here meanwhile,
+// as when a program saves by a temporary file. Made again under its new name it would be there twice:
+// the folder of its first name is listed first. What is there is recognised then, and moved.
+
+/// What is known of the folder of a first name.
+enum FirstNameLook {
+    case wanted(at: Duration)
+    /// It was listed since: what was not recognised in it is not there.
+    case done
+}
+
+extension Telling {
+    /// How long a wanted listing may take until it is wanted again.
+    private static let lookPatience = Duration.seconds(5)
+
+    /// Whether the entry may be at the provider under another name; it is looked for then.
+    static func isToBeLookedFor(
+        _ entry: Entry, at place: ItemPlace, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        // Without times it would not be known again.
+        guard turn.facts.keepsTimes, try transaction.hasSent() else { return false }
+        for (id, sent) in try transaction.creationsSent(for: entry.id)
+        where sent.parent != place.parent || sent.name != place.name {
+            let (folder, now) = (sent.parent, turn.now.uptime)
+            switch turn.memory.questions.firstNames[folder] {
+            case .done:
+                try transaction.deleteSent(id)
+                turn.remember { $0.questions.firstNames[folder] = nil }
+            case .wanted(let time) where now - time < lookPatience: return true
+            case .wanted, nil:
+                guard try turn.knownFolder(folder, transaction) != nil else {
+                    try transaction.deleteSent(id)
+                    continue
+                }
+                turn.remember { $0.questions.firstNames[folder] = .wanted(at: now) }
+                turn.listAgain(folder, after: .zero)
+                return true
+            }
+        }
+        return false
+    }
+
+    /// A listing has ended well.
+    static func noteLook(_ listing: Listing, _ turn: inout Turn) {
+        guard case .wanted(let time) = turn.memory.questions.firstNames[listing.identifier],
+            listing.started >= time
+        else { return }
+        turn.remember { $0.questions.firstNames[listing.identifier] = .done }
+    }
+}
