@@ -132,7 +132,7 @@ extension MountSuites {
             }
         }
 
-        /// > `promisefs pending --step` carries out one piece of it, and holds the rest until the next `promisefs sync`:
+        /// > `promisefs pending --step` carries out one piece of it, and holds the rest until the next `promisefs sync`.
         @Test(.timeLimit(.minutes(2))) func pendingWorkGoesOneStepAtATime() async throws {
             try await MountedDomain.with(options()) { domain in
                 try await domain.shell("\"$P\" pending --step \"$M\" | grep -q 'nothing that can be done'")
