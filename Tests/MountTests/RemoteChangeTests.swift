@@ -169,6 +169,41 @@ extension MountSuites {
             }
         }
 
+        /// > A file that others replace, also by a new one that is renamed over it, is there all the time.
+        @Test(.timeLimit(.minutes(2))) func aFileThatIsReplacedIsNeverMissingAndItsReadersGetAVersion() async throws {
+            try await MountedDomain.with(options) { domain in
+                let found = try await domain.shell(
+                    """
+                    ls "$M/folder" > /dev/null; head -c 40000 /dev/zero > "$C/folder/f"; within 10 '[ -e "$M/folder/f" ]'
+                    cat > "$T/replace.py" <<'P'
+                    import os, sys, threading, time
+                    here, there = sys.argv[1:]
+                    problems, stop = [], threading.Event()
+                    def look():
+                        while not stop.is_set():
+                            try:
+                                os.stat(here)
+                                with open(here, "rb") as file:
+                                    if len(file.read()) != 40000: problems.append("a part")
+                            except OSError as problem:
+                                problems.append(problem.strerror)
+                            time.sleep(0.001)
+                    thread = threading.Thread(target=look)
+                    thread.start()
+                    for number in range(12):
+                        with open(there + ".new", "wb") as file: file.write(bytes([number]) * 40000)
+                        os.rename(there + ".new", there)
+                        time.sleep(0.4)
+                    stop.set()
+                    thread.join()
+                    print(problems)
+                    P
+                    python3 "$T/replace.py" "$M/folder/f" "$C/folder/f"
+                    """, seconds: 60)
+                #expect(found.output.contains("[]"), "\(found.output)")
+            }
+        }
+
         @Test(.timeLimit(.minutes(3))) func twoDomainsOnOneFolderSeeEachOther() async throws {
             try await MountedDomain.with(options) { first in
                 var second = MountedDomain.Options()

@@ -125,18 +125,36 @@ def check(mount, rounds):
 def watch(mount):
     process = subprocess.Popen(
         [os.path.join(HERE, "inotify-events.py"), *(os.path.join(mount.top, folder) for folder in FOLDERS)],
-        stdout=subprocess.PIPE, text=True)
-    if process.stdout.readline() != "ready\n":
+        stdout=subprocess.PIPE, bufsize=0)
+    if process.stdout.readline() != b"ready\n":
         raise Failed("the folders cannot be watched")
     os.set_blocking(process.stdout.fileno(), False)
     return process
+
+
+def heard_by(watcher, text):
+    """All that it has printed so far; `text` keeps it."""
+    while True:
+        try:
+            part = os.read(watcher.stdout.fileno(), 1 << 16)
+        except BlockingIOError:
+            part = b""
+        if not part:
+            return text.decode(errors="surrogateescape")
+        text += part
+
+
+def unheard(rounds, events):
+    """The names that are at the provider and in no event."""
+    heard = {line.rsplit(" cookie=", 1)[0].split(" ", 2)[2] for line in events if line.count(" ") > 1}
+    return sorted(place[1] for place in rounds.remote if place[1] not in heard)
 
 
 def work(mount, options, randomness):
     for folder in FOLDERS:
         os.makedirs(os.path.join(mount.cloud, folder))
     mount.mount()
-    rounds, events = Rounds(mount, randomness), []
+    rounds, events, text = Rounds(mount, randomness), [], bytearray()
     subprocess.run(["ls", "-lR", mount.top], stdout=subprocess.DEVNULL, check=True)
     watcher = watch(mount)
     try:
@@ -152,15 +170,18 @@ def work(mount, options, randomness):
                 time.sleep(1)
             time.sleep(randomness.choice([0, 0.2, 0.5]))
         check(mount, rounds)
-        events += (watcher.stdout.read() or "").splitlines()
+        # Events come a moment later, on a busy machine more.
+        deadline = time.monotonic() + 20
+        while True:
+            events = heard_by(watcher, text).splitlines()
+            if options.kills or not unheard(rounds, events) or time.monotonic() > deadline:
+                break
+            time.sleep(0.2)
     finally:
         watcher.kill()
         watcher.wait()
-    if not options.kills:
-        heard = {line.rsplit(" cookie=", 1)[0].split(" ", 2)[2] for line in events if line.count(" ") > 1}
-        missing = [place[1] for place in rounds.remote if place[1] not in heard]
-        if missing:
-            raise Failed(f"nobody heard of {sorted(missing)[:6]}")
+    if not options.kills and unheard(rounds, events):
+        raise Failed(f"nobody heard of {unheard(rounds, events)[:6]}")
     mount.run("unmount", mount.top)
     return len(events)
 

@@ -220,6 +220,7 @@ package final class SyncEngine: Sendable {
         for node in notices.discarded {
             hydrator.discard(node, because: Failure(.stale, "the provider has another version now"))
         }
+        for node in notices.startedAgain { hydrator.startAgain(node) }
         if !notices.replaced.isEmpty { observer.nodesReplaced(notices.replaced) }
         for (node, generation) in notices.removedContent { remover.remove(node, generation) }
         for (parent, name) in notices.entries { observer.entryChanged(in: parent, named: name) }

@@ -295,6 +295,21 @@ extension Hydrator {
         forgetFile(of: job)
     }
 
+    /// The node is to show another version, and nothing of the one before is here: whoever waits waits for that.
+    package func startAgain(_ node: NodeID) {
+        guard let job = state.withLock({ $0.jobs[node] }) else { return }
+        guard job.close() else { return job.waitWhileClosing() }
+        remove(job)
+        let (waiters, program) = (job.endForSuccessor(), job.program)
+        forgetFile(of: job)
+        for waiter in waiters { rejoin(waiter, of: node, for: program) }
+    }
+
+    /// Nothing of the content has come, and nothing was written here.
+    package func isUntouched(_ node: NodeID) -> Bool {
+        state.withLock { $0.jobs[node] }.map { $0.progress.present == 0 } ?? true
+    }
+
     /// Forgets a job nobody needs, after the last close of a partial file.
     package func release(_ node: NodeID) {
         guard let job = state.withLock({ $0.jobs[node] }) else { return }

@@ -165,6 +165,23 @@ package final class Hydrator: Sendable {
         return nil
     }
 
+    /// Somebody who waited for the version before keeps the number by which the wait is given up.
+    func rejoin(_ waiter: HydrationJob.Waiter, of node: NodeID, for program: String?) {
+        do throws(Failure) {
+            for _ in 0..<8 {
+                guard let job = try job(for: node) else { return waiter.reply(.success(())) }
+                let isHere = job.wait(for: waiter.range, id: waiter.id, program: program, reply: waiter.reply)
+                guard let isHere else { continue }
+                pump(job)
+                if isHere { waiter.reply(.success(())) }
+                return
+            }
+            waiter.reply(.failure(Failure(.busy, "the content of node \(node) keeps changing")))
+        } catch {
+            waiter.reply(.failure(error))
+        }
+    }
+
     /// The job of a node, made when there is none; nil when the content is whole already.
     func job(for id: NodeID) throws(Failure) -> HydrationJob? {
         if let job = state.withLock({ $0.jobs[id] }) { return job }
@@ -262,7 +279,7 @@ package final class Hydrator: Sendable {
             onTrouble(job.node, problem)
             attempts += 1
             if await !makesRoom(for: range, of: job, after: problem, attempts: attempts) {
-                guard let delay = pause(after: problem, attempts: attempts), job.isWanted else {
+                guard let delay = pause(after: problem, of: job, attempts: attempts), job.isWanted else {
                     job.fetchEnded(range)
                     fail(job, problem)
                     return
@@ -330,9 +347,15 @@ package final class Hydrator: Sendable {
             })
     }
 
+    /// How often a version that is gone is tried again, in all two seconds: the engine is asking what there is
+    /// instead, and shows that here, where nobody has seen anything of the one before.
+    private static let goneAttemptsMax = 10
+
     /// nil: not to be tried again.
-    private func pause(after problem: ProviderError, attempts: Int) -> Duration? {
-        switch problem.code {
+    private func pause(after problem: ProviderError, of job: HydrationJob, attempts: Int) -> Duration? {
+        let mayChange = job.progress.present == 0 && attempts <= Hydrator.goneAttemptsMax
+        return switch problem.code {
+        case .stale where mayChange, .notFound where mayChange: .milliseconds(200)
         case .retry: backoff.delay(after: attempts)
         case .retryAfter(let delay): delay
         // A move of ours may have taken the path away a moment ago; its outcome tells the new one.

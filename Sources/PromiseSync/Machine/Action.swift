@@ -53,6 +53,8 @@ struct Notices {
     var removedContent: [(node: NodeID, generation: Generation)] = []
     var hydrate: [NodeID] = []
     var discarded: [NodeID] = []
+    /// They show another version: what is on its way is of the one before.
+    var startedAgain: [NodeID] = []
     /// Documents that are other nodes now.
     var replaced: [NodeID: NodeID] = [:]
     /// The same as `entries` and `nodes` as far as programs see it, for those that watch.
@@ -60,7 +62,7 @@ struct Notices {
 
     var isEmpty: Bool {
         entries.isEmpty && nodes.isEmpty && removedContent.isEmpty && hydrate.isEmpty
-            && discarded.isEmpty
+            && discarded.isEmpty && startedAgain.isEmpty
             && replaced.isEmpty && tree.isEmpty
     }
 }

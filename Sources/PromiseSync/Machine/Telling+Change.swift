@@ -109,6 +109,8 @@ extension Telling {
             block(pending.subject, on: entry.parent, &turn)
             return .later(.seconds(5), .folderUnmade)
         }
+        // What is being made or moved there will be in the way, or has left before.
+        if turn.memory.operations.isBusy(target) { return .later(blockedDelay, .operationAtPlace) }
         guard let folder = try turn.reference(to: target.parent, transaction) else {
             return .later(.seconds(1), .noPath)
         }

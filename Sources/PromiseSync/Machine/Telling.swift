@@ -114,6 +114,10 @@ enum Telling {
         if try turn.isPathInMotion(of: pending.subject, transaction) {
             return .later(Telling.blockedDelay, .folderIsMoving)
         }
+        if let folder = try turn.strayFolder(above: pending.subject, transaction) {
+            turn.askNow(for: folder)
+            return .later(Telling.blockedDelay, .whereabouts)
+        }
         // A deletion, e.g., of what is just being moved would find nothing where it was.
         if let item = try item(of: pending.subject, transaction), turn.memory.operations.isBusy(item) {
             return .later(Telling.blockedDelay, .operationOnItem)

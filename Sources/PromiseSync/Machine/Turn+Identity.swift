@@ -202,6 +202,47 @@ extension Turn {
         return nil
     }
 
+    /// A folder on the path of what is to be told, of which nobody knows whether our own move of it was
+    /// carried out: what is told by that path would be told of something else, or of nothing.
+    func strayFolder(
+        above subject: Pending.Subject, _ transaction: borrowing Transaction
+    ) throws(Failure) -> ItemIdentifier? {
+        guard facts.knowsByPlace, try transaction.hasSent() else { return nil }
+        for start in try pathParents(of: subject, transaction).parents {
+            var current = start
+            // No real path is this deep.
+            for _ in 0..<4096 where current != facts.rootIdentifier {
+                guard let folder = try known(current, transaction) else { break }
+                if !memory.questions.placesSeen.contains(current),
+                    let found = try destination(of: current, transaction),
+                    found.parent != folder.parent || found.reference.path.last != folder.name
+                {
+                    return current
+                }
+                guard let next = folder.parent else { break }
+                current = next
+            }
+        }
+        return nil
+    }
+
+    /// The item, and the folders where it is and is to be.
+    private func pathParents(
+        of subject: Pending.Subject, _ transaction: borrowing Transaction
+    ) throws(Failure) -> (own: ItemIdentifier?, parents: [ItemIdentifier]) {
+        var own: ItemIdentifier?
+        var parents: [ItemIdentifier] = []
+        switch subject {
+        case .deletion(let identifier): own = identifier
+        case .entry(let id):
+            guard let entry = try transaction.entry(id) else { break }
+            own = entry.identifier
+            if let parent = try identifier(of: entry.parent, transaction) { parents.append(parent) }
+        }
+        if let own, let parent = try known(own, transaction)?.parent { parents.append(parent) }
+        return (own, parents)
+    }
+
     /// Whether what was asked of an item by its path, when `count` operations had finished, may
     /// have been asked of another one: a folder above it is being moved or was moved since then.
     func mayHaveMoved(
@@ -234,16 +275,7 @@ extension Turn {
         of subject: Pending.Subject, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
         guard facts.knowsByPlace, !memory.operations.running.isEmpty else { return false }
-        let own: ItemIdentifier?
-        var parents: [ItemIdentifier] = []
-        switch subject {
-        case .deletion(let identifier): own = identifier
-        case .entry(let id):
-            guard let entry = try transaction.entry(id) else { return false }
-            own = entry.identifier
-            if let parent = try identifier(of: entry.parent, transaction) { parents.append(parent) }
-        }
-        if let own, let parent = try known(own, transaction)?.parent { parents.append(parent) }
+        let (own, parents) = try pathParents(of: subject, transaction)
         for operation in memory.operations.running.values {
             if let moving = operation.identifier, operation.isMove {
                 for parent in parents where try isInside(parent, moving, transaction) {

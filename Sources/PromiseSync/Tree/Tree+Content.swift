@@ -24,13 +24,12 @@ extension Tree {
             link.take(item.metadata)
             try transaction.update(link)
             turn.notices.noteReplaced(entry, node)
-        } else if node.linkCount > 1 || node.isOpenForWriting || turn.world.observer.isOpen(node.id)
-        {
+        } else if isSeen(node, turn) {
             try giveNewNode(to: entry, for: item, &turn, transaction)
         } else {
             var replaced = node
             // Perhaps the index does not know yet that its content is on its way.
-            turn.notices.discarded.append(node.id)
+            turn.notices.startedAgain.append(node.id)
             if node.content != .absent {
                 turn.notices.removedContent.append((node.id, node.generation))
                 try transaction.setRanges(of: node.id, to: ByteRangeSet())
@@ -54,6 +53,14 @@ extension Tree {
             } ?? 0
         try turn.agreeOnContent(of: item, edits: edits, transaction)
         try transaction.record(.modified, node: entry.node, parent: entry.parent, name: entry.name)
+    }
+
+    /// Whether somebody may have seen the content, or has another name for it. Who has only opened a
+    /// placeholder, and waits for its first bytes, has not.
+    private static func isSeen(_ node: Node, _ turn: Turn) -> Bool {
+        if node.linkCount > 1 || node.isOpenForWriting { return true }
+        guard turn.world.observer.isOpen(node.id) else { return false }
+        return node.content != .absent || !turn.world.isUntouched(node.id)
     }
 
     /// The old node keeps its content for whoever has it open or linked.

@@ -46,10 +46,10 @@ enum Tree {
             observation.local != nil || observation.synced == nil
         {
             guard aside.isOverdue(at: turn.now.time) else {
-                waitForOthers(&turn)
+                MovesOfOthers.wait(&turn)
                 return .waits
             }
-            return try finishMove(item, aside, entry, &turn, transaction) ? .again : .done
+            return try MovesOfOthers.finish(item, aside, entry, &turn, transaction) ? .again : .done
         }
         let step = turn.decide(identifier, entry, observation, .follow)
         if let entry, let change = step.change,
@@ -91,6 +91,7 @@ enum Tree {
         switch step {
         case .removeLocal:
             if try isUnderWay(below: entry, &turn, transaction) { return .waits }
+            if try isReplaced(entry, depth: depth, &turn, transaction) { return .again }
             try removeLocal(entry, depth: depth, &turn, transaction)
         case .moveLocal(let item):
             if try !moveLocal(entry, to: item, depth: depth, &turn, transaction) { return .waits }
@@ -112,6 +113,20 @@ enum Tree {
 }
 
 extension Tree {
+    /// Others have put something else in the place of what is gone: that comes first, so that the name is
+    /// never missing between the two.
+    private static func isReplaced(
+        _ entry: Entry, depth: Int, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard depth == 0, let parent = try turn.identifier(of: entry.parent, transaction),
+            let other = try transaction.knownItem(in: parent, named: entry.name),
+            other.identifier != entry.identifier,
+            case .present? = try transaction.remote(other.identifier)
+        else { return false }
+        _ = try follow(other.identifier, depth: depth + 1, &turn, transaction)
+        return try transaction.entry(entry.id)?.identifier != entry.identifier
+    }
+
     /// What was removed here and has another version there may be what it was, or what was sent: its content is looked at
     /// first.
     private static func insertUnlessKnown(
@@ -122,49 +137,6 @@ extension Tree {
         }
         try turn.remind(.deletion(item.identifier), transaction)
         return true
-    }
-}
-
-// An item that another machine has moved out of the way for a moment.
-
-extension Tree {
-    /// It stays here what it was until the other machine has moved it on.
-    private static func waitForOthers(_ turn: inout Turn) {
-        if !turn.memory.isAsideAwaited {
-            turn.remember { $0.isAsideAwaited = true }
-            turn.act(.wait(AsideName.patience, .asideDue))
-        }
-    }
-
-    /// The other machine does not move it on, so this one does: to where it is here, or else to the name
-    /// that it was on its way to. False when its folder is not known here.
-    private static func finishMove(
-        _ item: Item, _ aside: AsideName, _ entry: Entry?, _ turn: inout Turn,
-        _ transaction: borrowing Transaction
-    ) throws(Failure) -> Bool {
-        turn.log(.notice, "a move that another machine did not end is ended here")
-        if let entry {
-            if var synced = try transaction.synced(item.identifier) {
-                (synced.item.parent, synced.item.name) = (item.parent, item.name)
-                try transaction.setSynced(synced)
-            }
-            try turn.remind(.entry(entry.id), transaction)
-            return true
-        }
-        guard let parent = item.parent, let folder = try turn.node(for: parent, transaction),
-            try transaction.node(folder)?.isPopulated == true
-        else {
-            try turn.forgetItem(item.identifier, transaction)
-            return false
-        }
-        var name = aside.goal
-        if try transaction.entry(in: folder, named: name) != nil {
-            name = try freeConflictName(for: name, in: folder, &turn, transaction)
-        }
-        let made = try insertPlaceholder(item, in: folder, named: name, &turn, transaction)
-        turn.notices.noteAppeared(name, in: folder)
-        try turn.remind(.entry(made.id), transaction)
-        return false
     }
 }
 

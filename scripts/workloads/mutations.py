@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Puts faults into the engine, one at a time, and says how many schedules of the simulation it takes to find each.
+
+usage: mutations.py BUILD-FOLDER [--only NAME,…] [--schedules 20000] [--list]
+example: scripts/workloads/mutations.py /var/tmp/mutations --only edits-of-another-node
+
+A copy of the project is made and built in BUILD-FOLDER, which a later run uses again. Ends with 1 when a fault is not found
+within the schedules, or when its text is not in the source any more.
+"""
+import argparse, os, re, shutil, subprocess, sys, time
+
+ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+SYNC = "Sources/PromiseSync/"
+
+# Name, file, what is there, what is put in its place. Those with a number are the kinds of faults that daemons side by side
+# have had; the simulation's files are too small for kind 7 (partial content), and nothing blocks in it (kind 9).
+MUTATIONS = [
+    ("1-open-writes-are-not-noted", SYNC + "Machine/Turn+Trees.swift",
+     "        try world.observer.noteOpenWrites(of: id, transaction)\n", ""),
+    ("2-a-refused-call-leaves-its-mark", SYNC + "Machine/Turn+Sent.swift",
+     "case .conflict, .notFound, .stale, .refused, .outOfSpace: true", "case .outOfSpace: true"),
+    ("2-size-alone-recognises", SYNC + "Machine/Turn+Sent.swift",
+     "return comparesTimes && item.metadata.modificationTime == modificationTime", "return true"),
+    ("3-what-is-under-way-goes-with-its-folder", SYNC + "Tree/Tree+Removing.swift",
+     "guard case .entry(let id) = operation.subject, let other",
+     "guard case .entry(let id) = operation.subject, id.rawValue < 0, let other"),
+    ("4-a-name-shown-for-another-pushes-ours-aside", SYNC + "Tree/Tree+Placing.swift",
+     "guard let identifier = entry.identifier else { return false }\n        switch",
+     "guard let identifier = entry.identifier, identifier.rawValue.isEmpty else { return false }\n        switch"),
+    ("5-nobody-finishes-a-temporary-name", SYNC + "Tree/Tree+Following.swift",
+     "return try MovesOfOthers.finish(item, aside, entry, &turn, transaction) ? .again : .done", "return .waits"),
+    ("6-another-kind-is-the-same-item", SYNC + "Tree/Tree+Following.swift",
+     "item.kind != synced.kind\n", "item.kind != item.kind\n"),
+    ("8-a-failed-write-keeps-its-claim", SYNC + "Hydration/ContentClaim.swift",
+     "package func withdraw() { job.release(number, with: nil) }", "package func withdraw() { _ = number }"),
+    ("10-another-version-is-another-content", SYNC + "Machine/Telling+Conflict.swift",
+     "return known.version == agreed.version && known.size == item.size", "return known.size > item.size && agreed.size < 0x1"),
+    ("a-conflict-keeps-theirs-only", SYNC + "Planning/Planner.swift",
+     "return local.isEdited ? .keepBoth(remote) : .replaceContent(remote)", "return .replaceContent(remote)"),
+    ("a-removal-wins-over-an-edit", SYNC + "Planning/Planner.swift",
+     "return hasNewContent(remote, synced) ? .insertLocal(remote) : .deleteRemote(base: remote)",
+     "return .deleteRemote(base: remote)"),
+    ("edits-are-counted-on", "Sources/PromiseIndex/Records.swift",
+     "edits = max(edits, others) + (1 << 32)", "edits = max(edits, others)"),
+    ("edits-of-another-node", SYNC + "Machine/Answering.swift",
+     "if remote != local { try keepEdited(operation, than: edits, transaction) }", ""),
+    ("what-was-made-is-what-left", SYNC + "Machine/Turn+Identity.swift",
+     "let shown = try transaction.entry(for: known.identifier), shown.id != own",
+     "let shown = try transaction.entry(for: known.identifier), shown.id == own"),
+    ("a-listing-goes-on-in-another-folder", SYNC + "Machine/Listings+Storing.swift",
+     "try turn.identifier(of: folder, transaction) == listing.identifier", "folder.rawValue >= 0"),
+    ("two-operations-on-one-item", SYNC + "Machine/Telling.swift",
+     "if let item = try item(of: pending.subject, transaction), turn",
+     "if let item = try item(of: pending.subject, transaction), item.rawValue.isEmpty, turn"),
+    ("digests-come-late", SYNC + "Driver/Dispatcher.swift",
+     "await mailbox.deliver(.digested(sent, digest))", "_ = (sent, digest)"),
+    ("told-before-it-is-looked", SYNC + "Machine/Machine+Due.swift",
+     "var mayTell: Bool { memory.listings.unscanned.isEmpty }", "var mayTell: Bool { true }"),
+    ("sent-without-a-base", SYNC + "Machine/Operation.swift", "contents: source, baseVersion: base)",
+     "contents: source, baseVersion: nil)"),
+    ("deleted-without-a-base", SYNC + "Machine/Operation.swift", "try await provider.delete(reference, baseVersion: base)",
+     "_ = base; try await provider.delete(reference, baseVersion: nil)"),
+    ("old-listings-are-believed", SYNC + "Machine/Memory.swift",
+     "return touchedItems[item.identifier, default: -1] > count\n            || touchedPlaces[place, default: -1] > count",
+     "return touchedItems[item.identifier, default: -1] > .max"),
+    ("a-removal-is-forgotten", SYNC + "Machine/Answering.swift",
+     "isDone = isShown || !isAgreed", "isDone = isShown || isAgreed || !isAgreed"),
+]
+
+
+def copy_project(folder):
+    tree = os.path.join(folder, "tree")
+    os.makedirs(tree, exist_ok=True)
+    subprocess.run(["rsync", "-a", "--delete", "--exclude=/.build*", "--exclude=/.git", ROOT + "/", tree + "/"], check=True)
+    return tree
+
+
+def build(folder, tree):
+    done = subprocess.run(["swift", "build", "-c", "release", "--package-path", tree, "--scratch-path",
+                           os.path.join(folder, "build"), "--product", "simulate"], capture_output=True, text=True)
+    if done.returncode != 0:
+        errors = [line for line in done.stdout.splitlines() if "error" in line]
+        sys.exit("it does not build: " + "\n".join(errors[:5]))
+    return os.path.join(folder, "build", "release", "simulate")
+
+
+def schedules_until_found(executable, limit):
+    """Two processes, each with seeds of its own; the number of schedules run when the first has found something, or None."""
+    half = limit // 2
+    runs = [subprocess.Popen([executable, "--seed", str(1 + index * half), "--schedules", str(half), "--stop"],
+                             stdout=subprocess.PIPE, text=True) for index in range(2)]
+    try:
+        while True:
+            for run in runs:
+                if run.poll() == 1:
+                    text = run.stdout.read()
+                    seed = re.search(r"^seed (\d+):", text, re.M)
+                    count = re.search(r"^(\d+) schedules", text, re.M)
+                    return 2 * int(count.group(1)), seed.group(1) if seed else "?"
+            if all(run.poll() is not None for run in runs):
+                return None
+            time.sleep(0.2)
+    finally:
+        for run in runs:
+            run.kill()
+            run.wait()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", nargs="?")
+    parser.add_argument("--only", default=None)
+    parser.add_argument("--schedules", type=int, default=20_000)
+    parser.add_argument("--list", action="store_true")
+    arguments = parser.parse_args()
+    wanted = arguments.only.split(",") if arguments.only else None
+    chosen = [each for each in MUTATIONS if wanted is None or each[0] in wanted]
+    if arguments.list or not arguments.folder:
+        return print("\n".join(name for name, *_ in MUTATIONS))
+    tree, missed = copy_project(arguments.folder), []
+    for name, path, old, new in chosen:
+        place = os.path.join(tree, path)
+        with open(place) as file:
+            text = file.read()
+        if text.count(old) != 1:
+            missed.append(name)
+            print(f"{name}: its text is {text.count(old)} times in {path}", flush=True)
+            continue
+        try:
+            with open(place, "w") as file:
+                file.write(text.replace(old, new))
+            found = schedules_until_found(build(arguments.folder, tree), arguments.schedules)
+        finally:
+            with open(place, "w") as file:
+                file.write(text)
+        if found is None:
+            missed.append(name)
+        print(f"{name}: " + (f"found within {found[0]} schedules, by seed {found[1]}" if found else "not found"), flush=True)
+    print(f"{len(chosen) - len(missed)} of {len(chosen)} found", flush=True)
+    sys.exit(1 if missed else 0)
+
+
+if __name__ == "__main__":
+    main()
