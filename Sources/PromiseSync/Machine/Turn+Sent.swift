@@ -208,6 +208,7 @@ extension Turn {
                 return noteDivergence()
             }
             try settle(item, sent, transaction)
+            try followMoved(item, sent, shown, transaction)
             return try remind(.entry(shown.id), transaction)
         }
         guard var entry = try transaction.entry(sent.entry) else {
@@ -236,6 +237,22 @@ extension Turn {
     ) throws(Failure) {
         try transaction.setSynced(SyncedItem(item: item, edits: sent.edits))
         try transaction.setRemote(item.identifier, nil)
+    }
+
+    /// A move was carried out without an answer, and what others put where the item had been was taken for
+    /// its new content: what it has is followed back.
+    private mutating func followMoved(
+        _ item: Item, _ sent: SentChange, _ shown: Entry, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard item.kind == .file, sent.base == item.version,
+            let node = try transaction.node(shown.node), node.edits == sent.edits,
+            let version = node.version, version != item.version
+        else { return }
+        var agreed = item
+        agreed.version = version
+        try transaction.setSynced(SyncedItem(item: agreed, edits: sent.edits))
+        try transaction.setRemote(item.identifier, .present(item))
+        noteDivergence()
     }
 
     /// Another node is shown for the item now, and counts its edits for itself. When it was edited the one
