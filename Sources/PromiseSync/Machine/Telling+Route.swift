@@ -185,4 +185,28 @@ extension Telling {
         }
         return nil
     }
+
+    /// A folder on the path of what is to be told, of which nobody knows whether our own move of it was
+    /// carried out: what is told by that path would be told of something else, or of nothing.
+    static func strayFolder(
+        above subject: Pending.Subject, _ turn: Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> ItemIdentifier? {
+        guard turn.facts.knowsByPlace, try transaction.hasSent() else { return nil }
+        for start in try turn.pathParents(of: subject, transaction).parents {
+            var current = start
+            // No real path is this deep.
+            for _ in 0..<4096 where current != turn.facts.rootIdentifier {
+                guard let folder = try turn.known(current, transaction) else { break }
+                if !turn.memory.questions.placesSeen.contains(current),
+                    let found = try turn.destination(of: current, transaction),
+                    found.parent != folder.parent || found.reference.path.last != folder.name
+                {
+                    return current
+                }
+                guard let next = folder.parent else { break }
+                current = next
+            }
+        }
+        return nil
+    }
 }

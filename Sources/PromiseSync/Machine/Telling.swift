@@ -114,7 +114,7 @@ enum Telling {
         if try turn.isPathInMotion(of: pending.subject, transaction) {
             return .later(Telling.blockedDelay, .folderIsMoving)
         }
-        if let folder = try turn.strayFolder(above: pending.subject, transaction) {
+        if let folder = try strayFolder(above: pending.subject, turn, transaction) {
             turn.askNow(for: folder)
             return .later(Telling.blockedDelay, .whereabouts)
         }

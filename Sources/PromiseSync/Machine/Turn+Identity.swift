@@ -202,32 +202,8 @@ extension Turn {
         return nil
     }
 
-    /// A folder on the path of what is to be told, of which nobody knows whether our own move of it was
-    /// carried out: what is told by that path would be told of something else, or of nothing.
-    func strayFolder(
-        above subject: Pending.Subject, _ transaction: borrowing Transaction
-    ) throws(Failure) -> ItemIdentifier? {
-        guard facts.knowsByPlace, try transaction.hasSent() else { return nil }
-        for start in try pathParents(of: subject, transaction).parents {
-            var current = start
-            // No real path is this deep.
-            for _ in 0..<4096 where current != facts.rootIdentifier {
-                guard let folder = try known(current, transaction) else { break }
-                if !memory.questions.placesSeen.contains(current),
-                    let found = try destination(of: current, transaction),
-                    found.parent != folder.parent || found.reference.path.last != folder.name
-                {
-                    return current
-                }
-                guard let next = folder.parent else { break }
-                current = next
-            }
-        }
-        return nil
-    }
-
     /// The item, and the folders where it is and is to be.
-    private func pathParents(
+    func pathParents(
         of subject: Pending.Subject, _ transaction: borrowing Transaction
     ) throws(Failure) -> (own: ItemIdentifier?, parents: [ItemIdentifier]) {
         var own: ItemIdentifier?
