@@ -35,8 +35,8 @@ extension Domain {
         switch row.subject {
         case .deletion(let identifier):
             work.kind = .delete
-            guard let item = try transaction.synced(identifier)?.item else { return nil }
-            work.path = try transaction.remotePath(of: identifier) ?? [item.name]
+            guard let name = try transaction.knownName(of: identifier) else { return nil }
+            work.path = try transaction.remotePath(of: identifier) ?? [name]
         case .entry(let id):
             guard let entry = try transaction.entry(id), let node = try transaction.node(entry.node) else { return nil }
             work.node = node.id
@@ -86,11 +86,7 @@ extension Domain {
         let result: Result<SteppedOperation?, Failure> = await withCheckedContinuation { continuation in
             engine.step { continuation.resume(returning: $0) }
         }
-        guard let stepped = try result.get() else { return nil }
-        return PendingWork(
-            kind: PendingWork.Kind(rawValue: stepped.kind.rawValue) ?? .local, node: stepped.node, path: stepped.path,
-            isRunning: false, size: stepped.byteCount, progress: nil, since: clock.now(), attempts: 1,
-            error: stepped.problem?.message)
+        return try result.get().map { PendingWork($0, at: clock.now()) }
     }
 
     // MARK: Barriers
@@ -180,5 +176,22 @@ extension Domain {
         case .failing(let message): (status.connection, status.connectionMessage) = (.failing, message)
         }
         return status
+    }
+}
+
+extension PendingWork {
+    fileprivate init(_ stepped: SteppedOperation, at now: Timestamp) {
+        self.init(
+            kind: Kind(rawValue: stepped.kind.rawValue) ?? .local, node: stepped.node, path: stepped.path,
+            isRunning: false, size: stepped.byteCount, progress: nil, since: now, attempts: 1,
+            error: stepped.problem?.message)
+    }
+}
+
+extension Transaction {
+    /// What the provider calls an item, by all that is known.
+    fileprivate func knownName(of item: ItemIdentifier) throws(Failure) -> FileName? {
+        if case .present(let present)? = try remote(item) { return present.name }
+        return try synced(item)?.item.name
     }
 }

@@ -79,6 +79,22 @@ extension MountSuites {
             }
         }
 
+        /// It was granted the path of the mount itself, and removed everything.
+        @Test(.timeLimit(.minutes(2))) func whoWaitsForWhatIsRemovedIsGrantedNoOtherPath() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    mkdir "$M/project"; echo a > "$M/project/a"
+                    "$P" coordinate write "$M/project" --option forDeleting -- \\
+                        sh -c 'touch "$1"; sleep 2; rm -r "$2"' sh "$T/inside" "$M/project" & first=$!
+                    within 10 '[ -e "$T/inside" ]'
+                    not "$P" coordinate write "$M/project" --option forDeleting -- touch "$T/second" 2> "$T/said"
+                    wait $first; [ ! -e "$T/second" ]; grep -q 'was removed' "$T/said"
+                    [ ! -e "$M/project" ] && [ -e "$M/number" ]
+                    """, seconds: 60)
+            }
+        }
+
         @Test(.timeLimit(.minutes(3))) func aSnapshotLetsWritersGoOnWhileItIsUploaded() async throws {
             try await MountedDomain.with(options) { domain in
                 try await domain.shell(

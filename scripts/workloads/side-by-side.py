@@ -13,6 +13,7 @@ import argparse, json, os, random, shutil, signal, subprocess, sys, tempfile, ti
 
 import domain
 from domain import Failed
+from kill_model import tree_of
 from side_by_side_program import Program, tokens_of
 
 SERVERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "servers")
@@ -141,21 +142,7 @@ def settle(machines):
 
 def tree(top):
     """Every name with what is there."""
-    found = {}
-    for folder, folders, files in os.walk(top):
-        for name in folders + files:
-            path = os.path.join(folder, name)
-            place = os.path.relpath(path, top)
-            if place == ".promisefs" or place.startswith(".promisefs/"):
-                continue
-            if os.path.islink(path):
-                found[place] = "-> " + os.readlink(path)
-            elif os.path.isdir(path):
-                found[place] = "folder"
-            else:
-                with open(path, "rb") as file:
-                    found[place] = file.read()
-    return found
+    return {place: content for place, content in tree_of(top).items() if place.split("/")[0] != ".promisefs"}
 
 
 def difference(left, right):

@@ -51,9 +51,9 @@ final class Dispatcher: ActionPerformer {
         case .makeRoom: isShortOfRoom = engine.evictIfNeeded()
         case .storeUses(let uses): engine.storeOrLog(uses)
         case .noteOpenWrites: observer.noteOpenWrites()
-        case .takeUsed:
+        case .takeUsed(let withWatched):
             guard let used = engine.used else { return }
-            var nodes = observer.watchedNodes()
+            var nodes = withWatched ? observer.watchedNodes() : WatchedNodes()
             nodes.nodes.formUnion(used.take())
             mailbox.post(.usedKnown(nodes))
         case .takeFreshlyUsed:

@@ -240,7 +240,10 @@ package final class SyncEngine: Sendable {
     }
 
     func reply(_ waiter: Waiter, _ result: Result<Void, Failure>) {
-        let reply = waiting.withLock { $0.replies.removeValue(forKey: waiter.number) }
+        let reply = waiting.withLock { waiting in
+            waiting.steps[waiter.number] = nil
+            return waiting.replies.removeValue(forKey: waiter.number)
+        }
         reply?(result)
     }
 

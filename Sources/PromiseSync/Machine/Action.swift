@@ -37,7 +37,7 @@ enum Action {
     case storeUses([NodeID: Timestamp])
     case noteOpenWrites
     /// What programs used lately is to be told.
-    case takeUsed
+    case takeUsed(withWatched: Bool)
     case takeFreshlyUsed
 
     // People.

@@ -21,15 +21,12 @@ enum Answering {
         case .success(let outcome):
             try store(outcome, of: operation, &turn, transaction)
             if case .item = outcome { turn.act(.uploaded(byteCount: operation.byteCount)) }
+            Stepping.told(operation, nil, &turn)
         case .failure(let problem):
             turn.judge(problem)
             try turn.forgetRefused(operation, problem, transaction)
             try postpone(operation, problem, &turn, transaction)
-        }
-        if case .failure(let problem) = result {
-            Stepping.told(operation, problem.failure, &turn)
-        } else {
-            Stepping.told(operation, nil, &turn)
+            Stepping.told(operation, problem, &turn)
         }
         if let id = operation.node, try transaction.node(id)?.pin == .onlineOnly {
             turn.act(.evict(id))

@@ -4,7 +4,7 @@ import PromiseIndex
 import PromiseProvider
 
 /// What was decided about one item, and from what: a line for people, in the log at `trace` level and in a
-/// simulation's trace.
+/// simulation's trace. Why the step has to wait is a line of its own.
 struct Decision {
     /// What set it off.
     enum Cause: String {
@@ -34,7 +34,7 @@ struct Decision {
     var step: Step
     var cause: Cause
 
-    /// `item /f2 · local … · synced … · remote … · step · why`.
+    /// `item /f2 · local … · synced … · remote … · step`.
     var text: String {
         let name = [item?.rawValue, entry.map { "entry \($0.id.rawValue) node \($0.node.rawValue)" }]
             .compactMap { $0 }.joined(separator: " ")

@@ -136,8 +136,16 @@ enum Feeding {
         guard round == turn.memory.feed.usedRound else { return }
         turn.act(.wait(turn.facts.configuration.pollInterval, .usedDue(round: round)))
         // One that was away at the start may have a feed after all.
-        if !turn.facts.hasFeed { turn.act(.takeUsed) }
+        if turn.facts.hasFeed { return }
+        // What is watched matters for what nobody uses, and to look for it takes a look at all processes.
+        let now = turn.now.uptime
+        let asksWatchers = now - turn.memory.feed.watchersAsked >= watchersPause
+        if asksWatchers { turn.remember { $0.feed.watchersAsked = now } }
+        turn.act(.takeUsed(withWatched: asksWatchers))
     }
+
+    /// Between two looks at what programs watch.
+    private static let watchersPause = Duration.seconds(30)
 
     static func usedKnown(
         _ used: WatchedNodes, _ turn: inout Turn, _ transaction: borrowing Transaction

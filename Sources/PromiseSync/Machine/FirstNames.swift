@@ -9,8 +9,9 @@ import PromiseProvider
 /// What is known of the folder of a first name.
 enum FirstNameLook {
     case wanted(at: Duration)
-    /// It was listed since: what was not recognised in it is not there.
-    case done
+    /// It was listed since: what was not recognised in it is not there. Believed for a moment, as others may
+    /// be made there without an answer later.
+    case done(at: Duration)
 }
 
 extension Telling {
@@ -27,11 +28,11 @@ extension Telling {
         where sent.parent != place.parent || sent.name != place.name {
             let (folder, now) = (sent.parent, turn.now.uptime)
             switch turn.memory.questions.firstNames[folder] {
-            case .done:
+            case .done(let time) where now - time < lookPatience:
                 try transaction.deleteSent(id)
                 turn.remember { $0.questions.firstNames[folder] = nil }
             case .wanted(let time) where now - time < lookPatience: return true
-            case .wanted, nil:
+            case .done, .wanted, nil:
                 guard try turn.knownFolder(folder, transaction) != nil else {
                     try transaction.deleteSent(id)
                     continue
@@ -49,6 +50,7 @@ extension Telling {
         guard case .wanted(let time) = turn.memory.questions.firstNames[listing.identifier],
             listing.started >= time
         else { return }
-        turn.remember { $0.questions.firstNames[listing.identifier] = .done }
+        let now = turn.now.uptime
+        turn.remember { $0.questions.firstNames[listing.identifier] = .done(at: now) }
     }
 }

@@ -62,8 +62,8 @@ extension Machine {
         if let next = memory.fetches.nextPass {
             candidates.append(max(next - now.uptime, .milliseconds(1)))
         }
-        let goesByItself = if case .off = memory.operations.stepping { true } else { false }
-        if goesByItself, memory.operations.occupiedCount < facts.configuration.operationsMax,
+        if !memory.operations.stepping.isHolding,
+            memory.operations.occupiedCount < facts.configuration.operationsMax,
             let due = try transaction.nextPendingDue()
         {
             let quiet = Telling.restUntilQuiet(memory, facts, world.lastChange(), at: now)

@@ -96,7 +96,7 @@ struct OperationMemory {
     var waitingForClaims: Set<Pending.Subject> = []
     /// Somebody waits for the provider to have everything: quiet times are cut short.
     var isDraining = false
-    var stepping = Stepping.State.off
+    var stepping = Stepping.State()
 
     /// An operation under way changes this place at the provider.
     func isBusy(_ place: ItemPlace) -> Bool {
@@ -154,6 +154,8 @@ struct FeedMemory {
     var pollEnded: Duration = .zero
     /// When each of what it cannot tell of was used and looked at.
     var quiet = QuietFolders()
+    /// Uptime of the last look at what programs watch.
+    var watchersAsked = Duration.zero
     /// Questions for what is new that somebody waits for.
     var newsAskedCount = 0
     /// Of the looks at what programs use.

@@ -1,5 +1,6 @@
 package import PromiseCore
 import PromiseIndex
+import PromiseProvider
 
 /// What one step of pending work was.
 package struct SteppedOperation: Sendable {
@@ -15,14 +16,17 @@ package struct SteppedOperation: Sendable {
 /// Pending work one operation at a time, for tests and for whoever looks for a fault: nothing goes by
 /// itself until everything is to go.
 enum Stepping {
-    /// What may be begun now.
-    enum State {
-        /// As work becomes due.
-        case off
-        /// Nothing.
-        case holding
-        /// Nothing more than this, for which somebody waits.
-        case running(SteppedOperation, Pending.Subject, Waiter)
+    struct State {
+        /// Nothing goes by itself.
+        var isHolding = false
+        var running: Running?
+    }
+
+    /// The step that is under way, and who waits for it.
+    struct Running {
+        var operation: SteppedOperation
+        var subject: Pending.Subject
+        var waiter: Waiter
     }
 
     /// Of so much pending work one operation is looked for that can begin.
@@ -31,22 +35,18 @@ enum Stepping {
     static func wanted(
         _ waiter: Waiter, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
-        if case .running = turn.memory.operations.stepping {
-            return turn.act(
-                .reply(waiter, .failure(Failure(.busy, "another step is still under way"))))
-        }
-        turn.remember { $0.operations.stepping = .holding }
+        turn.remember { $0.operations.stepping.isHolding = true }
         guard turn.memory.operations.running.isEmpty else {
             return turn.act(
-                .reply(waiter, .failure(Failure(.busy, "work from before is still under way"))))
+                .reply(waiter, .failure(Failure(.busy, "other work is still under way"))))
         }
         for pending in try transaction.allPending(limit: lookedAtMax) {
             guard let operation = try Telling.begin(pending, &turn, transaction) else { continue }
             let stepped = SteppedOperation(
                 kind: operation.kind, node: operation.node,
                 path: try path(of: operation, transaction), byteCount: operation.byteCount)
-            turn.remember { $0.operations.stepping = .running(stepped, operation.subject, waiter) }
-            return
+            let running = Running(operation: stepped, subject: operation.subject, waiter: waiter)
+            return turn.remember { $0.operations.stepping.running = running }
         }
         turn.act(.stepped(waiter, nil))
     }
@@ -63,17 +63,19 @@ enum Stepping {
     }
 
     /// An operation was answered.
-    static func told(_ operation: Operation, _ problem: Failure?, _ turn: inout Turn) {
-        guard case .running(var stepped, operation.subject, let waiter) = turn.memory.operations.stepping
+    static func told(_ operation: Operation, _ problem: ProviderError?, _ turn: inout Turn) {
+        guard var running = turn.memory.operations.stepping.running,
+            running.subject == operation.subject
         else { return }
-        turn.remember { $0.operations.stepping = .holding }
-        stepped.problem = problem
-        turn.act(.stepped(waiter, stepped))
+        turn.remember { $0.operations.stepping.running = nil }
+        running.operation.problem = problem?.failure
+        turn.act(.stepped(running.waiter, running.operation))
     }
 
-    /// Everything may go by itself again.
+    /// Everything may go by itself again, also when a step is still under way.
     static func end(_ turn: inout Turn) {
-        guard case .holding = turn.memory.operations.stepping else { return }
-        turn.remember { $0.operations.stepping = .off }
+        if turn.memory.operations.stepping.isHolding {
+            turn.remember { $0.operations.stepping.isHolding = false }
+        }
     }
 }

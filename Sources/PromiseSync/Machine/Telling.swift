@@ -53,7 +53,7 @@ enum Telling {
 
     /// There is room for one more.
     private static func mayTell(_ turn: Turn) -> Bool {
-        guard case .off = turn.memory.operations.stepping else { return false }
+        if turn.memory.operations.stepping.isHolding { return false }
         return turn.memory.operations.occupiedCount
             < (isBusy(turn) ? 1 : turn.facts.configuration.operationsMax)
     }
