@@ -15,6 +15,7 @@ struct PendingCommand: AsyncParsableCommand {
 
             Example:
               promisefs pending /mnt
+              promisefs pending --step /mnt
             """)
 
     @Argument(help: "A path on a mount: only what is below it.")
