@@ -206,8 +206,10 @@ final class Schedule: @unchecked Sendable {
         if plan.line.doubled > 0 { return }
         if let treeAtEnd, treeAtEnd != there {
             var differences = Set(treeAtEnd).symmetricDifference(there).sorted()
-            // A file that was renamed before the answer that it had been made, which was lost, is there twice.
-            if plan.line.answerLost > 0 || plan.kills > 0 || plan.cuts > 0 {
+            // A file that was renamed before the answer that it had been made, which was lost, is there twice
+            // where no time tells that it is the same.
+            let kind = plan.store.kind
+            if !kind.keepsTimes || kind.guesses {
                 differences.removeAll { $0.hasPrefix("new-") || $0.contains("/new-") }
             }
             if !differences.isEmpty {

@@ -226,4 +226,23 @@ private let mebibyte: UInt64 = 1 << 20
         plan.arrived(ByteRange(mebibyte, 8 * mebibyte))
         #expect(plan.presentByteCount == mebibyte)
     }
+
+    /// A provider whose file was overwritten says so at the end of a fetch: the next waiter took what had
+    /// come for the whole file.
+    @Test func whatCameOfAnotherVersionIsNotHere() {
+        let (whole, edit) = (ByteRange(0, 40_000), ByteRange(10, 20))
+        var plan = HydrationPlan(size: 40_000, present: ByteRangeSet())
+        plan.wantsWhole = true
+        #expect(plan.next(waiting: []) == [whole])
+        plan.arrived(whole)
+        plan.apply(.written(edit))
+        #expect(!plan.isComplete)
+        plan.refuteUnproven()
+        plan.ended(whole)
+        #expect(plan.present.ranges == [edit])
+        #expect(plan.next(waiting: []) == [whole])
+        plan.arrived(whole)
+        plan.ended(whole)
+        #expect(plan.isComplete)
+    }
 }

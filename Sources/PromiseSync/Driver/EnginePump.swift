@@ -76,7 +76,6 @@ package final class EnginePump {
         let world = World(
             observer: observer, content: engine.content,
             fetchProblem: { hydrator.problem(of: $0) },
-            isUntouched: { hydrator.isUntouched($0) },
             lastChange: { .nanoseconds(engine.lastChange.load(ordering: .relaxed)) })
         return Machine(facts, world)
     }

@@ -268,6 +268,9 @@ package final class HydrationJob: Sendable {
         served.forEach { $0.reply(.success(())) }
     }
 
+    /// The provider has another version than the one that is fetched.
+    func refuteUnproven() { state.withLock { $0.plan.refuteUnproven() } }
+
     func fetchEnded(_ range: ByteRange) {
         state.withLock { state in
             state.plan.ended(range)

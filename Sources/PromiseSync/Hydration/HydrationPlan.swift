@@ -23,6 +23,9 @@ package struct HydrationPlan: Sendable {
     package private(set) var size: UInt64
     package private(set) var present: ByteRangeSet
     package private(set) var inFlight: [ByteRange] = []
+    /// Of what is present: brought by fetches that have not ended. At its end a provider looks whether
+    /// it still has the version that was asked for.
+    private var unproven = ByteRangeSet()
     /// Everything is wanted, not only what is read.
     package var wantsWhole = false
 
@@ -37,7 +40,7 @@ package struct HydrationPlan: Sendable {
     }
 
     private var inFlightByteCount: UInt64 { inFlight.reduce(0) { $0 + $1.count } }
-    package var isComplete: Bool { present.contains(ByteRange(0, size)) }
+    package var isComplete: Bool { unproven.isEmpty && present.contains(ByteRange(0, size)) }
     package var presentByteCount: UInt64 { present.byteCount }
 
     package func isPresent(_ range: ByteRange) -> Bool { present.contains(range.clamped(to: size)) }
@@ -112,6 +115,7 @@ package struct HydrationPlan: Sendable {
     package mutating func resize(to newSize: UInt64) {
         if newSize < size {
             present.remove(ByteRange(newSize, size))
+            unproven.remove(ByteRange(newSize, size))
         } else {
             present.insert(ByteRange(size, newSize))
         }
@@ -125,15 +129,28 @@ package struct HydrationPlan: Sendable {
         case .written(let range):
             // What lies between the old end and the new bytes reads as zero.
             if range.upper > size { resize(to: range.upper) }
-            arrived(range)
+            present.insert(range)
+            unproven.remove(range)
         case .resized(let size): resize(to: size)
         }
     }
 
-    package mutating func arrived(_ range: ByteRange) { present.insert(range.clamped(to: size)) }
+    /// Bytes of a fetch that has not ended. What was here stays as proven as it was.
+    package mutating func arrived(_ range: ByteRange) {
+        let range = range.clamped(to: size)
+        for gap in present.missing(in: range) { unproven.insert(gap) }
+        present.insert(range)
+    }
+
+    /// The provider has another version: what fetches have brought that did not end may be of that one.
+    package mutating func refuteUnproven() {
+        for range in unproven.ranges { present.remove(range) }
+        unproven = ByteRangeSet()
+    }
 
     /// A fetch ended, well or not; what arrived of it was told by `arrived`.
     package mutating func ended(_ range: ByteRange) {
         if let index = inFlight.firstIndex(of: range) { inFlight.remove(at: index) }
+        unproven.remove(range)
     }
 }

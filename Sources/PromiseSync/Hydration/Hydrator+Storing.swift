@@ -305,11 +305,6 @@ extension Hydrator {
         for waiter in waiters { rejoin(waiter, of: node, for: program) }
     }
 
-    /// Nothing of the content has come, and nothing was written here.
-    package func isUntouched(_ node: NodeID) -> Bool {
-        state.withLock { $0.jobs[node] }.map { $0.progress.present == 0 } ?? true
-    }
-
     /// Forgets a job nobody needs, after the last close of a partial file.
     package func release(_ node: NodeID) {
         guard let job = state.withLock({ $0.jobs[node] }) else { return }

@@ -324,6 +324,7 @@ package final class Hydrator: Sendable {
             }
             return nil
         } catch {
+            if error.code == .stale { job.refuteUnproven() }
             return error
         }
     }
@@ -340,9 +341,9 @@ package final class Hydrator: Sendable {
                 if job.isWorthStoring(after: count) { self.store(job) }
             },
             finished: {
-                guard job.beginCompletion() else { return }
                 // First, as the end of a job cancels the fetches that it has.
                 job.fetchEnded(range)
+                guard job.beginCompletion() else { return }
                 self.complete(job)
             })
     }
@@ -353,7 +354,7 @@ package final class Hydrator: Sendable {
 
     /// nil: not to be tried again.
     private func pause(after problem: ProviderError, of job: HydrationJob, attempts: Int) -> Duration? {
-        let mayChange = job.progress.present == 0 && attempts <= Hydrator.goneAttemptsMax
+        let mayChange = !job.isNoted && attempts <= Hydrator.goneAttemptsMax
         return switch problem.code {
         case .stale where mayChange, .notFound where mayChange: .milliseconds(200)
         case .retry: backoff.delay(after: attempts)

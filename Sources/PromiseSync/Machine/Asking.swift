@@ -15,6 +15,17 @@ enum Asking {
         if let identifier = try turn.identifier(of: node, transaction) { turn.ask(for: identifier) }
     }
 
+    /// A fetch found nothing under the node's item. Others may have put another item in its place, so the
+    /// folder is listed first: alone, the answer that it is gone would take the name away for a while.
+    static func missed(
+        _ node: NodeID, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard let identifier = try turn.identifier(of: node, transaction) else { return }
+        guard !turn.facts.knowsByPlace, let parent = try turn.known(identifier, transaction)?.parent
+        else { return turn.ask(for: identifier) }
+        turn.listAgain(parent, after: .zero)
+    }
+
     /// Items that listings no longer show may have moved: the provider is asked before anything is
     /// believed deleted.
     static func due(_ turn: inout Turn, _ transaction: borrowing Transaction) throws(Failure) {

@@ -29,8 +29,6 @@ struct World {
     let content: ContentStore
     /// Why a node's content did not come when it was wanted last.
     let fetchProblem: @Sendable (NodeID) -> Failure?
-    /// Nothing of a node's content has come, and nobody has written to it.
-    let isUntouched: @Sendable (NodeID) -> Bool
     /// Uptime of the last change that programs made here.
     let lastChange: @Sendable () -> Duration
 }

@@ -134,8 +134,10 @@ struct Machine {
         case .pinnedWanted: turn.lookForPinned()
         case .fetchTroubled(let node, let problem):
             turn.judge(problem)
-            if problem.code == .stale || problem.code == .notFound {
-                try Asking.doubted(node, &turn, transaction)
+            switch problem.code {
+            case .stale: try Asking.doubted(node, &turn, transaction)
+            case .notFound: try Asking.missed(node, &turn, transaction)
+            default: break
             }
         case .fetchEnded(let node, let result): Fetching.ended(node, result, &turn)
         case .hydrationPaused(let node):

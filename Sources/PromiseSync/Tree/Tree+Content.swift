@@ -55,12 +55,11 @@ extension Tree {
         try transaction.record(.modified, node: entry.node, parent: entry.parent, name: entry.name)
     }
 
-    /// Whether somebody may have seen the content, or has another name for it. Who has only opened a
-    /// placeholder, and waits for its first bytes, has not.
+    /// Whether somebody may have seen the content, or has another name for it. What the index does not know
+    /// to be here is only on its way, and nobody has read of it or written to it.
     private static func isSeen(_ node: Node, _ turn: Turn) -> Bool {
         if node.linkCount > 1 || node.isOpenForWriting { return true }
-        guard turn.world.observer.isOpen(node.id) else { return false }
-        return node.content != .absent || !turn.world.isUntouched(node.id)
+        return node.content != .absent && turn.world.observer.isOpen(node.id)
     }
 
     /// The old node keeps its content for whoever has it open or linked.
@@ -93,6 +92,8 @@ extension Tree {
             if node.kind != .folder && turn.world.observer.isOpen(node.id) {
                 node.linkCount = 0
                 try transaction.update(node)
+                // Whoever waits for the first byte of it would wait for nothing.
+                if node.content == .absent { turn.notices.discarded.append(node.id) }
                 guard node.kind == .file else { return }
                 return try transaction.setDisplaced(
                     DisplacedNode(
