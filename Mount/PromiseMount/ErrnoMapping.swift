@@ -21,7 +21,7 @@ extension Failure.Code {
         // Not EACCES: an indexer that was refused can tell it from a missing permission.
         case .hydrationRefused: EDEADLK
         case .readOnly: EROFS
-        case .busy: EBUSY
+        case .busy, .conflict: EBUSY
         case .offline: ENETDOWN
         case .timedOut: ETIMEDOUT
         case .stale: ESTALE
@@ -46,7 +46,7 @@ extension Failure.Code {
     package var logLevel: Logger.Level {
         switch self {
         case .notFound, .gone, .exists, .notFolder, .isFolder, .notEmpty, .crossDevice, .tooManyLinks, .nameTooLong,
-            .notPermitted,
+            .conflict, .notPermitted,
             .readOnly,
             .busy, .interrupted, .tooLarge, .noAttribute, .attributeTooLarge, .invalid, .notSupported, .outOfRange:
             .trace

@@ -57,6 +57,61 @@ int cps_start_bound(
   return size == sizeof failure ? -process : process;
 }
 
+int cps_start_tied(char *const *arguments) {
+  int line[2], failure = 0;
+  pid_t parent = getpid();
+  if (pipe2(line, O_CLOEXEC) < 0) return -1;
+  pid_t process = fork();
+  if (process == 0) {
+    sigset_t none;
+    // The parent may have died before the call.
+    if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent) _exit(127);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execvp(arguments[0], arguments);
+    failure = errno;
+    if (write(line[1], &failure, sizeof failure) < 0) _exit(127);
+    _exit(127);
+  }
+  int problem = errno;
+  close(line[1]);
+  ssize_t size = -1;
+  if (process > 0) {
+    // Nothing comes when the program runs: exec closes the other end.
+    do size = read(line[0], &failure, sizeof failure);
+    while (size < 0 && errno == EINTR);
+  }
+  close(line[0]);
+  errno = process < 0 ? problem : failure;
+  if (size == sizeof failure) waitpid(process, NULL, 0);
+  errno = process < 0 ? problem : failure;
+  return size == sizeof failure || process < 0 ? -1 : process;
+}
+
+static _Atomic int followed_process;
+
+// What the terminal sends goes to the whole group, and so to the command as well.
+static void pass_on(int number, siginfo_t *information, void *context) {
+  int process = followed_process;
+  (void)context;
+  if (process > 0 && information->si_code <= 0) kill(process, number);
+}
+
+void cps_pass_signals_on(int process) {
+  static const int numbers[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH};
+  followed_process = process;
+  for (size_t number = 0; number < sizeof numbers / sizeof *numbers; number++) {
+    struct sigaction action = {.sa_flags = SA_RESTART};
+    if (process > 0) {
+      action.sa_sigaction = pass_on;
+      action.sa_flags |= SA_SIGINFO;
+    } else {
+      action.sa_handler = SIG_DFL;
+    }
+    sigaction(numbers[number], &action, NULL);
+  }
+}
+
 // In a process of its own: system calls only. The answer is errno and then the path, in one write,
 // which a pipe keeps whole.
 static void look(const char *path, int flags, int report) {

@@ -61,10 +61,7 @@ extension ControlRoutes {
         open.begin(granted.id, ending: ending)
         defer { open.forget(granted.id) }
         var document = GrantedClaimDocument(claim: granted.id.rawValue, items: [])
-        for node in granted.nodes {
-            guard let names = try service.currentPath(of: node) else {
-                throw Failure(.gone, "an item was removed while the claim waited for it")
-            }
+        for (node, names) in zip(granted.nodes, try service.paths(of: granted)) {
             let path = PathText(names)
             document.items.append(.init(node: node.rawValue, path: path.display, pathBytes: path.bytes))
         }

@@ -15,7 +15,7 @@ package protocol ControlService: Sendable {
     func values(of nodes: [NodeID], _ keys: [AttributeKey]) throws(Failure) -> [PromisedValues]
     func versions(of node: NodeID) throws(Failure) -> [ItemVersion]
     func resolve(
-        _ node: NodeID, _ action: VersionAction, version: NodeID?, purpose: Purpose?
+        _ node: NodeID, _ action: VersionAction, version: NodeID?, purpose: Purpose?, decidedOn states: Set<String>?
     ) async throws(Failure) -> [ItemVersion]
     var earlierVersionsNote: String { get }
     func earlierVersions(of node: NodeID) async throws(Failure) -> [ItemVersion]
@@ -48,6 +48,7 @@ package protocol ControlService: Sendable {
     func removePresenter(_ id: PresenterID)
     func answered(_ number: UInt64, by presenter: PresenterID) -> Bool
     func currentPath(of node: NodeID) throws(Failure) -> [FileName]?
+    func paths(of claim: GrantedClaim) throws(Failure) -> [[FileName]]
     func entry(of node: NodeID) throws(Failure) -> EntryID?
     func currentNode(of entry: EntryID) throws(Failure) -> NodeID?
 }

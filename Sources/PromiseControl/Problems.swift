@@ -4,11 +4,12 @@ import PromiseWire
 // The one place where a failure's code becomes an exit status and an HTTP status.
 
 extension Failure.Code {
-    /// The command line's contract: 1 failed, 4 offline or timed out, 5 refused.
+    /// The command line's contract: 1 failed, 4 offline or timed out, 5 refused, 6 a conflict.
     package var exitStatus: Int32 {
         switch self {
         case .offline, .timedOut: 4
         case .refused, .notPermitted, .hydrationRefused: 5
+        case .conflict: 6
         case .notFound, .gone, .exists, .notFolder, .isFolder, .notEmpty, .crossDevice, .tooManyLinks,
             .nameTooLong, .readOnly, .busy, .stale, .corrupted, .interrupted, .storeFull,
             .quotaExceeded, .tooLarge, .noAttribute, .attributeTooLarge, .invalid,
@@ -20,7 +21,7 @@ extension Failure.Code {
     package var httpStatus: Int {
         switch self {
         case .notFound, .noAttribute: 404
-        case .exists, .notEmpty, .busy: 409
+        case .exists, .notEmpty, .busy, .conflict: 409
         case .stale, .gone: 410
         case .notPermitted, .refused, .hydrationRefused, .readOnly: 403
         case .notFolder, .isFolder, .crossDevice, .tooManyLinks, .nameTooLong, .invalid, .outOfRange, .attributeTooLarge: 400
@@ -49,6 +50,7 @@ extension Failure.Code {
         case .hydrationRefused: "Hydration refused"
         case .readOnly: "Read-only"
         case .busy: "In use"
+        case .conflict: "Changed meanwhile"
         case .offline: "Offline"
         case .timedOut: "Timed out"
         case .stale: "Gone at the provider"

@@ -112,7 +112,9 @@ extension ControlRoutes {
         }
         let node = try await service.node(at: try names(ofWirePath: document.path[...]))
         let purpose = document.purpose.map { Purpose(rawValue: $0) }
-        return reply(try await service.resolve(node, action, version: version, purpose: purpose))
+        let versions = try await service.resolve(
+            node, action, version: version, purpose: purpose, decidedOn: document.states.map { Set($0) })
+        return reply(versions)
     }
 
     private func reply(_ versions: [ItemVersion]) -> Response {
@@ -122,7 +124,7 @@ extension ControlRoutes {
                 identifier: version.earlierIdentifier, kind: version.kind.rawValue, node: version.node?.rawValue,
                 path: path.display, pathBytes: path.bytes, version: version.version?.rawValue, size: version.size,
                 modificationTime: version.modificationTime.wireText,
-                isLocal: version.isLocal)
+                isLocal: version.isLocal, state: version.state)
         }
         return jsonResponse(VersionsDocument(versions: documents, note: service.earlierVersionsNote))
     }

@@ -5,7 +5,7 @@
 package struct Failure: Error, Sendable, CustomStringConvertible {
     package enum Code: String, Sendable, CaseIterable {
         case notFound, gone, exists, notFolder, isFolder, notEmpty, crossDevice, tooManyLinks, nameTooLong
-        case notPermitted, refused, hydrationRefused, readOnly, busy
+        case notPermitted, refused, hydrationRefused, readOnly, busy, conflict
         case offline, timedOut, stale, corrupted, interrupted
         case storeFull, quotaExceeded, tooLarge
         case noAttribute, attributeTooLarge, invalid, notSupported, outOfRange, tooManyOpen

@@ -2,6 +2,7 @@ package import PromiseCoordination
 package import PromiseCore
 package import PromiseFilesystem
 import PromiseIndex
+import PromiseSync
 import PromiseSystem
 import Synchronization
 
@@ -27,10 +28,42 @@ package struct ClaimRequest: Sendable {
 package struct GrantedClaim: Sendable {
     package var id: ClaimID
     package var nodes: [NodeID]
+    /// The places of what is to be replaced: what was moved out of there is not what its writer wants.
+    var places: [Int: TreePlace]
 
-    package init(id: ClaimID, nodes: [NodeID]) {
+    package init(id: ClaimID, nodes: [NodeID]) { self.init(id: id, nodes: nodes, places: [:]) }
+
+    init(id: ClaimID, nodes: [NodeID], places: [Int: TreePlace]) {
         self.id = id
         self.nodes = nodes
+        self.places = places
+    }
+
+    fileprivate func paths(_ transaction: borrowing Transaction) throws(Failure) -> [[FileName]] {
+        var result: [[FileName]] = []
+        for (number, node) in nodes.enumerated() {
+            let path: [FileName]?
+            if let place = places[number] {
+                path = try transaction.path(of: place.parent).map { $0 + [place.name] }
+            } else {
+                path = try transaction.path(of: node)
+            }
+            guard let path else { throw Failure(.gone, "an item was removed while the claim waited for it") }
+            result.append(path)
+        }
+        return result
+    }
+
+    fileprivate static func placesToReplace(
+        _ intents: [Intent], _ transaction: borrowing Transaction
+    ) throws(Failure) -> [Int: TreePlace] {
+        var result: [Int: TreePlace] = [:]
+        for (number, intent) in intents.enumerated() {
+            guard case .write(let options) = intent.access, options.contains(.forReplacing) else { continue }
+            guard let entry = try transaction.entries(of: intent.node).first else { continue }
+            result[number] = TreePlace(entry.name, in: entry.parent)
+        }
+        return result
     }
 }
 
@@ -47,6 +80,9 @@ extension Domain {
         let position = try lastChange()
         var intents: [Intent] = []
         for item in request.items { intents.append(try await intent(item.path, item.access)) }
+        let places = try index.read { transaction throws(Failure) in
+            try GrantedClaim.placesToReplace(intents, transaction)
+        }
         let claim = try await claim(intents, request, from: position)
         do throws(Failure) {
             try await waitForWriters(of: claim)
@@ -54,7 +90,7 @@ extension Domain {
             release(claim)
             throw error
         }
-        return GrantedClaim(id: claim, nodes: filesystem.coordinator.nodes(of: claim))
+        return GrantedClaim(id: claim, nodes: filesystem.coordinator.nodes(of: claim), places: places)
     }
 
     /// A claim of the daemon's own on one item.
@@ -93,6 +129,11 @@ extension Domain {
             throw error
         }
         return id
+    }
+
+    /// Where the items of a claim are now. Throws `.gone` when one is no more, or the folder of a place.
+    package func paths(of claim: GrantedClaim) throws(Failure) -> [[FileName]] {
+        try index.read { transaction throws(Failure) in try claim.paths(transaction) }
     }
 
     package func release(_ claim: ClaimID) { filesystem.coordinator.release(claim) }

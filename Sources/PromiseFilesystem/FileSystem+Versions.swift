@@ -18,11 +18,14 @@ extension FileSystem {
         }
     }
 
-    /// Throws `.notFound` for what is no version: no other file is ever removed.
-    package func removeVersion(_ version: NodeID) throws(Failure) {
+    /// Throws `.notFound` for what is no version: no other file is ever removed; `.conflict` when it was
+    /// written since it had one of these states. What a program writes to it from now on stays.
+    package func removeVersion(_ version: NodeID, in states: Set<String>) throws(Failure) {
         let (entry, removed): (Entry, Removed?) = try index.writeFreeing { transaction throws(Failure) in
-            let (entry, node) = try unresolved(version, transaction)
+            let (entry, node) = try unwritten(try unresolved(version, transaction), in: states, transaction)
+            let document = entry.conflictsWith
             let removed = try remove(entry, node, transaction)
+            try transaction.keepWrites(to: removed, under: entry, of: document)
             try touch(try folder(entry.parent, transaction), transaction)
             return (entry, removed)
         }
@@ -33,17 +36,20 @@ extension FileSystem {
 
     /// The version's content becomes the document's, as an edit of it: identifier and pin stay. The version, and what the
     /// document was, go. Throws `.notFound` for what is no version, `.stale` when its document has gone, `.busy` when its
-    /// content is not here.
-    package func replaceDocument(with version: NodeID) throws(Failure) {
+    /// content is not here, `.conflict` when one of the two was written since it had one of these states. What a
+    /// program that has the document open writes from now on becomes a version.
+    package func replaceDocument(with version: NodeID, in states: Set<String>) throws(Failure) {
         let (document, source, removed): (Entry, Entry, Removed?) = try index.write { transaction throws(Failure) in
-            let (source, sourceNode) = try unresolved(version, transaction)
-            guard let identifier = source.conflictsWith, let document = try transaction.entry(for: identifier),
-                let node = try transaction.node(document.node)
+            let (source, sourceNode) = try unwritten(try unresolved(version, transaction), in: states, transaction)
+            guard let identifier = source.conflictsWith, let entry = try transaction.entry(for: identifier),
+                let found = try transaction.node(entry.node)
             else { throw Failure(.stale, "the document of this version is gone: give the version another name to keep it") }
+            let (document, node) = try unwritten((entry, found), in: states, transaction)
             guard sourceNode.kind == node.kind, node.kind == .link || sourceNode.content == .whole else {
                 throw Failure(.busy, "the content of the version is not here")
             }
             let removed = try putUnder(document, node, source, sourceNode, transaction)
+            try transaction.keepWrites(to: removed, under: document, of: identifier)
             try touch(try folder(source.parent, transaction), transaction)
             return (document, source, removed)
         }
@@ -51,6 +57,18 @@ extension FileSystem {
         finish(removed)
         engine.notePending()
         for entry in [document, source] { entryChanged(in: entry.parent, named: entry.name) }
+    }
+
+    /// As the decision saw it, with what open files tell.
+    private func unwritten(
+        _ found: (entry: Entry, node: Node), in states: Set<String>, _ transaction: borrowing Transaction
+    ) throws(Failure) -> (entry: Entry, node: Node) {
+        guard states.contains(try found.node.state(in: content)) else {
+            throw Failure(
+                .conflict, "'\(found.entry.name)' was written since its versions were listed; list them again")
+        }
+        try noteOpenWrites(of: found.node.id, transaction)
+        return (found.entry, try transaction.node(found.node.id) ?? found.node)
     }
 
     private func unresolved(

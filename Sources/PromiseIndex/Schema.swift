@@ -79,13 +79,17 @@ enum Schema {
             try database.execute(literal: SQL(sql: sentChanges))
             try migrateIntents(database)
         }
+        migrator.registerMigration("6 conflicts anywhere") { database in
+            try database.execute(literal: SQL(sql: conflictsAnywhere))
+        }
         return migrator
     }
 
     /// Every table and index, for `verify`.
     static let objectNames = [
         "node", "node_local", "node_populated", "node_unlinked", "node_pinned", "entry", "entry_place", "entry_node",
-        "entry_identifier", "attribute", "local_range", "synced", "synced_place", "remote", "remote_place", "pending",
+        "entry_identifier", "entry_conflict", "attribute",
+        "local_range", "synced", "synced_place", "remote", "remote_place", "pending",
         "pending_identifier", "pending_due", "pending_failing", "change", "setting", "name_search", "sent", "sent_item",
         "sent_place", "sent_entry", "displaced", "fingerprint", "hole",
     ]
@@ -220,6 +224,11 @@ enum Schema {
     /// What has yet to come of what is kept here. It costs nothing where nothing is pinned.
     private static let pinnedPlaceholders = """
         CREATE INDEX node_pinned ON node (id) WHERE pin = 1 AND kind = 0 AND content <> 2;
+        """
+
+    /// Versions are found wherever their document is now. It costs nothing where there is no conflict.
+    private static let conflictsAnywhere = """
+        CREATE INDEX entry_conflict ON entry (conflicts_with) WHERE conflicts_with IS NOT NULL;
         """
 
     /// Rows of the search of names begin and end with a `/` now, so all are made again.

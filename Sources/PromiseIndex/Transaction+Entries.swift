@@ -45,10 +45,10 @@ extension Transaction {
         ) { Entry($0) }
     }
 
-    /// Unresolved versions of a document, which lie beside it.
-    package func conflicts(with identifier: ItemIdentifier, in parent: NodeID) throws(Failure) -> [Entry] {
+    /// Unresolved versions of a document, wherever they and it have been moved since, or removed.
+    package func conflicts(with identifier: ItemIdentifier) throws(Failure) -> [Entry] {
         try connection.all(
-            "SELECT * FROM entry WHERE parent = ?1 AND conflicts_with = ?2 ORDER BY name", .id(parent), .identifier(identifier)
+            "SELECT * FROM entry WHERE conflicts_with = ?1 ORDER BY name, id", .identifier(identifier)
         ) { Entry($0) }
     }
 

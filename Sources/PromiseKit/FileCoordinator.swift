@@ -1,5 +1,7 @@
+import Glibc
 import NIOCore
 public import PromiseWire
+import Synchronization
 
 /// What a claim wants of one item: bytes of its path from the root of the domain, and how.
 public struct FileAccessIntent: Sendable, Hashable {
@@ -48,21 +50,26 @@ public struct FileAccessIntent: Sendable, Hashable {
 /// An item that is read `.forUploading` has a `snapshot`: the path of a copy that nobody writes, of a folder as one ZIP archive.
 /// A claim ends with the closure, and in any case with this process.
 public struct FileCoordinator: Sendable {
+    /// The variable by which a coordinated command hands its purpose to what it starts.
+    public static let purposeVariable = "PROMISEFS_PURPOSE"
     public let client: PromiseClient
     /// Claims and presenters of one purpose never wait for each other.
     public let purpose: String?
 
+    /// `purpose` nil: that of the coordinated command that this process belongs to, if there is one.
     public init(_ client: PromiseClient, purpose: String? = nil) {
         self.client = client
-        self.purpose = purpose
+        self.purpose = purpose ?? getenv(FileCoordinator.purposeVariable).map { String(cString: $0) }
     }
 
     /// Runs `body` with all of the items at once. Throws what `body` throws, or `PromiseError`: of status 4 when the items were
     /// not free within `timeout` (nil: for ever), of 1 when waiting would never end. Cancelling the task gives the claim up.
     ///
-    /// What `body` is given says where the items are when it begins, whatever was moved meanwhile.
+    /// What `body` is given says where the items are when it begins, whatever was moved meanwhile. A claim may end before
+    /// `body` does, with its daemon: `lost` is called then, from any thread, and the call throws of status 4 after `body`.
     public func coordinate<Value>(
-        _ intents: [FileAccessIntent], timeout: Duration? = nil, _ body: (GrantedClaimDocument) async throws -> Value
+        _ intents: [FileAccessIntent], timeout: Duration? = nil, lost: @escaping @Sendable () -> Void = {},
+        _ body: (GrantedClaimDocument) async throws -> Value
     ) async throws -> Value {
         let seconds = timeout.map { Double($0.components.seconds) + Double($0.components.attoseconds) / 1e18 }
         let request = ClaimDocument(items: intents.map(\.document), purpose: purpose, timeoutSeconds: seconds)
@@ -70,25 +77,80 @@ public struct FileCoordinator: Sendable {
         let (content, ending) = AsyncStream.makeStream(of: ByteBuffer.self)
         defer { ending.finish() }
         ending.yield(ByteBuffer(bytes: WireCoding.bytes(request) + [0x0A]))
-        var events = try await client.stream("POST", "accesses", content).makeAsyncIterator()
-        var granted: GrantedClaimDocument?
-        while granted == nil, let event = try await events.next() {
-            if event.name == "granted" { granted = WireCoding.decode(GrantedClaimDocument.self, from: Array(event.data.utf8)) }
-        }
-        guard let granted else {
-            throw PromiseError(.brokenReply, "the daemon of '\(client.domain)' ended before the claim was granted", exitStatus: 4)
-        }
-        let value: Value
-        do {
-            value = try await body(granted)
-        } catch {
+        let access = Access(try await client.stream("POST", "accesses", content), lost: lost)
+        return try await withTaskCancellationHandler {
+            guard let granted = try await access.granted() else {
+                throw PromiseError(
+                    .brokenReply, "the daemon of '\(client.domain)' ended before the claim was granted", exitStatus: 4)
+            }
+            let outcome: Result<Value, any Error>
+            do { outcome = .success(try await body(granted)) } catch { outcome = .failure(error) }
+            // Read to its end: then the claim is no more, and the connection can be used again.
+            let wasHeld = access.giveBack()
             ending.finish()
-            while (try? await events.next()) != nil {}
-            throw error
+            await access.end()
+            let value = try outcome.get()
+            guard wasHeld else {
+                throw PromiseError(
+                    .brokenReply, "the claim ended before it was given back: its daemon has gone", exitStatus: 4)
+            }
+            return value
+        } onCancel: {
+            access.cancel()
         }
-        // Read to its end: then the claim is no more, and the connection can be used again.
-        ending.finish()
-        while try await events.next() != nil {}
-        return value
+    }
+
+    /// One access as the daemon tells of it, read by a task of its own, so that its end is heard of at once.
+    private final class Access: Sendable {
+        private enum Phase { case waiting, held, givenBack, lost }
+        private let grants: AsyncThrowingStream<GrantedClaimDocument, any Error>
+        private let reader: Task<Void, Never>
+        private let phase: Held
+
+        private final class Held: Sendable {
+            private let phase = Mutex(Phase.waiting)
+
+            /// True when it was `from`, and is `to` now.
+            func change(_ from: Phase, to: Phase) -> Bool {
+                phase.withLock { phase in
+                    guard phase == from else { return false }
+                    phase = to
+                    return true
+                }
+            }
+        }
+
+        init(_ events: sending ServerEvents, lost: @escaping @Sendable () -> Void) {
+            let (grants, grant) = AsyncThrowingStream.makeStream(of: GrantedClaimDocument.self)
+            let phase = Held()
+            self.grants = grants
+            self.phase = phase
+            reader = Task {
+                var problem: (any Error)?
+                do {
+                    for try await event in events where event.name == "granted" {
+                        guard let document = WireCoding.decode(GrantedClaimDocument.self, from: Array(event.data.utf8))
+                        else { continue }
+                        _ = phase.change(.waiting, to: .held)
+                        grant.yield(document)
+                    }
+                } catch {
+                    problem = error
+                }
+                grant.finish(throwing: problem)
+                if phase.change(.held, to: .lost) { lost() }
+            }
+        }
+
+        func granted() async throws -> GrantedClaimDocument? {
+            var iterator = grants.makeAsyncIterator()
+            return try await iterator.next()
+        }
+
+        /// False when it had ended already.
+        func giveBack() -> Bool { phase.change(.held, to: .givenBack) }
+
+        func end() async { await reader.value }
+        func cancel() { reader.cancel() }
     }
 }

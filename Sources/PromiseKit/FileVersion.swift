@@ -27,6 +27,8 @@ public struct FileVersion: Sendable, Hashable, Identifiable {
     public let modificationTime: String
     /// The content is on this machine.
     public let hasLocalContents: Bool
+    /// Another one after every write; nil for what has no name here.
+    public let state: String?
 
     public var isConflict: Bool { kind == .conflict }
 
@@ -39,6 +41,7 @@ public struct FileVersion: Sendable, Hashable, Identifiable {
         size = document.size
         modificationTime = document.modificationTime
         hasLocalContents = document.isLocal
+        state = document.state
     }
 }
 
@@ -50,7 +53,8 @@ public struct FileVersion: Sendable, Hashable, Identifiable {
 ///     }
 ///
 /// What changes something waits for claims and asks presenters, and throws `PromiseError`: of status 4 when somebody does not let
-/// go, `notFound` when the version is no unresolved one any more. Presenters of the document are told of what was done.
+/// go, of status 6 when what would go was written since it was listed, `notFound` when the version is no unresolved one any
+/// more. Presenters of the document are told of what was done.
 public struct FileVersions: Sendable {
     public let client: PromiseClient
     /// Claims and presenters of this purpose are neither waited for nor asked.
@@ -83,23 +87,31 @@ public struct FileVersions: Sendable {
     }
 
     /// The version's content becomes the document's, which stays the same item; the version, and what the document was, go.
-    public func replaceItem(at path: [UInt8], with version: FileVersion) async throws(PromiseError) {
-        try await act("replace", version.id, path)
+    /// `listed`: what this was decided on, the current version among them; nil: as they are now.
+    public func replaceItem(
+        at path: [UInt8], with version: FileVersion, of listed: [FileVersion]? = nil
+    ) async throws(PromiseError) {
+        try await act("replace", version.id, path, listed)
     }
 
-    /// The version goes; nil: all unresolved ones.
-    public func remove(_ version: FileVersion? = nil, of path: [UInt8]) async throws(PromiseError) {
-        try await act("remove", version?.id, path)
+    /// The version goes; nil: all unresolved ones, those of `listed`, or as they are now.
+    public func remove(
+        _ version: FileVersion? = nil, of path: [UInt8], listed: [FileVersion]? = nil
+    ) async throws(PromiseError) {
+        try await act("remove", version?.id, path, listed ?? version.map { [$0] })
     }
 
     /// The version stays, as a document of its own; nil: all unresolved ones.
     public func markResolved(_ version: FileVersion? = nil, of path: [UInt8]) async throws(PromiseError) {
-        try await act("markResolved", version?.id, path)
+        try await act("markResolved", version?.id, path, nil)
     }
 
-    private func act(_ action: String, _ version: String?, _ path: [UInt8]) async throws(PromiseError) {
+    private func act(
+        _ action: String, _ version: String?, _ path: [UInt8], _ listed: [FileVersion]?
+    ) async throws(PromiseError) {
         let request = VersionsRequest(
-            path: "/" + PercentCoding.encode(path), action: action, version: version, purpose: purpose)
+            path: "/" + PercentCoding.encode(path), action: action, version: version, purpose: purpose,
+            states: listed?.compactMap(\.state))
         // A version that replaces is fetched first.
         let _: VersionsDocument = try await client.reply("POST", "items/versions", request, deadline: .hours(24))
     }

@@ -21,6 +21,17 @@ package enum BoundProcess {
         return process
     }
 
+    /// Runs a command, looked for in PATH, with this process's streams and group. It gets SIGTERM when the calling *thread*
+    /// ends. Throws when it cannot be run.
+    package static func startTied(_ words: [[UInt8]], label: StaticString) throws(SystemError) -> pid_t {
+        var arguments = cStrings(words)
+        defer { for pointer in arguments { free(pointer) } }
+        return try call(label) { cps_start_tied(&arguments) }
+    }
+
+    /// Signals that processes send to this one go to `process`; nil: they do what they did at the start.
+    package static func passSignals(to process: pid_t?) { cps_pass_signals_on(process ?? 0) }
+
     /// A descriptor that poll(2) calls readable when the process has ended (pidfd_open(2)).
     package static func descriptor(of process: pid_t, label: StaticString) throws(SystemError) -> Descriptor {
         Descriptor(adopting: try call(label) { cps_process_descriptor(process) })

@@ -250,11 +250,14 @@ public struct VersionDocument: Codable, Sendable, Equatable {
     public var modificationTime: String
     /// The content is on this machine.
     public var isLocal: Bool
+    /// Another one after every write; what `VersionsRequest.states` names. Missing for what has no name here.
+    public var state: String?
 
     public init(
         identifier: String? = nil, kind: String, node: UInt64?, path: String, pathBytes: String, version: String?, size: UInt64,
-        modificationTime: String, isLocal: Bool
+        modificationTime: String, isLocal: Bool, state: String? = nil
     ) {
+        self.state = state
         self.identifier = identifier ?? (kind == "conflict" ? "\(node ?? 0)" : kind)
         self.kind = kind
         self.node = node

@@ -32,8 +32,14 @@ public struct VersionsRequest: Codable, Sendable, Equatable {
     public var version: String?
     /// Claims and presenters of this purpose are not asked and not waited for.
     public var purpose: String?
+    /// Of the versions when this was decided: what was written since is never destroyed. Missing: as they are when
+    /// the request comes.
+    public var states: [String]?
 
-    public init(path: String, action: String, version: String? = nil, purpose: String? = nil) {
+    public init(
+        path: String, action: String, version: String? = nil, purpose: String? = nil, states: [String]? = nil
+    ) {
+        self.states = states
         self.path = path
         self.action = action
         self.version = version

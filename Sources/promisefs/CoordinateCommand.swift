@@ -4,6 +4,7 @@ import PromiseCore
 import PromiseKit
 import PromiseSystem
 import PromiseWire
+import Synchronization
 
 struct CoordinateCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -13,7 +14,9 @@ struct CoordinateCommand: AsyncParsableCommand {
             The command runs when every PATH is free: others that coordinate, and programs that know nothing of it, wait until \
             it ends. The exit status is the command's; 4 when the items were not free in time. With --json the claim is \
             printed before the command's output. With --option forUploading the command finds a copy that nobody writes, of a \
-            folder as one ZIP archive, at $PROMISEFS_SNAPSHOT; of several paths at $PROMISEFS_SNAPSHOT_1, _2, …
+            folder as one ZIP archive, at $PROMISEFS_SNAPSHOT; of several paths at $PROMISEFS_SNAPSHOT_1, _2, … What the \
+            command starts shares its purpose, by $PROMISEFS_PURPOSE: a script that coordinates, too, does not wait for \
+            itself. Signals go to the command, which ends with this process, and when the claim ends before it.
 
             Example:
               promisefs coordinate write /mnt/list.txt -- sh -c 'echo line >> /mnt/list.txt'
@@ -50,9 +53,14 @@ struct CoordinateCommand: AsyncParsableCommand {
             throw CommandFailure("the paths are on different mounts; a claim is about one domain", exitStatus: ExitStatus.usage)
         }
         let intents = locations.map { FileAccessIntent(path: $0.path, isWriting: mode == .write, options: claimOptions) }
-        let coordinator = FileCoordinator(try PromiseClient(mount: mount), purpose: purpose)
+        let known = FileCoordinator(try PromiseClient(mount: mount), purpose: purpose)
+        let shared = known.purpose ?? "coordinate-" + String(UInt64.random(in: 0 ... .max), radix: 36)
+        let coordinator = FileCoordinator(known.client, purpose: shared)
+        setenv(FileCoordinator.purposeVariable, shared, 1)
         let words = command.map(\.bytes)
-        let status = try await coordinator.coordinate(intents, timeout: timeout?.duration) { claim in
+        let running = Mutex<pid_t>(0)
+        let lost: @Sendable () -> Void = { running.withLock { if $0 > 0 { kill($0, SIGTERM) } } }
+        let status = try await coordinator.coordinate(intents, timeout: timeout?.duration, lost: lost) { claim in
             if output.json { Output.json(claim) }
             for (index, item) in claim.items.enumerated() {
                 guard let snapshot = item.snapshot else { continue }
@@ -61,7 +69,11 @@ struct CoordinateCommand: AsyncParsableCommand {
                     if index == 0 { setenv("PROMISEFS_SNAPSHOT", path, 1) }
                 }
             }
-            return try await Blocking.run { () throws(CommandFailure) in try Spawn.run(words) }
+            return try await Blocking.run { () throws(CommandFailure) in
+                // Not after its end: its number may be another process's then.
+                defer { running.withLock { $0 = 0 } }
+                return try Spawn.runTied(words) { process in running.withLock { $0 = process } }
+            }
         }
         if status != 0 { throw CommandFailure(nil, exitStatus: status) }
     }

@@ -147,8 +147,9 @@ struct ResolveCommand: AsyncParsableCommand {
         abstract: "Say which version of a document is to stay after a conflict.",
         discussion: """
             --keep current removes the unresolved versions. --keep NAME makes that version the document's content and removes \
-            the others, and what the document was. --keep both leaves all of them as documents of their own. With --json it is \
-            one object: the versions that are left.
+            the others, and what the document was. --keep both leaves all of them as documents of their own. What was written \
+            since the versions were listed never goes: the exit status is 6 then. With --json it is one object: the versions \
+            that are left.
 
             Example:
               promisefs versions /mnt/report.pdf
@@ -161,6 +162,12 @@ struct ResolveCommand: AsyncParsableCommand {
         name: .long,
         help: ArgumentHelp("'current', 'both', or the name of an unresolved version, or its identifier.", valueName: "version"))
     var keep: PathArgument
+    @Option(
+        name: .customLong("state"),
+        help: ArgumentHelp(
+            "A 'state' of 'versions --json' that this was decided on; repeatable. Without it: as they are now.",
+            valueName: "state"))
+    var states: [String] = []
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
@@ -169,10 +176,20 @@ struct ResolveCommand: AsyncParsableCommand {
             let client = try PromiseClient(mount: location.mount)
             let versions = FileVersions(client)
             let all = try await versions.all(of: location.path)
+            if !states.isEmpty, all.contains(where: { $0.state.map { !states.contains($0) } ?? false }) {
+                throw PromiseError(
+                    .local, "its versions are not those that this was decided on; list them again", exitStatus: 6)
+            }
             // What was named may be one of the unresolved ones.
             let document = all.first?.path ?? location.path
             switch String(decoding: keep.bytes, as: UTF8.self) {
-            case "current": try await versions.remove(of: document)
+            case "current":
+                guard all.contains(where: { $0.kind == .current }) else {
+                    throw PromiseError(
+                        .local, "the document was removed, and only these versions are left; keep 'both' or one of them",
+                        exitStatus: 1)
+                }
+                try await versions.remove(of: document, listed: all)
             case "both": try await versions.markResolved(of: document)
             case let text:
                 let wanted = name(of: keep.bytes)
@@ -182,9 +199,12 @@ struct ResolveCommand: AsyncParsableCommand {
                     throw PromiseError(
                         .local, "there is no unresolved version '\(shown)'; 'promisefs versions' lists them", exitStatus: 1)
                 }
-                try await versions.replaceItem(at: document, with: version)
-                if all.count(where: \.isConflict) > 1 { try await versions.remove(of: document) }
+                try await versions.replaceItem(at: document, with: version, of: all)
+                if all.first?.kind == .current, all.count(where: \.isConflict) > 1 {
+                    try await versions.remove(of: document, listed: all)
+                }
             }
+            // What is left of a document that was removed is a document now, under its own name.
             let left = try await client.versions(of: document)
             if output.json { return Output.json(left) }
             Output.text(VersionsCommand.text(left, on: location.mount))

@@ -45,5 +45,67 @@ extension MountSuites {
                 try await domain.expectProviderEqualsMount()
             }
         }
+
+        /// > What was written to the document since its versions were listed is never destroyed by `resolve`:
+        /// > What a program writes after that to a file that it has open, and that was resolved away, becomes a version
+        @Test(.timeLimit(.minutes(2))) func whatIsWrittenAfterTheDecisionOnAConflictIsNotDestroyed() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = "echo old > \"$C/a.txt\"; echo old > \"$C/b.txt\""
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell("cat \"$M/a.txt\" \"$M/b.txt\"")
+                try domain.setFaults(["offline=true"])
+                try await domain.shell("for n in a b; do echo mine > \"$M/$n.txt\"; echo theirs > \"$C/$n.txt\"; done")
+                try domain.setFaults([])
+                try await domain.shell(
+                    """
+                    within 30 '[ "$(ls "$C" | grep -c "(conflict,")" = 2 ]'; "$P" sync --wait "$M"
+                    states() { "$P" versions --json "$1" | grep -o '"state":"[^"]*"' | cut -d'"' -f4 | sed 's/^/--state /'; }
+                    decided=$(states "$M/a.txt"); version=$(cd "$M"; ls | grep '^a (conflict,')
+                    echo written since > "$M/a.txt"
+                    status=0; "$P" resolve "$M/a.txt" --keep "$version" $decided 2> "$T/err" || status=$?
+                    [ $status = 6 ]; grep -q 'list them again' "$T/err"; [ "$(cat "$M/a.txt")" = "written since" ]
+                    "$P" resolve "$M/a.txt" --keep "$version" $(states "$M/a.txt") > /dev/null; [ "$(cat "$M/a.txt")" = mine ]
+                    """)
+                // A program that holds it open goes on writing to what was replaced, or removed.
+                try await domain.shell(
+                    """
+                    version=$(cd "$M"; ls | grep '^b (conflict,')
+                    cat "$M/b.txt" > /dev/null; exec 8>> "$M/b.txt"; exec 9>> "$M/$version"
+                    "$P" resolve "$M/b.txt" --keep current > /dev/null; [ ! -e "$M/$version" ]
+                    echo late >&9; exec 9>&-
+                    within 5 '[ "$(cat "$M"/b*conflict*)" = "$(printf "mine\\nlate")" ]'
+                    "$P" conflicts "$M" | grep -q b.txt; version=$(cd "$M"; ls | grep '^b (conflict,')
+                    "$P" resolve "$M/b.txt" --keep "$version" > /dev/null; [ "$(tail -n 1 "$M/b.txt")" = late ]
+                    echo later >&8; exec 8>&-
+                    within 5 '[ "$(tail -n 1 "$M"/b*conflict*)" = later ]'
+                    """)
+                try await domain.synchronize()
+                try await domain.expectProviderEqualsMount()
+            }
+        }
+
+        /// They were listed no more when the document was moved to another folder, and never when it was removed.
+        @Test(.timeLimit(.minutes(2))) func aConflictStaysWithItsDocumentThatIsMovedOrRemoved() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = "mkdir \"$C/one\" \"$C/two\"; for n in a b; do echo old > \"$C/one/$n.txt\"; done"
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell("cat \"$M\"/one/*; ls \"$M/two\"")
+                try domain.setFaults(["offline=true"])
+                try await domain.shell("for n in a b; do echo mine > \"$M/one/$n.txt\"; echo theirs > \"$C/one/$n.txt\"; done")
+                try domain.setFaults([])
+                try await domain.shell(
+                    """
+                    within 30 '[ "$(ls "$C/one" | grep -c "(conflict,")" = 2 ]'; "$P" sync --wait "$M"
+                    mv "$M/one/a.txt" "$M/two/renamed.txt"; mv "$M/one" "$M/first"; rm "$M/first/b.txt"; "$P" sync --wait "$M"
+                    "$P" versions "$M/two/renamed.txt" | grep -q 'conflict.*first/a (conflict,'
+                    "$P" conflicts "$M" | grep -c '^conflict' | grep -qx 2
+                    "$P" resolve "$M/two/renamed.txt" --keep current > /dev/null; [ "$(ls "$M/first" | wc -l)" = 1 ]
+                    version=$(ls "$M/first"); not "$P" resolve "$M/first/$version" --keep current 2> "$T/err"
+                    grep -q 'the document was removed' "$T/err"; [ "$(cat "$M/first/$version")" = mine ]
+                    "$P" resolve "$M/first/$version" --keep "$version" > /dev/null; [ -z "$("$P" conflicts "$M")" ]
+                    [ "$(cat "$M/first/$version")" = mine ]
+                    """)
+            }
+        }
     }
 }

@@ -280,7 +280,7 @@ func rawReply(_ path: String, _ line: String, _ body: [UInt8], headOnly: Bool = 
 @Suite struct ExitStatusTests {
     @Test func everyCodeHasAnExitStatusOfTheContract() {
         for code in Failure.Code.allCases {
-            #expect([1, 4, 5].contains(code.exitStatus))
+            #expect([1, 4, 5, 6].contains(code.exitStatus))
             #expect((400...599).contains(code.httpStatus))
         }
         #expect(Failure.Code.offline.exitStatus == 4 && Failure.Code.timedOut.exitStatus == 4)

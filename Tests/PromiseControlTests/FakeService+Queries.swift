@@ -39,7 +39,7 @@ extension FakeService {
     }
 
     func resolve(
-        _ node: NodeID, _ action: VersionAction, version: NodeID?, purpose: Purpose?
+        _ node: NodeID, _ action: VersionAction, version: NodeID?, purpose: Purpose?, decidedOn states: Set<String>?
     ) async throws(Failure) -> [ItemVersion] {
         let which = version.map { "\($0)" } ?? "all"
         state.withLock { $0.calls.append("\(action) \(which) of \(node) for \(purpose?.rawValue ?? "")") }
@@ -111,4 +111,5 @@ extension FakeService {
     func answered(_ number: UInt64, by presenter: PresenterID) -> Bool { number == 9 && presenter.rawValue == 5 }
 
     func currentPath(of node: NodeID) throws(Failure) -> [FileName]? { [FileName("now")!] }
+    func paths(of claim: GrantedClaim) throws(Failure) -> [[FileName]] { claim.nodes.map { _ in [FileName("now")!] } }
 }

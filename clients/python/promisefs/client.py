@@ -67,10 +67,12 @@ class Domain:
         """The versions of a document that are known, the current one first."""
         return self._call("GET", "items/versions?path=" + _wire(path))["versions"]
 
-    def resolve(self, path, action, version=None):
+    def resolve(self, path, action, version=None, states=None):
         """Does something with an unresolved version, by its `identifier`, or with all: `replace` the document with it, `remove`
-        it, or `markResolved`, so that it is a document of its own. Gives the versions that are left."""
+        it, or `markResolved`, so that it is a document of its own. `states`: of the versions, when this was decided; what was
+        written since stays, and the problem is `conflict`. Gives the versions that are left."""
         body = {"path": _wire(path), "action": action} | ({} if version is None else {"version": version})
+        body |= {} if states is None else {"states": list(states)}
         return self._call("POST", "items/versions", body)["versions"]
 
     def thumbnail(self, path, size=1024):
@@ -135,7 +137,9 @@ class Domain:
 
     @contextlib.contextmanager
     def coordinate(self, *intents, purpose=None, timeout=None):
-        """Reads and writes items undisturbed: gives what was granted, with where the items are now."""
+        """Reads and writes items undisturbed: gives what was granted, with where the items are now. `purpose`: by default that of
+        the coordinated command that this process belongs to. Raises `PromiseError` at the end when the claim ended before."""
+        purpose = purpose or os.environ.get("PROMISEFS_PURPOSE")
         body = {"items": list(intents)}
         if purpose is not None:
             body["purpose"] = purpose
@@ -148,11 +152,13 @@ class Domain:
                 raise PromiseError("the daemon ended before the claim was granted")
             yield granted
             # The end of the request's body is the end of the access.
-            with contextlib.suppress(OSError, http.client.HTTPException):
+            try:
                 connection.send(b"0\r\n\r\n")
                 response.read()
-                self._idle.append(connection)
-                connection = None
+            except (OSError, http.client.HTTPException) as problem:
+                raise PromiseError("the claim ended before it was given back: its daemon has gone") from problem
+            self._idle.append(connection)
+            connection = None
         finally:
             if connection:
                 connection.close()
