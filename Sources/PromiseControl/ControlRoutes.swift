@@ -139,7 +139,11 @@ struct ControlRoutes: Sendable {
 
     private func pending(_ request: Request) async throws -> Response {
         let node = try await optionalNode(queryValue("path", of: request))
-        let work = try await pendingWork(below: node)
+        let isExcluded = queryValue("excluded", of: request) == "true"
+        let work =
+            isExcluded
+            ? try await blocking.run { [service] () throws(Failure) in try service.excluded(below: node) }
+            : try await pendingWork(below: node)
         return jsonResponse(PendingDocument(items: work.map { PendingItemDocument($0) }))
     }
 

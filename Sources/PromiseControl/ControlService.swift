@@ -27,6 +27,7 @@ package protocol ControlService: Sendable {
     func evict(_ node: NodeID) async throws(Failure) -> EvictionReport
     func setPin(_ pin: Pin, of node: NodeID) async throws(Failure) -> Int
     func pending(below node: NodeID?) throws(Failure) -> [PendingWork]
+    func excluded(below node: NodeID?) throws(Failure) -> [PendingWork]
     func stepPending() async throws(Failure) -> PendingWork?
     func synchronize(below node: NodeID?, wait: Bool, timeout: Duration?) async throws(Failure)
     func verify(repair: Bool, provider: Bool) async throws(Failure) -> VerifyReport

@@ -54,6 +54,7 @@ extension StatusDocument {
         holderID = status.holderID
         restarts = status.restarts
         lastEnd = status.lastEnd
+        excluded = status.excluded
         limitations = status.limitations
         hydrations = status.hydrations.map {
             HydrationDocument(program: $0.program, fetches: $0.fetches, bytes: $0.bytes, refusals: $0.refusals)

@@ -27,6 +27,13 @@ extension Domain {
         return (uploads + (try downloads())).filter { work in prefix.map { work.path.starts(with: $0) } ?? true }
     }
 
+    /// What is never sent, of everything below a node when given.
+    package func excluded(below scope: NodeID?) throws(Failure) -> [PendingWork] {
+        try index.read { transaction throws(Failure) in
+            try PendingWork.excluded(below: scope, limit: Domain.pendingShownMax, transaction)
+        }
+    }
+
     private func describe(_ row: Pending, _ transaction: borrowing Transaction) throws(Failure) -> PendingWork? {
         var work = PendingWork(
             kind: .upload, node: nil, path: [], isRunning: engine.isRunning(row.subject), size: 0, progress: nil,
@@ -158,6 +165,7 @@ extension Domain {
             bytesUploaded: engine.bytesUploaded, cacheBytes: counts?.localBytes ?? 0, cacheLimit: configuration.cacheLimit,
             quotaTotal: quota?.total, quotaAvailable: quota?.available, openFiles: filesystem.openCount)
         status.kernelNodes = filesystem.kernelNodeCount
+        status.excluded = (try? index.read { transaction throws(Failure) in try transaction.excludedCount() }) ?? 0
         if let holder {
             status.isSupervised = holder.isAlive
             status.outlivesDaemon = holder.isAlive && session.outlivesDaemon

@@ -101,6 +101,8 @@ package struct DomainStatus: Sendable {
     /// How many daemons this mount has had before, and how the last one ended.
     package var restarts = 0
     package var lastEnd: String?
+    /// Items that stay on this machine.
+    package var excluded = 0
 
     package init(
         name: String, provider: String, capabilities: [String], mountPoint: [UInt8], stateFolder: [UInt8], processID: Int32,
@@ -199,7 +201,8 @@ package struct ItemInformation: Sendable {
 }
 
 package struct PendingWork: Sendable {
-    package enum Kind: String, Sendable { case upload, create, move, metadata, delete, download, local }
+    /// `excluded` is no work: it is never sent.
+    package enum Kind: String, Sendable { case upload, create, move, metadata, delete, download, local, excluded }
 
     package var kind: Kind
     package var node: NodeID?

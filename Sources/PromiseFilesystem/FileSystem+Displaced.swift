@@ -54,7 +54,7 @@ extension FileSystem {
         try transaction.deleteDisplaced(node.id)
         let entry = try transaction.insertEntry(
             in: parent, named: name, node: node.id, identifier: nil,
-            isExcluded: try isExcluded(name, .file, in: parent, transaction), conflictsWith: displaced.conflictsWith)
+            isExcluded: try exclusion.covers(name, .file, in: parent, transaction), conflictsWith: displaced.conflictsWith)
         try markPending(entry, transaction)
         try transaction.record(.created, node: node.id, parent: parent, name: name)
         try transaction.recordVersion(.versionGained, entry)

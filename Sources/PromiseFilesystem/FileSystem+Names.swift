@@ -210,7 +210,7 @@ extension FileSystem {
         if try transaction.entry(in: folder.id, named: name) != nil { throw Failure(.exists, "the name is taken") }
         var node = fresh
         let inherited = try inherit(from: folder, into: &node, caller, transaction)
-        let isExcluded = try isExcluded(name, node.kind, in: folder.id, transaction)
+        let isExcluded = try exclusion.covers(name, node.kind, in: folder.id, transaction)
         let adopted = isExcluded ? nil : try adoptable(name, node.kind, in: folder.id, transaction)
         if let adopted {
             node.succeed(adopted.edits)
@@ -246,11 +246,15 @@ extension FileSystem {
         _ name: FileName, _ kind: NodeKind, in folder: NodeID, _ transaction: borrowing Transaction
     ) throws(Failure) -> SyncedItem? {
         // What was removed here and is still there waits to be deleted there.
-        guard try transaction.hasPendingDeletions(), let parent = try identifier(of: folder, transaction),
-            let synced = try transaction.unboundSynced(in: parent, named: name), synced.item.kind == kind,
-            try transaction.remote(synced.item.identifier) == nil
-        else { return nil }
-        return synced
+        let areBackups = backupsMade.load(ordering: .relaxed)
+        let areDeletions = try transaction.hasPendingDeletions()
+        guard areBackups || areDeletions, let parent = try identifier(of: folder, transaction) else { return nil }
+        var known = try transaction.unboundSynced(in: parent, named: name)
+        if known == nil, areBackups {
+            known = try exclusion.takeItem(fromBackupOf: name, in: parent, transaction) { engine.isRunning(.entry($0)) }
+        }
+        guard let known, known.item.kind == kind, try transaction.remote(known.item.identifier) == nil else { return nil }
+        return known
     }
 
     /// It is not to be deleted any more. Others may have put something into a folder since it was removed here.
@@ -276,7 +280,7 @@ extension FileSystem {
                 if node.kind == .folder { throw Failure(.notPermitted, "a folder has one name only") }
                 if node.linkCount >= 65_000 { throw Failure(.tooManyLinks, "the file has 65,000 names already") }
                 if try transaction.entry(in: parent, named: name) != nil { throw Failure(.exists, "the name is taken") }
-                let isExcluded = try isExcluded(name, node.kind, in: parent, transaction)
+                let isExcluded = try exclusion.covers(name, node.kind, in: parent, transaction)
                 let isFirst = node.linkCount == 0 && !isExcluded
                 let adopted = isFirst ? try adoptable(name, node.kind, in: parent, transaction) : nil
                 if let adopted {

@@ -196,11 +196,18 @@ extension FileSystem {
     private func classify(
         _ entry: inout Entry, _ node: inout Node, was source: Entry, _ transaction: borrowing Transaction
     ) throws(Failure) {
-        let isExcluded = try self.isExcluded(entry.name, node.kind, in: entry.parent, transaction)
+        let isExcluded = try exclusion.covers(entry.name, node.kind, in: entry.parent, transaction)
         if isExcluded, !entry.isExcluded {
-            // Content that is only at the provider, and folders with items, cannot stay on this machine alone.
-            guard entry.identifier == nil || node.kind != .folder && (node.kind != .file || node.content == .whole) else {
-                return
+            if entry.identifier != nil {
+                // The provider has the only other copy. Should the document be made anew, that is the item, and this stays here.
+                guard try exclusion.covers(entry.parent, transaction) else {
+                    backupsMade.store(true, ordering: .relaxed)
+                    return
+                }
+                // Folders with items, and content that is not here, cannot. Programs copy what cannot be renamed.
+                guard node.kind != .folder && (node.kind != .file || node.content == .whole) else {
+                    throw Failure(.crossDevice, "'\(entry.name)' is at the provider, and its new folder stays on this machine")
+                }
             }
             if let identifier = entry.identifier {
                 try transaction.rememberPin(node.pin, of: identifier)
@@ -229,7 +236,8 @@ extension FileSystem {
     ) throws(Failure) {
         for var child in try transaction.children(of: folder) where child.identifier == nil {
             guard let node = try transaction.node(child.node) else { continue }
-            child.isExcluded = isExcluded || !node.kind.isStorable || configuration.exclusions.excludes(child.name)
+            child.isExcluded = isExcluded || !node.kind.isStorable 
+                || configuration.exclusions.excludes(child.name, isFolder: node.kind == .folder)
             try transaction.update(child)
             try markPending(child, transaction)
             if node.kind == .folder { try spreadExclusion(child.isExcluded, below: node.id, transaction) }

@@ -67,6 +67,8 @@ package final class FileSystem: FileSystemOperations {
     let echoes: Echoes
     /// A serving thread is in an fsync.
     let isSynchronizing = Atomic(false)
+    /// A document was renamed to a name that stays here, perhaps to be made anew under its old one.
+    let backupsMade = Atomic(false)
     /// What the provider has room for, when it says so.
     let quota = Mutex<(total: UInt64, available: UInt64)?>(nil)
 
@@ -239,19 +241,7 @@ package final class FileSystem: FileSystemOperations {
         return folder
     }
 
-    /// Whether a name stays on this machine: by its own name, by its folder, or as a companion of a database beside it.
-    func isExcluded(
-        _ name: FileName, _ kind: NodeKind, in parent: NodeID, _ transaction: borrowing Transaction
-    ) throws(Failure) -> Bool {
-        if !kind.isStorable || configuration.exclusions.excludes(name) { return true }
-        if let database = ExclusionRules.databaseName(ofCompanion: name),
-            try transaction.entry(in: parent, named: database) != nil
-        {
-            return true
-        }
-        guard parent != .root, let folder = try transaction.entries(of: parent).first else { return false }
-        return folder.isExcluded
-    }
+    var exclusion: Exclusion { Exclusion(rules: configuration.exclusions, content: content, opens: opens) }
 
     func identifier(of folder: NodeID, _ transaction: borrowing Transaction) throws(Failure) -> ItemIdentifier? {
         try engine.identifier(of: folder, transaction)

@@ -79,8 +79,8 @@ enum Schema {
             try database.execute(literal: SQL(sql: sentChanges))
             try migrateIntents(database)
         }
-        migrator.registerMigration("6 conflicts anywhere") { database in
-            try database.execute(literal: SQL(sql: conflictsAnywhere))
+        migrator.registerMigration("6 conflicts and what stays here") { database in
+            try database.execute(literal: SQL(sql: rareEntries))
         }
         return migrator
     }
@@ -88,7 +88,7 @@ enum Schema {
     /// Every table and index, for `verify`.
     static let objectNames = [
         "node", "node_local", "node_populated", "node_unlinked", "node_pinned", "entry", "entry_place", "entry_node",
-        "entry_identifier", "entry_conflict", "attribute",
+        "entry_identifier", "entry_conflict", "entry_excluded", "attribute",
         "local_range", "synced", "synced_place", "remote", "remote_place", "pending",
         "pending_identifier", "pending_due", "pending_failing", "change", "setting", "name_search", "sent", "sent_item",
         "sent_place", "sent_entry", "displaced", "fingerprint", "hole",
@@ -226,9 +226,11 @@ enum Schema {
         CREATE INDEX node_pinned ON node (id) WHERE pin = 1 AND kind = 0 AND content <> 2;
         """
 
-    /// Versions are found wherever their document is now. It costs nothing where there is no conflict.
-    private static let conflictsAnywhere = """
+    /// Versions are found wherever their document is now, and what is never sent is counted. Both cost nothing where there
+    /// is neither.
+    private static let rareEntries = """
         CREATE INDEX entry_conflict ON entry (conflicts_with) WHERE conflicts_with IS NOT NULL;
+        CREATE INDEX entry_excluded ON entry (id) WHERE is_excluded = 1;
         """
 
     /// Rows of the search of names begin and end with a `/` now, so all are made again.

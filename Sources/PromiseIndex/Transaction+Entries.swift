@@ -52,6 +52,15 @@ extension Transaction {
         ) { Entry($0) }
     }
 
+    /// What stays on this machine, in the order in which it was made.
+    package func excludedEntries(limit: Int) throws(Failure) -> [Entry] {
+        try connection.all("SELECT * FROM entry WHERE is_excluded = 1 ORDER BY id LIMIT ?1", .count(limit)) { Entry($0) }
+    }
+
+    package func excludedCount() throws(Failure) -> Int {
+        try connection.first("SELECT count(*) FROM entry WHERE is_excluded = 1") { Int($0.integer(0)) } ?? 0
+    }
+
     package func hasChildren(_ parent: NodeID) throws(Failure) -> Bool {
         try connection.exists("SELECT 1 FROM entry WHERE parent = ?1 LIMIT 1", .id(parent))
     }

@@ -44,6 +44,13 @@ extension Transaction {
         ) { SyncedItem($0) }
     }
 
+    /// A synced item at this place, of those that are noted apart from their entry: as all are that were moved here since.
+    package func synced(in parent: ItemIdentifier, named name: FileName) throws(Failure) -> SyncedItem? {
+        try connection.first(
+            "SELECT * FROM synced WHERE parent = ?1 AND name = ?2 LIMIT 1", .identifier(parent), .name(name)
+        ) { SyncedItem($0) }
+    }
+
     /// An item that others have moved to this place, and that was removed here.
     package func unboundRemote(in parent: ItemIdentifier, named name: FileName) throws(Failure) -> Item? {
         try connection.first(

@@ -105,9 +105,10 @@ public final class PromiseClient: Sendable {
     }
 
     /// Work queued or running below a path; nil: in the whole domain.
-    public func pending(path: [UInt8]? = nil) async throws(PromiseError) -> PendingDocument {
-        let query = path.map { "?path=/" + PercentCoding.encode($0) } ?? ""
-        return try await reply("GET", "pending" + query, deadline: .minutes(2))
+    /// `excluded`: instead, what stays on this machine for its name or its kind.
+    public func pending(path: [UInt8]? = nil, excluded: Bool = false) async throws(PromiseError) -> PendingDocument {
+        let query = ["excluded=\(excluded)"] + (path.map { ["path=/" + PercentCoding.encode($0)] } ?? [])
+        return try await reply("GET", "pending?" + query.joined(separator: "&"), deadline: .minutes(2))
     }
 
     /// Carries out one piece of pending work and returns it when the provider has answered; nil: there was

@@ -57,6 +57,8 @@ public struct StatusDocument: Codable, Sendable, Equatable {
     public var restarts = 0
     /// How the last one ended: `signal 9`, `status 1`; missing before there was one.
     public var lastEnd: String?
+    /// Items that stay on this machine: `GET /v1/pending?excluded=true` lists them.
+    public var excluded: Int?
 
     public init(
         name: String, provider: String, capabilities: [String], mountPoint: String, mountPointBytes: String,

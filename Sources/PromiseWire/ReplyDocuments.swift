@@ -79,7 +79,7 @@ public struct PinDocument: Codable, Sendable, Equatable {
 
 /// A piece of work that is queued or running.
 public struct PendingItemDocument: Codable, Sendable, Equatable {
-    /// `upload`, `create`, `move`, `metadata`, `delete`, `download` or `local`.
+    /// `upload`, `create`, `move`, `metadata`, `delete`, `download` or `local`; `excluded` is never sent.
     public var kind: String
     public var node: UInt64?
     public var path: String

@@ -13,6 +13,9 @@ struct PendingCommand: AsyncParsableCommand {
             With --step one piece of the work that waits for the provider is carried out and printed, and nothing more goes by \
             itself until `promisefs sync`. Ends with status 1 when the provider refused it.
 
+            With --excluded it lists what is never sent: editors' temporary files, companions of open databases, the desktop's \
+            trash, and what no provider holds.
+
             Example:
               promisefs pending /mnt
               promisefs pending --step /mnt
@@ -22,6 +25,8 @@ struct PendingCommand: AsyncParsableCommand {
     var path: PathArgument?
     @Flag(name: .long, help: "Carry out one piece of it, and hold the rest until the next sync.")
     var step = false
+    @Flag(name: .long, help: "List what stays on this machine instead.")
+    var excluded = false
     @OptionGroup var output: OutputOptions
 
     /// A domain's part of `--json`.
@@ -42,7 +47,7 @@ struct PendingCommand: AsyncParsableCommand {
         var rows: [[String]] = []
         for (mount, inner) in try await scope(path) {
             do throws(PromiseError) {
-                let items = try await PromiseClient(mount: mount).pending(path: inner).items
+                let items = try await PromiseClient(mount: mount).pending(path: inner, excluded: excluded).items
                 documents.append(Document(domain: mount.domain, mountPoint: escapedForDisplay(mount.mountPoint), items: items))
                 rows += items.map { PendingCommand.row($0, on: mount) }
             } catch {
@@ -50,7 +55,8 @@ struct PendingCommand: AsyncParsableCommand {
             }
         }
         if !output.json {
-            Output.text(rows.isEmpty && failures.first == nil ? "nothing is pending\n" : table(rows))
+            let nothing = excluded ? "everything is sent\n" : "nothing is pending\n"
+            Output.text(rows.isEmpty && failures.first == nil ? nothing : table(rows))
         } else if path == nil {
             Output.json(documents)
         } else if let document = documents.first {
@@ -81,6 +87,7 @@ struct PendingCommand: AsyncParsableCommand {
 
     static func row(_ item: PendingItemDocument, on mount: MountEntry) -> [String] {
         let progress = item.progress.map { " \(Int($0 * 100)) %" } ?? ""
+        if item.kind == "excluded" { return [item.kind, ByteSize.text(item.size), shownPath(item.path, on: mount)] }
         let state = item.isRunning ? "running\(progress)" : item.error == nil ? "queued" : "failing"
         let error = item.error.map { "  \(Terminal.styled($0, .red)) (\(counted(item.attempts, "attempt")))" } ?? ""
         return [item.kind, state, ByteSize.text(item.size), shownPath(item.path, on: mount) + error]

@@ -82,6 +82,7 @@ struct StatusCommand: AsyncParsableCommand {
             ["  items", "\(status.nodes), \(counted(status.placeholders, "placeholder"))"],
             ["  pending", "\(status.pending) (\(running))"],
             ["  errors", "\(status.failing)"],
+            ["  stay here", "\(counted(status.excluded ?? 0, "item")); 'promisefs pending --excluded' lists them"],
             ["  cache", ByteSize.text(status.cacheBytes) + limit],
             ["  transferred", "\(ByteSize.text(status.bytesFetched)) fetched, \(ByteSize.text(status.bytesUploaded)) uploaded"],
         ]

@@ -47,7 +47,6 @@ extension MountSuites {
         }
 
         /// > What was written to the document since its versions were listed is never destroyed by `resolve`:
-        /// > What a program writes after that to a file that it has open, and that was resolved away, becomes a version
         @Test(.timeLimit(.minutes(2))) func whatIsWrittenAfterTheDecisionOnAConflictIsNotDestroyed() async throws {
             var options = MountedDomain.Options()
             options.prepare = "echo old > \"$C/a.txt\"; echo old > \"$C/b.txt\""

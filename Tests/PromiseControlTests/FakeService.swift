@@ -100,6 +100,8 @@ final class FakeService: ControlService {
         return 2
     }
 
+    func excluded(below node: NodeID?) throws(Failure) -> [PendingWork] { [] }
+
     func pending(below node: NodeID?) throws(Failure) -> [PendingWork] {
         try note("pending \(node?.description ?? "all")")
         return state.withLock { $0.pending }

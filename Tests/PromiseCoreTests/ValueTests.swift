@@ -54,6 +54,7 @@ import Testing
         ("~$*", ["~$report.docx", "~$"], ["$report.docx", "~report.docx"]),
         (".goutputstream-*", [".goutputstream-AB12CD", ".goutputstream-"], ["goutputstream-A", ".goutputstream"]),
         (".fuse_hidden*", [".fuse_hidden0000001", ".fuse_hidden"], ["fuse_hidden1", ".fuse-hidden"]),
+        (".xdp-*", [".xdp-report.odt-a1B2c3", ".xdp-"], ["xdp-a", ".xdp"]),
         (".nfs????????*", [".nfs00000001", ".nfs0000000100000002"], [".nfs", ".nfs0000001", "nfs00000001"]),
     ] as [(String, [String], [String])])
     func defaultPatternMatchesItsNamesOnly(text: String, matching: [String], others: [String]) {
@@ -66,10 +67,21 @@ import Testing
         for name in others { #expect(!pattern.matches(FileName(name)!), "\(name)") }
     }
 
-    @Test func tableHasEveryDefault() { #expect(ExclusionRules.defaults.count == 11) }
+    @Test func tableHasEveryDefault() { #expect(ExclusionRules.defaults.count == 12) }
 
     @Test func ordinaryNamesGoToTheProvider() {
         for name in ["report.docx", ".profile", ".git", "a.swift", "Thumbs.db", "4913.txt", "data.db", "data.db-wal", "*", "?"] {
+            #expect(!ExclusionRules().excludes(FileName(name)!), "\(name)")
+        }
+    }
+
+    /// A folder `notes~` was silently left out, with everything in it.
+    @Test func rulesForFilesAreNotForFolders() {
+        for name in ["notes~", "4913", ".a.swp", "#drafts#"] {
+            #expect(!ExclusionRules().excludes(FileName(name)!, isFolder: true), "\(name)")
+        }
+        for name in [".Trash", ".Trash-1000"] {
+            #expect(ExclusionRules().excludes(FileName(name)!, isFolder: true), "\(name)")
             #expect(!ExclusionRules().excludes(FileName(name)!), "\(name)")
         }
     }

@@ -109,6 +109,7 @@ import Testing
         try Index.runAside("INSERT INTO grdb_migrations VALUES ('1 tree'), ('2 listings'), ('3 searched names')", path: copy)
         try Index.runAside("DROP INDEX node_pinned", path: copy)
         try Index.runAside("DROP INDEX entry_conflict", path: copy)
+        try Index.runAside("DROP INDEX entry_excluded", path: copy)
         try Index.runAside("DROP TABLE sent", path: copy)
         try Index.runAside("DROP TABLE displaced", path: copy)
         try Index.runAside("DROP TABLE hole", path: copy)

@@ -1,0 +1,23 @@
+import PromiseCore
+import PromiseIndex
+
+extension PendingWork {
+    /// What stays on this machine, for people who look for it at the provider.
+    static func excluded(
+        below scope: NodeID?, limit: Int, _ transaction: borrowing Transaction
+    ) throws(Failure) -> [PendingWork] {
+        let prefix = try scope.flatMap { scope throws(Failure) in try transaction.path(of: scope) } ?? []
+        var result: [PendingWork] = []
+        for entry in try transaction.excludedEntries(limit: limit) {
+            guard let node = try transaction.node(entry.node), let folder = try transaction.path(of: entry.parent)
+            else { continue }
+            let path = folder + [entry.name]
+            guard path.starts(with: prefix) else { continue }
+            result.append(
+                PendingWork(
+                    kind: .excluded, node: node.id, path: path, isRunning: false, size: node.size, progress: nil,
+                    since: node.changeTime, attempts: 0, error: nil))
+        }
+        return result
+    }
+}

@@ -1,0 +1,69 @@
+import PromiseContent
+import PromiseCore
+import PromiseIndex
+import PromiseSystem
+
+/// What stays on this machine: by its own name, by its folder, or as a companion of an open database beside it.
+struct Exclusion {
+    let rules: ExclusionRules
+    let content: ContentStore
+    let opens: OpenTable
+
+    func covers(
+        _ name: FileName, _ kind: NodeKind, in parent: NodeID, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        if try coversByName(name, kind, in: parent, transaction) { return true }
+        return try covers(parent, transaction)
+    }
+
+    /// A folder, so everything that is made below it.
+    func covers(_ folder: NodeID, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
+        guard folder != .root else { return false }
+        return try transaction.entries(of: folder).first?.isExcluded ?? false
+    }
+
+    private func coversByName(
+        _ name: FileName, _ kind: NodeKind, in parent: NodeID, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        if !kind.isStorable || rules.excludes(name, isFolder: kind == .folder) { return true }
+        guard kind == .file, let database = ExclusionRules.databaseName(ofCompanion: name),
+            let entry = try transaction.entry(in: parent, named: database)
+        else { return false }
+        return try isOpenDatabase(entry.node, transaction)
+    }
+
+    /// SQLite makes its companions of an empty file, too, before it writes to that for the first time.
+    private func isOpenDatabase(
+        _ id: NodeID, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard opens.isOpen(id), let node = try transaction.node(id), node.kind == .file,
+            let file = try? content.open(id, node.generation, writable: false)
+        else { return false }
+        let expected = ExclusionRules.databaseBeginning
+        var bytes = [UInt8](repeating: 0, count: expected.count)
+        let count = bytes.withUnsafeMutableBytes { buffer in
+            try? readFully(file.number, into: buffer, at: 0, label: "filesystem.database")
+        }
+        return count == 0 || bytes == expected
+    }
+
+    /// The item whose file was renamed to a name that stays here, which the provider was not told of yet: that file is a
+    /// backup, and loses the item to the document that is made anew. Nil when there is none. `isRunning`: the
+    /// provider is being told of an entry.
+    func takeItem(
+        fromBackupOf name: FileName, in parent: ItemIdentifier, _ transaction: borrowing Transaction,
+        isRunning: (EntryID) -> Bool
+    ) throws(Failure) -> SyncedItem? {
+        guard let synced = try transaction.synced(in: parent, named: name),
+            var backup = try transaction.entry(for: synced.item.identifier), !isRunning(backup.id),
+            let node = try transaction.node(backup.node), node.kind == .file, node.content == .whole,
+            try coversByName(backup.name, node.kind, in: backup.parent, transaction)
+        else { return nil }
+        try transaction.rememberPin(node.pin, of: synced.item.identifier)
+        try transaction.deletePending(.entry(backup.id))
+        backup.identifier = nil
+        backup.isExcluded = true
+        try transaction.update(backup)
+        return synced
+    }
+}
