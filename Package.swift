@@ -50,6 +50,7 @@ let package = Package(
         module("PromiseSystem", ["CPromiseSystem", "PromiseCore"]),
         module("PromiseQuery", []),
         module("PromiseCoordination", ["PromiseCore"]),
+        module("PromiseKeyValue", ["PromiseCore"]),
         // What is here, what is there, and what brings them together.
         .target(name: "CPromiseIndex"),
         module(
@@ -167,6 +168,7 @@ let package = Package(
         tests("PromiseCoreTests", ["PromiseCore", "PromiseTestSupport"]),
         tests("PromiseSystemTests", ["PromiseCore", "PromiseSystem", "PromiseTestSupport"]),
         tests("PromiseQueryTests", ["PromiseQuery", "PromiseTestSupport"]),
+        tests("PromiseKeyValueTests", ["PromiseCore", "PromiseKeyValue", "PromiseTestSupport"]),
         tests("PromiseCoordinationTests", ["PromiseCore", "PromiseCoordination", "PromiseTestSupport"]),
         tests(
             "PromiseIndexTests",

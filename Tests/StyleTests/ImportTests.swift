@@ -11,6 +11,7 @@ import Testing
         "PromiseCore": ["Collections", "OrderedCollections", "DequeModule", "HeapModule"],
         "PromiseSystem": ["CPromiseSystem", "PromiseCore"],
         "PromiseQuery": [],
+        "PromiseKeyValue": ["PromiseCore"],
         "PromiseCoordination": ["PromiseCore", "Collections", "OrderedCollections", "DequeModule"],
         "PromiseIndex": ["CPromiseIndex", "PromiseCore", "PromiseSystem", "PromiseQuery", "GRDB", "GRDBSQLite"],
         "PromiseContent": ["PromiseCore", "PromiseSystem", "PromiseIndex"],
@@ -76,7 +77,7 @@ import Testing
                 problems.append("\(file.path): module \(file.module) has no line in the table of allowed imports; add one")
                 continue
             }
-            let system = ["PromiseCore", "PromiseQuery"].contains(file.module) ? [] : Self.system
+            let system = ["PromiseCore", "PromiseQuery", "PromiseKeyValue"].contains(file.module) ? [] : Self.system
             for (line, name) in imports(of: file) where !allowed.contains(name) && !system.contains(name) {
                 problems.append(
                     "\(file.path):\(line): \(file.module) may not import \(name); move the code to a layer that may, "
