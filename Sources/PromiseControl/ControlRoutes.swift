@@ -46,6 +46,7 @@ struct ControlRoutes: Sendable {
         router.post("v1/restart") { _, _ -> Response in throw await blocking.run { [service] in service.restart() } }
         addQueryRoutes(to: router)
         addValueRoutes(to: router)
+        addKeyValueRoutes(to: router)
         addTraceRoutes(to: router)
         addClaimRoutes(to: router)
         addPresenterRoutes(to: router)
@@ -152,6 +153,8 @@ struct ControlRoutes: Sendable {
         let document = try await decode(SyncRequest.self, from: request)
         let timeout = try duration(document.timeoutSeconds)
         let node = try await optionalNode(document.path?[...])
+        // It has a limit of its own, and what waits for items does not wait for it.
+        Task { [service] in await service.keyValues.exchangeAll() }
         guard document.wait ?? false else {
             try await service.synchronize(below: node, wait: false, timeout: timeout)
             return jsonResponse(SyncDocument(pending: try await pendingWork(below: node).count))

@@ -1,3 +1,4 @@
+import Logging
 import PromiseControl
 import PromiseCore
 import Synchronization
@@ -18,6 +19,10 @@ final class FakeService: ControlService {
 
     let state = Mutex(State())
     let trace = RequestTrace()
+    /// Nothing can be kept there.
+    let keyValues = Values(
+        folder: Array("/proc/nothing".utf8),
+        needs: Values.Needs(account: "fake", objects: { nil }, isOnline: { false }), logger: Logger(label: "fake"))
     /// Nothing takes any time.
     let isQuick: Bool
 

@@ -43,14 +43,15 @@ import Testing
         ],
         "PromiseMount": ["CFuse", "CFuseTransport", "PromiseCore", "PromiseSystem", "PromiseFilesystem", "Logging"],
         "PromiseDomain": [
-            "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseIndex", "PromiseContent",
+            "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseKeyValue", "PromiseIndex",
+            "PromiseContent",
             "PromiseProvider", "PromiseHTTP", "PromiseFolder", "PromiseWebDAV", "PromiseS3", "PromiseExtension",
             "PromiseSync", "PromiseFilesystem", "PromiseMount", "CArchive", "Logging",
         ],
         "PromiseWire": ["FoundationEssentials"],
         "PromiseControl": [
             "PromiseWire", "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseFilesystem",
-            "PromiseDomain", "PromiseHTTP", "Logging", "Hummingbird", "HummingbirdCore",
+            "PromiseKeyValue", "PromiseDomain", "PromiseHTTP", "Logging", "Hummingbird", "HummingbirdCore",
             "HTTPTypes", "NIOCore", "NIOHTTP1", "NIOPosix", "ServiceLifecycle", "Foundation", "FoundationEssentials",
         ],
         "PromiseKit": [
