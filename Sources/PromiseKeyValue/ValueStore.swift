@@ -28,6 +28,8 @@ package struct ValueStore: Hashable, Sendable {
     package private(set) var record: ValueRecord
     /// Whose values they are; nil until they were merged with those of others.
     package private(set) var account: Key?
+    /// The provider has all that was written here.
+    package private(set) var isSent = true
     private var clock = HybridClock()
     private var others: [Key: JSON] = [:]
 
@@ -72,6 +74,12 @@ package struct ValueStore: Hashable, Sendable {
     private mutating func write(_ value: Value?, for key: Key, at time: Timestamp) {
         let moment = clock.tick(at: time, after: record.entries[key]?.stamp.time)
         record.put(value, for: key, Stamp(time: moment, machine: machine))
+        isSent = false
+    }
+
+    /// The provider has `sent`; what was written meanwhile it has not.
+    package mutating func markSent(_ sent: ValueRecord) {
+        if !record.hasNews(for: sent) { isSent = true }
     }
 
     /// Takes in what the provider has; nil: it has nothing of this application. Returns what the application is told.
@@ -110,6 +118,7 @@ extension ValueStore {
         fields["schema"] = .number(String(ValueRecord.schema))
         fields["machine"] = .string(machine.text)
         fields["account"] = account.map { .string($0.text) }
+        fields["sent"] = .bool(isSent)
         var moment: [Key: JSON] = [:]
         clock.latest.write(into: &moment)
         fields["clock"] = .map(moment)
@@ -126,8 +135,9 @@ extension ValueStore {
         self.init(application: application, machine: Key(machine))
         record = try ValueRecord(json["record"], of: application)
         account = json["account"]?.text.map { Key($0) }
+        isSent = json["sent"]?.bool ?? false
         clock = HybridClock(latest: latest)
-        for known in ["schema", "machine", "account", "clock", "record"] as [Key] { fields[known] = nil }
+        for known in ["schema", "machine", "account", "sent", "clock", "record"] as [Key] { fields[known] = nil }
         others = fields
     }
 }

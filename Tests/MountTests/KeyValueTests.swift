@@ -55,6 +55,7 @@ extension MountSuites {
                 try await domain.shell(
                     shorthand(domain)
                         + """
+                        kv watch > "$T/told" 2>&1 & w=$!; within 10 'grep -q initial-sync "$T/told"'
                         kv set key old
                         refused() { local s=0; "$@" 2> "$T/err" || s=$?; [ "$s" = 1 ]; [ "$(wc -l < "$T/err")" = 1 ]; }
                         head -c 1048577 /dev/zero > "$T/more"; head -c 1048572 /dev/zero > "$T/most"
@@ -62,6 +63,7 @@ extension MountSuites {
                         refused kv set "$(printf 'k%.0s' $(seq 65))" value; grep -q 'at most 64' "$T/err"
                         [ "$(kv get key)" = old ]
                         kv set most --file "$T/most" ; refused kv set key older; [ "$(kv get key)" = old ]
+                        within 5 'grep -qx "quota-violation key" "$T/told"'; [ "$(grep -c initial-sync "$T/told")" = 1 ]; kill "$w"
                         kv set "$(printf 'k%.0s' $(seq 64))" ''
                         refused kv get nothing; refused kv remove nothing
                         s=0; "$P" kv get --app ../up --domain \(domain.domainName) key 2> "$T/err" || s=$?; [ "$s" = 1 ]
@@ -93,6 +95,37 @@ extension MountSuites {
                     try await domain.shell(kv + "[ \"$(kv get key)\" = old ]")
                 }
                 try await domain.shell(kv + "kv set key new; [ \"$(kv get key)\" = new ]")
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func whatUnmountingHasNotSentIsSaidAndSentByTheNextMount() async throws {
+            try await MountedDomain.with { domain in
+                let object = "\"$C/.promisefs/values/com.example.editor.json\""
+                try await domain.shell(
+                    shorthand(domain) + "kv set key one; \"$P\" unmount --wait \"$M\"; grep -q one \(object)")
+                try await domain.remount()
+                try domain.setFaults(["offline=true"])
+                try await domain.shell(
+                    shorthand(domain)
+                        + "kv set key two; s=0; \"$P\" unmount \"$M\" || s=$?; [ \"$s\" = 7 ]; not grep two \(object)")
+                try domain.setFaults([])
+                try await domain.remount()
+                try await domain.shell("within 30 'grep -q two \(object)'")
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func valuesGoByAWebDAVServer() async throws {
+            try await WebDAVServer.with { server in
+                try await MountedDomain.with(server.options()) { first in
+                    try await MountedDomain.with(server.options()) { second in
+                        try await first.shell(shorthand(first) + "kv set key one")
+                        try await second.shell(
+                            shorthand(second)
+                                + "within 10 '[ \"$(kv get key)\" = one ]'; kv set key two; [ -z \"$(ls -A \"$M\")\" ]")
+                        try await first.shell(shorthand(first) + "within 10 '[ \"$(kv get key)\" = two ]'; kv remove key")
+                        try await second.shell(shorthand(second) + "within 10 'not kv get key 2> /dev/null'")
+                    }
+                }
             }
         }
 

@@ -108,6 +108,18 @@ private func store(_ machine: Key) -> ValueStore { ValueStore(application: appli
         #expect(two.values.isEmpty)
     }
 
+    @Test func whatWasWrittenMeanwhileIsNotSent() throws {
+        var one = store("one")
+        #expect(one.isSent)
+        try one.set(.bool(true), for: "key", at: second(1))
+        let sent = one.record
+        try one.set(.bool(false), for: "key", at: second(2))
+        one.markSent(sent)
+        #expect(!one.isSent)
+        one.markSent(one.record)
+        #expect(one.isSent)
+    }
+
     @Test func removalsAreForgottenAfterNinetyDaysAndBeyondAThousand() throws {
         var one = store("one")
         for number in 0..<1500 {

@@ -146,6 +146,19 @@ package final class Values: Sendable {
         return state.withLock { $0.trouble[Key(application)] }
     }
 
+    /// Of how many applications something is only on this machine, though the provider could have it.
+    package var unsentCount: Int {
+        needs.objects() == nil ? 0 : state.withLock { $0.stores.values.count { !$0.isSent } }
+    }
+
+    /// Sends what is new here; waits no longer than that.
+    package func send(within limit: Duration) async {
+        if unsentCount == 0 { return }
+        _ = try? await withDeadline(limit, "the provider did not answer") { [weak self] () async throws(ProviderError) in
+            await self?.exchangeAll()
+        }
+    }
+
     /// All of these, for `status`.
     package var troubles: [String] {
         state.withLock { $0.trouble }.sorted { $0.key < $1.key }.map { "values of \($0.key) are not exchanged: \($0.value)" }
@@ -305,16 +318,30 @@ package final class Values: Sendable {
         }
         let merged = try await onThread { () throws(Failure) in try self.merge(found, into: name) }
         tell(merged.notices, of: name)
-        if needs.isReadOnly || !merged.ours.hasNews(for: merged.theirs) { return true }
+        if needs.isReadOnly { return true }
+        guard merged.ours.hasNews(for: merged.theirs) else {
+            try await markSent(merged.ours, of: name)
+            return true
+        }
         let (bytes, base) = (merged.ours.json.encoded, found?.version)
         do throws(ProviderError) {
             _ = try await withDeadline(needs.deadline, late) { () async throws(ProviderError) in
                 try await objects.write(bytes, to: place, base: base)
             }
-            return true
         } catch {
             if error.code == .conflict { return false }
             throw error.failure
+        }
+        try await markSent(merged.ours, of: name)
+        return true
+    }
+
+    private func markSent(_ record: ValueRecord, of name: Key) async throws(Failure) {
+        try await onThread { () throws(Failure) in
+            let before = try self.load(name)
+            var store = before
+            store.markSent(record)
+            try self.keep(store, over: before)
         }
     }
 
