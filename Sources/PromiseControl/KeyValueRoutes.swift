@@ -15,7 +15,8 @@ extension ControlRoutes {
         router.post("v1/values/synchronize") { request, _ in
             let document = try await decode(ValuesRequest.self, from: request)
             try await service.keyValues.synchronize(document.application)
-            return jsonResponse(DoneDocument(done: service.keyValues.trouble(of: document.application) == nil))
+            return jsonResponse(
+                DoneDocument(done: service.keyValues.trouble(of: document.application) == nil))
         }
         router.get("v1/values/events") { request, _ in try await valueEvents(request) }
     }
@@ -31,12 +32,14 @@ extension ControlRoutes {
         let application = try application(of: request)
         let key = try text("key", of: request).map { Key($0) }
         let values = try await service.keyValues.values(of: application)
-        let documents = values.filter { key == nil || $0.key == key }.sorted { $0.key < $1.key }.map { key, value in
+        let documents = values.filter { key == nil || $0.key == key }.sorted { $0.key < $1.key }.map
+        { key, value in
             KeptValueDocument(application: application, key: key.text, value: KeptValue(value))
         }
         return jsonResponse(
             KeptValuesDocument(
-                application: application, values: documents, trouble: service.keyValues.trouble(of: application)))
+                application: application, values: documents,
+                trouble: service.keyValues.trouble(of: application)))
     }
 
     private func keep(_ request: Request) async throws -> Response {
@@ -44,15 +47,20 @@ extension ControlRoutes {
         do {
             body = try await request.body.collect(upTo: RequestLimit.valueByteCountMax)
         } catch is NIOTooManyBytesError {
-            throw ProblemDocument(Failure(.quotaExceeded, "the value is larger than any application may keep"))
+            throw ProblemDocument(
+                Failure(.quotaExceeded, "the value is larger than any application may keep"))
         }
         let document = try decode(KeptValueDocument.self, from: body.readableBytesView, of: request)
         guard let kept = document.value else {
-            let isRemoved = try await service.keyValues.remove(document.key, of: document.application)
+            let isRemoved = try await service.keyValues.remove(
+                document.key, of: document.application)
             return jsonResponse(DoneDocument(done: isRemoved))
         }
         guard let value = Value(kept.json) else {
-            throw ProblemDocument(Failure(.invalid, "the value cannot be kept: it is nested too deep, or its data is no Base64"))
+            throw ProblemDocument(
+                Failure(
+                    .invalid,
+                    "the value cannot be kept: it is nested too deep, or its data is no Base64"))
         }
         try await service.keyValues.set(value, for: document.key, of: document.application)
         return jsonResponse(DoneDocument(done: true))
@@ -61,7 +69,8 @@ extension ControlRoutes {
     private func valueEvents(_ request: Request) async throws -> Response {
         let notices = try await service.keyValues.notices(of: try application(of: request))
         return streamResponse { [keepAlive] send in
-            let (events, continuation) = AsyncStream.makeStream(of: ValueNotice?.self, bufferingPolicy: .bufferingNewest(1000))
+            let (events, continuation) = AsyncStream.makeStream(
+                of: ValueNotice?.self, bufferingPolicy: .bufferingNewest(1000))
             let listener = keepAlive.listen { continuation.yield(nil) }
             defer { keepAlive.forget(listener) }
             let pump = Task {
@@ -72,7 +81,8 @@ extension ControlRoutes {
             try await send(ServerEvent(name: "watching", data: "{}"))
             for await notice in events {
                 let event = notice.map { notice in
-                    let document = ValueNoticeDocument(reason: notice.reason.rawValue, keys: notice.keys.map(\.text))
+                    let document = ValueNoticeDocument(
+                        reason: notice.reason.rawValue, keys: notice.keys.map(\.text))
                     return ServerEvent(name: "changed", data: WireCoding.text(document))
                 }
                 try await send(event)
@@ -91,7 +101,8 @@ extension KeptValue {
         case .date(let time): self = .date(nanoseconds: time.rawValue)
         case .data: self = .data(base64: value.json["data"]?.text ?? "")
         case .list(let list): self = .list(list.map { KeptValue($0) })
-        case .map(let map): self = .map(map.reduce(into: [:]) { $0[$1.key.text] = KeptValue($1.value) })
+        case .map(let map):
+            self = .map(map.reduce(into: [:]) { $0[$1.key.text] = KeptValue($1.value) })
         }
     }
 
@@ -105,7 +116,8 @@ extension KeptValue {
         case .date(let nanoseconds): .map(["date": .number(String(nanoseconds))])
         case .data(let text): .map(["data": .string(text)])
         case .list(let list): .map(["list": .list(list.map(\.json))])
-        case .map(let map): .map(["map": .map(map.reduce(into: [:]) { $0[Key($1.key)] = $1.value.json })])
+        case .map(let map):
+            .map(["map": .map(map.reduce(into: [:]) { $0[Key($1.key)] = $1.value.json })])
         }
     }
 }

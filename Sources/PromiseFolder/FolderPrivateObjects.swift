@@ -3,8 +3,8 @@ import PromiseCore
 package import PromiseProvider
 import PromiseSystem
 
-/// Files in `.promisefs/KIND`. A version is made of the file's content and identity; who writes has the turn of the lock file,
-/// and a new content is whole and on the disk before it takes the name.
+/// Files in `.promisefs/KIND`. A version is made of the file's content and identity; who writes has
+/// the turn of the lock file, and a new content is whole and on the disk before it takes the name.
 struct FolderPrivateObjects: PrivateObjects {
     let provider: FolderProvider
 
@@ -24,7 +24,9 @@ struct FolderPrivateObjects: PrivateObjects {
             let folder = try provider.openHidden(Array(name.kind.rawValue.utf8))
             let draft = provider.temporaryName(.store)
             do throws(ProviderError) {
-                try mapped("\(name) cannot be written") { () throws(SystemError) in try put(bytes, draft, uploads) }
+                try mapped("\(name) cannot be written") { () throws(SystemError) in
+                    try put(bytes, draft, uploads)
+                }
                 return try provider.withStoreLock { () throws(ProviderError) in
                     guard try object(name, in: folder)?.version == base else { throw changed(name) }
                     try mapped("\(name) cannot take its place") { () throws(SystemError) in
@@ -33,10 +35,13 @@ struct FolderPrivateObjects: PrivateObjects {
                             label: "folder.object.rename")
                         if provider.isDurable {
                             let list = try folder.openForReading()
-                            try synchronize(list.number, dataOnly: false, label: "folder.object.sync")
+                            try synchronize(
+                                list.number, dataOnly: false, label: "folder.object.sync")
                         }
                     }
-                    guard let now = try object(name, in: folder), now.bytes == bytes else { throw changed(name) }
+                    guard let now = try object(name, in: folder), now.bytes == bytes else {
+                        throw changed(name)
+                    }
                     return now.version
                 }
             } catch {
@@ -49,7 +54,8 @@ struct FolderPrivateObjects: PrivateObjects {
     func list(_ kind: PrivateName.Kind) async throws(ProviderError) -> [PrivateName] {
         try await provider.onPool { [self] () throws(ProviderError) in
             guard let folder = try known(kind) else { return [] }
-            let names = try mapped("'.promisefs/\(kind.rawValue)' cannot be listed") { () throws(SystemError) in
+            let names = try mapped("'.promisefs/\(kind.rawValue)' cannot be listed") {
+                () throws(SystemError) in
                 try listFolder(try folder.openForReading(), label: "folder.object.list").map(\.name)
             }
             return names.compactMap { name in
@@ -60,12 +66,15 @@ struct FolderPrivateObjects: PrivateObjects {
 
     func delete(_ name: PrivateName, base: ContentVersion) async throws(ProviderError) {
         try await provider.onPool { [self] () throws(ProviderError) in
-            guard let folder = try known(name.kind), try object(name, in: folder) != nil else { return }
+            guard let folder = try known(name.kind), try object(name, in: folder) != nil else {
+                return
+            }
             try provider.withStoreLock { () throws(ProviderError) in
                 guard let now = try object(name, in: folder) else { return }
                 guard now.version == base else { throw changed(name) }
                 try mapped("\(name) cannot be removed") { () throws(SystemError) in
-                    try unlink(name.fileName.bytes, in: folder.number, label: "folder.object.remove")
+                    try unlink(
+                        name.fileName.bytes, in: folder.number, label: "folder.object.remove")
                 }
             }
         }
@@ -82,14 +91,18 @@ struct FolderPrivateObjects: PrivateObjects {
             return try root.open(ReservedName.folder).open(Array(kind.rawValue.utf8))
         } catch {
             if error.errno == ENOENT { return nil }
-            throw ProviderError(error, "'\(provider.displayPath)/.promisefs/\(kind.rawValue)' cannot be used")
+            throw ProviderError(
+                error, "'\(provider.displayPath)/.promisefs/\(kind.rawValue)' cannot be used")
         }
     }
 
-    private func object(_ name: PrivateName, in folder: OpenFolder) throws(ProviderError) -> PrivateObject? {
+    private func object(_ name: PrivateName, in folder: OpenFolder) throws(ProviderError)
+        -> PrivateObject?
+    {
         do throws(SystemError) {
             let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK
-            let file = try Descriptor.open(name.fileName.bytes, in: folder.number, flags: flags, label: "folder.object.open")
+            let file = try Descriptor.open(
+                name.fileName.bytes, in: folder.number, flags: flags, label: "folder.object.open")
             let status = try FileStatus.of(descriptor: file.number, label: "folder.object.status")
             guard status.kind == .file, status.size <= PrivateObject.byteCountMax else {
                 throw SystemError(errno: EFBIG, label: "folder.object.size")
@@ -97,7 +110,9 @@ struct FolderPrivateObjects: PrivateObjects {
             var bytes = [UInt8](repeating: 0, count: Int(status.size))
             let outcome: Result<Int, SystemError> = bytes.withUnsafeMutableBytes { buffer in
                 do throws(SystemError) {
-                    return .success(try readFully(file.number, into: buffer, at: 0, label: "folder.object.read"))
+                    return .success(
+                        try readFully(file.number, into: buffer, at: 0, label: "folder.object.read")
+                    )
                 } catch {
                     return .failure(error)
                 }
@@ -105,7 +120,8 @@ struct FolderPrivateObjects: PrivateObjects {
             bytes.removeLast(bytes.count - (try outcome.get()))
             var hash = FowlerNollVoHash()
             hash.add(bytes)
-            let version = "\(bytes.count)-\(hash.text)-\(status.inode)-\(status.modificationTime.rawValue)"
+            let version =
+                "\(bytes.count)-\(hash.text)-\(status.inode)-\(status.modificationTime.rawValue)"
             return PrivateObject(bytes: bytes, version: ContentVersion(version))
         } catch {
             if error.errno == ENOENT { return nil }
@@ -117,9 +133,12 @@ struct FolderPrivateObjects: PrivateObjects {
     private func put(_ bytes: [UInt8], _ name: [UInt8], _ folder: OpenFolder) throws(SystemError) {
         // As readable as the folder is: those who share it share what is kept in it.
         let file = try Descriptor.open(
-            name, in: folder.number, flags: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o644, label: "folder.object.make")
+            name, in: folder.number, flags: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o644,
+            label: "folder.object.make")
         try writeFully(file.number, bytes, at: 0, label: "folder.object.write")
-        if provider.isDurable { try synchronize(file.number, dataOnly: false, label: "folder.object.content") }
+        if provider.isDurable {
+            try synchronize(file.number, dataOnly: false, label: "folder.object.content")
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 /// Bytes as text (RFC 4648, section 4).
 enum Base64 {
-    private static let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+    private static let letters = Array(
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
     static func text(_ bytes: [UInt8]) -> String {
         var result: [UInt8] = []
@@ -8,7 +9,9 @@ enum Base64 {
         for start in stride(from: 0, to: bytes.count, by: 3) {
             let count = min(3, bytes.count - start)
             var group: UInt32 = 0
-            for offset in 0..<3 { group = group << 8 | (offset < count ? UInt32(bytes[start + offset]) : 0) }
+            for offset in 0..<3 {
+                group = group << 8 | (offset < count ? UInt32(bytes[start + offset]) : 0)
+            }
             for place in 0..<4 {
                 let letter = letters[Int(group >> UInt32(18 - 6 * place) & 63)]
                 result.append(place <= count ? letter : UInt8(ascii: "="))

@@ -1,6 +1,7 @@
 package import PromiseCore
 
-/// A moment by a hybrid logical clock (Kulkarni, Demirbas and others, 2014): near the time of day, and after all that was seen.
+/// A moment by a hybrid logical clock (Kulkarni, Demirbas and others, 2014): near the time of day,
+/// and after all that was seen.
 package struct HybridTime: Hashable, Comparable, Sendable {
     /// Since 1970. What JSON numbers hold exactly everywhere.
     package static let millisecondsMax: UInt64 = 1 << 53 - 1
@@ -19,7 +20,8 @@ package struct HybridTime: Hashable, Comparable, Sendable {
 
     var successor: HybridTime {
         if counter < .max { return HybridTime(milliseconds: milliseconds, counter: counter + 1) }
-        return HybridTime(milliseconds: min(milliseconds + 1, HybridTime.millisecondsMax), counter: 0)
+        return HybridTime(
+            milliseconds: min(milliseconds + 1, HybridTime.millisecondsMax), counter: 0)
     }
 
     package static func < (left: HybridTime, right: HybridTime) -> Bool {
@@ -42,14 +44,17 @@ package struct Stamp: Hashable, Comparable, Sendable {
     }
 }
 
-/// The clock of one machine. A machine whose time of day is wrong by more than `driftMax` pulls nobody's clock with it, and its
-/// own comes back when that is mended. Nothing is lost by that: who writes a key writes it after what was under it.
+/// The clock of one machine. A machine whose time of day is wrong by more than `driftMax` pulls
+/// nobody's clock with it, and its own comes back when that is mended. Nothing is lost by that: who
+/// writes a key writes it after what was under it.
 package struct HybridClock: Hashable, Sendable {
     package static let driftMax: UInt64 = 3_600_000
 
     package private(set) var latest: HybridTime
 
-    package init(latest: HybridTime = HybridTime(milliseconds: 0, counter: 0)) { self.latest = latest }
+    package init(latest: HybridTime = HybridTime(milliseconds: 0, counter: 0)) {
+        self.latest = latest
+    }
 
     /// A moment after all earlier ones of this clock, and after `other`.
     package mutating func tick(at time: Timestamp, after other: HybridTime?) -> HybridTime {

@@ -1,4 +1,5 @@
-/// JSON (RFC 8259) as a tree. Numbers stay as they are written, so that a field that is not understood goes back unchanged.
+/// JSON (RFC 8259) as a tree. Numbers stay as they are written, so that a field that is not
+/// understood goes back unchanged.
 package enum JSON: Hashable, Sendable {
     case null
     case bool(Bool)
@@ -7,7 +8,9 @@ package enum JSON: Hashable, Sendable {
     case list([JSON])
     case map([Key: JSON])
 
-    package subscript(_ key: Key) -> JSON? { if case .map(let fields) = self { fields[key] } else { nil } }
+    package subscript(_ key: Key) -> JSON? {
+        if case .map(let fields) = self { fields[key] } else { nil }
+    }
 
     package var text: String? { if case .string(let text) = self { text } else { nil } }
     package var bool: Bool? { if case .bool(let bool) = self { bool } else { nil } }
@@ -57,7 +60,8 @@ package enum JSON: Hashable, Sendable {
         for byte in text.utf8 {
             switch byte {
             case UInt8(ascii: "\""), UInt8(ascii: "\\"): bytes += [UInt8(ascii: "\\"), byte]
-            case ..<0x20: bytes += Array("\\u00".utf8) + [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            case ..<0x20:
+                bytes += Array("\\u00".utf8) + [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
             default: bytes.append(byte)
             }
         }

@@ -15,8 +15,8 @@ package indirect enum Value: Hashable, Sendable {
     /// Of lists and maps in each other.
     package static let depthMax = 32
 
-    /// What counts against the limits: the bytes of text and data, 8 of a number or date, 1 of a bool; of what is in a list or
-    /// map 1 more each, and the bytes of its name.
+    /// What counts against the limits: the bytes of text and data, 8 of a number or date, 1 of a
+    /// bool; of what is in a list or map 1 more each, and the bytes of its name.
     package var byteCount: Int {
         switch self {
         case .string(let text): text.utf8.count
@@ -49,7 +49,8 @@ package indirect enum Value: Hashable, Sendable {
 
     // MARK: As JSON
 
-    /// One field that names the kind, as `{"string": "text"}`, so that no kind is taken for another.
+    /// One field that names the kind, as `{"string": "text"}`, so that no kind is taken for
+    /// another.
     package var json: JSON {
         switch self {
         case .string(let text): .map(["string": .string(text)])
@@ -69,7 +70,9 @@ package indirect enum Value: Hashable, Sendable {
     }
 
     private init?(_ json: JSON, depth: Int) {
-        guard depth <= Value.depthMax, let fields = json.fields, fields.count == 1, let (kind, content) = fields.first else {
+        guard depth <= Value.depthMax, let fields = json.fields, fields.count == 1,
+            let (kind, content) = fields.first
+        else {
             return nil
         }
         switch (kind.text, content) {

@@ -3,23 +3,27 @@ package import PromiseCore
 /// Why the bytes of a record cannot be used.
 package enum RecordTrouble: Error, Hashable, Sendable {
     case damaged
-    /// Written by a later version of this program, which means something by it that this one does not know.
+    /// Written by a later version of this program, which means something by it that this one does
+    /// not know.
     case newer(schema: Int)
 
     package var sentence: String {
         switch self {
-        case .damaged: "the kept values are damaged: restore the object at the provider from a backup, or remove it"
+        case .damaged:
+            "the kept values are damaged: restore the object at the provider from a backup, or remove it"
         case .newer(let schema):
             "the kept values have schema \(schema), which is newer than this program: install a newer one"
         }
     }
 }
 
-/// All values of one application as machines exchange them: one object at the provider. Merging is commutative, associative and
-/// idempotent, so that all who have seen the same writes have the same values, in whatever order they came.
+/// All values of one application as machines exchange them: one object at the provider. Merging is
+/// commutative, associative and idempotent, so that all who have seen the same writes have the same
+/// values, in whatever order they came.
 package struct ValueRecord: Hashable, Sendable {
     package static let schema = 1
-    /// Removals are remembered so that who was away does not bring the value back: for so long, and so many.
+    /// Removals are remembered so that who was away does not bring the value back: for so long, and
+    /// so many.
     package static let removalMillisecondsMax: UInt64 = 90 * 86_400_000
     package static let removalCountMax = 1024
 
@@ -33,7 +37,8 @@ package struct ValueRecord: Hashable, Sendable {
         /// A kind of value that is not known is a value all the same.
         var isRemoval: Bool { value == nil && others["value"] == nil }
 
-        /// Who has seen both takes the same one of them. The text decides only if two machines have one name.
+        /// Who has seen both takes the same one of them. The text decides only if two machines have
+        /// one name.
         func wins(over other: Entry) -> Bool {
             if stamp != other.stamp { return stamp > other.stamp }
             return other.json.encoded.lexicographicallyPrecedes(json.encoded)
@@ -52,7 +57,9 @@ package struct ValueRecord: Hashable, Sendable {
     /// Names do not count.
     package var byteCount: Int { entries.values.reduce(0) { $0 + ($1.value?.byteCount ?? 0) } }
 
-    mutating func put(_ value: Value?, for key: Key, _ stamp: Stamp) { entries[key] = Entry(value: value, stamp: stamp) }
+    mutating func put(_ value: Value?, for key: Key, _ stamp: Stamp) {
+        entries[key] = Entry(value: value, stamp: stamp)
+    }
 
     /// Returns the keys whose values are others now, sorted.
     package mutating func merge(_ other: ValueRecord) -> [Key] {
@@ -65,14 +72,16 @@ package struct ValueRecord: Hashable, Sendable {
             if ours?.value?.json != theirs.value?.json { changed.append(key) }
         }
         for (name, field) in other.others {
-            if let own = others[name], !own.encoded.lexicographicallyPrecedes(field.encoded) { continue }
+            if let own = others[name], !own.encoded.lexicographicallyPrecedes(field.encoded) {
+                continue
+            }
             others[name] = field
         }
         return changed.sorted()
     }
 
-    /// Something here is news to who has `other`. A removal of what they do not have is none, so that machines that forget
-    /// removals at different moments do not write for ever.
+    /// Something here is news to who has `other`. A removal of what they do not have is none, so
+    /// that machines that forget removals at different moments do not write for ever.
     package func hasNews(for other: ValueRecord?) -> Bool {
         entries.contains { key, ours in
             guard let theirs = other?.entries[key] else { return !ours.isRemoval }
@@ -82,7 +91,9 @@ package struct ValueRecord: Hashable, Sendable {
 
     package mutating func forgetOldRemovals(at time: Timestamp) {
         let now = HybridTime(time).milliseconds
-        let removals = entries.filter { $0.value.isRemoval }.sorted { $0.value.stamp > $1.value.stamp }
+        let removals = entries.filter { $0.value.isRemoval }.sorted {
+            $0.value.stamp > $1.value.stamp
+        }
         for (index, removal) in removals.enumerated() {
             let end = removal.value.stamp.time.milliseconds + ValueRecord.removalMillisecondsMax
             if index >= ValueRecord.removalCountMax || end < now { entries[removal.key] = nil }
@@ -102,9 +113,12 @@ extension ValueRecord {
     }
 
     package init(_ json: JSON?, of application: Key) throws(RecordTrouble) {
-        guard let json, let schema = json["schema"]?.integer(Int.self), schema > 0 else { throw .damaged }
+        guard let json, let schema = json["schema"]?.integer(Int.self), schema > 0 else {
+            throw .damaged
+        }
         guard schema <= ValueRecord.schema else { throw .newer(schema: schema) }
-        guard var fields = json.fields, json["application"]?.text == application.text, let entries = json["entries"]?.fields
+        guard var fields = json.fields, json["application"]?.text == application.text,
+            let entries = json["entries"]?.fields
         else { throw .damaged }
         self.init(application: application)
         for (key, entry) in entries {
@@ -127,7 +141,9 @@ extension ValueRecord.Entry {
     }
 
     init?(_ json: JSON) {
-        guard var fields = json.fields, let time = HybridTime(json), let machine = json["machine"]?.text else { return nil }
+        guard var fields = json.fields, let time = HybridTime(json),
+            let machine = json["machine"]?.text
+        else { return nil }
         let value = json["value"].flatMap { Value($0) }
         guard fields["value"] != nil || json["removed"]?.bool == true else { return nil }
         if value != nil { fields["value"] = nil }
@@ -143,7 +159,8 @@ extension HybridTime {
     }
 
     init?(_ json: JSON) {
-        guard let milliseconds = json["time"]?.integer(UInt64.self), milliseconds <= HybridTime.millisecondsMax,
+        guard let milliseconds = json["time"]?.integer(UInt64.self),
+            milliseconds <= HybridTime.millisecondsMax,
             let counter = json["counter"]?.integer(UInt32.self)
         else { return nil }
         self.init(milliseconds: milliseconds, counter: counter)

@@ -51,13 +51,16 @@ package struct ValueStore: Hashable, Sendable {
         // What came from others together may be more than fits; what makes it no larger is taken.
         if next.record.keyCount > max(limits.keyCount, record.keyCount) {
             throw ValueRefusal(
-                reason: .quota, message: "there are \(record.keyCount) keys, which is all there may be: remove one")
+                reason: .quota,
+                message: "there are \(record.keyCount) keys, which is all there may be: remove one")
         }
         let count = next.record.byteCount
         if count > max(limits.totalByteCount, record.byteCount) {
             throw ValueRefusal(
                 reason: .quota,
-                message: "the values would have \(count) bytes together; at most \(limits.totalByteCount) fit: remove some")
+                message:
+                    "the values would have \(count) bytes together; at most \(limits.totalByteCount) fit: remove some"
+            )
         }
         self = next
     }
@@ -82,9 +85,11 @@ package struct ValueStore: Hashable, Sendable {
         if !record.hasNews(for: sent) { isSent = true }
     }
 
-    /// Takes in what the provider has; nil: it has nothing of this application. Returns what the application is told.
+    /// Takes in what the provider has; nil: it has nothing of this application. Returns what the
+    /// application is told.
     package mutating func merge(
-        _ other: ValueRecord?, account owner: Key, at time: Timestamp, limits: ValueLimits = ValueLimits()
+        _ other: ValueRecord?, account owner: Key, at time: Timestamp,
+        limits: ValueLimits = ValueLimits()
     ) -> [ValueNotice] {
         let before = record
         let isOtherAccount = account != nil && account != owner
@@ -93,19 +98,24 @@ package struct ValueStore: Hashable, Sendable {
         let isFirst = account == nil
         account = owner
         var changed = other.map { record.merge($0) } ?? []
-        for entry in other?.entries.values ?? [:].values { clock.observe(entry.stamp.time, at: time) }
+        for entry in other?.entries.values ?? [:].values {
+            clock.observe(entry.stamp.time, at: time)
+        }
         record.forgetOldRemovals(at: time)
         var notices: [ValueNotice] = []
         if isOtherAccount {
             changed = Set(before.entries.keys).union(record.entries.keys)
-                .filter { before.entries[$0]?.value?.json != record.entries[$0]?.value?.json }.sorted()
+                .filter { before.entries[$0]?.value?.json != record.entries[$0]?.value?.json }
+                .sorted()
             notices.append(ValueNotice(.accountChange, changed))
         } else if isFirst {
             notices.append(ValueNotice(.initialSync, changed))
         } else if !changed.isEmpty {
             notices.append(ValueNotice(.serverChange, changed))
         }
-        if limits.fits(before), !limits.fits(record) { notices.append(ValueNotice(.quotaViolation, changed)) }
+        if limits.fits(before), !limits.fits(record) {
+            notices.append(ValueNotice(.quotaViolation, changed))
+        }
         return notices
     }
 }
@@ -127,7 +137,9 @@ extension ValueStore {
     }
 
     package init(_ json: JSON?, of application: Key) throws(RecordTrouble) {
-        guard let json, let schema = json["schema"]?.integer(Int.self), schema > 0 else { throw .damaged }
+        guard let json, let schema = json["schema"]?.integer(Int.self), schema > 0 else {
+            throw .damaged
+        }
         guard schema <= ValueRecord.schema else { throw .newer(schema: schema) }
         guard var fields = json.fields, let machine = json["machine"]?.text,
             let latest = json["clock"].flatMap({ HybridTime($0) })
@@ -137,7 +149,9 @@ extension ValueStore {
         account = json["account"]?.text.map { Key($0) }
         isSent = json["sent"]?.bool ?? false
         clock = HybridClock(latest: latest)
-        for known in ["schema", "machine", "account", "sent", "clock", "record"] as [Key] { fields[known] = nil }
+        for known in ["schema", "machine", "account", "sent", "clock", "record"] as [Key] {
+            fields[known] = nil
+        }
         others = fields
     }
 }

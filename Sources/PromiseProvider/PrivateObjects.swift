@@ -1,13 +1,13 @@
 package import PromiseCore
 
-/// Small hidden objects at a provider, below `.promisefs/` beside what the provider keeps there itself: what PromiseFS has to
-/// know on every machine. Nobody's listing or change feed shows them.
+/// Small hidden objects at a provider, below `.promisefs/` beside what the provider keeps there
+/// itself: what PromiseFS has to know on every machine. Nobody's listing or change feed shows them.
 package protocol PrivateObjects: Sendable {
     /// Nil when there is none.
     func read(_ name: PrivateName) async throws(ProviderError) -> PrivateObject?
 
-    /// Writes an object if the provider still has the version `base`, or with nil if it has none; else throws `.conflict` and
-    /// leaves it. There is never half of one. Returns the new version.
+    /// Writes an object if the provider still has the version `base`, or with nil if it has none;
+    /// else throws `.conflict` and leaves it. There is never half of one. Returns the new version.
     func write(
         _ bytes: [UInt8], to name: PrivateName, base: ContentVersion?
     ) async throws(ProviderError) -> ContentVersion
@@ -15,7 +15,8 @@ package protocol PrivateObjects: Sendable {
     /// In no order; names that are none of ours are left out.
     func list(_ kind: PrivateName.Kind) async throws(ProviderError) -> [PrivateName]
 
-    /// Removes an object that has this version, else `.conflict`. Removing what is gone already is done.
+    /// Removes an object that has this version, else `.conflict`. Removing what is gone already is
+    /// done.
     func delete(_ name: PrivateName, base: ContentVersion) async throws(ProviderError)
 }
 
@@ -32,7 +33,8 @@ package struct PrivateObject: Hashable, Sendable {
     }
 
     package static func tooLarge(_ name: PrivateName) -> ProviderError {
-        ProviderError(.refused, "\(name) is larger than \(byteCountMax) bytes: something else was put there")
+        ProviderError(
+            .refused, "\(name) is larger than \(byteCountMax) bytes: something else was put there")
     }
 }
 
@@ -52,18 +54,21 @@ package struct PrivateName: Hashable, Sendable, CustomStringConvertible {
     package let kind: Kind
     package let name: String
 
-    /// Nil for a name that some storage could not keep as it is: letters and digits of ASCII, and `.`, `-` and `_` but at the
-    /// beginning.
+    /// Nil for a name that some storage could not keep as it is: letters and digits of ASCII, and
+    /// `.`, `-` and `_` but at the beginning.
     package init?(_ kind: Kind, _ name: String) {
         let isPlain = name.utf8.allSatisfy { byte in
             switch byte {
             case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"),
+                UInt8(ascii: "_"):
                 true
             default: false
             }
         }
-        guard isPlain, let first = name.first, !".-_".contains(first), name.utf8.count <= PrivateName.byteCountMax else {
+        guard isPlain, let first = name.first, !".-_".contains(first),
+            name.utf8.count <= PrivateName.byteCountMax
+        else {
             return nil
         }
         self.kind = kind

@@ -15,7 +15,8 @@ struct S3PrivateObjects: PrivateObjects {
         if reply.status == 404 { return nil }
         guard reply.isSuccess else { throw provider.client.refusal(reply).error(what) }
         let tag = EntityTag.opaque(reply.header("ETag") ?? "")
-        return PrivateObject(bytes: Array(reply.body), version: ContentVersion(tag.isEmpty ? found.tag : tag))
+        return PrivateObject(
+            bytes: Array(reply.body), version: ContentVersion(tag.isEmpty ? found.tag : tag))
     }
 
     func write(
@@ -23,7 +24,8 @@ struct S3PrivateObjects: PrivateObjects {
     ) async throws(ProviderError) -> ContentVersion {
         let expectation = base.map { Expectation.version($0) } ?? .nothing
         do throws(ProviderError) {
-            return ContentVersion(try await provider.writeObject(bytes, at: path(name), expectation))
+            return ContentVersion(
+                try await provider.writeObject(bytes, at: path(name), expectation))
         } catch {
             guard error.code == .notFound, base != nil else { throw error }
             throw ProviderError(.conflict, "\(name) was removed by another machine meanwhile")
@@ -38,7 +40,9 @@ struct S3PrivateObjects: PrivateObjects {
         repeat {
             let page = try await provider.list(folder, delimiter: true, from: next, what)
             result += page.objects.compactMap { object in
-                provider.names.name(of: object.key, in: folder).flatMap { PrivateName(kind, $0.display) }
+                provider.names.name(of: object.key, in: folder).flatMap {
+                    PrivateName(kind, $0.display)
+                }
             }
             next = page.next
         } while next != nil
@@ -46,14 +50,17 @@ struct S3PrivateObjects: PrivateObjects {
     }
 
     func delete(_ name: PrivateName, base: ContentVersion) async throws(ProviderError) {
-        guard let found = try await provider.status(ofKey: key(name), "\(name) cannot be looked at") else { return }
+        guard let found = try await provider.status(ofKey: key(name), "\(name) cannot be looked at")
+        else { return }
         guard found.version == base else {
             throw ProviderError(.conflict, "\(name) was changed by another machine meanwhile")
         }
         try await provider.remove(path(name), found.tag)
     }
 
-    private func path(_ name: PrivateName) -> [FileName] { [ReservedName.folder, name.kind.folderName, name.fileName] }
+    private func path(_ name: PrivateName) -> [FileName] {
+        [ReservedName.folder, name.kind.folderName, name.fileName]
+    }
     private func key(_ name: PrivateName) -> [UInt8] { provider.names.key(path(name)) }
 }
 

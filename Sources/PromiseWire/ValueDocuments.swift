@@ -1,5 +1,5 @@
-/// What an application keeps under a key: one field that names the kind, as `{"string": "text"}`. Data is Base64, a date is
-/// nanoseconds since 1970.
+/// What an application keeps under a key: one field that names the kind, as `{"string": "text"}`.
+/// Data is Base64, a date is nanoseconds since 1970.
 public indirect enum KeptValue: Codable, Sendable, Hashable {
     case string(String)
     case integer(Int64)
@@ -10,7 +10,9 @@ public indirect enum KeptValue: Codable, Sendable, Hashable {
     case list([KeptValue])
     case map([String: KeptValue])
 
-    private enum Kind: String, CodingKey { case string, integer, number, bool, date, data, list, map }
+    private enum Kind: String, CodingKey {
+        case string, integer, number, bool, date, data, list, map
+    }
 
     /// Deeper ones are refused before they use up the stack.
     private static let depthMax = 40
@@ -18,8 +20,10 @@ public indirect enum KeptValue: Codable, Sendable, Hashable {
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: Kind.self)
         let kinds = container.allKeys
-        guard kinds.count == 1, let kind = kinds.first, decoder.codingPath.count < 3 * Self.depthMax else {
-            throw DecodingError.dataCorrupted(.init(codingPath: decoder.codingPath, debugDescription: "no value"))
+        guard kinds.count == 1, let kind = kinds.first, decoder.codingPath.count < 3 * Self.depthMax
+        else {
+            throw DecodingError.dataCorrupted(
+                .init(codingPath: decoder.codingPath, debugDescription: "no value"))
         }
         switch kind {
         case .string: self = .string(try container.decode(String.self, forKey: kind))

@@ -21,22 +21,30 @@ struct KeyValueCommand: AsyncParsableCommand {
 
     /// Whose values.
     struct Whose: ParsableArguments {
-        @Option(name: .long, help: ArgumentHelp("The application, as com.example.editor.", valueName: "id"))
+        @Option(
+            name: .long,
+            help: ArgumentHelp("The application, as com.example.editor.", valueName: "id"))
         var app: String
-        @Option(name: .long, help: ArgumentHelp("The domain; needed where several are mounted.", valueName: "name"))
+        @Option(
+            name: .long,
+            help: ArgumentHelp("The domain; needed where several are mounted.", valueName: "name"))
         var domain: String?
         @OptionGroup var output: OutputOptions
 
         func store() async throws -> KeyValueStore {
-            let mounts = try await Targets.table().promiseMounts.filter { domain == nil || $0.domain == domain }
+            let mounts = try await Targets.table().promiseMounts.filter {
+                domain == nil || $0.domain == domain
+            }
             guard let mount = mounts.first else {
                 let what = domain.map { "no domain '\($0)' is mounted" } ?? "no domain is mounted"
-                throw CommandFailure("\(what); try: promisefs mount --help", exitStatus: ExitStatus.notPromiseFS)
+                throw CommandFailure(
+                    "\(what); try: promisefs mount --help", exitStatus: ExitStatus.notPromiseFS)
             }
             guard mounts.count == 1 else {
                 let names = mounts.map(\.domain).joined(separator: ", ")
                 throw CommandFailure(
-                    "several domains are mounted: say which with --domain (\(names))", exitStatus: ExitStatus.usage)
+                    "several domains are mounted: say which with --domain (\(names))",
+                    exitStatus: ExitStatus.usage)
             }
             return KeyValueStore(try PromiseClient(mount: mount), application: app)
         }
@@ -57,10 +65,12 @@ struct KeyValueCommand: AsyncParsableCommand {
         func run() async throws {
             let store = try await whose.store()
             guard let value = try await store.value(for: key) else {
-                throw CommandFailure("'\(whose.app)' has no value '\(key)'; 'promisefs kv list' shows those it has")
+                throw CommandFailure(
+                    "'\(whose.app)' has no value '\(key)'; 'promisefs kv list' shows those it has")
             }
             if whose.output.json {
-                return Output.json(KeptValueDocument(application: whose.app, key: key, value: value))
+                return Output.json(
+                    KeptValueDocument(application: whose.app, key: key, value: value))
             }
             Output.line(value.shown)
         }
@@ -82,26 +92,34 @@ struct KeyValueCommand: AsyncParsableCommand {
         @OptionGroup var whose: Whose
         @Argument var key: String
         @Argument var value: String?
-        @Option(name: .long, help: ArgumentHelp("string, integer, number, bool, data or json.", valueName: "kind"))
+        @Option(
+            name: .long,
+            help: ArgumentHelp("string, integer, number, bool, data or json.", valueName: "kind"))
         var type: Kind?
-        @Option(name: .long, help: ArgumentHelp("Take the value from this file.", valueName: "file"))
+        @Option(
+            name: .long, help: ArgumentHelp("Take the value from this file.", valueName: "file"))
         var file: PathArgument?
 
         func validate() throws {
-            if (value == nil) == (file == nil) { throw ValidationError("say the value, or with --file where it is") }
+            if (value == nil) == (file == nil) {
+                throw ValidationError("say the value, or with --file where it is")
+            }
         }
 
         func run() async throws {
             let kept = try await kept()
             try await whose.store().set(kept, for: key)
-            if whose.output.json { Output.json(KeptValueDocument(application: whose.app, key: key, value: kept)) }
+            if whose.output.json {
+                Output.json(KeptValueDocument(application: whose.app, key: key, value: kept))
+            }
         }
 
         private func kept() async throws -> KeptValue {
             var bytes = RawArguments.bytes(of: value ?? "")
             if let file {
                 let limit = RequestLimit.valueByteCountMax
-                guard let read = await Blocking.run({ readSmallFile(file.bytes, countMax: limit) }) else {
+                guard let read = await Blocking.run({ readSmallFile(file.bytes, countMax: limit) })
+                else {
                     let shown = escapedForDisplay(file.bytes)
                     throw CommandFailure("\(shown) cannot be read: check its name and permissions")
                 }
@@ -110,7 +128,9 @@ struct KeyValueCommand: AsyncParsableCommand {
             let kind = type ?? (file == nil ? .string : .data)
             if kind == .data { return KeptValue(data: bytes) }
             guard let text = String(validating: bytes, as: UTF8.self) else {
-                throw CommandFailure("the value is not UTF-8: keep it with --type data", exitStatus: ExitStatus.usage)
+                throw CommandFailure(
+                    "the value is not UTF-8: keep it with --type data", exitStatus: ExitStatus.usage
+                )
             }
             let kept: KeptValue? =
                 switch kind {
@@ -122,7 +142,8 @@ struct KeyValueCommand: AsyncParsableCommand {
                 case .data: nil
                 }
             guard let kept else {
-                throw CommandFailure("'\(text.prefix(80))' is no \(kind.rawValue)", exitStatus: ExitStatus.usage)
+                throw CommandFailure(
+                    "'\(text.prefix(80))' is no \(kind.rawValue)", exitStatus: ExitStatus.usage)
             }
             return kept
         }
@@ -142,9 +163,12 @@ struct KeyValueCommand: AsyncParsableCommand {
 
         func run() async throws {
             guard try await whose.store().removeValue(for: key) else {
-                throw CommandFailure("'\(whose.app)' has no value '\(key)'; 'promisefs kv list' shows those it has")
+                throw CommandFailure(
+                    "'\(whose.app)' has no value '\(key)'; 'promisefs kv list' shows those it has")
             }
-            if whose.output.json { Output.json(KeptValueDocument(application: whose.app, key: key, value: nil)) }
+            if whose.output.json {
+                Output.json(KeptValueDocument(application: whose.app, key: key, value: nil))
+            }
         }
     }
 
@@ -164,7 +188,9 @@ struct KeyValueCommand: AsyncParsableCommand {
             if whose.output.json { return Output.json(document) }
             for entry in document.values {
                 let text = entry.value?.shown ?? ""
-                Output.line("\(escapedForDisplay(Array(entry.key.utf8))) = \(escapedForDisplay(Array(text.utf8)))")
+                Output.line(
+                    "\(escapedForDisplay(Array(entry.key.utf8))) = \(escapedForDisplay(Array(text.utf8)))"
+                )
             }
             if let trouble = document.trouble { Output.problem(trouble) }
         }
@@ -184,7 +210,10 @@ struct KeyValueCommand: AsyncParsableCommand {
 
         func run() async throws {
             for try await event in try await whose.store().events() where event.name == "changed" {
-                guard let notice = WireCoding.decode(ValueNoticeDocument.self, from: Array(event.data.utf8)) else { continue }
+                guard
+                    let notice = WireCoding.decode(
+                        ValueNoticeDocument.self, from: Array(event.data.utf8))
+                else { continue }
                 if whose.output.json {
                     Output.json(notice)
                 } else {

@@ -63,7 +63,8 @@ extension MountSuites {
                         refused kv set "$(printf 'k%.0s' $(seq 65))" value; grep -q 'at most 64' "$T/err"
                         [ "$(kv get key)" = old ]
                         kv set most --file "$T/most" ; refused kv set key older; [ "$(kv get key)" = old ]
-                        within 5 'grep -qx "quota-violation key" "$T/told"'; [ "$(grep -c initial-sync "$T/told")" = 1 ]; kill "$w"
+                        within 5 'grep -qx "quota-violation key" "$T/told"'
+                        [ "$(grep -c initial-sync "$T/told")" = 1 ]; kill "$w"
                         kv set "$(printf 'k%.0s' $(seq 64))" ''
                         refused kv get nothing; refused kv remove nothing
                         s=0; "$P" kv get --app ../up --domain \(domain.domainName) key 2> "$T/err" || s=$?; [ "$s" = 1 ]

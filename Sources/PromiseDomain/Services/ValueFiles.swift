@@ -12,11 +12,15 @@ struct ValueFiles: Sendable {
     let folder: [UInt8]
 
     func applications() -> [Key] {
-        guard let open = try? Descriptor.open(folder, flags: O_RDONLY | O_DIRECTORY, label: "values.open"),
+        guard
+            let open = try? Descriptor.open(
+                folder, flags: O_RDONLY | O_DIRECTORY, label: "values.open"),
             let names = try? listFolder(open, label: "values.list")
         else { return [] }
         return names.compactMap { name in
-            guard let text = String(validating: name.name, as: UTF8.self), text.hasSuffix(ValueFiles.suffix) else { return nil }
+            guard let text = String(validating: name.name, as: UTF8.self),
+                text.hasSuffix(ValueFiles.suffix)
+            else { return nil }
             return Key(String(text.dropLast(ValueFiles.suffix.count)))
         }
     }
@@ -31,7 +35,9 @@ struct ValueFiles: Sendable {
             throw Failure(error)
         }
         guard let bytes = readSmallFile(path, countMax: ValueFiles.byteCountMax) else {
-            throw Failure(.inputOutput, "the values in '\(escapedForDisplay(path))' cannot be read: check the disk")
+            throw Failure(
+                .inputOutput,
+                "the values in '\(escapedForDisplay(path))' cannot be read: check the disk")
         }
         do throws(RecordTrouble) {
             return try ValueStore(JSONReader.read(bytes), of: application)
@@ -40,9 +46,14 @@ struct ValueFiles: Sendable {
             switch error {
             case .damaged:
                 throw Failure(
-                    .corrupted, "the values in '\(shown)' are damaged: remove the file to get those that the provider has")
+                    .corrupted,
+                    "the values in '\(shown)' are damaged: remove the file to get those that the provider has"
+                )
             case .newer(let schema):
-                throw Failure(.corrupted, "'\(shown)' has schema \(schema), of a newer version of this program: install that")
+                throw Failure(
+                    .corrupted,
+                    "'\(shown)' has schema \(schema), of a newer version of this program: install that"
+                )
             }
         }
     }
@@ -58,7 +69,8 @@ struct ValueFiles: Sendable {
             try writeFully(file.number, store.json.encoded, at: 0, label: "values.write")
             try PromiseSystem.synchronize(file.number, dataOnly: false, label: "values.sync")
             try rename(draft, to: path, label: "values.rename")
-            let names = try Descriptor.open(folder, flags: O_RDONLY | O_DIRECTORY, label: "values.names")
+            let names = try Descriptor.open(
+                folder, flags: O_RDONLY | O_DIRECTORY, label: "values.names")
             try PromiseSystem.synchronize(names.number, dataOnly: false, label: "values.syncNames")
         } catch {
             throw Failure(error)

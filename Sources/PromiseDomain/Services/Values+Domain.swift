@@ -11,7 +11,8 @@ extension Values {
     ) {
         let needs = Needs(
             account: root.rawValue, objects: { provider.privateObjects },
-            isOnline: { [engine] in engine.connectionFailure == nil }, pollInterval: configuration.pollInterval,
+            isOnline: { [engine] in engine.connectionFailure == nil },
+            pollInterval: configuration.pollInterval,
             deadline: configuration.requestDeadline, isReadOnly: configuration.isReadOnly)
         self.init(folder: folder, needs: needs, logger: logger)
     }

@@ -6,10 +6,12 @@ package import PromiseProvider
 package import PromiseSystem
 import Synchronization
 
-/// The key-value store of each application of a domain: its values are here on the disk, so that reading asks nobody, and one
-/// private object an application at the provider, by which machines exchange them.
+/// The key-value store of each application of a domain: its values are here on the disk, so that
+/// reading asks nobody, and one private object an application at the provider, by which machines
+/// exchange them.
 ///
-/// **Threads.** One thread of its own changes values and writes their files, one after the other; `state` is a leaf.
+/// **Threads.** One thread of its own changes values and writes their files, one after the other;
+/// `state` is a leaf.
 package final class Values: Sendable {
     /// What it needs of the domain.
     package struct Needs: Sendable {
@@ -45,7 +47,8 @@ package final class Values: Sendable {
         /// A change waits to be sent together with those that follow it.
         var waiting: Set<Key> = []
         var trouble: [Key: String] = [:]
-        var watchers: [UInt64: (application: Key, continuation: AsyncStream<ValueNotice>.Continuation)] = [:]
+        var watchers:
+            [UInt64: (application: Key, continuation: AsyncStream<ValueNotice>.Continuation)] = [:]
         var watcherCount: UInt64 = 0
         var isOver = false
     }
@@ -64,7 +67,9 @@ package final class Values: Sendable {
     private let pool = BlockingPool(name: "values", threads: 1)
     private let state = Mutex(State())
 
-    package init(folder: [UInt8], needs: Needs, clock: any TimeSource = SystemClock(), logger: Logger) {
+    package init(
+        folder: [UInt8], needs: Needs, clock: any TimeSource = SystemClock(), logger: Logger
+    ) {
         files = ValueFiles(folder: folder)
         self.needs = needs
         self.clock = clock
@@ -73,7 +78,8 @@ package final class Values: Sendable {
 
     // MARK: What applications ask
 
-    /// Of what is here. Only the first question of an application on this machine asks the provider.
+    /// Of what is here. Only the first question of an application on this machine asks the
+    /// provider.
     package func values(of application: String) async throws(Failure) -> [Key: Value] {
         let name = try name(application)
         if try await store(name).account == nil, needs.isOnline() {
@@ -85,7 +91,8 @@ package final class Values: Sendable {
     }
 
     /// Returns when the value is on the disk; other machines have it a moment later.
-    package func set(_ value: Value, for key: String, of application: String) async throws(Failure) {
+    package func set(_ value: Value, for key: String, of application: String) async throws(Failure)
+    {
         let name = try name(application)
         let key = Key(key)
         do throws(Failure) {
@@ -97,7 +104,9 @@ package final class Values: Sendable {
                 }
             }
         } catch {
-            if error.code == .quotaExceeded { tell([ValueNotice(.quotaViolation, [key])], of: name) }
+            if error.code == .quotaExceeded {
+                tell([ValueNotice(.quotaViolation, [key])], of: name)
+            }
             throw error
         }
         sendSoon(name)
@@ -115,7 +124,8 @@ package final class Values: Sendable {
         return isRemoved.withLock { $0 }
     }
 
-    /// Looks at the provider now and sends what is new here. Returns when that is done, or cannot be done now.
+    /// Looks at the provider now and sends what is new here. Returns when that is done, or cannot
+    /// be done now.
     package func synchronize(_ application: String) async throws(Failure) {
         let name = try name(application)
         _ = try await store(name)
@@ -125,13 +135,16 @@ package final class Values: Sendable {
     /// What other machines change, from now on. Ends with the task that reads it.
     package func notices(of application: String) async throws(Failure) -> AsyncStream<ValueNotice> {
         let name = try name(application)
-        let (stream, continuation) = AsyncStream.makeStream(of: ValueNotice.self, bufferingPolicy: .bufferingNewest(1000))
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: ValueNotice.self, bufferingPolicy: .bufferingNewest(1000))
         let number = state.withLock { state in
             state.watcherCount += 1
             state.watchers[state.watcherCount] = (name, continuation)
             return state.watcherCount
         }
-        continuation.onTermination = { [weak self] _ in self?.state.withLock { $0.watchers[number] = nil } }
+        continuation.onTermination = { [weak self] _ in
+            self?.state.withLock { $0.watchers[number] = nil }
+        }
         // Who watches is told of what comes, also if nobody has asked for a value yet.
         _ = try await store(name)
         sendSoon(name)
@@ -146,7 +159,8 @@ package final class Values: Sendable {
         return state.withLock { $0.trouble[Key(application)] }
     }
 
-    /// Of how many applications something is only on this machine, though the provider could have it.
+    /// Of how many applications something is only on this machine, though the provider could have
+    /// it.
     package var unsentCount: Int {
         needs.objects() == nil ? 0 : state.withLock { $0.stores.values.count { !$0.isSent } }
     }
@@ -154,14 +168,17 @@ package final class Values: Sendable {
     /// Sends what is new here; waits no longer than that.
     package func send(within limit: Duration) async {
         if unsentCount == 0 { return }
-        _ = try? await withDeadline(limit, "the provider did not answer") { [weak self] () async throws(ProviderError) in
+        _ = try? await withDeadline(limit, "the provider did not answer") {
+            [weak self] () async throws(ProviderError) in
             await self?.exchangeAll()
         }
     }
 
     /// All of these, for `status`.
     package var troubles: [String] {
-        state.withLock { $0.trouble }.sorted { $0.key < $1.key }.map { "values of \($0.key) are not exchanged: \($0.value)" }
+        state.withLock { $0.trouble }.sorted { $0.key < $1.key }.map {
+            "values of \($0.key) are not exchanged: \($0.value)"
+        }
     }
 
     // MARK: Life
@@ -182,7 +199,9 @@ package final class Values: Sendable {
 
     /// Also when somebody wants the provider to be looked at now.
     package func exchangeAll() async {
-        for name in state.withLock({ $0.isOver ? [] : Array($0.stores.keys) }) { await exchange(name) }
+        for name in state.withLock({ $0.isOver ? [] : Array($0.stores.keys) }) {
+            await exchange(name)
+        }
     }
 
     package func stop() {
@@ -197,7 +216,9 @@ package final class Values: Sendable {
     // MARK: Here
 
     private func name(_ application: String) throws(Failure) -> Key {
-        guard PrivateName(.values, application) != nil, application.utf8.count <= ValueFiles.nameByteCountMax else {
+        guard PrivateName(.values, application) != nil,
+            application.utf8.count <= ValueFiles.nameByteCountMax
+        else {
             throw Failure(
                 .invalid,
                 "'\(escapedForDisplay(Array(application.utf8.prefix(80))))' is no identifier of an application: write letters, "
@@ -229,9 +250,12 @@ package final class Values: Sendable {
 
     /// On the disk first: a disk that is full changes nothing.
     private func change(
-        _ name: Key, _ body: @escaping @Sendable (inout ValueStore, Timestamp) throws(Failure) -> Void
+        _ name: Key,
+        _ body: @escaping @Sendable (inout ValueStore, Timestamp) throws(Failure) -> Void
     ) async throws(Failure) {
-        if needs.isReadOnly { throw Failure(.readOnly, "the domain is mounted read-only: values cannot be changed") }
+        if needs.isReadOnly {
+            throw Failure(.readOnly, "the domain is mounted read-only: values cannot be changed")
+        }
         try await onThread { () throws(Failure) in
             let before = try self.load(name)
             var store = before
@@ -287,7 +311,9 @@ package final class Values: Sendable {
     }
 
     private func tryExchange(_ name: Key) async {
-        guard needs.isOnline(), let objects = needs.objects(), let place = PrivateName(.values, name.text + ".json") else {
+        guard needs.isOnline(), let objects = needs.objects(),
+            let place = PrivateName(.values, name.text + ".json")
+        else {
             return
         }
         do throws(Failure) {
@@ -297,13 +323,18 @@ package final class Values: Sendable {
             state.withLock { $0.trouble[name] = nil }
         } catch {
             let sentence = error.message
-            let isNews = state.withLock { $0.trouble.updateValue(sentence, forKey: name) != sentence }
+            let isNews = state.withLock {
+                $0.trouble.updateValue(sentence, forKey: name) != sentence
+            }
             guard isNews else { return }
-            logger.warning("values are not exchanged", metadata: ["application": "\(name)", "reason": "\(sentence)"])
+            logger.warning(
+                "values are not exchanged",
+                metadata: ["application": "\(name)", "reason": "\(sentence)"])
         }
     }
 
-    /// Takes in what the provider has, and writes over it what is new here. False when somebody else was faster.
+    /// Takes in what the provider has, and writes over it what is new here. False when somebody
+    /// else was faster.
     private func isExchanged(
         _ name: Key, _ place: PrivateName, _ objects: any PrivateObjects
     ) async throws(Failure) -> Bool {
