@@ -50,6 +50,7 @@ let package = Package(
         module("PromiseSystem", ["CPromiseSystem", "PromiseCore"]),
         module("PromiseQuery", []),
         module("PromiseCoordination", ["PromiseCore"]),
+        module("PromiseKeyValue", ["PromiseCore"]),
         // What is here, what is there, and what brings them together.
         .target(name: "CPromiseIndex"),
         module(
@@ -120,16 +121,16 @@ let package = Package(
         module(
             "PromiseDomain",
             [
-                "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseIndex", "PromiseContent",
-                "PromiseProvider", "PromiseHTTP", "PromiseFolder", "PromiseWebDAV", "PromiseS3", "PromiseExtension",
-                "PromiseSync", "PromiseFilesystem", "PromiseMount", "CArchive", logging,
+                "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseKeyValue", "PromiseIndex",
+                "PromiseContent", "PromiseProvider", "PromiseHTTP", "PromiseFolder", "PromiseWebDAV", "PromiseS3",
+                "PromiseExtension", "PromiseSync", "PromiseFilesystem", "PromiseMount", "CArchive", logging,
             ]),
         module("PromiseWire", []),
         module(
             "PromiseControl",
             [
-                "PromiseWire", "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseFilesystem",
-                "PromiseDomain", "PromiseHTTP", logging, .product(name: "Hummingbird", package: "hummingbird"),
+                "PromiseWire", "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseKeyValue",
+                "PromiseFilesystem", "PromiseDomain", "PromiseHTTP", logging, .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdCore", package: "hummingbird"), .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -167,6 +168,7 @@ let package = Package(
         tests("PromiseCoreTests", ["PromiseCore", "PromiseTestSupport"]),
         tests("PromiseSystemTests", ["PromiseCore", "PromiseSystem", "PromiseTestSupport"]),
         tests("PromiseQueryTests", ["PromiseQuery", "PromiseTestSupport"]),
+        tests("PromiseKeyValueTests", ["PromiseCore", "PromiseKeyValue", "PromiseTestSupport"]),
         tests("PromiseCoordinationTests", ["PromiseCore", "PromiseCoordination", "PromiseTestSupport"]),
         tests(
             "PromiseIndexTests",

@@ -38,14 +38,17 @@ struct ControlRoutes: Sendable {
         }
         router.post("v1/unmount") { request, _ in
             let document = try await decode(UnmountRequest.self, from: request)
+            let timeout = try duration(document.timeoutSeconds)
+            if document.wait ?? false { await service.keyValues.send(within: min(timeout ?? .seconds(10), .seconds(10))) }
             let pending = try await service.unmount(
-                wait: document.wait ?? false, timeout: try duration(document.timeoutSeconds), lazy: document.lazy ?? false)
-            return jsonResponse(UnmountDocument(pending: pending))
+                wait: document.wait ?? false, timeout: timeout, lazy: document.lazy ?? false)
+            return jsonResponse(UnmountDocument(pending: pending + service.keyValues.unsentCount))
         }
         // Without an answer: the connection breaks when the process ends.
         router.post("v1/restart") { _, _ -> Response in throw await blocking.run { [service] in service.restart() } }
         addQueryRoutes(to: router)
         addValueRoutes(to: router)
+        addKeyValueRoutes(to: router)
         addTraceRoutes(to: router)
         addClaimRoutes(to: router)
         addPresenterRoutes(to: router)
@@ -156,6 +159,8 @@ struct ControlRoutes: Sendable {
         let document = try await decode(SyncRequest.self, from: request)
         let timeout = try duration(document.timeoutSeconds)
         let node = try await optionalNode(document.path?[...])
+        // It has a limit of its own, and what waits for items does not wait for it.
+        Task { [service] in await service.keyValues.exchangeAll() }
         guard document.wait ?? false else {
             try await service.synchronize(below: node, wait: false, timeout: timeout)
             return jsonResponse(SyncDocument(pending: try await pendingWork(below: node).count))

@@ -33,6 +33,7 @@ package protocol ControlService: Sendable {
     func verify(repair: Bool, provider: Bool) async throws(Failure) -> VerifyReport
     func unmount(wait: Bool, timeout: Duration?, lazy: Bool) async throws(Failure) -> Int
     var trace: RequestTrace { get }
+    var keyValues: Values { get }
     /// Returns only when the process cannot be replaced.
     func restart() -> Failure
     /// Tells the results of a query, and what becomes of them if it is live. Throws what `send` throws, or a `Failure`.

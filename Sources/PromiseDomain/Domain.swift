@@ -53,6 +53,7 @@ package final class Domain: Sendable {
     let thumbnails: ThumbnailMaker
     let snapshots: SnapshotPlace
     package let trace = RequestTrace()
+    package let keyValues: Values
     let clock = SystemClock()
     let logger: Logger
     /// Keeps the mount while no daemon lives; nil: the mount ends with this process.
@@ -130,6 +131,7 @@ package final class Domain: Sendable {
         filesystem = FileSystem(
             index: index, content: content, engine: engine, clock: clock, configuration: behaviour,
             record: holder?.record, logger: logger)
+        keyValues = Values(state.file("values"), root, provider, engine, configuration, logger)
         hub = QueryHub(
             domainName: configuration.name, index: index, filesystem: filesystem, engine: engine, logger: logger)
         do throws(Failure) {
@@ -270,6 +272,7 @@ package final class Domain: Sendable {
             }
         ).detach()
         OwnedThread(name: "checkpoint", { [index, logger] in Domain.checkpointRegularly(index, logger) }).detach()
+        keyValues.start()
         refreshQuota()
     }
 
@@ -310,6 +313,7 @@ package final class Domain: Sendable {
         life.update { $0.isOver = true }
         filesystem.coordinator.end()
         hub.stop()
+        keyValues.stop()
         thumbnails.pool.stop()
         snapshots.pool.stop()
         engine.stop()

@@ -98,7 +98,7 @@ package final class FolderProvider: Provider, Sendable {
 
     /// Asked for with each listed item, so it is not made anew.
     private static let certainCapabilities: Capabilities = [
-        .atomicRename, .changeFeed, .changePush, .ranges, .quota, .thumbnails,
+        .atomicRename, .changeFeed, .changePush, .ranges, .quota, .thumbnails, .privateObjects,
     ]
 
     package var capabilities: Capabilities {

@@ -362,7 +362,7 @@ extension ProgressDocument {
 
 extension String {
     /// A host has no slash.
-    fileprivate func replacingSlashes() -> String {
+    func replacingSlashes() -> String {
         split(separator: "/", omittingEmptySubsequences: false).joined(separator: "%2F")
     }
 }

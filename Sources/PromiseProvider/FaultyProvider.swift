@@ -49,6 +49,11 @@ package final class FaultyProvider: Provider {
     package var limitations: [String] { wrapped.limitations }
     package var executor: (any TaskExecutor)? { wrapped.executor }
     package var faultLine: FaultLine? { wrapped.faultLine }
+    package var privateObjects: (any PrivateObjects)? {
+        wrapped.privateObjects.map { objects in
+            GatedObjects(wrapped: objects) { (call) async throws(ProviderError) in try await self.gate(call) }
+        }
+    }
 
     /// How often each call of the protocol was made, by its name, faults included.
     package var callCounts: [String: Int] { state.withLock { $0.counts } }

@@ -142,12 +142,16 @@ package struct Capabilities: OptionSet, Sendable {
     /// Pictures of items are kept, for other machines.
     package static let thumbnails = Capabilities(rawValue: 1 << 13)
 
+    /// Small hidden objects are kept, and written by compare and swap: see `PrivateObjects`.
+    package static let privateObjects = Capabilities(rawValue: 1 << 14)
+
     package static let names: [(Capabilities, String)] = [
         (.stableIdentifiers, "stable-identifiers"), (.atomicRename, "atomic-rename"),
         (.conditionalWrite, "conditional-write"), (.changeFeed, "change-feed"), (.changePush, "change-push"),
         (.ranges, "ranges"), (.resumableUpload, "resumable-upload"), (.metadata, "metadata"), (.versions, "versions"),
         (.quota, "quota"), (.serverSideCopy, "server-side-copy"), (.links, "links"),
         (.placeIdentifiers, "place-identifiers"), (.thumbnails, "thumbnails"),
+        (.privateObjects, "private-objects"),
     ]
 
     /// For people and for reports, in a fixed order.

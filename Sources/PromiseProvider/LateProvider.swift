@@ -24,6 +24,11 @@ package final class LateProvider: Provider {
     package var limitations: [String] { wrapped.limitations }
     package var executor: (any TaskExecutor)? { wrapped.executor }
     package var faultLine: FaultLine? { wrapped.faultLine }
+    package var privateObjects: (any PrivateObjects)? {
+        wrapped.privateObjects.map { objects in
+            GatedObjects(wrapped: objects) { (_) async throws(ProviderError) in try await self.wait() }
+        }
+    }
 
     /// When it has not answered at the start, a root that comes later says that it is there.
     private func wait() async throws(ProviderError) {

@@ -20,6 +20,9 @@ package protocol Provider: Sendable {
     /// Where checks let its requests have trouble; nil: it sends none.
     var faultLine: FaultLine? { get }
 
+    /// What PromiseFS itself keeps there; nil without the capability `privateObjects`. Known after `connect`.
+    var privateObjects: (any PrivateObjects)? { get }
+
     /// Checks that the storage is there and may be used. Called once at mount, before anything else, and again by
     /// `doctor`. Throws `.permanent` with a sentence when it can never work.
     func connect() async throws(ProviderError)
@@ -118,6 +121,7 @@ extension Provider {
     package var limitations: [String] { [] }
     package var executor: (any TaskExecutor)? { nil }
     package var faultLine: FaultLine? { nil }
+    package var privateObjects: (any PrivateObjects)? { nil }
     package func fetchThumbnail(
         of reference: ItemReference, version: ContentVersion, size: Int
     ) async throws(ProviderError) -> [UInt8]? { nil }

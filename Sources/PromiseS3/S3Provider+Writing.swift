@@ -117,6 +117,18 @@ extension S3Provider {
 
     // MARK: Content
 
+    /// Returns the tag.
+    func writeObject(
+        _ bytes: [UInt8], at path: [FileName], _ expectation: Expectation
+    ) async throws(ProviderError) -> String {
+        let key = names.key(path)
+        return try await turns.take(S3Location.encoded(key)) { () async throws(ProviderError) in
+            let headers: HTTPHeaders = ["Content-Type": S3Provider.ordinaryType]
+            let written = Written(key: key, path: path, expectation: expectation, headers: headers)
+            return try await writeStraight(.bytes(bytes), written)
+        }
+    }
+
     /// Returns the item as it is on the server now.
     private func write(
         _ payload: Payload, at path: [FileName], _ expectation: Expectation, _ metadata: Metadata, target: [UInt8]?,

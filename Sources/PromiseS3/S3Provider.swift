@@ -105,7 +105,7 @@ package final class S3Provider: Provider, Sendable {
         var result: Capabilities = [.placeIdentifiers, .serverSideCopy]
         if traits.hasRanges { result.insert(.ranges) }
         if traits.keepsMetadata { result.formUnion([.metadata, .links]) }
-        if traits.refusesTaken && traits.matchForm != nil { result.insert(.conditionalWrite) }
+        if traits.refusesTaken && traits.matchForm != nil { result.formUnion([.conditionalWrite, .privateObjects]) }
         if traits.hasMultipart { result.insert(.resumableUpload) }
         return result
     }

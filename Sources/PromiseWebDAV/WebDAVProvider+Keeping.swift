@@ -33,7 +33,8 @@ extension WebDAVProvider {
     /// Called before something is kept with what is in a folder: the folder says so from then on, and those above say it of it.
     /// Where the server does not let it say so, modes and times come later to others, and no more.
     func noteKeeping(in folder: [FileName]) async {
-        if shared.withLock({ $0.keeping.contains(folder) }) { return }
+        // Nobody lists what is hidden.
+        if folder.first == ReservedName.folder || shared.withLock({ $0.keeping.contains(folder) }) { return }
         await turns.take("keeps") { () async in
             for count in 0...folder.count {
                 let path = Array(folder.prefix(count))

@@ -3,6 +3,8 @@ public enum RequestLimit {
     public static let bodyByteCountMax = 1 << 20
     public static let pathCountMax = 10_000
     public static let thumbnailByteCountMax = 8 << 20
+    /// Of a value of an application, as JSON has it.
+    public static let valueByteCountMax = 8 << 20
 }
 
 /// `POST /v1/items/fetch`, `/evict`, `/pin` and `/values`. Paths are percent-encoded bytes from the root of the mount; `/` is

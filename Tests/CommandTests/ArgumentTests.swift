@@ -47,7 +47,7 @@ import Testing
             for subcommand in command.configuration.subcommands { check(subcommand) }
         }
         check(PromiseFS.self)
-        #expect(PromiseFS.configuration.subcommands.count == 24)
+        #expect(PromiseFS.configuration.subcommands.count == 25)
     }
 
     @Test func everyWorkingCommandTakesJSON() throws {

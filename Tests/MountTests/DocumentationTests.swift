@@ -22,7 +22,7 @@ extension MountSuites {
             }
         }
 
-        @Test(.timeLimit(.minutes(2)), arguments: ["QUERIES.md", "COORDINATION.md"])
+        @Test(.timeLimit(.minutes(2)), arguments: ["QUERIES.md", "COORDINATION.md", "DOCUMENTS.md"])
         func theShellExamplesOfADocumentRun(document: String) async throws {
             let text = try String(contentsOfFile: Machine.repository + "/docs/" + document, encoding: .utf8)
             let examples = text.components(separatedBy: "```sh\n").dropFirst().compactMap {
@@ -32,7 +32,8 @@ extension MountSuites {
             try await MountedDomain.with { domain in
                 for example in examples {
                     try await domain.shell(
-                        "SOCKET=\"$XDG_RUNTIME_DIR/promisefs/\(domain.domainName).sock\"; ls \"$M\" > /dev/null\n" + example)
+                        "SOCKET=\"$XDG_RUNTIME_DIR/promisefs/\(domain.domainName).sock\"; ls \"$M\" > /dev/null\n"
+                            + "promisefs() { \"$P\" \"$@\"; }\n" + example)
                 }
             }
         }

@@ -27,6 +27,7 @@ extension MountSuites {
                     let document = try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any]
                     #expect(document?["score"] as? Int == 100, "\(result.output)")
                     #expect((document?["passed"] as? Int ?? 0) > 50)
+                    #expect(result.output.contains("private-objects"))
                     #expect(!result.output.contains(WebDAVServer.password))
                     try await domain.shell("[ -z \"$(find \"$C/a/b\" -mindepth 1 -not -path '*/.DAV*')\" ]")
                 }

@@ -13,7 +13,7 @@ import Testing
         defer { folder.remove() }
         let path = folder.path + "/runtime/d.sock"
         try ControlServer.prepare(socketPath: path)
-        let service = FakeService()
+        let service = FakeService(values: folder.path + "/values")
         service.add([Array("report.txt".utf8)], node: 3)
         service.add([Array("report.pdf".utf8)], node: 5)
         service.add([Array("now".utf8)], node: 7)
@@ -41,6 +41,23 @@ import Testing
     }
 
     private func append(_ line: String, to path: String) throws { #expect(line == "a line" && path == "/now") }
+
+    @Test func values() async throws {
+        try await withClient { client in
+            let store = KeyValueStore(client, application: "com.example.editor")
+            try await store.set(.integer(120), for: "position")
+            let position = try await store.value(for: "position") ?? .integer(0)
+            #expect(position == .integer(120))
+            #expect(try await store.values() == ["position": .integer(120)])
+            #expect(try await store.removeValue(for: "position"))
+            #expect(try await !store.removeValue(for: "position"))
+            await #expect(throws: PromiseError.self) { try await store.set(.number(.nan), for: "number") }
+            var deep = KeptValue.bool(true)
+            for _ in 0..<100 { deep = .list([deep]) }
+            let value = deep
+            await #expect(throws: PromiseError.self) { try await store.set(value, for: "deep") }
+        }
+    }
 
     @Test func coordination() async throws {
         try await withClient { client in

@@ -1,3 +1,4 @@
+import Logging
 import PromiseControl
 import PromiseCore
 import Synchronization
@@ -18,10 +19,17 @@ final class FakeService: ControlService {
 
     let state = Mutex(State())
     let trace = RequestTrace()
+    let keyValues: Values
     /// Nothing takes any time.
     let isQuick: Bool
 
-    init(isQuick: Bool = false) { self.isQuick = isQuick }
+    /// Without a folder no value can be kept.
+    init(isQuick: Bool = false, values folder: String = "/proc/nothing") {
+        self.isQuick = isQuick
+        keyValues = Values(
+            folder: Array(folder.utf8), needs: Values.Needs(account: "fake", objects: { nil }, isOnline: { false }),
+            logger: Logger(label: "fake"))
+    }
 
     func pause(_ time: Duration) async throws { try await Task.sleep(for: isQuick ? .zero : time) }
 

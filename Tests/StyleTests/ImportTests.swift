@@ -11,6 +11,7 @@ import Testing
         "PromiseCore": ["Collections", "OrderedCollections", "DequeModule", "HeapModule"],
         "PromiseSystem": ["CPromiseSystem", "PromiseCore"],
         "PromiseQuery": [],
+        "PromiseKeyValue": ["PromiseCore"],
         "PromiseCoordination": ["PromiseCore", "Collections", "OrderedCollections", "DequeModule"],
         "PromiseIndex": ["CPromiseIndex", "PromiseCore", "PromiseSystem", "PromiseQuery", "GRDB", "GRDBSQLite"],
         "PromiseContent": ["PromiseCore", "PromiseSystem", "PromiseIndex"],
@@ -42,14 +43,15 @@ import Testing
         ],
         "PromiseMount": ["CFuse", "CFuseTransport", "PromiseCore", "PromiseSystem", "PromiseFilesystem", "Logging"],
         "PromiseDomain": [
-            "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseIndex", "PromiseContent",
+            "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseKeyValue", "PromiseIndex",
+            "PromiseContent",
             "PromiseProvider", "PromiseHTTP", "PromiseFolder", "PromiseWebDAV", "PromiseS3", "PromiseExtension",
             "PromiseSync", "PromiseFilesystem", "PromiseMount", "CArchive", "Logging",
         ],
         "PromiseWire": ["FoundationEssentials"],
         "PromiseControl": [
             "PromiseWire", "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseFilesystem",
-            "PromiseDomain", "PromiseHTTP", "Logging", "Hummingbird", "HummingbirdCore",
+            "PromiseKeyValue", "PromiseDomain", "PromiseHTTP", "Logging", "Hummingbird", "HummingbirdCore",
             "HTTPTypes", "NIOCore", "NIOHTTP1", "NIOPosix", "ServiceLifecycle", "Foundation", "FoundationEssentials",
         ],
         "PromiseKit": [
@@ -76,7 +78,7 @@ import Testing
                 problems.append("\(file.path): module \(file.module) has no line in the table of allowed imports; add one")
                 continue
             }
-            let system = ["PromiseCore", "PromiseQuery"].contains(file.module) ? [] : Self.system
+            let system = ["PromiseCore", "PromiseQuery", "PromiseKeyValue"].contains(file.module) ? [] : Self.system
             for (line, name) in imports(of: file) where !allowed.contains(name) && !system.contains(name) {
                 problems.append(
                     "\(file.path):\(line): \(file.module) may not import \(name); move the code to a layer that may, "

@@ -29,7 +29,8 @@ package struct ConformanceSuite: Sendable {
     package static var checkNames: [String] { checks.map(\.name) }
 
     static let checks: [ConformanceCheck] =
-        itemChecks + contentChecks + nameChecks + conflictChecks + changeChecks + faultChecks + lineChecks
+        itemChecks + contentChecks + nameChecks + conflictChecks + changeChecks + PrivateObjectChecks.all + faultChecks
+        + lineChecks
 
     private func outcome(of check: ConformanceCheck) async -> ConformanceResult.Outcome {
         let missing = check.needs.subtracting(provider.capabilities)

@@ -85,6 +85,24 @@ class Domain:
         """Keeps a PNG as the picture of a document as it is now."""
         return self._call("PUT", "items/thumbnail?path=" + _wire(path), picture)["done"]
 
+    def kept_values(self, application):
+        """What an application keeps, by key: each a document of one field that names the kind, as `{"string": "text"}`."""
+        found = self._call("GET", "values?application=" + urllib.parse.quote(application, safe=""))["values"]
+        return {entry["key"]: entry["value"] for entry in found}
+
+    def keep_value(self, application, key, value):
+        """Sets a value; None removes it. True when there was something to do; it is on the disk then."""
+        body = {"application": application, "key": key} | ({} if value is None else {"value": value})
+        return self._call("POST", "values", body)["done"]
+
+    def synchronize_values(self, application):
+        """Looks at the provider now. False when that cannot be done."""
+        return self._call("POST", "values/synchronize", {"application": application})["done"]
+
+    def value_events(self, application):
+        """Events without end: `watching`, then `changed` for what other machines change."""
+        yield from self._events("values/events?application=" + urllib.parse.quote(application, safe=""), None)
+
     def pending(self, path=None):
         return self._call("GET", "pending" + ("" if path is None else "?path=" + _wire(path)))["items"]
 

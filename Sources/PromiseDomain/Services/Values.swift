@@ -1,0 +1,397 @@
+import Glibc
+package import Logging
+package import PromiseCore
+package import PromiseKeyValue
+package import PromiseProvider
+package import PromiseSystem
+import Synchronization
+
+/// The key-value store of each application of a domain: its values are here on the disk, so that
+/// reading asks nobody, and one private object an application at the provider, by which machines
+/// exchange them.
+///
+/// **Threads.** One thread of its own changes values and writes their files, one after the other;
+/// `state` is a leaf.
+package final class Values: Sendable {
+    /// What it needs of the domain.
+    package struct Needs: Sendable {
+        /// Whose values they are.
+        package var account: String
+        /// Nil where the provider keeps none.
+        package var objects: @Sendable () -> (any PrivateObjects)?
+        package var isOnline: @Sendable () -> Bool
+        package var pollInterval: Duration
+        /// A call of the provider takes no longer.
+        package var deadline: Duration
+        package var isReadOnly: Bool
+
+        package init(
+            account: String, objects: @escaping @Sendable () -> (any PrivateObjects)?,
+            isOnline: @escaping @Sendable () -> Bool, pollInterval: Duration = .seconds(30),
+            deadline: Duration = .seconds(30), isReadOnly: Bool = false
+        ) {
+            self.account = account
+            self.objects = objects
+            self.isOnline = isOnline
+            self.pollInterval = pollInterval
+            self.deadline = deadline
+            self.isReadOnly = isReadOnly
+        }
+    }
+
+    private struct State {
+        var stores: [Key: ValueStore] = [:]
+        /// Under way, and asked for once more meanwhile.
+        var exchanging: Set<Key> = []
+        var again: Set<Key> = []
+        /// A change waits to be sent together with those that follow it.
+        var waiting: Set<Key> = []
+        var trouble: [Key: String] = [:]
+        var watchers:
+            [UInt64: (application: Key, continuation: AsyncStream<ValueNotice>.Continuation)] = [:]
+        var watcherCount: UInt64 = 0
+        var isOver = false
+    }
+
+    /// Others that write at the same moment win a few times at most.
+    private static let attemptsMax = 10
+    /// So that what is set together is sent together.
+    private static let quietTime = Duration.milliseconds(500)
+    /// The first to ask on a machine waits so long for what others have.
+    private static let firstPatience = Duration.seconds(2)
+
+    private let needs: Needs
+    private let files: ValueFiles
+    private let clock: any TimeSource
+    private let logger: Logger
+    private let pool = BlockingPool(name: "values", threads: 1)
+    private let state = Mutex(State())
+
+    package init(
+        folder: [UInt8], needs: Needs, clock: any TimeSource = SystemClock(), logger: Logger
+    ) {
+        files = ValueFiles(folder: folder)
+        self.needs = needs
+        self.clock = clock
+        self.logger = logger
+    }
+
+    // MARK: What applications ask
+
+    /// Of what is here. Only the first question of an application on this machine asks the
+    /// provider.
+    package func values(of application: String) async throws(Failure) -> [Key: Value] {
+        let name = try name(application)
+        if try await store(name).account == nil, needs.isOnline() {
+            _ = try? await withDeadline(Values.firstPatience, "the provider did not answer") {
+                [weak self] () async throws(ProviderError) in await self?.exchange(name)
+            }
+        }
+        return try await store(name).values
+    }
+
+    /// Returns when the value is on the disk; other machines have it a moment later.
+    package func set(_ value: Value, for key: String, of application: String) async throws(Failure)
+    {
+        let name = try name(application)
+        let key = Key(key)
+        do throws(Failure) {
+            try await change(name) { (store, now) throws(Failure) in
+                do throws(ValueRefusal) {
+                    try store.set(value, for: key, at: now)
+                } catch {
+                    throw Failure(error.reason == .quota ? .quotaExceeded : .invalid, error.message)
+                }
+            }
+        } catch {
+            if error.code == .quotaExceeded {
+                tell([ValueNotice(.quotaViolation, [key])], of: name)
+            }
+            throw error
+        }
+        sendSoon(name)
+    }
+
+    /// False when there was none.
+    package func remove(_ key: String, of application: String) async throws(Failure) -> Bool {
+        let name = try name(application)
+        let isRemoved = Mutex(false)
+        try await change(name) { (store, now) throws(Failure) in
+            let was = store.remove(Key(key), at: now)
+            isRemoved.withLock { $0 = was }
+        }
+        sendSoon(name)
+        return isRemoved.withLock { $0 }
+    }
+
+    /// Looks at the provider now and sends what is new here. Returns when that is done, or cannot
+    /// be done now.
+    package func synchronize(_ application: String) async throws(Failure) {
+        let name = try name(application)
+        _ = try await store(name)
+        await exchange(name)
+    }
+
+    /// What other machines change, from now on. Ends with the task that reads it.
+    package func notices(of application: String) async throws(Failure) -> AsyncStream<ValueNotice> {
+        let name = try name(application)
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: ValueNotice.self, bufferingPolicy: .bufferingNewest(1000))
+        let number = state.withLock { state in
+            state.watcherCount += 1
+            state.watchers[state.watcherCount] = (name, continuation)
+            return state.watcherCount
+        }
+        continuation.onTermination = { [weak self] _ in
+            self?.state.withLock { $0.watchers[number] = nil }
+        }
+        // Who watches is told of what comes, also if nobody has asked for a value yet.
+        _ = try await store(name)
+        sendSoon(name)
+        return stream
+    }
+
+    /// Why the values of an application are not exchanged; nil when they are.
+    package func trouble(of application: String) -> String? {
+        if needs.objects() == nil, needs.isOnline() {
+            return "values stay on this machine: the provider keeps no private objects"
+        }
+        return state.withLock { $0.trouble[Key(application)] }
+    }
+
+    /// Of how many applications something is only on this machine, though the provider could have
+    /// it.
+    package var unsentCount: Int {
+        needs.objects() == nil ? 0 : state.withLock { $0.stores.values.count { !$0.isSent } }
+    }
+
+    /// Sends what is new here; waits no longer than that.
+    package func send(within limit: Duration) async {
+        if unsentCount == 0 { return }
+        _ = try? await withDeadline(limit, "the provider did not answer") {
+            [weak self] () async throws(ProviderError) in
+            await self?.exchangeAll()
+        }
+    }
+
+    /// All of these, for `status`.
+    package var troubles: [String] {
+        state.withLock { $0.trouble }.sorted { $0.key < $1.key }.map {
+            "values of \($0.key) are not exchanged: \($0.value)"
+        }
+    }
+
+    // MARK: Life
+
+    /// Goes on with what is known here, and looks at the provider at each poll interval.
+    package func start() {
+        Task { [weak self, pool, files, interval = needs.pollInterval] in
+            for name in await pool.run({ files.applications() }) {
+                _ = try? await self?.store(name)
+                await self?.exchange(name)
+            }
+            while self?.state.withLock({ $0.isOver }) == false {
+                try? await Task.sleep(for: interval)
+                await self?.exchangeAll()
+            }
+        }
+    }
+
+    /// Also when somebody wants the provider to be looked at now.
+    package func exchangeAll() async {
+        for name in state.withLock({ $0.isOver ? [] : Array($0.stores.keys) }) {
+            await exchange(name)
+        }
+    }
+
+    package func stop() {
+        let watchers = state.withLock { state in
+            state.isOver = true
+            return Array(state.watchers.values)
+        }
+        for watcher in watchers { watcher.continuation.finish() }
+        pool.stop()
+    }
+
+    // MARK: Here
+
+    private func name(_ application: String) throws(Failure) -> Key {
+        guard PrivateName(.values, application) != nil,
+            application.utf8.count <= ValueFiles.nameByteCountMax
+        else {
+            throw Failure(
+                .invalid,
+                "'\(escapedForDisplay(Array(application.utf8.prefix(80))))' is no identifier of an application: write letters, "
+                    + "digits, '.', '-' and '_', as com.example.editor")
+        }
+        return Key(application)
+    }
+
+    private func store(_ name: Key) async throws(Failure) -> ValueStore {
+        if let known = state.withLock({ $0.stores[name] }) { return known }
+        return try await onThread { () throws(Failure) in try self.load(name) }
+    }
+
+    private func onThread<Result: Sendable>(
+        _ body: @escaping @Sendable () throws(Failure) -> Result
+    ) async throws(Failure) -> Result {
+        if state.withLock({ $0.isOver }) { throw Failure(.gone, "the domain is being unmounted") }
+        return try await pool.run(body)
+    }
+
+    /// On the thread.
+    private func load(_ name: Key) throws(Failure) -> ValueStore {
+        if let known = state.withLock({ $0.stores[name] }) { return known }
+        let machine = Key(String(UInt64.random(in: 0 ... .max), radix: 36))
+        let store = try files.read(name) ?? ValueStore(application: name, machine: machine)
+        state.withLock { $0.stores[name] = store }
+        return store
+    }
+
+    /// On the disk first: a disk that is full changes nothing.
+    private func change(
+        _ name: Key,
+        _ body: @escaping @Sendable (inout ValueStore, Timestamp) throws(Failure) -> Void
+    ) async throws(Failure) {
+        if needs.isReadOnly {
+            throw Failure(.readOnly, "the domain is mounted read-only: values cannot be changed")
+        }
+        try await onThread { () throws(Failure) in
+            let before = try self.load(name)
+            var store = before
+            try body(&store, self.clock.now())
+            try self.keep(store, over: before)
+        }
+    }
+
+    /// On the thread.
+    private func keep(_ store: ValueStore, over before: ValueStore) throws(Failure) {
+        guard store != before else { return }
+        do throws(Failure) {
+            try files.write(store)
+        } catch {
+            // The last step may have failed when the new file had its name already.
+            try? files.write(before)
+            throw error
+        }
+        state.withLock { $0.stores[store.record.application] = store }
+    }
+
+    private func tell(_ notices: [ValueNotice], of name: Key) {
+        let watchers = state.withLock { $0.watchers.values.filter { $0.application == name } }
+        for watcher in watchers { for notice in notices { watcher.continuation.yield(notice) } }
+    }
+
+    // MARK: There
+
+    private func sendSoon(_ name: Key) {
+        guard state.withLock({ $0.waiting.insert(name).inserted }) else { return }
+        Task { [weak self] in
+            try? await Task.sleep(for: Values.quietTime)
+            _ = self?.state.withLock { $0.waiting.remove(name) }
+            await self?.exchange(name)
+        }
+    }
+
+    /// One at a time for each application; who comes meanwhile has it done once more.
+    private func exchange(_ name: Key) async {
+        let isFirst = state.withLock { state in
+            if state.exchanging.insert(name).inserted { return true }
+            state.again.insert(name)
+            return false
+        }
+        guard isFirst else { return }
+        repeat {
+            await tryExchange(name)
+        } while state.withLock { state in
+            if state.again.remove(name) != nil, !state.isOver { return true }
+            state.exchanging.remove(name)
+            return false
+        }
+    }
+
+    private func tryExchange(_ name: Key) async {
+        guard needs.isOnline(), let objects = needs.objects(),
+            let place = PrivateName(.values, name.text + ".json")
+        else {
+            return
+        }
+        do throws(Failure) {
+            for _ in 0..<Values.attemptsMax {
+                if try await isExchanged(name, place, objects) { break }
+            }
+            state.withLock { $0.trouble[name] = nil }
+        } catch {
+            let sentence = error.message
+            let isNews = state.withLock {
+                $0.trouble.updateValue(sentence, forKey: name) != sentence
+            }
+            guard isNews else { return }
+            logger.warning(
+                "values are not exchanged",
+                metadata: ["application": "\(name)", "reason": "\(sentence)"])
+        }
+    }
+
+    /// Takes in what the provider has, and writes over it what is new here. False when somebody
+    /// else was faster.
+    private func isExchanged(
+        _ name: Key, _ place: PrivateName, _ objects: any PrivateObjects
+    ) async throws(Failure) -> Bool {
+        let late = "the provider did not answer"
+        let found: PrivateObject?
+        do throws(ProviderError) {
+            found = try await withDeadline(needs.deadline, late) { () async throws(ProviderError) in
+                try await objects.read(place)
+            }
+        } catch {
+            throw error.failure
+        }
+        let merged = try await onThread { () throws(Failure) in try self.merge(found, into: name) }
+        tell(merged.notices, of: name)
+        if needs.isReadOnly { return true }
+        guard merged.ours.hasNews(for: merged.theirs) else {
+            try await markSent(merged.ours, of: name)
+            return true
+        }
+        let (bytes, base) = (merged.ours.json.encoded, found?.version)
+        do throws(ProviderError) {
+            _ = try await withDeadline(needs.deadline, late) { () async throws(ProviderError) in
+                try await objects.write(bytes, to: place, base: base)
+            }
+        } catch {
+            if error.code == .conflict { return false }
+            throw error.failure
+        }
+        try await markSent(merged.ours, of: name)
+        return true
+    }
+
+    private func markSent(_ record: ValueRecord, of name: Key) async throws(Failure) {
+        try await onThread { () throws(Failure) in
+            let before = try self.load(name)
+            var store = before
+            store.markSent(record)
+            try self.keep(store, over: before)
+        }
+    }
+
+    /// On the thread.
+    private func merge(
+        _ found: PrivateObject?, into name: Key
+    ) throws(Failure) -> (ours: ValueRecord, theirs: ValueRecord?, notices: [ValueNotice]) {
+        var theirs: ValueRecord?
+        if let found {
+            do throws(RecordTrouble) {
+                theirs = try ValueRecord(JSONReader.read(found.bytes), of: name)
+            } catch {
+                throw Failure(.corrupted, error.sentence)
+            }
+        }
+        let before = try load(name)
+        var store = before
+        let notices = store.merge(theirs, account: Key(needs.account), at: clock.now())
+        try keep(store, over: before)
+        return (store.record, theirs, notices)
+    }
+}

@@ -1,0 +1,71 @@
+import NIOHTTP1
+import PromiseCore
+import PromiseHTTP
+package import PromiseProvider
+
+/// Objects below `.promisefs/KIND/`, written by conditional PUT.
+struct S3PrivateObjects: PrivateObjects {
+    let provider: S3Provider
+
+    func read(_ name: PrivateName) async throws(ProviderError) -> PrivateObject? {
+        let what = "\(name) cannot be read"
+        guard let found = try await provider.status(ofKey: key(name), what) else { return nil }
+        guard found.size <= PrivateObject.byteCountMax else { throw PrivateObject.tooLarge(name) }
+        let reply = try await provider.client.exchange(S3Request(.GET, key(name)))
+        if reply.status == 404 { return nil }
+        guard reply.isSuccess else { throw provider.client.refusal(reply).error(what) }
+        let tag = EntityTag.opaque(reply.header("ETag") ?? "")
+        return PrivateObject(
+            bytes: Array(reply.body), version: ContentVersion(tag.isEmpty ? found.tag : tag))
+    }
+
+    func write(
+        _ bytes: [UInt8], to name: PrivateName, base: ContentVersion?
+    ) async throws(ProviderError) -> ContentVersion {
+        let expectation = base.map { Expectation.version($0) } ?? .nothing
+        do throws(ProviderError) {
+            return ContentVersion(
+                try await provider.writeObject(bytes, at: path(name), expectation))
+        } catch {
+            guard error.code == .notFound, base != nil else { throw error }
+            throw ProviderError(.conflict, "\(name) was removed by another machine meanwhile")
+        }
+    }
+
+    func list(_ kind: PrivateName.Kind) async throws(ProviderError) -> [PrivateName] {
+        let folder = provider.names.folderKey([ReservedName.folder, kind.folderName])
+        let what = "'.promisefs/\(kind.rawValue)' cannot be listed"
+        var result: [PrivateName] = []
+        var next: S3Listing.Next?
+        repeat {
+            let page = try await provider.list(folder, delimiter: true, from: next, what)
+            result += page.objects.compactMap { object in
+                provider.names.name(of: object.key, in: folder).flatMap {
+                    PrivateName(kind, $0.display)
+                }
+            }
+            next = page.next
+        } while next != nil
+        return result
+    }
+
+    func delete(_ name: PrivateName, base: ContentVersion) async throws(ProviderError) {
+        guard let found = try await provider.status(ofKey: key(name), "\(name) cannot be looked at")
+        else { return }
+        guard found.version == base else {
+            throw ProviderError(.conflict, "\(name) was changed by another machine meanwhile")
+        }
+        try await provider.remove(path(name), found.tag)
+    }
+
+    private func path(_ name: PrivateName) -> [FileName] {
+        [ReservedName.folder, name.kind.folderName, name.fileName]
+    }
+    private func key(_ name: PrivateName) -> [UInt8] { provider.names.key(path(name)) }
+}
+
+extension S3Provider {
+    package var privateObjects: (any PrivateObjects)? {
+        traits.refusesTaken && traits.matchForm != nil ? S3PrivateObjects(provider: self) : nil
+    }
+}
