@@ -8,7 +8,7 @@ package struct ValueLimits: Hashable, Sendable {
     package var nameByteCount: Int
 
     package init(
-        totalByteCount: Int = 1 << 20, valueByteCount: Int = 1 << 20, keyCount: Int = 1024,
+        totalByteCount: Int = 64 << 10, valueByteCount: Int = 64 << 10, keyCount: Int = 1024,
         nameByteCount: Int = 64
     ) {
         self.totalByteCount = totalByteCount

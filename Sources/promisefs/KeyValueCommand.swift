@@ -11,7 +11,7 @@ struct KeyValueCommand: AsyncParsableCommand {
         abstract: "Small values that an application finds again on every machine.",
         discussion: """
             They are kept on this machine and at the provider; reading asks nobody. A value over a limit is refused and the old \
-            one stays: 1 MiB together, 1,024 keys of 64 bytes.
+            one stays: 64 KiB together, 1,024 keys of 64 bytes.
 
             Example:
               promisefs kv set --app com.example.editor theme dark

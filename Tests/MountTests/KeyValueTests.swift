@@ -58,8 +58,8 @@ extension MountSuites {
                         kv watch > "$T/told" 2>&1 & w=$!; within 10 'grep -q initial-sync "$T/told"'
                         kv set key old
                         refused() { local s=0; "$@" 2> "$T/err" || s=$?; [ "$s" = 1 ]; [ "$(wc -l < "$T/err")" = 1 ]; }
-                        head -c 1048577 /dev/zero > "$T/more"; head -c 1048572 /dev/zero > "$T/most"
-                        refused kv set key --file "$T/more"; grep -q 'at most 1048576' "$T/err"
+                        head -c 65537 /dev/zero > "$T/more"; head -c 65532 /dev/zero > "$T/most"
+                        refused kv set key --file "$T/more"; grep -q 'at most 65536' "$T/err"
                         refused kv set "$(printf 'k%.0s' $(seq 65))" value; grep -q 'at most 64' "$T/err"
                         [ "$(kv get key)" = old ]
                         kv set most --file "$T/most" ; refused kv set key older; [ "$(kv get key)" = old ]
