@@ -62,10 +62,19 @@ package struct Timestamp: RawRepresentable, Hashable, Comparable, Sendable {
     package static let zero = Timestamp(nanoseconds: 0)
 
     /// Whole seconds, rounded down, so that `nanosecondPart` is never negative.
-    package var seconds: Int { Int((rawValue - Int64(nanosecondPart)) / 1_000_000_000) }
+    package var seconds: Int {
+        let (whole, rest) = rawValue.quotientAndRemainder(dividingBy: 1_000_000_000)
+        return Int(rest < 0 ? whole - 1 : whole)
+    }
     package var nanosecondPart: Int {
         let rest = rawValue % 1_000_000_000
         return Int(rest < 0 ? rest + 1_000_000_000 : rest)
+    }
+
+    /// How long after another one, in nanoseconds; a time of a stranger may be any.
+    package func nanoseconds(since other: Timestamp) -> Int64 {
+        let (difference, isBeyond) = rawValue.subtractingReportingOverflow(other.rawValue)
+        return isBeyond ? (rawValue < other.rawValue ? .min : .max) : difference
     }
 
     package func advanced(by duration: Duration) -> Timestamp {

@@ -83,7 +83,7 @@ extension Domain {
     ) async throws(Failure) -> FetchProgress {
         let files = try await descendants(of: id, listing: true).filter { $0.kind == .file && $0.content != .whole }
         var state = FetchProgress(
-            filesDone: 0, filesTotal: files.count, bytesDone: 0, bytesTotal: files.reduce(0) { $0 + $1.size }, failures: [])
+            filesDone: 0, filesTotal: files.count, bytesDone: 0, bytesTotal: files.reduce(0) { $0.plus($1.size) }, failures: [])
         progress(state)
         await withTaskGroup(of: (Node, Failure?).self) { group in
             var next = 0
@@ -102,7 +102,7 @@ extension Domain {
                     // What is gone meanwhile is not missed.
                     if let path = path(of: node.id) { state.failures.append((path, failure)) }
                 } else {
-                    state.bytesDone += node.size
+                    state.bytesDone = state.bytesDone.plus(node.size)
                 }
                 if clock.uptime() - reported > .milliseconds(100) {
                     reported = clock.uptime()

@@ -52,8 +52,9 @@ package enum ItemReading {
         let size: UInt64
         switch kind {
         case .file:
-            guard let stated = document.size, stated >= 0 else { throw Nonsense("says no size of \(shown) that can be") }
-            size = UInt64(stated)
+            guard let stated = document.size.flatMap({ UInt64(exactly: $0) }), stated <= ItemSize.max else {
+                throw Nonsense("says no size of \(shown) that can be") }
+            size = stated
         case .link: size = UInt64(target?.count ?? 0)
         default: size = 0
         }

@@ -34,7 +34,7 @@ extension FileSystem {
                     throw Failure(error)
                 }
                 let isStillWritten = !isClosing || opens.mayBeWritten(id)
-                let isDoubtful = since.map { $0.rawValue - node.modificationTime.rawValue < 20_000_000 } ?? true
+                let isDoubtful = since.map { $0.nanoseconds(since: node.modificationTime) < 20_000_000 } ?? true
                 let isVisible = node.content == .whole
                 let hasMoved = status.modificationTime != node.modificationTime
                 let isEdited =

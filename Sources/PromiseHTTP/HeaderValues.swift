@@ -68,7 +68,10 @@ package enum HTTPDate {
         let yearOfEra = shifted - era * 400
         let dayOfYear = (153 * ((month + 10) % 12) + 2) / 5 + day - 1
         let days = era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
-        return Timestamp(seconds: days * 86_400 + clock[0] * 3600 + clock[1] * 60 + clock[2], nanoseconds: 0)
+        let seconds = days * 86_400 + clock[0] * 3600 + clock[1] * 60 + clock[2]
+        // What a time holds: 1677 to 2262.
+        guard abs(seconds) < Int(Int64.max / 1_000_000_000) else { return nil }
+        return Timestamp(seconds: seconds, nanoseconds: 0)
     }
 }
 

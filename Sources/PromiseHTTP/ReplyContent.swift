@@ -23,8 +23,9 @@ package struct ReplyContent: Sendable {
 
     /// The size of the whole content, of which a reply may hold a part.
     package static func wholeSize(_ response: HTTPClientResponse) -> UInt64? {
-        let whole = response.headers.first(name: "Content-Range").flatMap { $0.split(separator: "/").last }.flatMap { UInt64($0) }
-        return whole ?? response.headers.first(name: "Content-Length").flatMap { UInt64($0) }
+        let whole = response.headers.first(name: "Content-Range").flatMap { $0.split(separator: "/").last }
+            .flatMap { ItemSize.read($0) }
+        return whole ?? response.headers.first(name: "Content-Length").flatMap { ItemSize.read($0) }
     }
 
     /// Up to this size a body is held in memory until it is whole.

@@ -8,7 +8,7 @@ extension Node {
         let kind = NodeKind(rawValue: Int(row.integer(first + 1))) ?? .file
         self.init(
             id: row.node(first), kind: kind, mode: row.word(first + 7), owner: row.word(first + 8), group: row.word(first + 9),
-            size: row.unsigned(first + 10), time: row.time(first + 15),
+            size: row.size(first + 10), time: row.time(first + 15),
             content: ContentState(rawValue: Int(row.integer(first + 2))) ?? .absent,
             version: row.optionalText(first + 21).map { ContentVersion($0) })
         pin = Pin(rawValue: Int(row.integer(first + 3))) ?? .automatic
@@ -116,7 +116,7 @@ extension Item {
             modificationTime: row.time(first + 8))
         self.init(
             identifier: ItemIdentifier(row.text(first)), parent: row.identifier(first + 1), name: row.name(first + 2), kind: kind,
-            size: row.unsigned(first + 4), metadata: metadata, version: ContentVersion(row.text(first + 9)),
+            size: row.size(first + 4), metadata: metadata, version: ContentVersion(row.text(first + 9)),
             target: row.optionalBytes(first + 10))
     }
 

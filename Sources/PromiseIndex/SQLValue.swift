@@ -42,6 +42,8 @@ struct Row {
     func isNull(_ column: CInt) -> Bool { sqlite3_column_type(statement, column) == SQLITE_NULL }
     func integer(_ column: CInt) -> Int64 { sqlite3_column_int64(statement, column) }
     func unsigned(_ column: CInt) -> UInt64 { UInt64(bitPattern: integer(column)) }
+    /// An older program took any number of a server for a size, and no file has more than the kernel counts to.
+    func size(_ column: CInt) -> UInt64 { min(unsigned(column), UInt64(Int64.max)) }
     func word(_ column: CInt) -> UInt32 { UInt32(truncatingIfNeeded: integer(column)) }
     func flag(_ column: CInt) -> Bool { integer(column) != 0 }
     func time(_ column: CInt) -> Timestamp { Timestamp(nanoseconds: integer(column)) }

@@ -7,15 +7,19 @@ package struct ObjectStatus: Sendable {
     /// Without quotes.
     package var tag: String
     package var size: UInt64
-    /// In whole seconds: listings and replies differ in what is behind them.
+    /// In whole seconds: listings and replies differ in what is behind them. Zero: it is not told.
     package var lastModified: Timestamp
+    /// The server tells tag and size.
+    package var isWhole: Bool
     package var details: ObjectDetails
     /// What is kept when an object is written again with other metadata.
     package var kept: HTTPHeaders
 
     package init(_ headers: HTTPHeaders) {
         tag = EntityTag.opaque(headers.first(name: "ETag") ?? "")
-        size = headers.first(name: "Content-Length").flatMap { UInt64($0) } ?? 0
+        let told = headers.first(name: "Content-Length").flatMap { ItemSize.read($0) }
+        size = told ?? 0
+        isWhole = told != nil && !tag.isEmpty
         lastModified = headers.first(name: "Last-Modified").flatMap { HTTPDate.timestamp($0) } ?? .zero
         details = ObjectDetails(headers)
         kept = [:]

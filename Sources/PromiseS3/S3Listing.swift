@@ -31,6 +31,9 @@ package struct S3Listing: Sendable {
         case after([UInt8])
     }
 
+    /// The first object of which the server says no size or no tag that can be.
+    package var impossible: [UInt8]?
+
     package init() {}
 
     /// Nil when the answer is cut off or something else. Blocking.
@@ -45,9 +48,13 @@ package struct S3Listing: Sendable {
         for row in document.rows {
             switch row.name {
             case "Contents":
-                guard let key = row.values["Key"].flatMap({ key($0, isEncoded) }), let tag = row.values["ETag"],
-                    let size = row.values["Size"].flatMap({ UInt64($0) })
-                else { return nil }
+                guard let key = row.values["Key"].flatMap({ key($0, isEncoded) }) else { return nil }
+                guard let tag = row.values["ETag"], !EntityTag.opaque(tag).isEmpty,
+                    let size = row.values["Size"].flatMap({ ItemSize.read($0) })
+                else {
+                    result.impossible = result.impossible ?? key
+                    continue
+                }
                 guard taken.insert(key).inserted else { continue }
                 let time = row.values["LastModified"].flatMap { timestamp($0) } ?? .zero
                 result.objects.append(Object(key: key, tag: EntityTag.opaque(tag), size: size, lastModified: time))

@@ -39,14 +39,17 @@ extension S3Provider {
     ) -> Item {
         let target = kind == .folder ? nil : details?.target
         let kind: NodeKind = target == nil ? kind : .link
-        let metadata = (details ?? ObjectDetails()).metadata(
+        var metadata = (details ?? ObjectDetails()).metadata(
             kind: kind, lastModified: lastModified, owner: geteuid(), group: getegid())
+        // An object without a time is as old as we know it.
+        let isUntimed = kind != .folder && lastModified == .zero && details?.modificationTime == nil
+        if isUntimed { metadata.modificationTime = clock.now() }
         var item = Item(
             identifier: identifier(path), parent: path.isEmpty ? nil : parent ?? identifier(path.dropLast()),
             name: path.last ?? FileName(trusted: Array("root".utf8)), kind: kind,
             size: kind == .folder ? 0 : target.map { UInt64($0.count) } ?? size, metadata: metadata,
             version: kind == .folder ? S3Provider.folderVersion : ContentVersion(tag), target: target)
-        item.isGuess = details == nil
+        item.isGuess = details == nil || isUntimed
         return item
     }
 
@@ -121,6 +124,9 @@ extension S3Provider {
         if reply.status == 404 { return nil }
         guard reply.isSuccess else { throw client.refusal(reply).error(what) }
         var status = ObjectStatus(reply.headers)
+        guard status.isWhole || key.last == KeyNames.slash else {
+            throw ProviderError(.permanent, "\(what): the server says no size or no version of it that can be")
+        }
         guard status.details.isLink, status.size <= S3Provider.targetByteCountMax else { return status }
         let content = try await client.succeed(S3Request(.GET, key), what)
         guard EntityTag.opaque(content.header("ETag") ?? "") == status.tag, !content.body.isEmpty else { return status }
@@ -158,9 +164,15 @@ extension S3Provider {
     ) async throws(ProviderError) -> S3Listing {
         let query = listingQuery(prefix, delimiter: delimiter, max: max, from: from)
         let reply = try await client.succeed(S3Request(.GET, nil, query), what)
-        // A reply cut off in the middle would look like a folder with fewer items.
+        // A reply cut off in the middle would look like a folder with fewer items. What cannot be is not left out: it is there.
         guard var listing = await pool.run({ S3Listing.parse(reply.body) }) else {
             throw ProviderError(.retry, "\(what): the server's answer is not whole")
+        }
+        if let key = listing.impossible {
+            throw ProviderError(
+                .permanent,
+                "\(what): the server says no size or no version of "
+                    + "'\(escapedForDisplay(key.prefix(200)))' that can be")
         }
         if !traits.keepsMarkers { listing.readKeepers() }
         return listing

@@ -65,7 +65,7 @@ package struct S3Versions: Sendable {
         var result = S3Versions()
         for row in document.rows where row.name == "Version" {
             guard let key = key(row.values["Key"]), let identifier = row.values["VersionId"], let tag = row.values["ETag"],
-                let size = row.values["Size"].flatMap({ UInt64($0) })
+                let size = row.values["Size"].flatMap({ ItemSize.read($0) })
             else { return nil }
             let version = EarlierVersion(
                 identifier: identifier, version: ContentVersion(EntityTag.opaque(tag)), size: size,

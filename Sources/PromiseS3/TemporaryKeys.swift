@@ -98,7 +98,7 @@ package final class TemporaryKeys: Sendable {
         case .key(let key, let end):
             logger.debug("there is a new access key", metadata: ["key": "\(key.identifier)"])
             // By the clock that does not jump. A machine that sleeps uses it for too long, and is told so by the server.
-            let left = end.map { Duration.nanoseconds($0.rawValue - clock.now().rawValue) }
+            let left = end.map { Duration.nanoseconds($0.nanoseconds(since: clock.now())) }
             handle(.renewed(KeyRenewal.Lease(key: key, end: left.map { clock.uptime() + $0 })))
         case .absent: handle(.absent)
         case .failed(let error, let isFinal):

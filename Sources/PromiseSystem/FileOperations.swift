@@ -4,6 +4,12 @@ package import PromiseCore
 
 // The system calls that content, folders and the mount share, each with the label of its call site.
 
+/// What the kernel counts in. EFBIG for what is beyond it: an index may hold a size that a server made up.
+private func fileOffset(_ start: UInt64, _ count: Int, _ label: StaticString) throws(SystemError) -> off_t {
+    guard let offset = off_t(exactly: start.plus(UInt64(count))) else { throw SystemError(errno: EFBIG, label: "\(label)") }
+    return offset
+}
+
 /// Reads at an offset until `buffer` is full or the file ends; returns the byte count. pread(2).
 package func readFully(
     _ descriptor: CInt, into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64, label: StaticString
@@ -12,7 +18,7 @@ package func readFully(
     while done < buffer.count {
         let start = buffer.baseAddress! + done
         let room = buffer.count - done
-        let position = off_t(offset) + off_t(done)
+        let position = try fileOffset(offset, done, label)
         let count = try call(label) { pread(descriptor, start, room, position) }
         if count == 0 { break }
         done += count
@@ -38,7 +44,7 @@ package func writeSome(
         while done < bytes.count {
             let start = bytes.baseAddress! + done
             let rest = FaultInjection.accepted(bytes.count - done, label)
-            let position = off_t(offset) + off_t(done)
+            let position = try fileOffset(offset, done, label)
             done += try call(label) { pwrite(descriptor, start, rest, position) }
         }
     } catch {
@@ -80,8 +86,10 @@ package func copySome(
     while done < count {
         let rest = FaultInjection.accepted(Int(min(count - done, 1 << 30)), label)
         do throws(SystemError) {
+            let from = try fileOffset(sourceOffset, Int(done), label)
+            let to = try fileOffset(targetOffset, Int(done), label)
             let copied = try call(label) {
-                cps_copy_file_range(source, Int64(sourceOffset + done), target, Int64(targetOffset + done), rest)
+                cps_copy_file_range(source, Int64(from), target, Int64(to), rest)
             }
             if copied == 0 { return (done, nil) }
             done += UInt64(copied)
@@ -187,7 +195,8 @@ package func finishWriting(_ descriptor: CInt, label: StaticString) throws(Syste
 }
 
 package func truncate(_ descriptor: CInt, to size: UInt64, label: StaticString) throws(SystemError) {
-    _ = try call(label) { ftruncate(descriptor, off_t(size)) }
+    let size = try fileOffset(size, 0, label)
+    _ = try call(label) { ftruncate(descriptor, size) }
 }
 
 /// futimens(2) with one or both times; nil leaves a time as it is.
@@ -274,12 +283,14 @@ package func clone(_ source: CInt, to target: CInt) -> Bool { cps_clone(source, 
 
 /// Frees the blocks of a range; the bytes read as zero afterwards.
 package func punchHole(_ descriptor: CInt, _ range: ByteRange, label: StaticString) throws(SystemError) {
-    _ = try call(label) { cps_punch_hole(descriptor, Int64(range.lower), Int64(range.count)) }
+    let (start, count) = (try fileOffset(range.lower, 0, label), try fileOffset(range.count, 0, label))
+    _ = try call(label) { cps_punch_hole(descriptor, Int64(start), Int64(count)) }
 }
 
 /// fallocate(2) with its mode bits.
 package func allocate(_ descriptor: CInt, mode: CInt, _ range: ByteRange, label: StaticString) throws(SystemError) {
-    _ = try call(label) { cps_fallocate(descriptor, mode, Int64(range.lower), Int64(range.count)) }
+    let (start, count) = (try fileOffset(range.lower, 0, label), try fileOffset(range.count, 0, label))
+    _ = try call(label) { cps_fallocate(descriptor, mode, Int64(start), Int64(count)) }
 }
 
 /// Whether anybody but `descriptor`, which is open for reading only, has its file open for writing or mapped so; false where

@@ -1,4 +1,5 @@
 package import FoundationEssentials
+import PromiseCore
 package import PromiseHTTP
 
 /// One `response` of a multi-status reply (RFC 4918, section 14.24): what a server says of one resource.
@@ -135,7 +136,7 @@ private struct Reading {
         guard !value.isEmpty else { return }
         switch element {
         case .entityTag: current?.entityTag = value
-        case .contentLength: current?.contentLength = UInt64(value)
+        case .contentLength: current?.contentLength = ItemSize.read(value)
         case .lastModified: current?.lastModified = value
         case .quotaAvailable: current?.quotaAvailable = UInt64(value)
         case .quotaUsed: current?.quotaUsed = UInt64(value)

@@ -57,6 +57,19 @@ final class WebDAVClient: Sendable {
         return try await transport.whole(response, .GET)
     }
 
+    /// With what HEAD says, of a file of which a look does not tell enough.
+    func completed(_ resource: ResourceStatus, _ url: String) async throws(ProviderError) -> ResourceStatus {
+        guard resource.lack != nil else { return resource }
+        var result = resource
+        let reply = try await exchange(.HEAD, url)
+        guard reply.status == 200 else { return resource }
+        result.entityTag = result.entityTag ?? reply.header("ETag")
+        result.lastModified = result.lastModified ?? reply.header("Last-Modified")
+        let length = reply.header("Content-Length").flatMap { ItemSize.read($0) }
+        result.contentLength = result.contentLength ?? length
+        return result
+    }
+
     /// Reads what is left of a reply that `open` returned with.
     func whole(_ response: HTTPClientResponse, _ method: HTTPMethod) async throws(ProviderError) -> HTTPReply {
         try await transport.whole(response, method)

@@ -1,4 +1,5 @@
 import AsyncHTTPClient
+import Logging
 import NIOCore
 import NIOHTTP1
 package import PromiseCore
@@ -45,7 +46,7 @@ extension WebDAVProvider {
             let token = isPlain ? nil : own.syncToken
             shared.syncTokens[folder.identifier] = token.map { SyncToken(folder: folder.path, text: $0) }
         }
-        return listing.items
+        return listing.items + (try await listing.asked(in: folder, by: self))
     }
 
     private func list(
@@ -85,6 +86,32 @@ struct FolderListing: Sendable {
     var items: [Item] = []
     /// Of the folder itself.
     var own: ResourceStatus?
+    /// Files of which the server does not tell what they must have.
+    var unknown: [(name: FileName, resource: ResourceStatus)] = []
+
+    private static let asksMax = 256
+
+    /// The unknown ones, each asked for. One of which nothing is told then, either, is not shown;
+    /// nobody takes it for removed, as it is asked for by itself before.
+    func asked(
+        in folder: ItemReference, by provider: WebDAVProvider
+    ) async throws(ProviderError) -> [Item] {
+        guard !unknown.isEmpty else { return [] }
+        let some = Array(unknown.prefix(FolderListing.asksMax))
+        let items = try await concurrently(some, width: 8) { (row) async throws(ProviderError) -> Item? in
+            let path = folder.path + [row.name]
+            let found = try await provider.client.completed(row.resource, provider.location.url(path))
+            return try? provider.item(found, path: path, parent: folder.identifier)
+        }
+        if items.count < unknown.count {
+            provider.logger.warning(
+                "files are not shown: the server says no size or no version of them that can be",
+                metadata: [
+                    "count": "\(unknown.count - items.count)", "folder": "\(provider.shown(folder.path))",
+                ])
+        }
+        return items
+    }
 }
 
 /// Makes items of a folder's listing. Its calls block and come one after the other.
@@ -166,8 +193,13 @@ private final class ListingReader: Sendable {
             guard state.taken.insert(name).inserted else { return }
             let number = resource.number.map { ItemIdentifier(number: $0) }
             let identifier = number ?? ItemIdentifier(prefix + PercentEncoding.encoded(name.bytes))
-            var item = provider.item(resource, path: path, parent: folder.identifier, identifier: identifier)
-            item.isGuess = !hasState
+            let made = try? provider.item(
+                resource, path: path, parent: folder.identifier, identifier: identifier)
+            guard var item = made else {
+                state.listing.unknown.append((name, resource))
+                return
+            }
+            if !hasState { item.isGuess = true }
             if hasState && resource.isCollection { provider.note(keeps: resource.keeps, in: path) }
             state.listing.items.append(item)
         case .elsewhere: return

@@ -48,9 +48,11 @@ extension WebDAVProvider {
     }
 
     /// `parent`: as the caller calls the folder; nil: by its place. `identifier`: what the caller knows that it is called.
+    /// Throws where the server does not tell what a file must have: that is unknown, and not nothing.
     func item(
         _ resource: ResourceStatus, path: [FileName], parent: ItemIdentifier?, identifier: ItemIdentifier? = nil
-    ) -> Item {
+    ) throws(ProviderError) -> Item {
+        if let lack = resource.lack { throw ProviderError(.permanent, "\(shown(path)) cannot be shown: the server \(lack)") }
         let version = WebDAVProvider.version(of: resource)
         let state = resource.keptState.flatMap { KeptState($0) }
         // Another program's content is a file, whatever was here before.
@@ -61,15 +63,21 @@ extension WebDAVProvider {
             state?.metadata
             ?? Metadata(
                 mode: kind == .folder ? 0o755 : 0o644, owner: geteuid(), group: getegid(), modificationTime: .zero)
+        var isGuess = false
         if state == nil || (!isOurs && kind != .folder) {
-            metadata.modificationTime = resource.lastModified.flatMap { HTTPDate.timestamp($0) } ?? .zero
+            let time = resource.lastModified.flatMap { HTTPDate.timestamp($0) }
+            // A file without a time is as old as we know it.
+            isGuess = time == nil && kind != .folder
+            metadata.modificationTime = time ?? (isGuess ? clock.now() : .zero)
         }
-        return Item(
+        var item = Item(
             identifier: identifier ?? self.identifier(resource, path),
             parent: path.isEmpty ? nil : parent ?? folderIdentifier(path.dropLast()),
             name: path.last ?? FileName(trusted: Array("root".utf8)), kind: kind,
             size: kind == .folder ? 0 : target.map { UInt64($0.count) } ?? resource.contentLength ?? 0, metadata: metadata,
             version: version, target: target)
+        item.isGuess = isGuess
+        return item
     }
 
     private func folderIdentifier(_ path: ArraySlice<FileName>) -> ItemIdentifier {
@@ -102,7 +110,7 @@ extension WebDAVProvider {
         var result = ResourceStatus()
         result.entityTag = reply.header("ETag")
         result.lastModified = reply.header("Last-Modified")
-        result.contentLength = reply.header("Content-Length").flatMap { UInt64($0) }
+        result.contentLength = reply.header("Content-Length").flatMap { ItemSize.read($0) }
         if reply.status == 200, result.contentLength == nil { shared.withLock { $0.hasHeadsWithoutSize = true } }
         let isTold = reply.status == 200 && result.entityTag != nil && result.contentLength != nil
         return isTold ? result : try await resource(at: path)
@@ -272,6 +280,13 @@ extension ResourceStatus {
     var isNothing: Bool {
         if let status, !(200..<300).contains(status) { return true }
         return !isCollection && entityTag == nil && contentLength == nil && lastModified == nil
+    }
+
+    /// What a file must have that is not told, as the end of a sentence.
+    var lack: String? {
+        if isCollection { return nil }
+        if contentLength == nil { return "says no size of it that can be" }
+        return entityTag == nil && lastModified == nil ? "says neither its version nor its time" : nil
     }
 
     /// Why the server tells nothing of a resource, when it is not for its being gone.

@@ -43,7 +43,9 @@ extension WebDAVProvider {
             written = try await writeAside(payload, at: path, expectation, metadata, target: target)
         }
         if traits.tellsNumbers == true, written.number == nil { written.number = try await resource(at: path).number }
-        return item(written, path: path, parent: parent)
+        // What the server does not say is as it was sent.
+        if written.contentLength == nil { written.contentLength = payload.size }
+        return try item(written, path: path, parent: parent)
     }
 
     private func isSmall(_ payload: Payload, _ path: [FileName]) -> Bool {
@@ -356,7 +358,10 @@ extension WebDAVProvider {
     ) async throws(ProviderError) -> ResourceStatus {
         guard traits.keepsProperties else { return written }
         var written = written
-        let now = item(written, path: path, parent: nil)
+        var sized = written
+        // Its size is not what is kept.
+        if sized.contentLength == nil { sized.contentLength = 0 }
+        let now = try item(sized, path: path, parent: nil)
         let state = KeptState(metadata: metadata ?? now.metadata, target: target, version: now.version.rawValue)
         try await store(state, at: path, token: token)
         written.keptState = state.text

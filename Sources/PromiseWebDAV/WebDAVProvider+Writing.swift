@@ -74,7 +74,8 @@ extension WebDAVProvider {
         }
         if payload == nil, let metadata = changes.metadata { try await store(metadata, at: path) }
         if let result { return result }
-        var changed = item(try await resource(at: path), path: path, parent: changes.place?.parent.identifier)
+        let found = try await client.completed(try await resource(at: path), location.url(path))
+        var changed = try item(found, path: path, parent: changes.place?.parent.identifier)
         // Another tag may be the move's doing or another program's content: at the next look it is taken for theirs.
         if let baseVersion { changed.version = baseVersion }
         return changed
@@ -109,7 +110,7 @@ extension WebDAVProvider {
                 // Something will be.
                 try await store(state, at: path, isFolder: true, keeps: true, token: nil)
             }
-            return item(try await resource(at: path, isFolder: true), path: path, parent: parent)
+            return try item(try await resource(at: path, isFolder: true), path: path, parent: parent)
         }
     }
 
@@ -254,8 +255,8 @@ extension WebDAVProvider {
     /// Nothing happens on a server that keeps no properties.
     private func store(_ metadata: Metadata, at path: [FileName]) async throws(ProviderError) {
         guard traits.keepsProperties else { return }
-        let now = try await resource(at: path)
-        let item = item(now, path: path, parent: nil)
+        let now = try await client.completed(try await resource(at: path), location.url(path))
+        let item = try item(now, path: path, parent: nil)
         let state = KeptState(metadata: metadata, target: item.target, version: item.version.rawValue)
         await noteKeeping(in: path.dropLast())
         try await store(state, at: path, isFolder: now.isCollection, token: nil)

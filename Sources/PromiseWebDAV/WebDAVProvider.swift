@@ -161,12 +161,14 @@ package final class WebDAVProvider: Provider, Sendable {
     private func rootItem() async throws(ProviderError) -> Item {
         let resource = try await resource(at: [], isFolder: true)
         guard resource.isCollection else { throw ProviderError(.permanent, "'\(name)' is not a folder on the server") }
-        return item(resource, path: [], parent: nil)
+        return try item(resource, path: [], parent: nil)
     }
 
     package func item(for reference: ItemReference) async throws(ProviderError) -> Item {
         if reference.path.isEmpty { return try await root() }
-        var item = item(try await resource(at: reference.path), path: reference.path, parent: nil)
+        let found = try await client.completed(
+            try await resource(at: reference.path), location.url(reference.path))
+        var item = try item(found, path: reference.path, parent: nil)
         // Another number is another item.
         if !item.identifier.isNumber { item.identifier = reference.identifier }
         return item

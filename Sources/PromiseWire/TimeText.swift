@@ -4,7 +4,8 @@ public enum TimeText {
     public static func format(nanoseconds: Int64) -> String {
         let billion: Int64 = 1_000_000_000
         let fraction = ((nanoseconds % billion) + billion) % billion
-        let seconds = (nanoseconds - fraction) / billion
+        // The first of all times is no whole second, and there is none before it.
+        let seconds = nanoseconds / billion - (nanoseconds % billion < 0 ? 1 : 0)
         let secondOfDay = ((seconds % 86400) + 86400) % 86400
         let (year, month, day) = civil(daysSinceEpoch: (seconds - secondOfDay) / 86400)
         let date = "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))"

@@ -105,4 +105,21 @@ import Testing
     func companionsNameTheirDatabase(name: String, database: String?) {
         #expect(ExclusionRules.databaseName(ofCompanion: FileName(name)!) == database.flatMap { FileName($0) })
     }
+
+    /// Providers may say any of them.
+    @Test(arguments: [Int64.min, Int64.min + 1, -1, 0, Int64.max]) func everyTimeHasSecondsAndAnAge(nanoseconds: Int64) {
+        let time = Timestamp(nanoseconds: nanoseconds)
+        #expect((0..<1_000_000_000).contains(time.nanosecondPart))
+        #expect(Int64(time.seconds) &* 1_000_000_000 &+ Int64(time.nanosecondPart) == nanoseconds)
+        #expect(Timestamp(nanoseconds: .max).nanoseconds(since: time) >= 0)
+        #expect(Timestamp(nanoseconds: .min).nanoseconds(since: time) <= 0)
+    }
+
+    @Test func whatIsNoSizeIsNone() {
+        #expect(ItemSize.read("0") == 0 && ItemSize.read("1152921504606846976") == ItemSize.max)
+        for text in ["", "-1", "x", "1152921504606846977", "18446744073709551615", "18446744073709551616"] {
+            #expect(ItemSize.read(text) == nil)
+        }
+        #expect(UInt64.max.plus(1) == .max && UInt64(1).plus(1) == 2)
+    }
 }

@@ -18,7 +18,9 @@ struct ExtensionFaultTests {
     @Test(arguments: [
         "garbage", "{", "[]", "{\"identifier\": 5}", "null",
         described("2", ["kind": "\"door\""]), described("2", name: ""), described("3"),
-        described("2", ["size": "-1"]), described("2", ["size": "1e30"]), described("2", ["mode": "99999"]),
+        described("2", ["size": "-1"]), described("2", ["size": "1e30"]), described("2", ["size": "9223372036854775807"]),
+        described("2", ["size": "18446744073709551615"]), described("2", ["modified": "9223372036854775808"]),
+        described("2", ["mode": "99999"]),
         described("2", ["version": "null"]), described("2", ["kind": "\"link\""]), described("2", ["parent": "\"2\""]),
         described("2", ["kind": "\"link\"", "target": "\"%00\""]),
     ])

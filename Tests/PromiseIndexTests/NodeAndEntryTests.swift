@@ -15,9 +15,23 @@ import Testing
         #expect(try index.verify() == [])
     }
 
+    /// An older program took any number of a server for one.
+    @Test func aSizeThatNoFileHasIsReadAsTheLargest() throws {
+        let index = try folder.open()
+        var node = Node(
+            id: .root, kind: .file, mode: 0o644, owner: 0, group: 0, size: 1 << 63, time: time(1), content: .absent)
+        node.version = ContentVersion("1")
+        let stored = try index.write { [node] transaction throws(Failure) in try transaction.insert(node) }
+        index.close()
+        let again = try folder.open()
+        let read = try again.read { transaction throws(Failure) in try transaction.node(stored.id) }
+        #expect(read?.size == UInt64(Int64.max))
+    }
+
     @Test func everyFieldOfANodeSurvivesReopening() throws {
         var node = Node(
-            id: .root, kind: .link, mode: 0o4755, owner: .max, group: 7, size: .max, time: time(-1), content: .partial,
+            id: .root, kind: .link, mode: 0o4755, owner: .max, group: 7, size: UInt64(Int64.max),
+            time: time(-1), content: .partial,
             version: ContentVersion("vé\u{0}x"))
         node.accessTime = time(.max)
         node.modificationTime = time(2)

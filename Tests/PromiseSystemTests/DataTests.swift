@@ -103,4 +103,17 @@ import Testing
         try PromiseSystem.truncate(file.number, to: 10, label: "test.size")
         #expect(try read(file, count: 100, at: 0).count == 10)
     }
+
+    /// An index may hold what a server called a size; the kernel counts to 2^63 - 1.
+    @Test func aPlaceBeyondWhatTheKernelCountsToIsAnErrorAndNoTrap() throws {
+        let file = try Descriptor.open(folder.path("beyond"), flags: O_RDWR | O_CREAT, mode: 0o600, label: "test.open")
+        for size in [UInt64(Int64.max) + 1, .max] {
+            #expect(throws: SystemError.self) { try truncate(file.number, to: size, label: "test.size") }
+            #expect(throws: SystemError.self) { try writeFully(file.number, [1], at: size, label: "test.write") }
+            #expect(throws: SystemError.self) { try punchHole(file.number, ByteRange(size, size), label: "test.hole") }
+            #expect(throws: SystemError.self) {
+                _ = try copyBytes(from: file.number, at: size, to: file.number, at: 0, count: 1, label: "test.copy")
+            }
+        }
+    }
 }

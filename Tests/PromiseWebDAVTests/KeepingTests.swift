@@ -19,8 +19,9 @@ struct KeepingTests {
         let script: ScriptedServer.Script = { request in
             requests.withLock { $0.append(request) }
             func content(_ folder: String) -> String { says.contains(folder) ? keepingCollection : collection }
-            let kept = "<getetag>1</getetag><state xmlns=\"urn:promisefs\">1 750 1 2 5 v1</state>"
-            let plain = "<getetag>1</getetag>"
+            let kept = "<getetag>1</getetag><getcontentlength>4</getcontentlength>"
+                + "<state xmlns=\"urn:promisefs\">1 750 1 2 5 v1</state>"
+            let plain = "<getetag>1</getetag><getcontentlength>4</getcontentlength>"
             func file(_ properties: String) -> String {
                 "<propstat><prop>\(properties)</prop><status>HTTP/1.1 200 OK</status></propstat>"
             }

@@ -11,7 +11,8 @@ struct ListingTests {
     /// A server whose folder `d` has `count` files, and whose answers about it end too soon by `missingByteCount`.
     private func server(count: Int, missingByteCount: Int) -> ScriptedServer {
         let file = """
-            <propstat><prop><resourcetype/><getetag>"1"</getetag></prop><status>HTTP/1.1 200 OK</status></propstat>
+            <propstat><prop><resourcetype/><getetag>"1"</getetag><getcontentlength>4</getcontentlength></prop>\
+            <status>HTTP/1.1 200 OK</status></propstat>
             """
         let responses = (0..<count).map { "<response><href>/d/\($0)</href>\(file)</response>" }.joined()
         let own = "<response><href>/d/</href>\(collection)</response>"

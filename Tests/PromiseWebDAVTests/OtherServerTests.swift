@@ -100,6 +100,7 @@ struct OtherServerTests {
             let kind = isFolder ? "<collection/>" : ""
             return """
                 <propstat><prop><resourcetype>\(kind)</resourcetype><getetag>"1"</getetag><getcontentlength>4</getcontentlength>\
+                <getlastmodified>Sun, 06 Nov 1994 08:49:37 GMT</getlastmodified>\
                 <fileid xmlns="http://owncloud.org/ns">\(number)</fileid></prop><status>HTTP/1.1 200 OK</status></propstat>
                 """
         }

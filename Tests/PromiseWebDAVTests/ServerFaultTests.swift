@@ -46,7 +46,8 @@ struct ServerFaultTests {
     /// One item, as the first row says it is.
     @Test func aNameThatIsListedTwiceIsOneItem() async throws {
         @Sendable func content(_ tag: String) -> String {
-            "<propstat><prop><resourcetype/><getetag>\"\(tag)\"</getetag></prop><status>HTTP/1.1 200 OK</status></propstat>"
+            "<propstat><prop><resourcetype/><getetag>\"\(tag)\"</getetag>"
+                + "<getcontentlength>4</getcontentlength></prop><status>HTTP/1.1 200 OK</status></propstat>"
         }
         let script: ScriptedServer.Script = { _ in
             rows(

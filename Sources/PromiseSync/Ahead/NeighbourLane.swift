@@ -96,7 +96,7 @@ struct NeighbourLane {
         guard isFetched else { return }
         following[givenCount].use = .fetched
         fetchedCount += 1
-        fetchedByteCount += following[givenCount].size
+        fetchedByteCount = fetchedByteCount.plus(following[givenCount].size)
     }
 
     /// What was given out and not fetched is to be given out again.
@@ -106,7 +106,7 @@ struct NeighbourLane {
             ?? givenCount
         let fetched = following.prefix(givenCount).filter { $0.use == .fetched }
         fetchedCount = fetched.count
-        fetchedByteCount = fetched.reduce(0) { $0 + $1.size }
+        fetchedByteCount = fetched.reduce(0) { $0.plus($1.size) }
     }
 
     /// The last one given out, a folder, is to be given out again.

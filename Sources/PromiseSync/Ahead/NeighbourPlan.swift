@@ -229,7 +229,7 @@ package struct NeighbourPlan: Sendable {
         for stream in streams.values where stream.lastUse > useCount - NeighbourPlan.patience {
             guard let lane = stream.lane else { continue }
             count += lane.fetchedCount
-            byteCount += lane.fetchedByteCount
+            byteCount = byteCount.plus(lane.fetchedByteCount)
         }
         return count < NeighbourPlan.aheadMax && byteCount <= NeighbourPlan.bytesAheadMax
     }

@@ -194,7 +194,7 @@ package final class NeighbourPrefetch: Sendable {
             let next: (node: NodeID, size: UInt64)? = state.withLock { state in
                 guard state.runningCount < NeighbourPrefetch.runningMax,
                     let next = state.waiting.first,
-                    state.runningCount == 0 || state.byteCount + next.size <= byteCountMax
+                    state.runningCount == 0 || state.byteCount.plus(next.size) <= byteCountMax
                 else { return nil }
                 state.runningCount += 1
                 state.byteCount += next.size

@@ -336,6 +336,6 @@ extension Operation {
         let time = item.metadata.modificationTime
         // FAT has steps of two seconds.
         return time == sent
-            || (!keepsTimes && time < sent && sent.rawValue - time.rawValue < 2_000_000_000)
+            || (!keepsTimes && time < sent && sent.nanoseconds(since: time) < 2_000_000_000)
     }
 }

@@ -333,7 +333,7 @@ enum Telling {
         guard let status = try turn.world.content.status(node.id, node.generation) else {
             return nil
         }
-        let quiet = Duration.nanoseconds(turn.now.time.rawValue - status.modificationTime.rawValue)
+        let quiet = Duration.nanoseconds(turn.now.time.nanoseconds(since: status.modificationTime))
         return quiet >= Telling.quietPeriod ? nil : Wait(delay: Telling.quietPeriod - quiet)
     }
 }

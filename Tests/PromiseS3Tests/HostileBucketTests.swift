@@ -1,0 +1,80 @@
+import Foundation
+import Logging
+import PromiseCore
+import PromiseHTTP
+import PromiseProvider
+import PromiseS3
+import PromiseTestSupport
+import Testing
+
+/// What a server of buckets does that means harm, or is out of its mind: docs/SECURITY.md names each.
+struct HostileBucketTests {
+    private let file = ItemReference(identifier: ItemIdentifier("/file"), path: [FileName("file")!])
+    private let root = ItemReference(identifier: ItemIdentifier("/"), path: [])
+
+    private func withProvider(
+        _ script: @escaping ScriptedServer.Script, _ body: (S3Provider, ScriptedServer) async throws -> Void
+    ) async throws {
+        let server = ScriptedServer(script)
+        defer { server.stop() }
+        let location = try S3Location(parsing: "s3://bucket/?endpoint=http://127.0.0.1:\(server.port)")
+        let key = AccessKey(identifier: "key", secret: Secret("secret"))
+        let provider = try S3Provider(
+            location: location, credentials: AccessKeySource(given: key, own: CredentialSource()), stateFolder: nil,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        try await body(provider, server)
+    }
+
+    private func error(_ body: () async throws -> Void) async -> ProviderError? {
+        do {
+            try await body()
+            return nil
+        } catch {
+            return error as? ProviderError
+        }
+    }
+
+    private static func page(_ rows: String, _ end: String = "<IsTruncated>false</IsTruncated>") -> String {
+        reply("200 OK", [], "<ListBucketResult>\(rows)\(end)</ListBucketResult>")
+    }
+
+    private static func row(_ key: String, size: String, tag: String = "<ETag>1</ETag>") -> String {
+        "<Contents><Key>\(key)</Key>\(tag)<Size>\(size)</Size></Contents>"
+    }
+
+    @Test(arguments: ["", "-1", "x", "1152921504606846977", "9223372036854775808", "18446744073709551615"])
+    func aSizeThatCannotBeIsRefusedWithASentence(size: String) async throws {
+        try await withProvider({ _ in HostileBucketTests.page(HostileBucketTests.row("file", size: size)) }) { provider, _ in
+            let found = await error { _ = try await provider.enumerateItems(in: root, page: nil) }
+            #expect(found?.code == .permanent && found?.message.contains("'file'") == true)
+        }
+    }
+
+    @Test func anObjectWithoutATagIsNoVersion() async throws {
+        for tag in ["", "<ETag></ETag>", "<ETag>&quot;&quot;</ETag>"] {
+            let rows = HostileBucketTests.row("file", size: "1", tag: tag)
+            try await withProvider({ _ in HostileBucketTests.page(rows) }) { provider, _ in
+                #expect(await error { _ = try await provider.enumerateItems(in: root, page: nil) }?.code == .permanent)
+            }
+        }
+    }
+
+    @Test(arguments: ["9223372036854775808", "18446744073709551615", ""])
+    func aLookThatTellsNoSizeIsRefused(length: String) async throws {
+        let script: ScriptedServer.Script = { request in
+            guard request.method == "HEAD" else { return HostileBucketTests.page("") }
+            let line = length.isEmpty ? "" : "Content-Length: \(length)\r\n"
+            return "HTTP/1.1 200 OK\r\nETag: \"1\"\r\n\(line)Connection: close\r\n\r\n"
+        }
+        try await withProvider(script) { provider, _ in
+            #expect(await error { _ = try await provider.item(for: file) } != nil)
+        }
+    }
+
+    /// An answer from a service of keys.
+    @Test(arguments: ["1677-01-01T00:00:00Z", "1600-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
+    func anEndOfAKeyThatNoTimeHoldsIsNotUnderstood(end: String) {
+        let json = "{\"AccessKeyId\": \"a\", \"SecretAccessKey\": \"b\", \"Expiration\": \"\(end)\"}"
+        #expect(KeyReply(json: Data(json.utf8)) == nil)
+    }
+}

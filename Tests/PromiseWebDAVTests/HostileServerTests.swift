@@ -1,0 +1,115 @@
+import Foundation
+import Logging
+import PromiseCore
+import PromiseProvider
+import PromiseTestSupport
+import PromiseWebDAV
+import Testing
+
+/// What a server does that means harm, or is out of its mind: docs/SECURITY.md names each.
+struct HostileServerTests {
+    private let file = ItemReference(identifier: ItemIdentifier("/file"), path: [FileName("file")!])
+    private let root = ItemReference(identifier: ItemIdentifier("/"), path: [])
+
+    private func withProvider(
+        credentials: CredentialSource = CredentialSource(), _ script: @escaping ScriptedServer.Script,
+        _ body: (WebDAVProvider, ScriptedServer) async throws -> Void
+    ) async throws {
+        let server = ScriptedServer(script)
+        defer { server.stop() }
+        let location = try WebDAVLocation(parsing: "webdav+http://127.0.0.1:\(server.port)/")
+        let provider = try WebDAVProvider(
+            location: location, credentials: credentials, stateFolder: nil, mayProbe: false,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        try await body(provider, server)
+    }
+
+    private func error(_ body: () async throws -> Void) async -> ProviderError? {
+        do {
+            try await body()
+            return nil
+        } catch {
+            return error as? ProviderError
+        }
+    }
+
+    private static func content(_ properties: String) -> String {
+        "<propstat><prop><resourcetype/>\(properties)</prop><status>HTTP/1.1 200 OK</status></propstat>"
+    }
+
+    /// Lengths that are none, and that no file has.
+    static let impossible = [
+        "", "-1", "x", "1e3", "1152921504606846977", "9223372036854775808",
+        "18446744073709551615", "99999999999999999999",
+    ]
+
+    @Test(arguments: impossible) func aSizeThatCannotBeIsRefusedAndNotZero(size: String) async throws {
+        let row = HostileServerTests.content("<getetag>\"1\"</getetag><getcontentlength>\(size)</getcontentlength>")
+        let good = HostileServerTests.content("<getetag>\"1\"</getetag><getcontentlength>4</getcontentlength>")
+        let script: ScriptedServer.Script = { request in
+            if request.method == "HEAD" { return reply("404 Not Found") }
+            return request.path == "/file"
+                ? rows(("/file", row)) : rows(("/", collection), ("/file", row), ("/good", good))
+        }
+        try await withProvider(script) { provider, _ in
+            let items = try await provider.enumerateItems(in: root, page: nil).items
+            #expect(items.map(\.name.display) == ["good"])
+            let found = await error { _ = try await provider.item(for: file) }
+            #expect(found?.code == .permanent && found?.message.contains("size") == true)
+        }
+    }
+
+    @Test func aSizeThatAListingDoesNotTellIsAskedFor() async throws {
+        let script: ScriptedServer.Script = { request in
+            if request.method == "HEAD" { return reply("200 OK", ["ETag: \"1\""], length: 7) }
+            return rows(("/", collection), ("/file", HostileServerTests.content("<getetag>\"1\"</getetag>")))
+        }
+        try await withProvider(script) { provider, _ in
+            let items = try await provider.enumerateItems(in: root, page: nil).items
+            #expect(items.map(\.size) == [7])
+        }
+    }
+
+    /// Neither a time that is missing nor one that cannot be is the epoch.
+    @Test(arguments: ["", "yesterday", "Sun, 06 Nov 9999 08:49:37 GMT", "Thu, 01 Jan 1600 00:00:00 GMT"])
+    func aTimeThatIsNotToldIsNotTheEpoch(time: String) async throws {
+        let row = HostileServerTests.content(
+            "<getetag>\"1\"</getetag><getcontentlength>4</getcontentlength><getlastmodified>\(time)</getlastmodified>")
+        try await withProvider({ _ in rows(("/", collection), ("/file", row)) }) { provider, _ in
+            let item = try #require(try await provider.enumerateItems(in: root, page: nil).items.first)
+            #expect(item.isGuess && item.metadata.modificationTime.seconds > 1_500_000_000)
+        }
+    }
+
+    /// The body is as long as it is; a length that no file has is not believed, and nothing stops.
+    @Test(arguments: ["9223372036854775808", "18446744073709551615", "99999999999999999999"])
+    func aContentLengthThatCannotBeEndsTheFetchAndNothingElse(length: String) async throws {
+        let script: ScriptedServer.Script = { _ in
+            "HTTP/1.1 200 OK\r\nETag: \"1\"\r\nContent-Length: \(length)\r\nConnection: close\r\n\r\ntext"
+        }
+        try await withProvider(script) { provider, _ in
+            let found = await error {
+                try await provider.fetchContents(
+                    of: file, version: ContentVersion("1"), range: nil, into: ConformanceSink())
+            }
+            #expect(found != nil)
+        }
+    }
+
+    @Test(arguments: [
+        "bytes 0-9223372036854775807/9223372036854775808", "bytes 18446744073709551615-1/2",
+        "bytes -1-1/x", "bytes",
+    ])
+    func aContentRangeThatCannotBeIsRefused(range: String) async throws {
+        let script: ScriptedServer.Script = { _ in
+            reply("206 Partial Content", ["ETag: \"1\"", "Content-Range: \(range)", "Connection: close"], "text")
+        }
+        try await withProvider(script) { provider, _ in
+            let found = await error {
+                try await provider.fetchContents(
+                    of: file, version: ContentVersion("1"), range: ByteRange(1, 9), into: ConformanceSink())
+            }
+            #expect(found != nil)
+        }
+    }
+}
