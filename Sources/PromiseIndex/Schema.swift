@@ -79,6 +79,10 @@ enum Schema {
             try database.execute(literal: SQL(sql: sentChanges))
             try migrateIntents(database)
         }
+        // Rows of the search of names have the names folded now, so all are made again.
+        migrator.registerMigration("6 folded names") { database in
+            try database.execute(literal: SQL(sql: searchedNames))
+        }
         return migrator
     }
 
