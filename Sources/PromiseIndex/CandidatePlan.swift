@@ -3,8 +3,8 @@ package import PromiseQuery
 /// What SQL can do of a predicate: necessary conditions, so that fewer rows are looked at. Whether a row satisfies the whole
 /// is decided by the predicate itself. Everything that came from the predicate is bound to parameters, nothing becomes SQL.
 package struct CandidatePlan: Sendable {
-    /// Every name that satisfies the predicate, put between slashes, contains it, without regard to the case of ASCII letters:
-    /// so `/report` is the beginning of a name, and `.txt/` the end of one.
+    /// Every name that satisfies the predicate, put between slashes and folded as `[c]` folds, contains it: so `/report` is the
+    /// beginning of a name, and `.txt/` the end of one. It is folded itself.
     package private(set) var namePart: String?
     var size: ClosedRange<Int64> = .min ... .max
     var modificationTime: ClosedRange<Int64> = .min ... .max
@@ -80,24 +80,23 @@ package struct CandidatePlan: Sendable {
         guard !text.contains(UInt8(ascii: "/")) else { return }
         let end = [UInt8(ascii: "/")]
         switch comparison.relation {
-        case .equal: take(namePart: end + text + end, comparison.folding)
-        case .contains: take(namePart: text, comparison.folding)
-        case .beginsWith: take(namePart: end + text, comparison.folding)
-        case .endsWith: take(namePart: text + end, comparison.folding)
+        case .equal: take(namePart: end + text + end)
+        case .contains: take(namePart: text)
+        case .beginsWith: take(namePart: end + text)
+        case .endsWith: take(namePart: text + end)
         case .like:
             guard !text.contains(UInt8(ascii: "\\")) else { return }
             for part in (end + text + end).split(whereSeparator: { $0 == UInt8(ascii: "*") || $0 == UInt8(ascii: "?") }) {
-                take(namePart: Array(part), comparison.folding)
+                take(namePart: Array(part))
             }
         default: break
         }
     }
 
-    /// The longest part finds the fewest names.
-    private mutating func take(namePart bytes: [UInt8], _ folding: TextFolding) {
-        guard bytes.count > namePart?.utf8.count ?? 0, let text = String(validating: bytes, as: UTF8.self) else { return }
-        // Other alphabets have letters whose cases are not one character each.
-        if folding.contains(.ignoresCase), !bytes.allSatisfy({ $0 < 0x80 }) { return }
+    /// The longest part finds the fewest names. Where case counts, too, as what is equal is equal when it is folded.
+    private mutating func take(namePart bytes: [UInt8]) {
+        let folded = TextFolding.ignoresCase.fold(bytes)
+        guard folded.count > namePart?.utf8.count ?? 0, let text = String(validating: folded, as: UTF8.self) else { return }
         // Names are displayed without control characters.
         guard !bytes.contains(where: { $0 < 0x20 || $0 == 0x7F }), NameMatcher(text).isIndexable else { return }
         namePart = text

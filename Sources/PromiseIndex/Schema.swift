@@ -82,6 +82,10 @@ enum Schema {
         migrator.registerMigration("6 conflicts and what stays here") { database in
             try database.execute(literal: SQL(sql: rareEntries))
         }
+        // Rows of the search of names have the names folded now, so all are made again.
+        migrator.registerMigration("7 folded names") { database in
+            try database.execute(literal: SQL(sql: searchedNames))
+        }
         return migrator
     }
 

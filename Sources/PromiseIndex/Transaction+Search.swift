@@ -5,7 +5,8 @@ package import PromiseCore
 // answer is never stale.
 //
 // A row of `name_search` has the node's id and all its names, with a `/`, which no name contains, before, between and behind
-// them: `/name/` finds the one that is just that. The setting
+// them: `/name/` finds the one that is just that. Names are there as `[c]` folds them, as the tokenizer's own folding of
+// case keeps each character one. The setting
 // `search.change` is the last change that the index has seen. While the index is built anew, because the feed was pruned
 // beyond that, the setting `search.rebuild` says which node is done.
 
@@ -25,7 +26,8 @@ extension Transaction {
             // A node's other names, and names it no longer has, do not match.
             if result.count < limit, matcher.matches(entry.name), seen.insert(entry.id).inserted { result.append(entry) }
         }
-        let phrase = "\"" + text.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"") + "\""
+        let parts = matcher.folded.split(separator: "\"", omittingEmptySubsequences: false)
+        let phrase = "\"" + parts.joined(separator: "\"\"") + "\""
         try connection.forEach(
             "SELECT entry.* FROM name_search JOIN entry ON entry.node = name_search.rowid WHERE name_search MATCH ?1",
             [.text(phrase)]
@@ -99,7 +101,7 @@ extension Transaction {
 
     private func indexNames(of node: NodeID) throws(Failure) {
         try store.change("DELETE FROM name_search WHERE rowid = ?1", .id(node))
-        let names = try entries(of: node).map { $0.name.display }
+        let names = try entries(of: node).map { NameMatcher.indexed($0.name) }
         if names.isEmpty { return }
         let text = "/" + names.joined(separator: "/") + "/"
         try store.change("INSERT INTO name_search (rowid, names) VALUES (?1, ?2)", .id(node), .text(text))

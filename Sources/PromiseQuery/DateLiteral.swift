@@ -5,7 +5,8 @@ enum DateLiteral {
     static func nanoseconds(_ text: [UInt8]) -> Int64? {
         var rest = text[...]
         guard let year = number(&rest, digits: 4), take("-", &rest), let month = number(&rest, digits: 2), take("-", &rest),
-            let day = number(&rest, digits: 2), (1...12).contains(month), (1...31).contains(day), (1678...2261).contains(year)
+            let day = number(&rest, digits: 2), (1...12).contains(month),
+            (1...dayCount(year, month)).contains(day), (1678...2261).contains(year)
         else { return nil }
         var seconds = days(year, month, day) * 86_400
         var fraction: Int64 = 0
@@ -27,6 +28,14 @@ enum DateLiteral {
         }
         guard rest.isEmpty else { return nil }
         return seconds * 1_000_000_000 + fraction
+    }
+
+    private static func dayCount(_ year: Int64, _ month: Int64) -> Int64 {
+        switch month {
+        case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
+        case 4, 6, 9, 11: 30
+        default: 31
+        }
     }
 
     private static func zone(_ rest: inout ArraySlice<UInt8>) -> Int64? {

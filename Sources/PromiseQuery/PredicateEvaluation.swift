@@ -17,7 +17,7 @@ extension Comparison {
         let left = value(of: left, source)
         let right = value(of: right, source)
         switch quantifier {
-        case .one: return holds(left, right)
+        case .one: return holdsOfLists(left, right)
         case .any: return elements(of: left).contains { holds($0, right) }
         case .all: return elements(of: left).allSatisfy { holds($0, right) }
         case .none: return !elements(of: left).contains { holds($0, right) }
@@ -36,6 +36,24 @@ extension Comparison {
         case .list(let elements): elements
         case .null: []
         default: [value]
+        }
+    }
+
+    /// A list beside a value is compared as NSMetadataQuery does it: any element will do, and `!=` is that none is equal.
+    private func holdsOfLists(_ left: QueryValue, _ right: QueryValue) -> Bool {
+        switch relation {
+        case .contains: return holds(left, right)
+        case .isIn, .between:
+            guard case .list(let elements) = left else { return holds(left, right) }
+            return elements.contains { holds($0, right) }
+        default: break
+        }
+        let isOpposite = relation == .notEqual
+        switch (left, right) {
+        case (.list, .list): return holds(left, right)
+        case (.list(let elements), _): return elements.contains { holds($0, right) != isOpposite } != isOpposite
+        case (_, .list(let elements)): return elements.contains { holds(left, $0) != isOpposite } != isOpposite
+        default: return holds(left, right)
         }
     }
 

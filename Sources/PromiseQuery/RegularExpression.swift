@@ -5,7 +5,7 @@ struct RegularExpression: Sendable {
         case empty
         case any
         case scalar(Unicode.Scalar)
-        case oneOf([ClosedRange<UInt32>], isNegated: Bool)
+        case oneOf(ScalarClass)
         case sequence([Node])
         case alternatives([Node])
         case star(Node)
@@ -17,7 +17,7 @@ struct RegularExpression: Sendable {
     private enum Instruction: Sendable {
         case any
         case scalar(UInt32)
-        case oneOf([ClosedRange<UInt32>], isNegated: Bool)
+        case oneOf(ScalarClass)
         case split(Int, Int)
         case jump(Int)
         case start
@@ -46,7 +46,7 @@ struct RegularExpression: Sendable {
         case .empty: break
         case .any: try append(.any)
         case .scalar(let scalar): try append(.scalar(scalar.value))
-        case .oneOf(let ranges, let isNegated): try append(.oneOf(ranges, isNegated: isNegated))
+        case .oneOf(let members): try append(.oneOf(members))
         case .sequence(let nodes): for node in nodes { try add(node) }
         case .alternatives(let nodes): try add(alternatives: nodes[...])
         case .star(let node):
@@ -101,7 +101,7 @@ struct RegularExpression: Sendable {
         for (position, scalar) in scalars.enumerated() {
             if current.list.isEmpty { return false }
             next.clear()
-            for state in current.list where accepts(program[state], scalar.value) {
+            for state in current.list where accepts(program[state], scalar) {
                 follow(state + 1, at: position + 1, of: scalars.count, &next)
             }
             swap(&current, &next)
@@ -143,11 +143,11 @@ struct RegularExpression: Sendable {
         }
     }
 
-    private func accepts(_ instruction: Instruction, _ scalar: UInt32) -> Bool {
+    private func accepts(_ instruction: Instruction, _ scalar: Unicode.Scalar) -> Bool {
         switch instruction {
         case .any: true
-        case .scalar(let wanted): scalar == wanted
-        case .oneOf(let ranges, let isNegated): ranges.contains { $0.contains(scalar) } != isNegated
+        case .scalar(let wanted): scalar.value == wanted
+        case .oneOf(let members): members.contains(scalar)
         case .split, .jump, .start, .end, .match: false
         }
     }

@@ -99,7 +99,7 @@ struct RegularExpressionParser {
             return node
         case "[": return try characterClass()
         case "\\":
-            if let known = try escapedClass() { return .oneOf(known.ranges, isNegated: known.isNegated) }
+            if let known = escapedClass() { return .oneOf(known) }
             return literal(try escaped())
         case "*", "+", "?", "{": throw problem("there is nothing to repeat")
         default: return literal(scalar)
@@ -108,8 +108,7 @@ struct RegularExpressionParser {
 
     /// One character may fold to several.
     private func literal(_ scalar: Unicode.Scalar) -> RegularExpression.Node {
-        let folded = folding.fold(Array(String(scalar).utf8))
-        return .sequence(String(decoding: folded, as: UTF8.self).unicodeScalars.map { .scalar($0) })
+        .sequence(folding.fold(scalar).map { .scalar($0) })
     }
 
     // MARK: Characters
@@ -129,29 +128,27 @@ struct RegularExpressionParser {
         }
     }
 
-    private mutating func escapedClass() throws(PredicateError) -> (ranges: [ClosedRange<UInt32>], isNegated: Bool)? {
+    private mutating func escapedClass() -> ScalarClass? {
         guard let scalar = current else { return nil }
-        let digits: [ClosedRange<UInt32>] = [0x30...0x39]
-        let spaces: [ClosedRange<UInt32>] = [0x09...0x0D, 0x20...0x20, 0xA0...0xA0, 0x2028...0x2029]
-        // Letters outside ASCII count as parts of words.
-        let words: [ClosedRange<UInt32>] = digits + [0x41...0x5A, 0x5F...0x5F, 0x61...0x7A, 0xAA...0x10FFFF]
-        let known: ([ClosedRange<UInt32>], Bool)?
+        let known: ScalarClass
         switch scalar {
-        case "d": known = (digits, false)
-        case "D": known = (digits, true)
-        case "s": known = (spaces, false)
-        case "S": known = (spaces, true)
-        case "w": known = (words, false)
-        case "W": known = (words, true)
-        default: known = nil
+        case "d": known = ScalarClass(kinds: [.digit])
+        case "D": known = ScalarClass(kinds: [.digit], isNegated: true)
+        case "s": known = ScalarClass(kinds: [.space])
+        case "S": known = ScalarClass(kinds: [.space], isNegated: true)
+        case "w": known = ScalarClass(kinds: [.word])
+        case "W": known = ScalarClass(kinds: [.word], isNegated: true)
+        default: return nil
         }
-        if known != nil { position += 1 }
+        position += 1
         return known
     }
 
     private mutating func characterClass() throws(PredicateError) -> RegularExpression.Node {
-        let isNegated = take("^")
-        var ranges: [ClosedRange<UInt32>] = []
+        var members = ScalarClass()
+        members.isNegated = take("^")
+        // Members that become several characters.
+        var sequences: [RegularExpression.Node] = []
         var isFirst = true
         while true {
             guard let scalar = current else { throw problem("a '[' has no ']'") }
@@ -159,14 +156,16 @@ struct RegularExpressionParser {
             if scalar == "]", !isFirst { break }
             isFirst = false
             if scalar == "[" { throw problem("a class within a class is not known") }
-            if scalar == "\\", let known = try escapedClass() {
+            if scalar == "\\", let known = escapedClass() {
                 guard !known.isNegated else { throw problem("an opposite class within a class is not known") }
-                ranges += known.ranges
+                members.kinds += known.kinds
                 continue
             }
             let lower = scalar == "\\" ? try escaped() : scalar
             guard current == "-", position + 1 < scalars.count, scalars[position + 1] != "]" else {
-                ranges += both(lower.value...lower.value)
+                members.ranges.append(lower.value...lower.value)
+                let folded = folding.fold(lower)
+                if folded.count > 1 { sequences.append(.sequence(folded.map { .scalar($0) })) }
                 continue
             }
             position += 1
@@ -174,23 +173,10 @@ struct RegularExpressionParser {
             position += 1
             if upper == "\\" { upper = try escaped() }
             guard lower.value <= upper.value else { throw problem("a range of a class is empty") }
-            ranges += both(lower.value...upper.value)
+            members.ranges.append(lower.value...upper.value)
         }
-        return .oneOf(ranges, isNegated: isNegated)
-    }
-
-    /// The text is in lower case where case is overlooked, and the class may not be.
-    private func both(_ range: ClosedRange<UInt32>) -> [ClosedRange<UInt32>] {
-        guard !folding.isEmpty else { return [range] }
-        var result = [range]
-        let capitals = range.clamped(to: 0x41...0x5A)
-        if range.overlaps(0x41...0x5A), folding.contains(.ignoresCase) {
-            result.append(capitals.lowerBound + 0x20...capitals.upperBound + 0x20)
-        }
-        if range.count == 1, let scalar = Unicode.Scalar(range.lowerBound) {
-            let folded = folding.fold(Array(String(scalar).utf8))
-            for other in String(decoding: folded, as: UTF8.self).unicodeScalars { result.append(other.value...other.value) }
-        }
-        return result
+        members.fold(folding)
+        if members.isNegated || sequences.isEmpty { return .oneOf(members) }
+        return .alternatives([.oneOf(members)] + sequences)
     }
 }

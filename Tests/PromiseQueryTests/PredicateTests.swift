@@ -43,6 +43,48 @@ import Testing
     ])
     func aPredicateMeansWhatNSPredicateMeans(text: String, expected: Bool) throws { #expect(try holds(text) == expected) }
 
+    /// A list is satisfied by any of its elements, as in NSMetadataQuery; `!=` by none.
+    @Test(arguments: [
+        ("== 'public.item'", true), ("== 'public.image'", false), ("!= 'public.item'", false), ("!= 'public.image'", true),
+        ("==[c] 'PUBLIC.ITEM'", true), ("LIKE '*.item'", true), ("LIKE '*.image'", false), ("MATCHES '.*text'", true),
+        ("BEGINSWITH 'public.t'", true), ("ENDSWITH 'image'", false), ("IN {'public.image', 'public.text'}", true),
+        ("IN {'public.image'}", false), ("BETWEEN {'public.i', 'public.j'}", true), ("> 'public.s'", true),
+        ("> 'public.z'", false), ("!= nil", true), ("== nil", false), ("CONTAINS 'public'", false),
+    ])
+    func anyElementOfAListSatisfiesAComparison(text: String, expected: Bool) throws {
+        #expect(try holds("kMDItemContentTypeTree \(text)") == expected)
+    }
+
+    @Test func aListOnTheRightIsComparedAsOneOnTheLeft() throws {
+        #expect(try holds("'public.item' == kMDItemContentTypeTree"))
+        #expect(try !holds("'public.item' != kMDItemContentTypeTree"))
+        #expect(try holds("'public.item' IN kMDItemContentTypeTree"))
+    }
+
+    /// Case is folded in full, whichever side has the longer form; ICU's classes know every alphabet.
+    @Test(arguments: [
+        ("Straße", "==[c] 'STRASSE'", true), ("STRASSE", "==[c] 'straße'", true), ("ΣΊΣΥΦΟΣ", "==[c] 'σίσυφος'", true),
+        ("\u{FB01}le", "==[c] 'FILE'", true), ("\u{212A}elvin", "BEGINSWITH[c] 'kel'", true), ("Ꭰ", "==[c] 'ꭰ'", true),
+        ("Straße", "==[c] 'STRASE'", false), ("Straße", "== 'Strasse'", false), ("\u{130}", "==[c] 'i'", false),
+        ("\u{130}", "==[cd] 'i'", true), ("É", "MATCHES[c] '[à-ÿ]'", true), ("é", "MATCHES[c] '[À-Þ]'", true),
+        ("ß", "MATCHES[c] '[ß]'", true), ("é", "MATCHES[d] '[à-ÿ]'", true), ("ñ9_\u{301}", "MATCHES '\\\\w+'", true),
+        ("a\u{D7}b", "MATCHES '\\\\w+'", false), ("\u{3000}", "MATCHES '\\\\s'", true), ("\u{85}", "MATCHES '\\\\s'", true),
+        ("٣", "MATCHES '\\\\d'", true), ("٣", "MATCHES '[\\\\d]'", true), ("x", "MATCHES '[^\\\\s]'", true),
+    ])
+    func textsAreFoldedInFull(name: String, text: String, expected: Bool) throws {
+        let item = Item(values: [.name: .text(name)])
+        #expect(try PredicateParser.parse("kMDItemFSName \(text)").isSatisfied(by: item) == expected)
+    }
+
+    @Test(arguments: ["2026-02-30", "2025-02-29", "2100-02-29", "2026-04-31",
+        "2026-01-01T25:00", "2026-01-01T12:60", "2026-13-01"])
+    func aDateThatIsNoneIsRefused(date: String) {
+        let error = #expect(throws: PredicateError.self) {
+            _ = try PredicateParser.parse("kMDItemFSContentChangeDate > '\(date)'")
+        }
+        #expect(error?.message.contains("'\(date)' is no date") == true)
+    }
+
     @Test func argumentsAreValuesWhateverTheyContain() throws {
         let injection = "x' OR TRUEPREDICATE OR 'a' == 'a"
         #expect(try !holds("kMDItemFSName == %@", [.text(injection)]))
