@@ -47,9 +47,7 @@ extension Transaction {
 
     /// Unresolved versions of a document, wherever they and it have been moved since, or removed.
     package func conflicts(with identifier: ItemIdentifier) throws(Failure) -> [Entry] {
-        try connection.all(
-            "SELECT * FROM entry WHERE conflicts_with = ?1 ORDER BY name, id", .identifier(identifier)
-        ) { Entry($0) }
+        try connection.all("SELECT * FROM entry WHERE conflicts_with = ?1 ORDER BY name", .identifier(identifier)) { Entry($0) }
     }
 
     /// What stays on this machine, in the order in which it was made.

@@ -39,17 +39,14 @@ extension S3Provider {
     ) -> Item {
         let target = kind == .folder ? nil : details?.target
         let kind: NodeKind = target == nil ? kind : .link
-        var metadata = (details ?? ObjectDetails()).metadata(
+        let metadata = (details ?? ObjectDetails()).metadata(
             kind: kind, lastModified: lastModified, owner: geteuid(), group: getegid())
-        // An object without a time is as old as we know it.
-        let isUntimed = kind != .folder && lastModified == .zero && details?.modificationTime == nil
-        if isUntimed { metadata.modificationTime = clock.now() }
         var item = Item(
             identifier: identifier(path), parent: path.isEmpty ? nil : parent ?? identifier(path.dropLast()),
             name: path.last ?? FileName(trusted: Array("root".utf8)), kind: kind,
             size: kind == .folder ? 0 : target.map { UInt64($0.count) } ?? size, metadata: metadata,
             version: kind == .folder ? S3Provider.folderVersion : ContentVersion(tag), target: target)
-        item.isGuess = details == nil || isUntimed
+        item.isGuess = details == nil
         return item
     }
 
