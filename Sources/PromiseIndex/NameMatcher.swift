@@ -19,6 +19,18 @@ struct NameMatcher {
         String(decoding: TextFolding.ignoresCase.fold(Array(name.display.utf8)), as: UTF8.self)
     }
 
+    /// As a string of the index's query language (sqlite.org/fts5.html, 3.1). By scalars: a quotation mark with an accent on it
+    /// is one character, and none of Swift's quotation marks.
+    static func phrase(_ text: String) -> String {
+        var result = "\"".unicodeScalars
+        for scalar in text.unicodeScalars {
+            result.append(scalar)
+            if scalar == "\"" { result.append(scalar) }
+        }
+        result.append("\"")
+        return String(result)
+    }
+
     func matches(_ name: UnsafeRawBufferPointer) -> Bool {
         if name.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) {
             // A name of plain ASCII is displayed as it is.

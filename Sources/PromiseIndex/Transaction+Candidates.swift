@@ -54,8 +54,7 @@ extension Transaction {
     private func namedCandidates(
         _ plan: CandidatePlan, after node: NodeID, upTo change: Int64, _ position: inout CandidatePosition, _ limit: Int
     ) throws(Failure) -> [IndexedItem] {
-        let part = plan.namePart ?? ""
-        let phrase = "\"" + part.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"") + "\""
+        let phrase = NameMatcher.phrase(plan.namePart ?? "")
         let nodes = try connection.all(
             "SELECT rowid FROM name_search WHERE name_search MATCH ?1 AND rowid > ?2 ORDER BY rowid LIMIT ?3", .text(phrase),
             .id(node), .count(limit)

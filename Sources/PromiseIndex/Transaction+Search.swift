@@ -26,8 +26,7 @@ extension Transaction {
             // A node's other names, and names it no longer has, do not match.
             if result.count < limit, matcher.matches(entry.name), seen.insert(entry.id).inserted { result.append(entry) }
         }
-        let parts = matcher.folded.split(separator: "\"", omittingEmptySubsequences: false)
-        let phrase = "\"" + parts.joined(separator: "\"\"") + "\""
+        let phrase = NameMatcher.phrase(matcher.folded)
         try connection.forEach(
             "SELECT entry.* FROM name_search JOIN entry ON entry.node = name_search.rowid WHERE name_search MATCH ?1",
             [.text(phrase)]

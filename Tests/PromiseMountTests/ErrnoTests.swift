@@ -9,7 +9,7 @@ import Testing
     static let table: [Failure.Code: CInt] = [
         .notFound: 2, .gone: 2, .exists: 17, .notFolder: 20, .isFolder: 21, .notEmpty: 39, .crossDevice: 18, .tooManyLinks: 31,
         .nameTooLong: 36,
-        .notPermitted: 1, .refused: 13, .hydrationRefused: 35, .readOnly: 30, .busy: 16,
+        .notPermitted: 1, .refused: 13, .hydrationRefused: 35, .readOnly: 30, .busy: 16, .conflict: 16,
         .offline: 100, .timedOut: 110, .stale: 116, .corrupted: 5, .interrupted: 4,
         .storeFull: 28, .quotaExceeded: 122, .tooLarge: 27,
         .noAttribute: 61, .attributeTooLarge: 34, .invalid: 22, .notSupported: 95, .outOfRange: 6, .tooManyOpen: 23,
