@@ -82,7 +82,6 @@ int cps_start_tied(char *const *arguments) {
     while (size < 0 && errno == EINTR);
   }
   close(line[0]);
-  errno = process < 0 ? problem : failure;
   if (size == sizeof failure) waitpid(process, NULL, 0);
   errno = process < 0 ? problem : failure;
   return size == sizeof failure || process < 0 ? -1 : process;
@@ -99,17 +98,20 @@ static void pass_on(int number, siginfo_t *information, void *context) {
 
 void cps_pass_signals_on(int process) {
   static const int numbers[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH};
+  static struct sigaction before[sizeof numbers / sizeof *numbers];
+  static int is_passing;
   followed_process = process;
   for (size_t number = 0; number < sizeof numbers / sizeof *numbers; number++) {
-    struct sigaction action = {.sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_sigaction = pass_on, .sa_flags = SA_RESTART | SA_SIGINFO};
     if (process > 0) {
-      action.sa_sigaction = pass_on;
-      action.sa_flags |= SA_SIGINFO;
-    } else {
-      action.sa_handler = SIG_DFL;
+      if (!is_passing) sigaction(numbers[number], NULL, &before[number]);
+      // What nohup(1) ignores, the command ignores by itself.
+      if (before[number].sa_handler != SIG_IGN) sigaction(numbers[number], &action, NULL);
+    } else if (is_passing) {
+      sigaction(numbers[number], &before[number], NULL);
     }
-    sigaction(numbers[number], &action, NULL);
   }
+  is_passing = process > 0;
 }
 
 // In a process of its own: system calls only. The answer is errno and then the path, in one write,

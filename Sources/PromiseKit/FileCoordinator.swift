@@ -52,14 +52,16 @@ public struct FileAccessIntent: Sendable, Hashable {
 public struct FileCoordinator: Sendable {
     /// The variable by which a coordinated command hands its purpose to what it starts.
     public static let purposeVariable = "PROMISEFS_PURPOSE"
+    /// Of the coordinated command that this process belongs to, if there is one.
+    public static var inheritedPurpose: String? { getenv(purposeVariable).map { String(cString: $0) } }
     public let client: PromiseClient
     /// Claims and presenters of one purpose never wait for each other.
     public let purpose: String?
 
-    /// `purpose` nil: that of the coordinated command that this process belongs to, if there is one.
+    /// `purpose` nil: `inheritedPurpose`.
     public init(_ client: PromiseClient, purpose: String? = nil) {
         self.client = client
-        self.purpose = purpose ?? getenv(FileCoordinator.purposeVariable).map { String(cString: $0) }
+        self.purpose = purpose ?? FileCoordinator.inheritedPurpose
     }
 
     /// Runs `body` with all of the items at once. Throws what `body` throws, or `PromiseError`: of status 4 when the items were
@@ -80,6 +82,7 @@ public struct FileCoordinator: Sendable {
         let access = Access(try await client.stream("POST", "accesses", content), lost: lost)
         return try await withTaskCancellationHandler {
             guard let granted = try await access.granted() else {
+                try Task.checkCancellation()
                 throw PromiseError(
                     .brokenReply, "the daemon of '\(client.domain)' ended before the claim was granted", exitStatus: 4)
             }

@@ -40,12 +40,12 @@ public struct FilePresenter: Sendable {
     }
 
     public let client: PromiseClient
-    /// Claims of this purpose do not ask it.
+    /// Claims of this purpose do not ask it. By default `FileCoordinator.inheritedPurpose`.
     public let purpose: String?
 
     public init(_ client: PromiseClient, purpose: String? = nil) {
         self.client = client
-        self.purpose = purpose
+        self.purpose = purpose ?? FileCoordinator.inheritedPurpose
     }
 
     /// Presents an item: bytes of its path from the root of the domain. Returns when the daemon knows of it.

@@ -57,12 +57,13 @@ public struct FileVersion: Sendable, Hashable, Identifiable {
 /// more. Presenters of the document are told of what was done.
 public struct FileVersions: Sendable {
     public let client: PromiseClient
-    /// Claims and presenters of this purpose are neither waited for nor asked.
+    /// Claims and presenters of this purpose are neither waited for nor asked. By default
+    /// `FileCoordinator.inheritedPurpose`.
     public let purpose: String?
 
     public init(_ client: PromiseClient, purpose: String? = nil) {
         self.client = client
-        self.purpose = purpose
+        self.purpose = purpose ?? FileCoordinator.inheritedPurpose
     }
 
     /// The current version first. Nothing is fetched.

@@ -42,6 +42,8 @@ extension MountSuites {
                     [ "$(cat "$T/one")" = ended ]
                     begin two; (echo 2 > "$M/number"; cat "$T/two" > "$T/order") & writer=$!
                     sleep 0.3; kill -TERM $claim; wait $claim || true; wait $writer; [ "$(cat "$T/order")" = ended ]
+                    (trap "" HUP; exec "$P" coordinate write "$M/number" -- sh -c 'echo > "$1"; sleep 1' sh "$T/four") & claim=$!
+                    within 10 '[ -e "$T/four" ]'; kill -HUP $claim; wait $claim
                     begin three; kill -KILL $claim; within 10 '[ "$(cat "$T/three")" = ended ]'
                     """)
             }

@@ -70,7 +70,9 @@ extension MountSuites {
                     """
                     version=$(cd "$M"; ls | grep '^b (conflict,')
                     cat "$M/b.txt" > /dev/null; exec 8>> "$M/b.txt"; exec 9>> "$M/$version"
-                    "$P" resolve "$M/b.txt" --keep current > /dev/null; [ ! -e "$M/$version" ]
+                    # Within a claim of its own: it does not wait for itself.
+                    "$P" coordinate write "$M/b.txt" -- "$P" resolve "$M/b.txt" --keep current > /dev/null
+                    [ ! -e "$M/$version" ]
                     echo late >&9; exec 9>&-
                     within 5 '[ "$(cat "$M"/b*conflict*)" = "$(printf "mine\\nlate")" ]'
                     "$P" conflicts "$M" | grep -q b.txt; version=$(cd "$M"; ls | grep '^b (conflict,')

@@ -69,8 +69,9 @@ int cps_start_bound(
 // fork(2) and execvp(3) of a command that has this process's streams and group, no signal blocked, and gets SIGTERM when the
 // calling *thread* ends (PR_SET_PDEATHSIG, prctl(2)). Returns the process, or -1 with errno.
 int cps_start_tied(char *_Nullable const *_Nonnull arguments);
-// Signals that a process sends to this one go to `process` instead; those of the terminal come to both anyway. 0: as at the
-// start. The signals are SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT and SIGWINCH.
+// Signals that a process sends to this one go to `process` instead; those of the terminal come to both anyway. 0: as
+// before the first call. The signals are SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT and SIGWINCH, but for
+// those that are ignored. By one thread.
 void cps_pass_signals_on(int process);
 // Opens a folder, with `flags` of open(2), in a process of its own that is left behind when it has
 // not come back within `milliseconds`: not even the end of this process waits for it. Returns the

@@ -42,6 +42,11 @@ def writing(path, *options):
     return {"path": _wire(path), "access": "write", "options": list(options)}
 
 
+def _inherited_purpose():
+    """Of the coordinated command that this process belongs to."""
+    return os.environ.get("PROMISEFS_PURPOSE")
+
+
 class Domain:
     """One domain by its socket. Each call has a connection of its own, so threads may share it."""
 
@@ -73,6 +78,8 @@ class Domain:
         written since stays, and the problem is `conflict`. Gives the versions that are left."""
         body = {"path": _wire(path), "action": action} | ({} if version is None else {"version": version})
         body |= {} if states is None else {"states": list(states)}
+        purpose = _inherited_purpose()
+        body |= {} if purpose is None else {"purpose": purpose}
         return self._call("POST", "items/versions", body)["versions"]
 
     def thumbnail(self, path, size=1024):
@@ -157,7 +164,7 @@ class Domain:
     def coordinate(self, *intents, purpose=None, timeout=None):
         """Reads and writes items undisturbed: gives what was granted, with where the items are now. `purpose`: by default that of
         the coordinated command that this process belongs to. Raises `PromiseError` at the end when the claim ended before."""
-        purpose = purpose or os.environ.get("PROMISEFS_PURPOSE")
+        purpose = purpose or _inherited_purpose()
         body = {"items": list(intents)}
         if purpose is not None:
             body["purpose"] = purpose
@@ -202,6 +209,7 @@ class Domain:
 
     def present(self, path, purpose=None):
         """Events without end of whoever shows an item: `presenting`, `ask`, to be answered by `answer`, and `tell`."""
+        purpose = purpose or _inherited_purpose()
         yield from self._events("presenters", {"path": _wire(path)} | ({} if purpose is None else {"purpose": purpose}))
 
     def answer(self, event):
