@@ -91,9 +91,9 @@ public struct FileCoordinator: Sendable {
             // Read to its end: then the claim is no more, and the connection can be used again.
             let wasHeld = access.giveBack()
             ending.finish()
-            await access.end()
+            let endsInOrder = await access.end()
             let value = try outcome.get()
-            guard wasHeld else {
+            guard wasHeld, endsInOrder else {
                 throw PromiseError(
                     .brokenReply, "the claim ended before it was given back: its daemon has gone", exitStatus: 4)
             }
@@ -107,7 +107,7 @@ public struct FileCoordinator: Sendable {
     private final class Access: Sendable {
         private enum Phase { case waiting, held, givenBack, lost }
         private let grants: AsyncThrowingStream<GrantedClaimDocument, any Error>
-        private let reader: Task<Void, Never>
+        private let reader: Task<Bool, Never>
         private let phase: Held
 
         private final class Held: Sendable {
@@ -142,6 +142,7 @@ public struct FileCoordinator: Sendable {
                 }
                 grant.finish(throwing: problem)
                 if phase.change(.held, to: .lost) { lost() }
+                return problem == nil
             }
         }
 
@@ -153,7 +154,8 @@ public struct FileCoordinator: Sendable {
         /// False when it had ended already.
         func giveBack() -> Bool { phase.change(.held, to: .givenBack) }
 
-        func end() async { await reader.value }
+        /// False when the reply broke off: nobody knows since when the claim was no more.
+        func end() async -> Bool { await reader.value }
         func cancel() { reader.cancel() }
     }
 }
