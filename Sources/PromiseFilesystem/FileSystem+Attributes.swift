@@ -264,7 +264,7 @@ extension FileSystem {
             let file = try contentFile(of: node)
             // Not when it was cut already, and the index has asked for a second try.
             if resizing.file == nil {
-                resizing.sizeBefore = try status(of: file, "content.truncate.before").size
+                resizing.sizeBefore = try self.size(of: file)
                 resizing.file = file
             }
             try cut(file, of: &node, &resizing)
@@ -292,18 +292,17 @@ extension FileSystem {
             throw Failure(error)
         }
         resizing.isCut = true
-        let status = try status(of: file, "content.truncate.status")
-        let changes = resizing.changes
-        if changes.modificationTime == nil { node.modificationTime = status.modificationTime }
-        if changes.changeTime == nil { node.changeTime = max(node.changeTime, status.changeTime) }
-        node.localBytes = status.blocks * 512
+        // It is cut, which a look that fails does not undo.
+        let status = try? FileStatus.of(descriptor: file.number, label: "content.truncate.status")
+        let (changes, now) = (resizing.changes, clock.now())
+        if changes.modificationTime == nil { node.modificationTime = status?.modificationTime ?? now }
+        if changes.changeTime == nil { node.changeTime = max(node.changeTime, status?.changeTime ?? now) }
+        if let status { node.localBytes = status.blocks * 512 }
     }
 
-    private func status(of file: SharedDescriptor, _ label: StaticString) throws(Failure)
-        -> FileStatus
-    {
+    private func size(of file: SharedDescriptor) throws(Failure) -> UInt64 {
         do throws(SystemError) {
-            return try FileStatus.of(descriptor: file.number, label: label)
+            return try FileStatus.of(descriptor: file.number, label: "content.truncate.before").size
         } catch {
             throw Failure(error)
         }

@@ -122,6 +122,7 @@ extension FileSystem {
         node.changeTime = clock.now()
         if node.kind != .folder && node.linkCount > 1 {
             node.linkCount -= 1
+            try node.keepVersion(transaction)
             try transaction.update(node)
             return nil
         }

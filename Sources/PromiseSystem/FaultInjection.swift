@@ -35,7 +35,12 @@ package enum FaultInjection {
         var file: String?
         var stamp: Stamp?
         var reached: Set<String> = []
+        /// Where the last fault happened.
+        var met: String?
     }
+
+    /// Stands for every label but those of whoever looks, which begin with `simulation.`.
+    private static let every = "every"
 
     private static let isActive = Atomic<Bool>(false)
     private static let state = Mutex(State())
@@ -43,13 +48,16 @@ package enum FaultInjection {
     // MARK: Arming
 
     /// Arms one fault, `LABEL:ERRNO[:SKIP]`, e.g. `content.write:28:3` lets three calls pass and fails the fourth with
-    /// ENOSPC. Takes the place of what was armed; nonsense arms nothing.
+    /// ENOSPC. The label `every` counts the calls at all labels. Takes the place of what was armed; nonsense arms nothing.
     package static func arm(from text: String?) {
         guard let text else { return }
         let parts = text.split(separator: ":")
         guard parts.count >= 2, let code = CInt(parts[1]) else { return }
         let skip = parts.count > 2 ? Int(parts[2]) ?? 0 : 0
-        state.withLock { $0.faults = [Fault(label: String(parts[0]), kind: .errno(code), skip: skip)] }
+        state.withLock {
+            $0.faults = [Fault(label: String(parts[0]), kind: .errno(code), skip: skip)]
+            $0.met = nil
+        }
         isActive.store(true, ordering: .releasing)
     }
 
@@ -62,6 +70,8 @@ package enum FaultInjection {
 
     /// A fault waits for its call.
     package static var isArmed: Bool { state.withLock { !$0.faults.isEmpty } }
+    /// The label at which what was armed last has happened; nil when it has not.
+    package static var met: String? { state.withLock { $0.met } }
     /// A file is looked at: faults may come at any time.
     package static var isWatching: Bool { state.withLock { $0.file != nil } }
 
@@ -94,13 +104,17 @@ package enum FaultInjection {
         state.withLock { state in
             refresh(&state)
             if state.file != nil, state.reached.insert(label).inserted { note("reached \(label)", state) }
-            let place = state.faults.firstIndex { $0.label == label && ($0.kind == .shortWrite) == isShort }
+            let place = state.faults.firstIndex { fault in
+                let isMeant = fault.label == label || (fault.label == every && !label.hasPrefix("simulation."))
+                return isMeant && (fault.kind == .shortWrite) == isShort
+            }
             guard let place else { return nil }
             if state.faults[place].skip > 0 {
                 state.faults[place].skip -= 1
                 return nil
             }
             let fault = state.faults.remove(at: place)
+            state.met = label
             if state.file != nil {
                 note("failed \(label)", state)
             } else if state.faults.isEmpty {

@@ -10,6 +10,9 @@ struct Options {
     var printsTrace = false
     var stops = false
     var reductions: [Reduction] = []
+    /// Calls of one machine's file system, compared with a model; nil for schedules of the whole.
+    var operations: Int?
+    var withFaults = false
 
     init(_ arguments: [String]) {
         var rest = arguments[...]
@@ -17,11 +20,12 @@ struct Options {
             switch option {
             case "--help":
                 say("usage: simulate [--seed N] [--schedules N] [--seconds N] [--size PERCENT] [--store N]")
-                say("                [--less WHAT,…] [--trace] [--stop]")
+                say("                [--less WHAT,…] [--trace] [--stop] [--model OPERATIONS] [--faults]")
                 say("example: simulate --seed 1380 --trace")
                 exit(0)
             case "--trace": printsTrace = true
             case "--stop": stops = true
+            case "--faults": withFaults = true
             case "--less":
                 guard let text = rest.popFirst() else { Options.fail("--less needs a list") }
                 reductions = text.split(separator: ",").map { name in
@@ -30,12 +34,13 @@ struct Options {
                     }
                     return reduction
                 }
-            case "--seed", "--schedules", "--seconds", "--size", "--store":
+            case "--seed", "--schedules", "--seconds", "--size", "--store", "--model":
                 guard let text = rest.popFirst(), let number = UInt64(text) else { Options.fail("\(option) needs a number") }
                 switch option {
                 case "--seed": seed = number
                 case "--schedules": schedules = Int(clamping: number)
                 case "--seconds": seconds = Int(clamping: number)
+                case "--model": operations = Int(clamping: number)
                 case "--size": size = Int(clamping: number)
                 default: store = Int(clamping: number) % StoreKind.all.count
                 }

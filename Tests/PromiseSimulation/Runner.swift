@@ -11,15 +11,23 @@ struct Runner {
         defer { remove(folder) }
         let schedule = Schedule(
             seed: seed, folder: Array(folder.utf8), size: options.size, store: options.store,
-            plan: { plan in for reduction in reductions { _ = reduction.apply(to: &plan) } },
-            printsTrace: options.printsTrace)
-        return (schedule, schedule.run())
+            plan: { plan in
+                for reduction in reductions { _ = reduction.apply(to: &plan) }
+                if options.operations != nil { plan.line = Line() }
+            }, printsTrace: options.printsTrace)
+        guard let operations = options.operations else { return (schedule, schedule.run()) }
+        let problem = ModelRun(schedule, withFaults: options.withFaults).run(operations: operations)
+        return (schedule, problem.map { [$0] } ?? [])
     }
 
     // MARK: Less
 
     /// Takes away what a failure does not need, and returns the command that shows it.
     func shrink(_ seed: UInt64) -> String {
+        if let operations = options.operations {
+            let faults = options.withFaults ? " --faults" : ""
+            return "simulate --model \(operations) --seed \(seed)\(faults) --trace"
+        }
         var kept = options.reductions
         var hasChanged = true
         while hasChanged {

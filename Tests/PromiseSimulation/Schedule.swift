@@ -227,7 +227,7 @@ final class Schedule: @unchecked Sendable {
         return result
     }
 
-    private func storeTree(of folder: Int, _ path: String) -> [String] {
+    func storeTree(of folder: Int, _ path: String) -> [String] {
         var result: [String] = []
         for item in store.children(of: folder) {
             let name = path + item.name.display

@@ -30,7 +30,7 @@ final class SimulatedMachine: @unchecked Sendable {
     private(set) var isDead = false
     /// Programs that work on it.
     var programCount = 0
-    private let caller = Caller(user: 0, group: 0, process: 0)
+    let caller = Caller(user: 0, group: 0, process: 0)
 
     init(_ name: String, _ folder: [UInt8], _ provider: StoreProvider, _ simulation: Simulation) throws {
         self.name = name
@@ -112,7 +112,7 @@ final class SimulatedMachine: @unchecked Sendable {
 
     typealias Reply<Value> = @Sendable (Result<Value, Failure>) -> Void
 
-    private func call<Value: Sendable>(
+    func call<Value: Sendable>(
         _ body: (@escaping Reply<Value>) -> ParkedRequest?
     ) async throws(Failure) -> Value {
         let result: Result<Value, Failure> = await withUnsafeContinuation { continuation in
@@ -122,7 +122,7 @@ final class SimulatedMachine: @unchecked Sendable {
     }
 
     /// In virtual time, as the kernel would in real time.
-    private func stamp(_ node: NodeID) throws(Failure) {
+    func stamp(_ node: NodeID) throws(Failure) {
         let row = try index.read { transaction throws(Failure) in try transaction.node(node) }
         guard let row, row.content != .absent, let file = try? content.open(node, row.generation) else { return }
         do throws(SystemError) {
@@ -143,7 +143,7 @@ final class SimulatedMachine: @unchecked Sendable {
         return found
     }
 
-    private func folder(of path: [FileName]) async throws(Failure) -> (node: NodeID, name: FileName) {
+    func folder(of path: [FileName]) async throws(Failure) -> (node: NodeID, name: FileName) {
         (try await node(at: path.dropLast()).node, path.last!)
     }
 

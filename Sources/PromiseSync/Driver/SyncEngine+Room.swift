@@ -45,11 +45,8 @@ extension SyncEngine {
         let entries = try transaction.entries(of: id)
         guard let first = entries.first else { return .kept("it has no name any more") }
         if first.isExcluded { return .kept("it is kept on this machine only") }
-        var sent: Entry?
-        for entry in entries where try isAtProvider(node, as: entry, transaction) {
-            sent = sent ?? entry
-        }
-        guard let entry = sent else { return .kept("the provider does not have it yet") }
+        guard let entry = try sentName(of: node, entries, transaction)
+        else { return .kept("the provider does not have it yet") }
         let freed = node.localBytes
         notices.removedContent.append((id, node.generation))
         notices.discarded.append(id)
@@ -64,12 +61,19 @@ extension SyncEngine {
         return .evicted(freed)
     }
 
-    private func isAtProvider(_ node: Node, as entry: Entry, _ transaction: borrowing Transaction)
-        throws(Failure) -> Bool
-    {
-        guard let identifier = entry.identifier, let synced = try transaction.synced(identifier)
-        else { return false }
-        return synced.edits == node.edits && node.version == synced.item.version
+    /// The name whose item has the version that is here; nil unless every name's item was sent the content,
+    /// as any of them may be the only one that is left.
+    private func sentName(
+        of node: Node, _ entries: [Entry], _ transaction: borrowing Transaction
+    ) throws(Failure) -> Entry? {
+        var sent: Entry?
+        for entry in entries {
+            guard let identifier = entry.identifier, let synced = try transaction.synced(identifier)
+            else { continue }
+            guard synced.edits == node.edits else { return nil }
+            if node.version == synced.item.version { sent = sent ?? entry }
+        }
+        return sent
     }
 
     func evictOrLog(_ node: NodeID) {

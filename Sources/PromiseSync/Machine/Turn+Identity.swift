@@ -19,8 +19,10 @@ extension Turn {
         if facts.knowsByPlace {
             item.parent = parent
             let known = try transaction.knownItem(in: parent, named: item.name)
-            // A listing that does not tell of links shows one as a file.
-            if item.isGuess, let known, known.kind == .link, known.version == item.version {
+            // A listing that does not tell of links shows one as a file. Whether another version is that
+            // of a link, too, only the item itself says.
+            if item.isGuess, let known, known.kind == .link {
+                if known.version != item.version { ask(for: known.identifier) }
                 return known
             }
             if let known, known.kind == item.kind {

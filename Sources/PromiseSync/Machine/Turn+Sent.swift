@@ -216,10 +216,16 @@ extension Turn {
             try settle(item, sent, transaction)
             return try remind(.deletion(item.identifier), transaction)
         }
-        if entry.identifier != nil || entry.isExcluded {
-            // It was made anew under another name meanwhile; nobody has removed this one.
+        if entry.isExcluded || entry.identifier != nil && item.kind == .folder {
+            // Nobody has removed it, and others may have put something into the folder.
             try transaction.setRemote(item.identifier, .present(item))
             return noteDivergence()
+        }
+        if entry.identifier != nil {
+            // Its content has another item meanwhile: it was made anew under another name, or another
+            // name of it was removed, whose item it got. This one is ours, and of no use to anybody.
+            try settle(item, sent, transaction)
+            return try remind(.deletion(item.identifier), transaction)
         }
         try settle(item, sent, transaction)
         entry.identifier = item.identifier
@@ -246,13 +252,25 @@ extension Turn {
     ) throws(Failure) {
         guard item.kind == .file, sent.base == item.version,
             let node = try transaction.node(shown.node), node.edits == sent.edits,
-            let version = node.version, version != item.version
+            let version = node.version, version != item.version,
+            try !isOfAnotherName(version, of: node, than: shown, transaction)
         else { return }
         var agreed = item
         agreed.version = version
         try transaction.setSynced(SyncedItem(item: agreed, edits: sent.edits))
         try transaction.setRemote(item.identifier, .present(item))
         noteDivergence()
+    }
+
+    /// Names of one node are items of their own: the version may be that of another one.
+    private func isOfAnotherName(
+        _ version: ContentVersion, of node: Node, than shown: Entry, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        for other in try transaction.entries(of: node.id) where other.id != shown.id {
+            guard let identifier = other.identifier else { continue }
+            if try transaction.synced(identifier)?.item.version == version { return true }
+        }
+        return false
     }
 
     /// Another node is shown for the item now, and counts its edits for itself. When it was edited the one

@@ -108,6 +108,7 @@ extension Tree {
         } else {
             node.linkCount -= 1
             node.changeTime = turn.now.time
+            try node.keepVersion(transaction)
             try transaction.update(node)
             turn.notices.nodes.append((node.id, false))
         }
