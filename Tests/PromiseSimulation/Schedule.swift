@@ -216,7 +216,12 @@ final class Schedule: @unchecked Sendable {
                 problems.append("only one machine worked, and what it had is not what is there: \(differences)")
             }
         }
-        if plan.isAlone, let conflict = there.first(where: { $0.contains("conflict") }) {
+        // The same, where the name is taken by what was made without an answer.
+        let knowsItsOwn = plan.store.kind.keepsTimes && !plan.store.kind.guesses
+        let missesAnswers = plan.line.answerLost > 0 || plan.kills > 0
+        if plan.isAlone, knowsItsOwn || !missesAnswers,
+            let conflict = there.first(where: { $0.contains("conflict") })
+        {
             problems.append("a conflict, though only one machine worked: \(conflict)")
         }
     }

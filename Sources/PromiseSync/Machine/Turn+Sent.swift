@@ -65,9 +65,6 @@ extension Turn {
                 let isSame = old.sent.parent == sent.parent && old.sent.name == sent.name
                 if !isSame { try transaction.deleteSent(old.id) }
             }
-            for old in try transaction.sentChanges(to: sent.parent, sent.name) {
-                if let other = old.sent.item, other != item { try transaction.deleteSent(old.id) }
-            }
         }
         return try transaction.insertSent(sent)
     }
@@ -204,11 +201,18 @@ extension Turn {
     ) throws(Failure) {
         if let shown = try transaction.entry(for: item.identifier) {
             if shown.id != sent.entry, try !keepEdited(shown, item, sent, transaction) {
+                // Where it is we have brought it: only its content is followed.
+                if var agreed = try transaction.synced(item.identifier) {
+                    (agreed.item.parent, agreed.item.name) = (item.parent, item.name)
+                    try transaction.setSynced(agreed)
+                    try remind(.entry(shown.id), transaction)
+                }
                 try transaction.setRemote(item.identifier, .present(item))
                 return noteDivergence()
             }
+            let before = try transaction.synced(item.identifier)
             try settle(item, sent, transaction)
-            try followMoved(item, sent, shown, transaction)
+            try followMoved(item, sent, shown, agreedBefore: before, transaction)
             return try remind(.entry(shown.id), transaction)
         }
         guard var entry = try transaction.entry(sent.entry) else {
@@ -246,18 +250,20 @@ extension Turn {
     }
 
     /// A move was carried out without an answer, and what others put where the item had been was taken for
-    /// its new content: what it has is followed back.
+    /// its new content, perhaps by a node of its own: what it has is followed back.
     private mutating func followMoved(
-        _ item: Item, _ sent: SentChange, _ shown: Entry, _ transaction: borrowing Transaction
+        _ item: Item, _ sent: SentChange, _ shown: Entry, agreedBefore: SyncedItem?,
+        _ transaction: borrowing Transaction
     ) throws(Failure) {
         guard item.kind == .file, sent.base == item.version,
-            let node = try transaction.node(shown.node), node.edits == sent.edits,
+            let node = try transaction.node(shown.node),
+            node.edits == sent.edits || node.edits == agreedBefore?.edits,
             let version = node.version, version != item.version,
             try !isOfAnotherName(version, of: node, than: shown, transaction)
         else { return }
         var agreed = item
         agreed.version = version
-        try transaction.setSynced(SyncedItem(item: agreed, edits: sent.edits))
+        try transaction.setSynced(SyncedItem(item: agreed, edits: node.edits))
         try transaction.setRemote(item.identifier, .present(item))
         noteDivergence()
     }

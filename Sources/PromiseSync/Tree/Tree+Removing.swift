@@ -35,6 +35,8 @@ extension Tree {
             isEmpty = try removeChildren(
                 of: entry, isMadeAnew: observation.local?.isEdited == true, depth, &turn,
                 transaction)
+            // A child that others moved to the folder's own place has made it go.
+            if try transaction.entry(entry.id) == nil { return true }
         }
         let isNewHere = observation.synced == nil && !entry.isExcluded
         if !isEmpty || isNewHere || observation.local?.isEdited == true
