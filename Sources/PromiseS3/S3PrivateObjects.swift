@@ -52,10 +52,11 @@ struct S3PrivateObjects: PrivateObjects {
     func delete(_ name: PrivateName, base: ContentVersion) async throws(ProviderError) {
         guard let found = try await provider.status(ofKey: key(name), "\(name) cannot be looked at")
         else { return }
-        guard found.version == base else {
+        var isRemoved = found.version == base
+        if isRemoved { isRemoved = try await provider.remove(key(name), of: found.tag, "\(name) cannot be deleted") }
+        guard isRemoved else {
             throw ProviderError(.conflict, "\(name) was changed by another machine meanwhile")
         }
-        try await provider.remove(path(name), found.tag)
     }
 
     private func path(_ name: PrivateName) -> [FileName] {

@@ -72,33 +72,16 @@ extension S3Provider {
         _ source: [UInt8], _ found: ObjectStatus, to target: [UInt8], _ metadata: Metadata?, _ record: MoveJournal.Record,
         _ what: String
     ) async throws(ProviderError) -> String {
-        let tag = try await copy(source, found, to: target, metadata, what)
+        let tag = try await copyWhereNothingIs(source, found, to: target, metadata, what)
         if tag != found.tag {
             await pool.run { [moves] in moves.copied(record.source, tag: found.tag, copyTag: tag, record) }
         }
         // What was written in between is neither lost nor taken for what was to be moved.
-        guard try await status(ofKey: source, what)?.tag == found.tag, try await remove(source, of: found.tag, what) else {
+        guard try await remove(source, of: found.tag, what) else {
             _ = try await remove(target, of: tag, what)
             throw ProviderError(.conflict, "\(what): it was changed on the server meanwhile")
         }
         return tag
-    }
-
-    /// True when it is gone; false when something else is there.
-    private func remove(_ key: [UInt8], of tag: String, _ what: String) async throws(ProviderError) -> Bool {
-        var request = S3Request(.DELETE, key)
-        if traits.deletionMatches {
-            request.headers.add(name: "If-Match", value: traits.tagText(tag))
-            request.isRepeatable = true
-        } else if let found = try await status(ofKey: key, what) {
-            guard found.tag == tag else { return false }
-        }
-        let reply = try await client.exchange(request)
-        // Of two attempts the first may have succeeded.
-        if reply.status == 412 || reply.status == 409 { return try await status(ofKey: key, what) == nil }
-        guard reply.isSuccess || reply.status == 404 else { throw client.refusal(reply).error(what) }
-        details.forget(key)
-        return true
     }
 
     // MARK: Folders
@@ -193,6 +176,7 @@ extension S3Provider {
         let what = "a file cannot be moved"
         var isDone = false
         do throws(ProviderError) {
+            if let target = PercentEncoding.decoded(record.target) { _ = try await removeHollow(target, what) }
             if let source = PercentEncoding.decoded(record.source), let target = PercentEncoding.decoded(record.target),
                 let tag = record.tag, let copy = try await status(ofKey: target, what),
                 copy.tag == moves.copyTag(record.source, tag: tag, record) ?? tag
@@ -283,6 +267,8 @@ extension S3Provider {
         _ object: S3Listing.Object, to target: [UInt8], _ there: S3Listing.Object?, _ record: MoveJournal.Record, _ what: String
     ) async throws(ProviderError) -> Moved {
         let name = S3Location.encoded(object.key)
+        var there = there
+        if there?.size == 0, traits.copiesIntoHollows, try await status(ofKey: target, what) == nil { there = nil }
         if let there, there.tag != object.tag || there.size != object.size {
             // Parts, or a key of the server's, give a copy another tag.
             guard moves.copyTag(name, tag: object.tag, record) == there.tag else { return .taken }
@@ -294,18 +280,8 @@ extension S3Provider {
             }
             details.copied(object.key, to: target, tag: tag)
         }
-        var request = S3Request(.DELETE, object.key)
-        if traits.deletionMatches {
-            request.isRepeatable = true
-            request.headers.add(name: "If-Match", value: traits.tagText(object.tag))
-        } else {
-            // The next round copies what was written in between.
-            guard try await self.status(ofKey: object.key, what)?.tag == object.tag else { return .changed }
-        }
-        let reply = try await client.exchange(request)
-        guard reply.isSuccess || reply.status == 404 || reply.status == 412 else { throw client.refusal(reply).error(what) }
-        details.forget(object.key)
-        return .done
+        // The next round copies what was written in between.
+        return try await remove(object.key, of: object.tag, what) ? .done : .changed
     }
 
     /// Returns the copy's tag; nil when the source is gone or changed since it was listed, or the target was made meanwhile.
@@ -313,7 +289,11 @@ extension S3Provider {
         _ object: S3Listing.Object, to target: [UInt8], _ what: String
     ) async throws(ProviderError) -> String? {
         // The listing may be of a while ago, and the server would copy over what was made since.
-        if !traits.copyRefusesTaken, try await self.status(ofKey: target, what) != nil { return nil }
+        if !traits.copyRefusesTaken, !traits.copiesIntoHollows,
+            try await self.status(ofKey: target, what) != nil
+        {
+            return nil
+        }
         let status: ObjectStatus?
         if object.size > S3Provider.copyByteCountMax {
             status = try await self.status(ofKey: object.key, what)
@@ -325,7 +305,7 @@ extension S3Provider {
         }
         guard let status else { return nil }
         do throws(ProviderError) {
-            return try await copy(object.key, status, to: target, nil, what)
+            return try await copyWhereNothingIs(object.key, status, to: target, nil, what)
         } catch {
             guard error.code == .notFound || error.code == .conflict else { throw error }
             return nil

@@ -117,6 +117,12 @@ extension S3Provider {
 
     /// Nil when there is no such object. Of a link, with its target.
     func status(ofKey key: [UInt8], _ what: String) async throws(ProviderError) -> ObjectStatus? {
+        guard let found = try await anyStatus(ofKey: key, what), !HollowObject.isOne(found) else { return nil }
+        return found
+    }
+
+    /// Also of what stands for nothing.
+    func anyStatus(ofKey key: [UInt8], _ what: String) async throws(ProviderError) -> ObjectStatus? {
         let reply = try await client.exchange(S3Request(.HEAD, key))
         if reply.status == 404 { return nil }
         guard reply.isSuccess else { throw client.refusal(reply).error(what) }
@@ -249,9 +255,11 @@ extension S3Provider {
         guard traits.keepsMetadata, !unknown.isEmpty else { return items }
         if unknown.count > S3Provider.eagerLooksMax {
             finder.find(unknown.map(\.key), for: self)
-            return items
+            // What may stand for nothing is not shown before.
+            unknown = Array(unknown.filter { items[$0.index].size == 0 && items[$0.index].kind == .file }.prefix(64))
         }
         let found = try await look(unknown.map(\.key))
+        let gone = unknown.filter { found[$0.key] == nil }.map(\.index)
         for (index, key) in unknown {
             let row = index < rows.folders.count ? rows.folders[index] : rows.files[index - rows.folders.count]
             guard let known = found[key] else { continue }
@@ -260,6 +268,7 @@ extension S3Provider {
             details.tell(key, items[index].kind == .folder ? .folder : stamp)
             items[index] = item(row, kind: items[index].kind, .known(known), in: folder)
         }
+        for index in gone.sorted(by: >) { items.remove(at: index) }
         return items
     }
 
@@ -277,7 +286,11 @@ extension S3Provider {
     func look(_ keys: [[UInt8]]) async throws(ProviderError) -> [[UInt8]: ObjectDetails] {
         try await concurrently(keys) { [self] (key) async throws(ProviderError) -> ([UInt8], ObjectDetails)? in
             if key.last == KeyNames.slash { return (key, try await folderDetails(key) ?? ObjectDetails()) }
-            guard let found = try await status(ofKey: key, "an object cannot be looked at") else { return nil }
+            guard let found = try await anyStatus(ofKey: key, "an object cannot be looked at") else { return nil }
+            if HollowObject.isOne(found) {
+                if isForsaken(found) { _ = try await removeHollow(key, "an object cannot be removed") }
+                return nil
+            }
             details.note(key, stamp(found), found.details)
             return (key, found.details)
         }.reduce(into: [:]) { $0[$1.0] = $1.1 }

@@ -178,7 +178,12 @@ extension S3Provider {
         var request = S3Request(.PUT, written.key, [], written.headers)
         if honours { request.headers.add(contentsOf: conditions(written.expectation)) }
         let hash = try await load(payload, into: &request, what)
-        let reply = try await client.exchange(request)
+        var reply = try await client.exchange(request)
+        if reply.status == 412, written.expectation == .nothing, let there = try await forsakenHollow(written.key, what) {
+            request.headers.remove(name: "If-None-Match")
+            request.headers.add(contentsOf: conditions(.version(there.version)))
+            reply = try await client.exchange(request)
+        }
         if reply.status == 412 || reply.status == 409, written.expectation != .nothing {
             // Servers disagree about what it is to replace something that is gone.
             _ = try await status(of: written.path)
@@ -285,31 +290,16 @@ extension S3Provider {
     private func deleteFile(_ path: [FileName], _ version: ContentVersion?) async throws(ProviderError) -> Bool {
         try await turns.take(S3Location.encoded(names.key(path))) { () async throws(ProviderError) in
             // Also where the server honours the condition: it would call what is gone a conflict, and what is there is told.
-            guard let found = try await status(ofKey: names.key(path), "\(shown(path)) cannot be looked at") else { return false }
+            let (key, what) = (names.key(path), "\(shown(path)) cannot be deleted")
+            guard let found = try await status(ofKey: key, "\(shown(path)) cannot be looked at") else {
+                // A deletion that broke off may have left something that stands for nothing.
+                return try await removeHollow(key, what)
+            }
             guard version == nil || found.version == version else { throw S3Provider.taken(shown(path)) }
             try await keepFolder(of: path)
-            try await remove(path, found.tag)
+            guard try await remove(key, of: found.tag, what) else { throw S3Provider.taken(shown(path)) }
             return true
         }
-    }
-
-    /// Only of that tag, where the server honours it.
-    func remove(_ path: [FileName], _ tag: String) async throws(ProviderError) {
-        var request = S3Request(.DELETE, names.key(path))
-        if traits.deletionMatches {
-            request.headers.add(name: "If-Match", value: traits.tagText(tag))
-            request.isRepeatable = true
-        }
-        let what = "\(shown(path)) cannot be deleted"
-        let reply = try await client.exchange(request)
-        if !reply.isSuccess {
-            // Of two attempts the first may have succeeded: some servers call that a conflict, others say that nothing is there.
-            let error = client.refusal(reply).error(what)
-            guard [.conflict, .notFound].contains(error.code), try await status(ofKey: names.key(path), what) == nil else {
-                throw error
-            }
-        }
-        details.forget(names.key(path))
     }
 
     // MARK: Metadata

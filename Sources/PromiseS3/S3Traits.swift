@@ -61,8 +61,8 @@ package struct S3Traits: Codable, Hashable, Sendable {
         if hasMultipart && (!completionRefusesTaken || !completionMatches) {
             result.append("the server honours no condition at the end of a large upload: what is there \(risk)")
         }
-        if !deletionMatches { result.append("the server honours no condition on DELETE: what is there \(risk)") }
-        if !copyRefusesTaken || !copyMatchesSource {
+        if !deletionMatches && !deletesByHollows { result.append("the server honours no condition on DELETE: what is there \(risk)") }
+        if !copyRefusesTaken && !copiesIntoHollows || !copyMatchesSource {
             result.append("the server honours no condition on copies: what a rename meets \(risk)")
         }
         result.append("a rename is a copy and a deletion; of a folder, one for each object in it")

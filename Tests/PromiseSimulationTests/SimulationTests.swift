@@ -63,6 +63,13 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
+    /// Of seeds that nobody has tried before; each failing one is printed with the command that shows it.
+    @Test(.timeLimit(.minutes(10))) func freshSeedsEndWithNothingLost() throws {
+        let count = ProcessInfo.processInfo.environment["PROMISEFS_FRESH_SCHEDULES"] ?? "150"
+        let run = try simulate(["--seed", "\(UInt64.random(in: 10_000_000..<1 << 62))", "--schedules", count])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
     @Test(.timeLimit(.minutes(10))) func manySchedulesEndWithNothingLost() throws {
         let count = ProcessInfo.processInfo.environment["PROMISEFS_SCHEDULES"] ?? "300"
         let run = try simulate(["--seed", "10000", "--schedules", count])

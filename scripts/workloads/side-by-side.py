@@ -141,8 +141,14 @@ def settle(machines):
 
 
 def tree(top):
-    """Every name with what is there."""
-    return {place: content for place, content in tree_of(top).items() if place.split("/")[0] != ".promisefs"}
+    """Every name with what is there; again, when something goes meanwhile."""
+    for attempt in range(5):
+        try:
+            return {place: content for place, content in tree_of(top).items() if place.split("/")[0] != ".promisefs"}
+        except FileNotFoundError:
+            if attempt == 4:
+                raise
+            time.sleep(3)
 
 
 def difference(left, right):

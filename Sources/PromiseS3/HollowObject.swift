@@ -1,0 +1,97 @@
+import NIOHTTP1
+import PromiseCore
+import PromiseHTTP
+import PromiseProvider
+import PromiseSystem
+
+/// An empty object that stands for nothing: nobody who looks at it takes it for a file.
+///
+/// Servers that honour a condition on PUT and none on copies and deletions would copy over what others made since it was
+/// looked at, and delete what they wrote. So a hollow object is put there first, on the condition: where a copy is to
+/// come, and in the place of what is to be deleted. What a daemon that died has left is replaced by whoever needs the key.
+enum HollowObject {
+    static let header = ObjectDetails.prefix + "promisefs-hollow"
+    /// No copy and no deletion takes longer to follow.
+    static let lifetime = Duration.seconds(60)
+
+    static var headers: HTTPHeaders { [header: "1", "Content-Type": S3Provider.ordinaryType] }
+
+    static func isOne(_ status: ObjectStatus) -> Bool { status.size == 0 && status.kept.contains(name: header) }
+}
+
+extension S3Traits {
+    private var keepsHollows: Bool { refusesTaken && matchForm != nil && keepsMetadata }
+    var copiesIntoHollows: Bool { !copyRefusesTaken && keepsHollows }
+    var deletesByHollows: Bool { !deletionMatches && keepsHollows }
+}
+
+extension S3Provider {
+    /// Never over something else, as far as the server lets that be.
+    func copyWhereNothingIs(
+        _ source: [UInt8], _ found: ObjectStatus, to target: [UInt8], _ metadata: Metadata?, _ what: String
+    ) async throws(ProviderError) -> String {
+        guard traits.copiesIntoHollows else { return try await copy(source, found, to: target, metadata, what) }
+        let reply = try await putHollow(target, .nothing)
+        if !reply.isSuccess {
+            guard reply.status == 412, let there = try await anyStatus(ofKey: target, what), isForsaken(there) else {
+                throw client.refusal(reply).error(what)
+            }
+        }
+        do throws(ProviderError) {
+            return try await copy(source, found, to: target, metadata, what)
+        } catch {
+            // What cannot be known now is looked at by whoever ends the move.
+            if error.code == .conflict || error.code == .notFound { _ = try? await removeHollow(target, what) }
+            throw error
+        }
+    }
+
+    /// True when it is gone; false when something else is there. Only of that tag, as far as the server lets that be.
+    func remove(_ key: [UInt8], of tag: String, _ what: String) async throws(ProviderError) -> Bool {
+        var request = S3Request(.DELETE, key)
+        if traits.deletesByHollows {
+            let reply = try await putHollow(key, .version(ContentVersion(tag)))
+            // Servers disagree about what it is to replace something that is gone.
+            if [404, 409, 412].contains(reply.status) { return try await status(ofKey: key, what) == nil }
+            guard reply.isSuccess else { throw client.refusal(reply).error(what) }
+        } else if traits.deletionMatches {
+            request.headers.add(name: "If-Match", value: traits.tagText(tag))
+        } else if let found = try await status(ofKey: key, what), found.tag != tag {
+            return false
+        }
+        request.isRepeatable = true
+        let reply = try await client.exchange(request)
+        // Of two attempts the first may have succeeded.
+        if reply.status == 412 || reply.status == 409 { return try await status(ofKey: key, what) == nil }
+        guard reply.isSuccess || reply.status == 404 else { throw client.refusal(reply).error(what) }
+        details.forget(key)
+        return true
+    }
+
+    private func putHollow(_ key: [UInt8], _ expectation: Expectation) async throws(ProviderError) -> HTTPReply {
+        var request = S3Request(.PUT, key, [], HollowObject.headers)
+        request.headers.add(contentsOf: conditions(expectation))
+        return try await client.exchange(request)
+    }
+
+    /// What stands for nothing at a key, and is left by somebody who will not come back to it.
+    func forsakenHollow(_ key: [UInt8], _ what: String) async throws(ProviderError) -> ObjectStatus? {
+        guard traits.copiesIntoHollows || traits.deletesByHollows, let there = try await anyStatus(ofKey: key, what),
+            isForsaken(there)
+        else { return nil }
+        return there
+    }
+
+    func isForsaken(_ status: ObjectStatus) -> Bool {
+        HollowObject.isOne(status) && status.lastModified.advanced(by: HollowObject.lifetime) < clock.now()
+    }
+
+    /// False when there is none.
+    func removeHollow(_ key: [UInt8], _ what: String) async throws(ProviderError) -> Bool {
+        guard traits.copiesIntoHollows || traits.deletesByHollows, let found = try await anyStatus(ofKey: key, what),
+            HollowObject.isOne(found)
+        else { return false }
+        _ = try await client.exchange(S3Request(.DELETE, key))
+        return true
+    }
+}

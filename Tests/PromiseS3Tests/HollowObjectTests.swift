@@ -1,0 +1,186 @@
+import Foundation
+import Logging
+import PromiseCore
+import PromiseHTTP
+import PromiseProvider
+import PromiseS3
+import PromiseTestSupport
+import Synchronization
+import Testing
+
+/// A server that honours conditions on PUT, and none on copies and deletions.
+struct HollowObjectTests {
+    private let root = ItemReference(identifier: ItemIdentifier("/"), path: [])
+
+    private func withBucket(_ body: (S3Provider, Bucket) async throws -> Void) async throws {
+        let bucket = Bucket()
+        let server = ScriptedServer { bucket.answer($0) }
+        defer { server.stop() }
+        let provider = try S3Provider(
+            location: S3Location(parsing: "s3://bucket/?endpoint=http://127.0.0.1:\(server.port)&anonymous=true"),
+            credentials: AccessKeySource(own: CredentialSource()), stateFolder: nil,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        try await provider.connect()
+        try await body(provider, bucket)
+    }
+
+    private func reference(_ name: String) -> ItemReference {
+        ItemReference(identifier: ItemIdentifier("/" + name), path: [FileName(name)!])
+    }
+
+    /// It was copied over, as the name had been looked at and was free.
+    @Test func whatOthersMakeAtTheNewNameRightBeforeTheCopyIsNotLost() async throws {
+        try await withBucket { provider, bucket in
+            bucket.put("a", "ours")
+            let isTaken = Mutex(false)
+            bucket.before { request in
+                guard request.method == "PUT", request.head.lowercased().contains("x-amz-copy-source:") else { return }
+                isTaken.withLock { $0 = bucket.make("b", "theirs") }
+            }
+            let changes = ItemChanges(place: (parent: root, name: FileName("b")!))
+            _ = try? await provider.modify(reference("a"), changes: changes, contents: nil, baseVersion: nil)
+            bucket.before { _ in }
+            if isTaken.withLock({ $0 }) {
+                #expect(bucket.body("b") == "theirs")
+            } else {
+                #expect(bucket.body("b") == "ours" && bucket.body("a") == nil)
+            }
+        }
+    }
+
+    /// It was deleted, as it had been looked at before.
+    @Test func whatOthersWriteRightBeforeADeletionIsNotLost() async throws {
+        try await withBucket { provider, bucket in
+            bucket.put("a", "old")
+            let tag = Bucket.tag("old")
+            let isTaken = Mutex(false)
+            bucket.before { request in
+                guard request.method == "DELETE" else { return }
+                isTaken.withLock { $0 = bucket.replace("a", tag, "theirs") }
+            }
+            try? await provider.delete(reference("a"), baseVersion: ContentVersion(tag))
+            bucket.before { _ in }
+            #expect(bucket.body("a") == (isTaken.withLock { $0 } ? "theirs" : nil))
+        }
+    }
+
+    @Test func whatADeadDaemonHasLeftIsNothingAndMakesWay() async throws {
+        try await withBucket { provider, bucket in
+            bucket.put("left", "", ["x-amz-meta-promisefs-hollow: 1"])
+            #expect(try await provider.enumerateItems(in: root, page: nil).items.isEmpty)
+            bucket.put("left", "", ["x-amz-meta-promisefs-hollow: 1"])
+            let metadata = Metadata(
+                mode: 0o644, owner: 0, group: 0, modificationTime: Timestamp(seconds: 1, nanoseconds: 0))
+            let file = NewItem(name: FileName("left")!, kind: .file, metadata: metadata)
+            _ = try await provider.create(file, in: root, contents: try MemorySource(Array("new".utf8)))
+            #expect(bucket.body("left") == "new")
+        }
+    }
+}
+
+/// Objects in memory.
+private final class Bucket: Sendable {
+    private struct Object {
+        var body: String
+        var metadata: [String]
+    }
+
+    private let objects = Mutex<[String: Object]>([:])
+    private let hook = Mutex<@Sendable (ScriptedServer.Request) -> Void>({ _ in })
+
+    func before(_ body: @escaping @Sendable (ScriptedServer.Request) -> Void) { hook.withLock { $0 = body } }
+    func body(_ key: String) -> String? { objects.withLock { $0[key]?.body } }
+    func put(_ key: String, _ body: String, _ metadata: [String] = []) {
+        objects.withLock { $0[key] = Object(body: body, metadata: metadata) }
+    }
+
+    /// As another client would on a condition; false when that does not hold.
+    func make(_ key: String, _ body: String) -> Bool {
+        objects.withLock { objects in
+            guard objects[key] == nil else { return false }
+            objects[key] = Object(body: body, metadata: [])
+            return true
+        }
+    }
+
+    func replace(_ key: String, _ tag: String, _ body: String) -> Bool {
+        objects.withLock { objects in
+            guard let object = objects[key], Bucket.tag(object.body) == tag else { return false }
+            objects[key] = Object(body: body, metadata: [])
+            return true
+        }
+    }
+
+    func answer(_ request: ScriptedServer.Request) -> String {
+        hook.withLock { $0 }(request)
+        let halves = request.path.dropFirst("/bucket".count).split(
+            separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        let query = halves.count > 1 ? String(halves[1]) : ""
+        let key = Bucket.decoded(halves[0].drop { $0 == "/" })
+        switch request.method {
+        case "GET" where query.contains("list-type"): return listing(query)
+        case "GET", "HEAD":
+            guard let object = objects.withLock({ $0[key] }) else { return reply("404 Not Found") }
+            let isHead = request.method == "HEAD"
+            return reply("200 OK", headers(object), isHead ? "" : object.body, length: object.body.utf8.count)
+        case "PUT" where !query.contains("partNumber"): return put(request, key)
+        case "DELETE":
+            objects.withLock { $0[key] = nil }
+            return reply("204 No Content")
+        default: return reply("501 Not Implemented")
+        }
+    }
+
+    private func put(_ request: ScriptedServer.Request, _ key: String) -> String {
+        let lines = request.head.split(separator: "\r\n").map(String.init)
+        func value(_ name: String) -> String? {
+            lines.first { $0.lowercased().hasPrefix(name + ":") }.map {
+                $0.dropFirst(name.count + 1).trimmingCharacters(in: .whitespaces)
+            }
+        }
+        let metadata = lines.filter { $0.lowercased().hasPrefix("x-amz-meta-") }
+        return objects.withLock { objects in
+            if let source = value("x-amz-copy-source") {
+                guard let object = objects[Bucket.decoded(source.dropFirst("/bucket/".count))] else {
+                    return reply("404 Not Found")
+                }
+                let isReplacing = value("x-amz-metadata-directive") == "REPLACE"
+                objects[key] = Object(body: object.body, metadata: isReplacing ? metadata : object.metadata)
+                let result = "<CopyObjectResult><ETag>\(Bucket.tag(object.body))</ETag></CopyObjectResult>"
+                return reply("200 OK", [], result)
+            }
+            let there = objects[key].map { Bucket.tag($0.body) }
+            if value("if-none-match") != nil, there != nil { return reply("412 Precondition Failed") }
+            if let wanted = value("if-match"), wanted.filter({ $0 != "\"" }) != there {
+                return reply(there == nil ? "404 Not Found" : "412 Precondition Failed")
+            }
+            objects[key] = Object(body: request.body, metadata: metadata)
+            return reply("200 OK", ["ETag: \(Bucket.tag(request.body))"])
+        }
+    }
+
+    private func headers(_ object: Object) -> [String] {
+        ["ETag: \(Bucket.tag(object.body))", "Last-Modified: Sun, 22 Nov 2026 02:13:18 GMT"] + object.metadata
+    }
+
+    private func listing(_ query: String) -> String {
+        let prefix = query.split(separator: "&").first { $0.hasPrefix("prefix=") }.map {
+            Bucket.decoded($0.dropFirst("prefix=".count))
+        }
+        var rows = ""
+        for (key, object) in objects.withLock({ $0 }).sorted(by: { $0.key < $1.key })
+        where key.hasPrefix(prefix ?? "") && !key.dropFirst((prefix ?? "").count).contains("/") {
+            rows += "<Contents><Key>\(key)</Key><LastModified>2026-11-22T02:13:18.000Z</LastModified>"
+            rows += "<ETag>\(Bucket.tag(object.body))</ETag><Size>\(object.body.utf8.count)</Size></Contents>"
+        }
+        return reply("200 OK", [], "<ListBucketResult>\(rows)<IsTruncated>false</IsTruncated></ListBucketResult>")
+    }
+
+    static func tag(_ body: String) -> String {
+        String(body.utf8.reduce(UInt64(14_695_981_039_346_656_037)) { ($0 ^ UInt64($1)) &* 1_099_511_628_211 }, radix: 16)
+    }
+
+    private static func decoded(_ text: some StringProtocol) -> String {
+        String(decoding: PercentEncoding.decoded(text) ?? [], as: UTF8.self)
+    }
+}
