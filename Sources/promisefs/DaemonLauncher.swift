@@ -62,6 +62,8 @@ enum DaemonLauncher {
             (from: null.number, to: STDIN_FILENO), (from: log.number, to: STDOUT_FILENO), (from: log.number, to: STDERR_FILENO),
             (from: ends[1], to: readyNumber),
         ]
+        // A daemon in the background is no service of whoever started this process.
+        ServiceManager.forget()
         let (program, command) = isSupervised ? try held(arguments, plan) : (Array("/proc/self/exe".utf8), arguments)
         let process = Spawn.start(program, arguments: command, descriptors: descriptors, newSession: true)
         writing = nil
