@@ -95,7 +95,9 @@ enum ServiceUnit {
         let command = ["systemctl"] + scope + ["--quiet"] + words + [name(domain)]
         let status = try Spawn.run(command.map { Array($0.utf8) })
         guard status == 0 else {
-            throw CommandFailure("'\(command.joined(separator: " "))' ended with status \(status)")
+            let journal = "'journalctl \(scope.map { $0 + " " }.joined())-u \(name(domain))'"
+            throw CommandFailure(
+                "'\(command.joined(separator: " "))' ended with status \(status); \(journal) and 'promisefs doctor' say why")
         }
     }
 }
