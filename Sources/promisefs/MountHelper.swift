@@ -135,10 +135,19 @@ enum MountHelper {
             if call.isVerbose { Output.line("promisefs " + words.joined(separator: " ")) }
             if call.isDry { return 0 }
             if !call.isVerbose { keepQuiet() }
+            // Somebody looked, and systemd mounts: whoever is not of its process group would wait for that mount, too.
+            if await isAutomount(call) { setenv("PROMISEFS_STAY_IN_GROUP", "yes", 1) }
             return status(of: await PromiseFS.execute(words))
         } catch {
             if let message = error.message { Output.problem(message) }
             return status(of: error.exitStatus)
+        }
+    }
+
+    private static func isAutomount(_ call: Call) async -> Bool {
+        let place = RawArguments.bytes(of: call.place)
+        return await Blocking.run { () throws(Never) in
+            (try? MountTable.current())?.entries.last { $0.mountPoint == place }?.type == "autofs"
         }
     }
 
