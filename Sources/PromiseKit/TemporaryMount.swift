@@ -4,13 +4,14 @@ import Glibc
 /// A mount for a program's own tests, with content of their choice, that is gone afterwards with all it kept. Its
 /// provider is a folder, which a test may change behind the mount's back, and can be slow, fail and be offline.
 ///
-///     try await TemporaryMount.with(content: ["a.txt": "one"]) { mount in
+///     try await TemporaryMount.with(content: ["a.txt": "one"], executable: program) { mount in
 ///         try mount.setFaults(["offline=true"])
-///         #expect(throws: MyError.offline) { try load(mount.mountPoint + "/a.txt") }
+///         let path = mount.mountPoint + "/a.txt"
+///         #expect(throws: (any Error).self) { try String(contentsOfFile: path, encoding: .utf8) }
 ///     }
 ///
-/// It starts the program `promisefs`, of `PROMISEFS_EXECUTABLE` or the `PATH`. The machine needs `/dev/fuse`; without
-/// root also `fusermount3`.
+/// Without `executable` the program `promisefs` is that of `PROMISEFS_EXECUTABLE` or the `PATH`. The machine needs
+/// `/dev/fuse`; without root also `fusermount3`.
 public struct TemporaryMount: Sendable {
     /// Where the mount is.
     public let mountPoint: String

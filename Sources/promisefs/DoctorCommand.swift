@@ -6,7 +6,8 @@ struct DoctorCommand: AsyncParsableCommand {
         commandName: "doctor",
         abstract: "Check what PromiseFS needs of this machine, and say how to get what is missing.",
         discussion: """
-            Looks at the machine, the configuration and its domains, credentials, the clock, mounts and units. Exit status 0 when there is no problem; warnings are what works less well. Nothing is changed.
+            Looks at the machine, the configuration and its domains, credentials, the clock, mounts and units. \
+            Exit status 0 when there is no problem; warnings are what works less well. Nothing is changed.
 
             Example:
               promisefs doctor

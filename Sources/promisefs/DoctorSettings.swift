@@ -10,8 +10,8 @@ enum DoctorSettings {
         var file: ConfigurationFile?
         do throws(CommandFailure) {
             file = try ConfigurationFile.read()
-            findings.append(
-                .ok("configuration", file.map { "\($0.path): \(counted($0.domains.count, "domain"))" } ?? "none; 'promisefs setup' makes one"))
+            let known = file.map { "\($0.path): \(counted($0.domains.count, "domain"))" }
+            findings.append(.ok("configuration", known ?? "none; 'promisefs setup' makes one"))
         } catch {
             findings.append(.problem("configuration", error.message ?? "cannot be read", "mend the file; its line is named"))
         }

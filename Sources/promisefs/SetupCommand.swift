@@ -137,7 +137,7 @@ struct SetupAnswers: Sendable {
             let line = readLine()?.trimmed ?? ""
             return line.isEmpty ? standard : line
         }
-        let forms = "folder:/PATH, webdav+https://USER@HOST/PATH, s3://BUCKET, or empty for a folder of its own"
+        let forms = "folder:/PATH, webdav+https://…, s3://…, or empty for a folder of its own"
         let given = command.provider ?? ask("What to mount (\(forms))", "")
         let parsed = given.isEmpty ? nil : try ProviderName(parsing: given)
         provider = parsed?.text

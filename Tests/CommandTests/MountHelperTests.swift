@@ -13,7 +13,8 @@ import Testing
     @Test func aLineOfFstabIsUnderstoodAndWhatIsForOthersIsDropped() throws {
         let call = try MountHelper.parse([
             "folder:/srv", "/mnt/a b", "-s", "-v", "-n", "-t", "fuse.promisefs", "-o",
-            "rw,nosuid,noexec,_netdev,nofail,user=ann,x-systemd.automount,X-mount.mkdir,comment=a,cache-limit=10G,read-only,uid=5,"
+            "rw,nosuid,noexec,_netdev,nofail,user=ann,x-systemd.automount,X-mount.mkdir,comment=a,"
+                + "cache-limit=10G,read-only,uid=5,"
                 + "hydration-rule=\"budget:program=a,bytes=1G\",domain=docs",
         ])
         #expect(call.source == "folder:/srv" && call.place == "/mnt/a b" && call.domain == "docs" && call.isVerbose)

@@ -7,6 +7,15 @@ extension MountSuites {
     @Suite struct TemporaryMountTests {
         private struct Broken: Error {}
 
+        @Test(.timeLimit(.minutes(1))) func theExampleOfItsCommentRuns() async throws {
+            let program = Machine.executable
+            try await TemporaryMount.with(content: ["a.txt": "one"], executable: program) { mount in
+                try mount.setFaults(["offline=true"])
+                let path = mount.mountPoint + "/a.txt"
+                #expect(throws: (any Error).self) { try String(contentsOfFile: path, encoding: .utf8) }
+            }
+        }
+
         @Test(.timeLimit(.minutes(2))) func aMountForATestSuffersWhatItIsToldAndIsGoneAfterwards() async throws {
             var place = ""
             try await TemporaryMount.with(content: ["a": "one", "below/b": "two"], executable: Machine.executable) { mount in

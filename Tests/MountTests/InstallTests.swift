@@ -19,7 +19,8 @@ extension MountSuites {
                     "$Q" help topics | grep -qx semantics; "$Q" help SEMANTICS | head -1 | grep -q '^# '
                     "$Q" help mount | grep -q 'USAGE: promisefs mount'
                     status=0; "$Q" help nothing 2> "$T/said" || status=$?; [ "$status" = 2 ]; grep -q semantics "$T/said"
-                    bash -n "$A/share/bash-completion/completions/promisefs"; grep -q '^#compdef' "$A/share/zsh/site-functions/_promisefs"
+                    bash -n "$A/share/bash-completion/completions/promisefs"
+                    grep -q '^#compdef' "$A/share/zsh/site-functions/_promisefs"
                     grep -q 'ExecStart=/usr/bin/promisefs mount --foreground %i' "$A/lib/systemd/user/promisefs@.service"
                     for command in $("$Q" --experimental-dump-help | python3 -c '
                     import json, sys
@@ -39,17 +40,19 @@ extension MountSuites {
                 try await domain.shell(
                     """
                     ln -s "$P" "$T/mount.promisefs"; ln -s mount.promisefs "$T/mount.fuse.promisefs"; echo one > "$C/file"
-                    options="rw,_netdev,nofail,user,x-systemd.automount,nodev,domain=\(name),state-dir=$S,upload-delay=100ms"
+                    options="rw,_netdev,nofail,user,x-systemd.automount,nodev,domain=\(name),state-dir=$S"
                     "$T/mount.promisefs" "folder:$C" "$M" -s -v -o "$options,whatever" > "$T/said"; grep -q '^promisefs mount' "$T/said"
                     [ "$(cat "$M/file")" = one ]; grep "$M" /proc/self/mountinfo | grep -q nodev
                     "$T/mount.fuse.promisefs" "folder:$C" "$M" -t fuse.promisefs -o "$options"
                     "$P" unmount "$M"
-                    status=0; "$T/mount.promisefs" "folder:$C" "$M" -o whatever 2> "$T/said" || status=$?; [ "$status" = 1 ]
+                    status=0; "$T/mount.promisefs" "folder:$C" "$M" -o whatever 2> "$T/said" || status=$?
+                    [ "$status" = 1 ]
                     grep -q "'whatever' is not known" "$T/said"
-                    status=0; "$T/mount.promisefs" "folder:$C/missing" "$M" -o "$options" 2> "$T/said" || status=$?; [ "$status" = 32 ]
+                    status=0; "$T/mount.promisefs" "folder:$C/missing" "$M" -o "$options" 2> "$T/said" || status=$?
+                    [ "$status" = 32 ]
                     "$T/mount.promisefs" "folder:$C" "$M" -f -o "$options"; not mountpoint -q "$M"
-                    mkdir -p "$XDG_CONFIG_HOME/promisefs"
-                    printf '[domains.\(name)]\\nprovider = "folder:%s"\\nstate-dir = "%s"\\n' "$C" "$S" > "$XDG_CONFIG_HOME/promisefs/config.toml"
+                    settings="$XDG_CONFIG_HOME/promisefs"; mkdir -p "$settings"
+                    printf '[domains.\(name)]\\nprovider = "folder:%s"\\nstate-dir = "%s"\\n' "$C" "$S" > "$settings/config.toml"
                     [ -z "$("$T/mount.promisefs" \(name) "$M" -o ro)" ]; [ "$(cat "$M/file")" = one ]; not touch "$M/new"
                     "$P" unmount "$M"
                     """)
@@ -74,14 +77,16 @@ extension MountSuites {
                 try await domain.shell(
                     """
                     mkdir -p "$T/bin" "$XDG_CONFIG_HOME/promisefs"; export PATH="$T/bin:$PATH" WORDS="$T/words"
-                    printf '#!/bin/sh\\necho "$@" >> "$WORDS"; exit ${STATUS:-0}\\n' > "$T/bin/systemctl"; chmod +x "$T/bin/systemctl"
+                    printf '#!/bin/sh\\necho "$@" >> "$WORDS"; exit ${STATUS:-0}\\n' > "$T/bin/systemctl"
+                    chmod +x "$T/bin/systemctl"; settings="$XDG_CONFIG_HOME/promisefs/config.toml"
                     not "$P" enable work 2> "$T/said"; grep -q 'no configuration file' "$T/said"
-                    printf '[domains.work]\\nmountpoint = "/nowhere"\\n[domains.bare]\\n' > "$XDG_CONFIG_HOME/promisefs/config.toml"
+                    printf '[domains.work]\\nmountpoint = "/nowhere"\\n[domains.bare]\\n' > "$settings"
                     "$P" enable work; "$P" enable --later work; "$P" disable work
                     not "$P" enable bare; not "$P" enable other; STATUS=1 not "$P" enable work; not "$P" disable a/b
                     scope=$([ "$(id -u)" = 0 ] || echo "--user ")
                     printf "$scope%s\\n" '--quiet enable --now promisefs@work.service' '--quiet enable promisefs@work.service' \\
-                        '--quiet disable --now promisefs@work.service' '--quiet enable --now promisefs@work.service' | diff - "$WORDS"
+                        '--quiet disable --now promisefs@work.service' '--quiet enable --now promisefs@work.service' \\
+                        | diff - "$WORDS"
                     """)
             }
         }
@@ -96,7 +101,8 @@ extension MountSuites {
                     status=0; "$P" try -- sh -c 'exit 9' || status=$?; [ "$status" = 9 ]
                     mkdir "$T/mine"; echo a > "$T/mine/a"; echo b > "$T/mine/b"; echo offline=true > "$T/faults"
                     "$P" try --content "$T/mine" --fault "$T/faults" -- bash -ec 'cd "$PROMISEFS_MOUNT"; [ ! -e Welcome.md ]
-                        ! cat a 2> "$T/said"; : > "$PROMISEFS_FAULTS"; for n in 1 2 3 4 5 6 7 8 9; do cat a && break; sleep 0.5; done
+                        ! cat a 2> "$T/said"; : > "$PROMISEFS_FAULTS"
+                        for n in 1 2 3 4 5 6 7 8 9; do cat a && break; sleep 0.5; done
                         [ "$(cat a)" = a ]; echo delay=1s > "$PROMISEFS_FAULTS"; SECONDS=0; cat b; [ "$SECONDS" -ge 1 ]'
                     grep -q 'Network is down' "$T/said"; [ "$(cat "$T/mine/a")" = a ]
                     [ -z "$(ls -d "$T"/promisefs-try-* 2> /dev/null)" ]; not grep -q ' try-' /proc/self/mountinfo
@@ -111,7 +117,8 @@ extension MountSuites {
                 try await domain.shell(
                     """
                     export TMPDIR="$T" PYTHONPATH="$R/clients/python" PROMISEFS_EXECUTABLE="$P"; cd "$T"
-                    python3 -m pytest -q -p promisefs.pytest_plugin -p no:cacheprovider "$R/Examples/WordCount" | grep -q '5 passed'
+                    python3 -m pytest -q -p promisefs.pytest_plugin -p no:cacheprovider "$R/Examples/WordCount" \\
+                        | grep -q '5 passed'
                     [ -z "$(ls -d "$T"/promisefs-try-* 2> /dev/null)" ]
                     """, seconds: 90)
             }
