@@ -2,10 +2,12 @@
 
 MOUNTPOINT ?= ./mnt
 PROVIDER ?=
-export MOUNTPOINT PROVIDER
+PREFIX ?= /usr/local
+DESTDIR ?=
+export MOUNTPOINT PROVIDER PREFIX DESTDIR
 
 .DEFAULT_GOAL := help
-.PHONY: help build helper mount unmount test bench format format-check clean
+.PHONY: help build helper install uninstall deb mount unmount test bench format format-check clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -21,6 +23,15 @@ build:  ## build the executable, .build/release/promisefs
 helper: build  ## as root: let ordinary users have kernel passthrough (gives one small program CAP_SYS_ADMIN)
 	install -D -m 0755 .build/release/promisefs-backing /usr/local/libexec/promisefs/promisefs-backing
 	setcap cap_sys_admin+ep /usr/local/libexec/promisefs/promisefs-backing
+
+install:  ## install what was built below PREFIX, /usr/local (DESTDIR=… for a root elsewhere)
+	@scripts/install command desktop
+
+uninstall:  ## remove what `make install` installed; domains, settings and content stay
+	@scripts/install --uninstall command desktop
+
+deb:  ## build the Debian packages into .build/deb
+	@scripts/package
 
 mount:  ## set up what is missing, build, and mount the embedded cloud on ./mnt (or MOUNTPOINT=…; PROVIDER=webdav or s3: a server)
 	@scripts/mount

@@ -56,6 +56,8 @@ static const char *mount_point;
 static int record = -1, device = -1, signals = -1;
 static unsigned restarts;
 static int last_status;
+// Where systemd mounts when somebody looks (autofs(5)), only its own process group may touch the mount point meanwhile.
+static bool stays_in_group;
 // The number of the device's mount in /sys/fs/fuse/connections; 0 while it is not known.
 static unsigned connection;
 // When somebody has last wanted the mount to end.
@@ -91,7 +93,7 @@ static bool start(struct daemon *daemon, char **command) {
   posix_spawn_file_actions_init(&actions);
   posix_spawnattr_init(&attributes);
   // A group of its own: Ctrl-C at a terminal reaches the daemon once, through the holder.
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | (stays_in_group ? 0 : POSIX_SPAWN_SETPGROUP));
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawn_file_actions_adddup2(&actions, theirs, HOLDER_LINE);
   posix_spawn_file_actions_adddup2(&actions, record, HOLDER_RECORD);
@@ -312,6 +314,8 @@ int main(int count, char **arguments) {
     return 2;
   }
   mount_point = arguments[1];
+  stays_in_group = getenv("PROMISEFS_STAY_IN_GROUP") != NULL;
+  unsetenv("PROMISEFS_STAY_IN_GROUP");
   ending_since = now() - ENDING_MILLISECONDS;
   sigset_t taken;
   sigemptyset(&taken);

@@ -66,6 +66,8 @@ enum Daemon {
         }
         let place = escapedForDisplay(configuration.mountPoint)
         let signals = TerminationSignals(domain: domain, logger: logger)
+        // Whoever waits for `ready` is a process that ends; a service stays in the foreground.
+        let manager = ready == nil ? ServiceManager.take() : nil
         let server = ControlServer(service: domain, socketPath: socketPath, logger: logger)
         let serving = Task { () async -> CommandFailure? in
             do throws(ControlServer.StartFailure) {
@@ -73,6 +75,8 @@ enum Daemon {
                     logger.notice("mounted", metadata: ["domain": "\(configuration.name)", "on": "\(place)"])
                     // From here on a daemon that dies has a successor; before, whoever started it hears of it.
                     defer { holder?.tellServing() }
+                    manager?.tell(["READY=1", "STATUS=\(configuration.name) is mounted on \(place)"])
+                    manager?.keepTelling(thatAnswers: configuration.mountPoint)
                     guard let ready, !ready.send(ReadyMessage(ready: true, processID: getpid())) else { return }
                     // Who asked for the mount has gone before it was there, so nobody knows of it.
                     logger.notice("the process that asked for the mount has gone; unmounting")
@@ -85,6 +89,7 @@ enum Daemon {
             }
         }
         await domain.waitUntilUnmounted()
+        manager?.tell(["STOPPING=1"])
         // A reply that waits for a provider's call may never come, and the process is to end all
         // the same.
         let ending = Attempt {

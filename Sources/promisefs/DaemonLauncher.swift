@@ -40,6 +40,8 @@ final class ReadyChannel: Sendable {
 enum DaemonLauncher {
     private static let logByteCountMax: UInt64 = 10 << 20
     private static let readyNumber: CInt = 3
+    /// Set by `MountHelper`, and read by the holder, too.
+    private static var staysInGroup: Bool { environment("PROMISEFS_STAY_IN_GROUP") != nil }
 
     /// Returns the daemon's process identifier. `isSupervised`: it is started by the holder, which lives as long as the mount.
     static func start(_ plan: MountPlan, forwarded: [String], isSupervised: Bool) throws(CommandFailure) -> Int32 {
@@ -62,8 +64,10 @@ enum DaemonLauncher {
             (from: null.number, to: STDIN_FILENO), (from: log.number, to: STDOUT_FILENO), (from: log.number, to: STDERR_FILENO),
             (from: ends[1], to: readyNumber),
         ]
+        // A daemon in the background is no service of whoever started this process.
+        ServiceManager.forget()
         let (program, command) = isSupervised ? try held(arguments, plan) : (Array("/proc/self/exe".utf8), arguments)
-        let process = Spawn.start(program, arguments: command, descriptors: descriptors, newSession: true)
+        let process = Spawn.start(program, arguments: command, descriptors: descriptors, newSession: !staysInGroup)
         writing = nil
         _ = consume writing
         guard let process else { throw CommandFailure("the daemon cannot be started: \(String(cString: strerror(errno)))") }

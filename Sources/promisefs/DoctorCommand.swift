@@ -6,6 +6,7 @@ struct DoctorCommand: AsyncParsableCommand {
         commandName: "doctor",
         abstract: "Check what PromiseFS needs of this machine, and say how to get what is missing.",
         discussion: """
+            Looks at the machine, the configuration and its domains, credentials, the clock, mounts and units. \
             Exit status 0 when there is no problem; warnings are what works less well. Nothing is changed.
 
             Example:
@@ -15,7 +16,7 @@ struct DoctorCommand: AsyncParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
-        let findings = try await Blocking.run { () throws(CommandFailure) in try Doctor.examine() }
+        let findings = try await Blocking.run { () throws(CommandFailure) in try Doctor.examine() + DoctorSettings.examine() }
         if output.json {
             Output.json(findings)
         } else {

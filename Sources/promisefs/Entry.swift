@@ -6,7 +6,10 @@ import Glibc
 @main
 enum Entry {
     static func main() async {
-        let status = await PromiseFS.execute(Array(RawArguments.ofProcess().dropFirst()))
+        let words = RawArguments.ofProcess()
+        let arguments = Array(words.dropFirst())
+        if MountHelper.isMeant(by: words.first) { exit(await MountHelper.run(arguments)) }
+        let status = await PromiseFS.execute(arguments)
         exit(status)
     }
 }
@@ -17,6 +20,8 @@ struct PromiseFS: AsyncParsableCommand {
         commandName: "promisefs",
         abstract: "Mount a provider's storage as an ordinary folder whose files arrive when they are opened.",
         discussion: """
+            'promisefs help topics' lists the documents, 'promisefs help semantics' shows one.
+
             Exit status: 0 done, 1 failed, 2 usage, 3 not a PromiseFS path, 4 offline or timed out, 5 refused, 6 conflict, \
             7 nothing was lost but work is pending.
 
@@ -31,11 +36,13 @@ struct PromiseFS: AsyncParsableCommand {
             ProviderCommand.self, RestartCommand.self, RunCommand.self, FindCommand.self, ChangesCommand.self,
             CoordinateCommand.self, WatchCommand.self, VersionsCommand.self, ConflictsCommand.self,
             ResolveCommand.self, ThumbnailCommand.self, KeyValueCommand.self,
-            TraceCommand.self,
+            TraceCommand.self, EnableCommand.self, DisableCommand.self, TryCommand.self,
+            SetupCommand.self,
         ])
 
     /// Parses and runs; says what went wrong on stderr in one sentence and returns the exit status.
     static func execute(_ arguments: [String]) async -> Int32 {
+        if let status = HelpTopics.answer(arguments) { return status }
         do {
             var command = try parseAsRoot(separated(arguments))
             if var command = command as? any AsyncParsableCommand {

@@ -14,14 +14,19 @@ enum HelperPlace {
     /// The first that may be run, as bytes of a path: an installed one has its capability, one beside this executable
     /// may have been given it by hand. Nil when there is none.
     private static func find(_ name: String) -> [UInt8]? {
-        let own = ownFolder.map { $0 + [0x2F] + Array(name.utf8) }
-        let candidates = installed.map { Array("\($0)/\(name)".utf8) } + [own].compactMap { $0 }
+        var own: [[UInt8]] = []
+        if let folder = ownFolder {
+            let above = Array(folder[..<(folder.lastIndex(of: 0x2F) ?? 0)])
+            own = [above + Array("/libexec/promisefs/\(name)".utf8), folder + Array("/\(name)".utf8)]
+        }
+        // First what was installed together with this executable, wherever that is.
+        let candidates = own.prefix(1) + installed.map { Array("\($0)/\(name)".utf8) } + own.dropFirst()
         return candidates.first { path in
             (path + [0]).withUnsafeBytes { access($0.bindMemory(to: CChar.self).baseAddress!, X_OK) } == 0
         }
     }
 
-    private static var ownFolder: [UInt8]? {
+    static var ownFolder: [UInt8]? {
         guard let path = ownPath, let slash = path.lastIndex(of: 0x2F) else { return nil }
         return Array(path[..<slash])
     }

@@ -47,7 +47,7 @@ import Testing
             for subcommand in command.configuration.subcommands { check(subcommand) }
         }
         check(PromiseFS.self)
-        #expect(PromiseFS.configuration.subcommands.count == 25)
+        #expect(PromiseFS.configuration.subcommands.count == 29)
     }
 
     @Test func everyWorkingCommandTakesJSON() throws {
@@ -57,9 +57,11 @@ import Testing
             ["pending"], ["sync"], ["verify"], ["doctor"], ["provider", "list"], ["provider", "check", "folder:/x"],
             ["restart", "/m"], ["find", "TRUEPREDICATE"], ["changes", "--since", "0"], ["watch", "/m"],
             ["versions", "/m"], ["conflicts", "/m"], ["resolve", "/m", "--keep", "both"], ["thumbnail", "/m"], ["trace", "/m"],
+            ["setup", "--yes"], ["enable", "work"], ["disable", "work"],
         ]
         for command in commands { _ = try PromiseFS.parseAsRoot(command + ["--json"]) }
         _ = try PromiseFS.parseAsRoot(["run", "--json", "--", "true"])
+        _ = try PromiseFS.parseAsRoot(["try", "--json", "--", "true"])
         let coordinate = ["coordinate", "write", "/m/a", "/m/b", "--json", "--", "cp", "--", "-x"]
         let command = try #require(try PromiseFS.parseAsRoot(PromiseFS.separated(coordinate)) as? CoordinateCommand)
         #expect(command.operands.count == 2 && command.command.count == 3 && command.output.json)

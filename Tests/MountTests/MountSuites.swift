@@ -48,6 +48,11 @@ enum Machine {
     /// The system can make pictures of PNG files.
     static let hasThumbnailer = access("/usr/bin/gdk-pixbuf-thumbnailer", X_OK) == 0
 
+    /// For the example of the fixture; the package itself needs none.
+    static let hasPytest =
+        FileManager.default.fileExists(atPath: "/usr/lib/python3/dist-packages/pytest")
+        || (environment["PATH"] ?? "").split(separator: ":").contains { FileManager.default.fileExists(atPath: "\($0)/pytest") }
+
     static let isFullScale = environment["PROMISEFS_SCALE"] == "full"
     static let seed = environment["PROMISEFS_SEED"].flatMap(Int.init)
     static let kills = environment["PROMISEFS_KILLS"].flatMap(Int.init) ?? (isFullScale ? 200 : 15)

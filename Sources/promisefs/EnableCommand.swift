@@ -1,0 +1,103 @@
+import ArgumentParser
+import Glibc
+import PromiseCore
+import PromiseKit
+import PromiseWire
+
+struct EnableCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "enable",
+        abstract: "Mount a domain of the configuration file by itself: when you log in, or for root when the machine starts.",
+        discussion: """
+            It is mounted now, too, as the unit promisefs@NAME.service of systemd. Root's domains are those of \
+            /etc/promisefs/config.toml.
+
+            Example:
+              promisefs enable work
+            """)
+
+    @Argument(help: "The name of a domain of the configuration file.")
+    var domain: String
+    @Flag(name: .long, help: "Not now, only from the next time on.")
+    var later = false
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+        SystemSettings.use()
+        let (name, isLater) = (domain, later)
+        let isMounted = try await Targets.table().promiseMounts.contains { $0.domain == name }
+        try await Blocking.run { () throws(CommandFailure) in
+            try ServiceUnit.checkConfiguration(name)
+            try ServiceUnit.run(["enable"] + (isLater || isMounted ? [] : ["--now"]), name)
+        }
+        let document = ServiceUnit.Document(domain: name, unit: ServiceUnit.name(name), enabled: true)
+        if output.json { return Output.json(document) }
+        let when = geteuid() == 0 ? "when the machine starts" : "when you log in"
+        Output.line("\(name) is mounted \(when)" + (isMounted || isLater ? "" : ", and is mounted now"))
+    }
+}
+
+struct DisableCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "disable",
+        abstract: "Mount a domain no longer by itself, and unmount it where that was done.",
+        discussion: """
+            Example:
+              promisefs disable work
+            """)
+
+    @Argument(help: "The name of a domain.")
+    var domain: String
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+        let name = domain
+        guard DomainName.isValid(name) else { throw ValidationError("'\(name)' cannot name a domain") }
+        try await Blocking.run { () throws(CommandFailure) in try ServiceUnit.run(["disable", "--now"], name) }
+        let document = ServiceUnit.Document(domain: name, unit: ServiceUnit.name(name), enabled: false)
+        if output.json { return Output.json(document) }
+        Output.line("\(name) is mounted by itself no longer")
+    }
+}
+
+/// The unit of a domain, `promisefs@NAME.service`, of the user's own systemd, or for root of the machine's. Blocking.
+enum ServiceUnit {
+    struct Document: Encodable {
+        var domain: String
+        var unit: String
+        var enabled: Bool
+    }
+
+    static func name(_ domain: String) -> String { "promisefs@\(domain).service" }
+
+    /// A unit that cannot start is noticed by nobody.
+    static func checkConfiguration(_ domain: String) throws(CommandFailure) {
+        guard let file = try ConfigurationFile.read() else {
+            let place = BaseFolders.configuration().map { escapedForDisplay($0) } ?? "config.toml"
+            throw CommandFailure(
+                "there is no configuration file; 'promisefs setup' writes \(place)", exitStatus: ExitStatus.usage)
+        }
+        guard let entry = file.domains[domain] else {
+            throw CommandFailure("\(file.path) has no domain '\(domain)'", exitStatus: ExitStatus.usage)
+        }
+        guard entry.mountPoint != nil else {
+            throw CommandFailure("\(file.path): the domain '\(domain)' has no 'mountpoint'", exitStatus: ExitStatus.usage)
+        }
+    }
+
+    static var isAvailable: Bool { SystemMounts.program("systemctl") != nil }
+
+    static func run(_ words: [String], _ domain: String) throws(CommandFailure) {
+        guard isAvailable else {
+            throw CommandFailure("there is no systemctl here; have 'promisefs mount \(domain)' run by what starts things")
+        }
+        let scope = geteuid() == 0 ? [] : ["--user"]
+        let command = ["systemctl"] + scope + ["--quiet"] + words + [name(domain)]
+        let status = try Spawn.run(command.map { Array($0.utf8) })
+        guard status == 0 else {
+            let journal = "'journalctl \(scope.map { $0 + " " }.joined())-u \(name(domain))'"
+            throw CommandFailure(
+                "'\(command.joined(separator: " "))' ended with status \(status); \(journal) and 'promisefs doctor' say why")
+        }
+    }
+}

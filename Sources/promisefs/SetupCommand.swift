@@ -1,0 +1,206 @@
+import ArgumentParser
+import Glibc
+import Logging
+import PromiseCore
+import PromiseDomain
+import PromiseKit
+import PromiseWire
+
+struct SetupCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "setup",
+        abstract: "Set up a domain: ask for what is needed, try it, write it down, mount it, and have it mounted by itself.",
+        discussion: """
+            Asks on a terminal for what no option says; an empty answer is the default in brackets. Elsewhere, and with --yes, \
+            the defaults are taken. The password is read from --password-file, PROMISEFS_PASSWORD or the terminal, and kept in \
+            the credentials file. Nothing is written when the provider cannot be reached or refuses.
+
+            Example:
+              promisefs setup
+              promisefs setup --yes --provider webdav+https://ann@example.com/files --name work --password-file secret
+            """)
+
+    @Option(help: ArgumentHelp("What to mount, as for mount. (default: a folder of its own)", valueName: "provider"))
+    var provider: String?
+    @Option(help: ArgumentHelp("What to call the domain. (default: made from the provider)", valueName: "name"))
+    var name: String?
+    @Option(help: ArgumentHelp("Where to mount it; made when it is missing. (default: ~/NAME)", valueName: "dir"))
+    var mountpoint: PathArgument?
+    @Option(help: ArgumentHelp("Who logs in, or an access key. (default: as the provider says)", valueName: "user"))
+    var user: String?
+    @Option(help: ArgumentHelp("A file whose first line is the password, or the secret key.", valueName: "file"))
+    var passwordFile: PathArgument?
+    @Option(name: .long, help: CertificateArgument.help)
+    var certificate: CertificateArgument?
+    @Flag(help: "Ask nothing.")
+    var yes = false
+    @Flag(help: "Do not try the provider.")
+    var noCheck = false
+    @Flag(help: "Write the settings, and mount nothing.")
+    var noMount = false
+    @Flag(help: "Mount now, but not by itself the next time.")
+    var noEnable = false
+    @OptionGroup var output: OutputOptions
+
+    private struct Document: Encodable {
+        var domain: String
+        var provider: String?
+        var mountPoint: String
+        var configuration: String
+        var limitations: [String]
+        var enabled: Bool
+        var mounted: Bool
+    }
+
+    func run() async throws {
+        SystemSettings.use()
+        let environmentLogin = (user: environment("PROMISEFS_USER"), password: environment("PROMISEFS_PASSWORD"))
+        _ = LoginVariables.take()
+        let this = self
+        let answers = try await Blocking.run { () throws(CommandFailure) in
+            try SetupAnswers(asking: this, environmentLogin)
+        }
+        let limitations = noCheck ? [] : try await check(answers)
+        try await Blocking.run { () throws(CommandFailure) in try SetupWriter(answers).write() }
+        let shown = escapedForDisplay(answers.mountPoint)
+        say("wrote the domain '\(answers.name)' to \(answers.configurationPath)")
+        var isEnabled = false
+        if !noMount {
+            if !noEnable && SetupCommand.hasServiceManager {
+                let name = answers.name
+                try await Blocking.run { () throws(CommandFailure) in try ServiceUnit.run(["enable", "--now"], name) }
+                isEnabled = true
+            } else {
+                let status = await PromiseFS.execute(["mount", answers.name] + (output.json ? ["--json"] : []))
+                guard status == 0 else { throw CommandFailure(nil, exitStatus: status) }
+            }
+            say(
+                "\(answers.name) is on \(shown)"
+                    + (isEnabled ? ", and will be again by itself" : "; 'promisefs enable \(answers.name)' mounts it by itself"))
+        }
+        guard output.json else { return }
+        Output.json(
+            Document(
+                domain: answers.name, provider: answers.provider, mountPoint: shown,
+                configuration: answers.configurationPath, limitations: limitations, enabled: isEnabled, mounted: !noMount))
+    }
+
+    private func say(_ sentence: String) { if !output.json { Output.line(sentence) } }
+
+    /// A user's own, where there is one: in a container or over ssh without a session there may be none.
+    private static var hasServiceManager: Bool {
+        guard ServiceUnit.isAvailable else { return false }
+        if geteuid() == 0 { return SystemMounts.isAccessible(Array("/run/systemd/system".utf8), F_OK) }
+        guard let runtime = environment("XDG_RUNTIME_DIR") else { return false }
+        return SystemMounts.isAccessible(Array("\(runtime)/systemd".utf8), F_OK)
+    }
+
+    /// Connects and reads, and says what the server cannot do.
+    private func check(_ answers: SetupAnswers) async throws -> [String] {
+        guard let provider = answers.provider else { return [] }
+        let level = try DaemonLog.level(environment("PROMISEFS_LOG") ?? "error")
+        LoggingSystem.bootstrap { _ in DaemonLog(logLevel: level) }
+        var inspection = ProviderInspection(provider: provider, domain: answers.name)
+        inspection.login = Login(user: answers.user, password: answers.password)
+        inspection.credentialsFile = BaseFolders.credentials()
+        inspection.certificate = certificate?.text
+        let report = try await inspection.run(logger: Logger(label: "promisefs"))
+        let failed = report.checks.filter { $0.outcome == .failed }
+        for check in failed { say("failed: \(check.name)" + (check.detail.map { ": \($0)" } ?? "")) }
+        guard failed.isEmpty else {
+            throw CommandFailure("the provider does not keep the rules; --no-check sets it up all the same")
+        }
+        say("\(provider) answers" + (report.limitations.isEmpty ? "" : "; what it cannot do:"))
+        for sentence in report.limitations { say("  - \(sentence)") }
+        return report.limitations
+    }
+}
+
+/// What `setup` was told, by options or on the terminal; each has a default.
+struct SetupAnswers: Sendable {
+    /// Resolved, as the daemon is told; nil: the embedded folder.
+    var provider: String?
+    var name: String
+    var mountPoint: [UInt8]
+    var user: String?
+    var password: String?
+    var certificate: String?
+    /// For people.
+    var configurationPath: String
+
+    /// Blocking, until somebody has answered.
+    init(asking command: SetupCommand, _ login: (user: String?, password: String?)) throws(CommandFailure) {
+        let isAsking = !command.yes && isatty(STDIN_FILENO) == 1
+        func ask(_ question: String, _ standard: String) -> String {
+            guard isAsking else { return standard }
+            Output.text("\(question) [\(standard)]: ")
+            let line = readLine()?.trimmed ?? ""
+            return line.isEmpty ? standard : line
+        }
+        let forms = "folder:/PATH, webdav+https://…, s3://…, or empty for a folder of its own"
+        let given = command.provider ?? ask("What to mount (\(forms))", "")
+        let parsed = given.isEmpty ? nil : try ProviderName(parsing: given)
+        provider = parsed?.text
+        name = command.name ?? ask("What to call it", parsed?.derivedDomain ?? "cloud")
+        guard DomainName.isValid(name) else {
+            throw CommandFailure(
+                "'\(name)' cannot name a domain; use up to \(DomainName.byteCountMax) of A-Z a-z 0-9 . _ -, with no dot first",
+                exitStatus: ExitStatus.usage)
+        }
+        let home = environment("HOME") ?? "/mnt"
+        if let place = command.mountpoint {
+            mountPoint = place.bytes
+        } else {
+            let answer = ask("Where to mount it", "~/\(name)")
+            mountPoint = RawArguments.bytes(of: answer.hasPrefix("~/") ? home + answer.dropFirst() : answer)
+        }
+        do throws(PromiseError) { mountPoint = simplified(try absolutePath(mountPoint)) } catch { throw CommandFailure(error) }
+        certificate = command.certificate?.text
+        guard let path = BaseFolders.configuration() else {
+            throw CommandFailure("there is no home folder; set HOME or XDG_CONFIG_HOME")
+        }
+        configurationPath = environment("PROMISEFS_CONFIG") ?? escapedForDisplay(path)
+        user = command.user ?? login.user
+        if let file = command.passwordFile {
+            password = try SetupAnswers.firstLine(of: file)
+        } else if let known = login.password {
+            password = known
+        } else if isAsking, let provider, !provider.hasPrefix("folder:"), !provider.hasPrefix("extension") {
+            if user == nil, !provider.contains("@") {
+                let name = ask("Who logs in, or the access key (empty: nobody)", "")
+                user = name.isEmpty ? nil : name
+            }
+            password = SetupAnswers.secret("Password, or the secret key (empty: none)")
+        }
+    }
+
+    private static func firstLine(of file: PathArgument) throws(CommandFailure) -> String {
+        let shown = escapedForDisplay(file.bytes)
+        guard let text = SystemMounts.smallFile(RawArguments.text(of: file.bytes)) else {
+            throw CommandFailure("the password file \(shown) cannot be read")
+        }
+        guard let line = text.split(separator: "\n").first.map(String.init) else {
+            throw CommandFailure("the password file \(shown) is empty")
+        }
+        return line
+    }
+
+    /// Read without an echo.
+    private static func secret(_ question: String) -> String? {
+        Output.text("\(question): ")
+        var settings = termios()
+        let isTerminal = tcgetattr(STDIN_FILENO, &settings) == 0
+        let before = settings
+        if isTerminal {
+            settings.c_lflag &= ~tcflag_t(ECHO)
+            tcsetattr(STDIN_FILENO, TCSAFLUSH, &settings)
+        }
+        let line = readLine()
+        if isTerminal {
+            var restored = before
+            tcsetattr(STDIN_FILENO, TCSAFLUSH, &restored)
+        }
+        Output.line("")
+        return line.flatMap { $0.isEmpty ? nil : $0 }
+    }
+}

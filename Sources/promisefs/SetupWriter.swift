@@ -1,0 +1,105 @@
+import Glibc
+import PromiseCore
+import PromiseSystem
+
+/// Writes what `setup` was told: a table at the end of the configuration file, a section at the end of the credentials
+/// file, and the mount point. What was there stays as it is, with its comments. Blocking.
+struct SetupWriter {
+    private let answers: SetupAnswers
+
+    init(_ answers: SetupAnswers) { self.answers = answers }
+
+    func write() throws(CommandFailure) {
+        let configuration = try added(
+            to: environment("PROMISEFS_CONFIG").map { Array($0.utf8) } ?? BaseFolders.configuration(), SetupWriter.table(answers))
+        // Whatever is wrong with it is said before anything is written.
+        let known = try configuration.old.isEmpty ? nil : ConfigurationFile(configuration.old, path: answers.configurationPath)
+        guard known?.domains[answers.name] == nil else {
+            throw CommandFailure(
+                "\(answers.configurationPath) has a domain '\(answers.name)' already; give another --name, or edit it",
+                exitStatus: ExitStatus.usage)
+        }
+        _ = try ConfigurationFile(configuration.new, path: answers.configurationPath)
+        do throws(SystemError) {
+            try makeFolders(answers.mountPoint, label: "setup.mountPoint")
+        } catch {
+            throw CommandFailure("\(escapedForDisplay(answers.mountPoint)) cannot be made: \(error.reason)")
+        }
+        if let section = try SetupWriter.section(answers) {
+            let credentials = try added(to: BaseFolders.credentials(), section)
+            try SetupWriter.replace(credentials.path, credentials.new)
+        }
+        try SetupWriter.replace(configuration.path, configuration.new)
+    }
+
+    private func added(
+        to path: [UInt8]?, _ text: String
+    ) throws(CommandFailure) -> (path: [UInt8], old: String, new: String) {
+        guard let path else { throw CommandFailure("there is no home folder; set HOME or XDG_CONFIG_HOME") }
+        var old = ""
+        if SystemMounts.isAccessible(path, F_OK) {
+            guard let bytes = readSmallFile(path, countMax: 1 << 20), let known = String(validating: bytes, as: UTF8.self) else {
+                throw CommandFailure("\(escapedForDisplay(path)) cannot be read as text")
+            }
+            old = known
+        }
+        let gap = old.isEmpty ? "" : old.hasSuffix("\n") ? "\n" : "\n\n"
+        return (path, old, old + gap + text)
+    }
+
+    /// TOML of the domain.
+    static func table(_ answers: SetupAnswers) throws(CommandFailure) -> String {
+        guard let place = String(validating: answers.mountPoint, as: UTF8.self) else {
+            throw CommandFailure("the mount point is not UTF-8, which the configuration file is", exitStatus: ExitStatus.usage)
+        }
+        // A dot would make two keys of it.
+        let name = answers.name.contains(".") ? quoted(answers.name) : answers.name
+        var lines = ["[domains.\(name)]"]
+        if let provider = answers.provider { lines.append("provider = \(quoted(provider))") }
+        lines.append("mountpoint = \(quoted(place))")
+        if let certificate = answers.certificate { lines.append("certificate = \(quoted(certificate))") }
+        return lines.map { $0 + "\n" }.joined()
+    }
+
+    /// A basic string of TOML.
+    private static func quoted(_ text: String) -> String {
+        var result = "\""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"", "\\": result += "\\" + String(scalar)
+            case _ where scalar.value < 0x20 || scalar.value == 0x7F:
+                let digits = String(scalar.value, radix: 16)
+                result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return result + "\""
+    }
+
+    /// Of the credentials file; nil without a password.
+    static func section(_ answers: SetupAnswers) throws(CommandFailure) -> String? {
+        guard let password = answers.password else { return nil }
+        let values = [password, answers.user ?? ""]
+        guard values.allSatisfy({ $0 == $0.trimmed && !$0.contains(where: \.isNewline) }) else {
+            throw CommandFailure("a user or a password with spaces at its ends cannot be kept in the credentials file")
+        }
+        let user = answers.user.map { "user = \($0)\n" } ?? ""
+        return "[\(answers.name)]\n\(user)password = \(password)\n"
+    }
+
+    /// Readable by nobody else, and whole at every moment.
+    private static func replace(_ path: [UInt8], _ text: String) throws(CommandFailure) {
+        let draft = path + Array(".new".utf8)
+        do throws(SystemError) {
+            try makeFolders(Array(path[..<(path.lastIndex(of: 0x2F) ?? 0)]), label: "setup.folder")
+            _ = withCPath(draft) { unlink($0) }
+            let file = try Descriptor.open(draft, flags: O_WRONLY | O_CREAT | O_EXCL, mode: 0o600, label: "setup.file")
+            let bytes = Array(text.utf8)
+            let count = bytes.withUnsafeBytes { Glibc.write(file.number, $0.baseAddress, $0.count) }
+            guard count == bytes.count, fsync(file.number) == 0 else { throw SystemError(errno: errno, label: "setup.write") }
+            try rename(draft, to: path, label: "setup.rename")
+        } catch {
+            throw CommandFailure("\(escapedForDisplay(path)) cannot be written: \(error.reason)")
+        }
+    }
+}

@@ -1,0 +1,74 @@
+import ArgumentParser
+import Testing
+
+@testable import promisefs
+
+/// What mount(8) says to `mount.promisefs` becomes words of `promisefs mount`.
+@Suite struct MountHelperTests {
+    @Test func itIsMeantByItsTwoNames() {
+        #expect(MountHelper.isMeant(by: "/sbin/mount.promisefs") && MountHelper.isMeant(by: "mount.fuse.promisefs"))
+        #expect(!MountHelper.isMeant(by: "promisefs") && !MountHelper.isMeant(by: nil))
+    }
+
+    @Test func aLineOfFstabIsUnderstoodAndWhatIsForOthersIsDropped() throws {
+        let call = try MountHelper.parse([
+            "folder:/srv", "/mnt/a b", "-s", "-v", "-n", "-t", "fuse.promisefs", "-o",
+            "rw,nosuid,noexec,_netdev,nofail,user=ann,x-systemd.automount,X-mount.mkdir,comment=a,"
+                + "cache-limit=10G,read-only,uid=5,"
+                + "hydration-rule=\"budget:program=a,bytes=1G\",domain=docs",
+        ])
+        #expect(call.source == "folder:/srv" && call.place == "/mnt/a b" && call.domain == "docs" && call.isVerbose)
+        #expect(
+            call.words == ["--cache-limit", "10G", "--read-only", "--hydration-rule", "budget:program=a,bytes=1G"])
+        #expect(call.options == ["nosuid", "noexec", "uid=5"])
+        let words = try MountHelper.command(for: call)
+        let command = try #require(try PromiseFS.parseAsRoot(words) as? MountCommand)
+        #expect(command.operands == ["folder:/srv", "/mnt/a b"] && command.options.domain == "docs")
+        #expect(command.options.cacheLimit == ByteSize(bytes: 10 << 30) && command.options.isReadOnly)
+        #expect(try MountHelper.command(for: try MountHelper.parse(["none", "/mnt"])) == ["mount", "--", "/mnt"])
+        #expect(try MountHelper.parse(["-oro", "none", "/mnt", "-fv"]).options == ["ro"])
+    }
+
+    @Test(arguments: [
+        (["/mnt"], "give SOURCE and DIR"), (["a", "b", "c"], "give SOURCE and DIR"), (["a", "b", "-o"], "needs a value"),
+        (["a", "b", "-x"], "not known"), (["a", "b", "-o", "what=ever"], "'what=ever' is not known"),
+    ])
+    func whatIsWrongIsSaid(arguments: [String], sentence: String) throws {
+        let failure = #expect(throws: CommandFailure.self) { try MountHelper.parse(arguments) }
+        #expect(failure?.message?.contains(sentence) == true && failure?.exitStatus == ExitStatus.usage)
+        let isSloppy = arguments.contains("what=ever")
+        if isSloppy { #expect(try MountHelper.parse(arguments + ["-s"]).options == []) }
+    }
+
+    @Test func aServiceManagerIsFoundByItsSocket() throws {
+        #expect(ServiceManager(socket: nil, watchdogMicroseconds: "5") == nil)
+        #expect(ServiceManager(socket: "relative", watchdogMicroseconds: nil) == nil)
+        #expect(ServiceManager(socket: "/" + String(repeating: "x", count: 200), watchdogMicroseconds: nil) == nil)
+        let abstract = try #require(ServiceManager(socket: "@name", watchdogMicroseconds: "60000000"))
+        #expect(abstract.address == [0] + Array("name".utf8) && abstract.patience == .seconds(60))
+        #expect(ServiceManager(socket: "/run/x", watchdogMicroseconds: "-1")?.patience == nil)
+        #expect(ServiceManager(socket: "/nowhere/x", watchdogMicroseconds: nil)?.tell(["READY=1"]) == false)
+    }
+}
+
+/// What `doctor` says of settings, and what `setup` writes, without a mount.
+@Suite struct SettingsTests {
+    @Test func aClockBeforeTheProgramIsAProblem() {
+        #expect(DoctorSettings.clock(now: 1_000_000, program: 1_000_000 + 86_400 * 3).level == .problem)
+        #expect(DoctorSettings.clock(now: 1_000_000, program: 1_000_000 + 3_600).level == .ok)
+        #expect(DoctorSettings.clock(now: 1_000_000, program: nil).level == .ok)
+    }
+
+    @Test func whatSetupWritesIsReadBackWhateverIsInIt() throws {
+        var answers = try SetupAnswers(
+            asking: try SetupCommand.parse(["--yes", "--name", "work", "--mountpoint", "/m \"x\"\\\u{1}ü"]), (nil, nil))
+        answers.provider = "folder:/srv/\"a\"\\b"
+        let file = try ConfigurationFile(try SetupWriter.table(answers), path: "config.toml")
+        #expect(file.domains["work"]?.provider == answers.provider)
+        #expect(file.domains["work"]?.mountPoint == "/m \"x\"\\\u{1}ü")
+        answers.password = " spaces "
+        #expect(throws: CommandFailure.self) { try SetupWriter.section(answers) }
+        (answers.user, answers.password) = (nil, "a bearer token")
+        #expect(try SetupWriter.section(answers) == "[work]\npassword = a bearer token\n")
+    }
+}

@@ -1,0 +1,92 @@
+import Foundation
+import Testing
+
+extension MountSuites {
+    /// From nothing to a mount: `setup`, and what `doctor` says of settings that were broken on purpose.
+    @Suite struct SetupTests {
+        /// No service manager is there for it: a path without `systemctl`, and no folder of one.
+        private static let alone = """
+            mkdir -p "$T/bin"; for name in bash cat fusermount3 mkdir; do
+                found=$(command -v $name || true); [ -z "$found" ] || ln -sf "$found" "$T/bin/$name"
+            done
+
+            """
+
+        @Test(.timeLimit(.minutes(2))) func setupWritesTriesAndMountsAndNeverTwice() async throws {
+            try await MountedDomain.with(mounts: false) { domain in
+                let name = domain.domainName
+                try await domain.shell(
+                    Self.alone + """
+                        export PROMISEFS_STATE_DIR="$T/states"; settings="$XDG_CONFIG_HOME/promisefs"; echo one > "$C/file"
+                        mkdir -p "$settings"; printf '# mine\\n[domains.old]\\nmountpoint = "/old"' > "$settings/config.toml"
+                        PATH="$T/bin" "$P" setup --yes --provider "folder:$C" --name \(name) --mountpoint "$M/../here" > "$T/said"
+                        grep -q "\(name) is on $(dirname "$M")/here" "$T/said"; [ "$(cat "$M/../here/file")" = one ]
+                        grep -q '^# mine' "$settings/config.toml"; "$P" unmount "$M/../here"
+                        place="$(dirname "$M")/here"
+                        printf '\\n[domains.\(name)]\\nprovider = "folder:%s"\\nmountpoint = "%s"\\n' "$C" "$place" > "$T/table"
+                        tail -4 "$settings/config.toml" | diff "$T/table" -
+                        [ "$(stat -c %a "$settings/config.toml")" = 600 ]; [ ! -e "$settings/credentials" ]
+                        "$P" mount \(name); "$P" unmount "$M/../here"; cp "$settings/config.toml" "$T/before"
+                        not "$P" setup --yes --provider "folder:$C" --name \(name) --no-mount 2> "$T/said"
+                        grep -q already "$T/said"
+                        not "$P" setup --yes --provider "folder:$C/missing" --name other --no-mount
+                        not "$P" setup --yes --provider "nonsense" --name other --no-mount
+                        cmp "$T/before" "$settings/config.toml"
+                        """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(1))) func setupKeepsAPasswordForNobodyElse() async throws {
+            try await MountedDomain.with(mounts: false) { domain in
+                try await domain.shell(
+                    """
+                    settings="$XDG_CONFIG_HOME/promisefs"; printf 'the # secret\\n' > "$T/password"
+                    "$P" setup --yes --no-check --no-mount --provider webdav+https://ann@example.com/files --name work \\
+                        --user ann --password-file "$T/password" --json | grep -q '"mounted":false'
+                    printf '[work]\\nuser = ann\\npassword = the # secret\\n' | diff - "$settings/credentials"
+                    [ "$(stat -c %a "$settings/credentials")" = 600 ]; [ -d "$HOME/work" ]
+                    not grep -q secret "$settings/config.toml"
+                    not "$P" setup --yes --no-mount --provider webdav+http://127.0.0.1:9/x --name off
+                    not grep -q off "$settings/config.toml"
+                    """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(1))) func doctorFindsWhatIsWrongWithSettingsAndItsAdviceMendsIt() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    settings="$XDG_CONFIG_HOME/promisefs"; mkdir -p "$settings"
+                    finds() { "$P" doctor > "$T/found" || true; grep -q "$1" "$T/found"; }
+                    "$P" doctor | grep -q 'configuration: none'
+                    echo 'cachelimit = 1' > "$settings/config.toml"; finds "problem configuration: .*no key 'cachelimit'"
+                    cat > "$settings/config.toml" <<END
+                    [domains.one]
+                    provider = "folder:$C/missing"
+                    mountpoint = "$T/place"
+                    [domains.two]
+                    provider = "nothing:/x"
+                    mountpoint = "$T/place"
+                    [domains.three]
+                    END
+                    finds "problem domain one: its folder $C/missing does not exist"
+                    finds "problem domain one: its mount point $T/place does not exist; 'mkdir -p $T/place'"
+                    finds "problem domain two: has the mountpoint of 'one'"
+                    finds "problem domain two: there is no provider 'nothing'"
+                    finds "warning domain three: has no mountpoint"
+                    eval "$(sed -n "s/.*; '\\(mkdir -p .*\\)'$/\\1/p" "$T/found" | sort -u)"; not finds 'mount point'
+                    echo '[one]' > "$settings/credentials"; chmod 644 "$settings/credentials"
+                    finds 'problem credentials: .*read by others'
+                    eval "$(sed -n "s/.*; '\\(chmod .*\\)'$/\\1/p" "$T/found")"; finds 'ok *credentials'
+                    printf '[domains.one]\\nmountpoint = "%s"\\n' "$T/place" > "$settings/config.toml"; "$P" doctor > /dev/null
+                    """)
+                try await domain.kill9()
+                try await domain.shell(
+                    """
+                    "$P" doctor | grep -q "warning mount $M: has lost its daemon; mount it again, or 'promisefs unmount $M'"
+                    "$P" unmount "$M"; not sh -c '"$P" doctor | grep -q "mount $M"'
+                    """)
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+"""Mounts for the tests of other programs: with content of their choice, a provider that can be slow, fail and be offline, and
+gone afterwards.
+
+    from promisefs.testing import TemporaryMount
+
+    with TemporaryMount({"a.txt": "one"}) as mount:
+        mount.faults("offline=true")
+        ...                                    # reading mount.path / "a.txt" fails with ENETDOWN
+
+With pytest the fixture `promisefs_mount` is one with a few samples, and `promisefs_mounts` makes them with content:
+
+    def test_that_it_says_offline(promisefs_mounts):
+        mount = promisefs_mounts({"a.txt": "one"})
+
+The program is that of PROMISEFS_EXECUTABLE, else `promisefs` of the PATH. The machine needs /dev/fuse, and without root
+fusermount3.
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+from .client import PromiseError
+
+SAMPLES = {
+    "Welcome.md": "# Welcome\n\nNothing of this was here before you read it.\n",
+    "Reports/budget.csv": "month,amount\nJanuary,120\nFebruary,95\n",
+    "Reports/Quarter one.md": "# Quarter one\n\nAll went well.\n",
+}
+
+
+class TemporaryMount:
+    """`content`: texts or bytes by paths below the mount; or a folder, which is copied. `options`: further ones of
+    `promisefs mount`. `path` is the mount, `cloud` the provider's folder: what is changed there somebody else has changed."""
+
+    def __init__(self, content=None, options=(), executable=None):
+        self._content = SAMPLES if content is None else content
+        self._options = list(options)
+        self._program = executable or os.environ.get("PROMISEFS_EXECUTABLE", "promisefs")
+
+    def __enter__(self):
+        self._root = pathlib.Path(tempfile.mkdtemp(prefix="promisefs-try-"))
+        self.path, self.cloud, self.fault_file = (self._root / name for name in ("mount", "cloud", "faults"))
+        self.domain = "try-" + self._root.name.rpartition("-")[2]
+        try:
+            self._fill()
+            self._run("mount", "--domain", self.domain, "--state-dir", self._root / "state", "--upload-delay", "100ms",
+                      *self._options, "--", f"folder:{self.cloud}", self.path)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *problem):
+        self.close()
+
+    def _fill(self):
+        self.path.mkdir()
+        self.faults()
+        if not isinstance(self._content, dict):
+            shutil.copytree(self._content, self.cloud, symlinks=True)
+            return
+        self.cloud.mkdir()
+        for name, value in self._content.items():
+            place = self.cloud / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(value if isinstance(value, bytes) else value.encode())
+
+    def _run(self, *words):
+        # Apart from the settings of whoever runs the tests.
+        variables = dict(os.environ, PROMISEFS_PROVIDER_FAULTS=str(self.fault_file), PROMISEFS_CONFIG="/dev/null")
+        with open(self._root / "errors", "w+") as errors:
+            try:
+                done = subprocess.run([self._program, *map(str, words)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                      stderr=errors, env=variables)
+            except OSError as error:
+                raise PromiseError(f"'{self._program}' cannot be run: {error}") from error
+            errors.seek(0)
+            if done.returncode:
+                raise PromiseError(errors.read().strip() or "promisefs failed", exit_status=done.returncode)
+
+    def faults(self, *lines):
+        """What the provider suffers from now on: `offline=true`, `delay=2s`, `hang=true`, `fail=3`, `bandwidth=100000`,
+        `only=fetchContents,create`. Without lines it is well again."""
+        draft = self._root / "faults.new"
+        draft.write_text("".join(line + "\n" for line in lines))
+        draft.replace(self.fault_file)
+
+    def synchronize(self):
+        """Waits until the provider has everything, and what was changed there is known here."""
+        self._run("sync", "--wait", self.path)
+
+    def _is_mounted(self):
+        with open("/proc/self/mountinfo") as table:
+            return any(f"fuse.promisefs {self.domain} " in line for line in table)
+
+    def close(self):
+        """Unmounts and removes everything. Never removes through a mount."""
+        self.faults()
+        for words in (["unmount"], ["unmount", "--lazy"]):
+            if self._is_mounted():
+                try:
+                    self._run(*words, self.path)
+                except PromiseError:
+                    continue
+        if self._is_mounted():
+            raise PromiseError(f"{self.path} cannot be unmounted; files are open below it")
+        shutil.rmtree(self._root, ignore_errors=True)
