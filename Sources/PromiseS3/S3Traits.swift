@@ -62,7 +62,10 @@ package struct S3Traits: Codable, Hashable, Sendable {
             result.append("the server honours no condition at the end of a large upload: what is there \(risk)")
         }
         if !deletionMatches && !deletesByHollows { result.append("the server honours no condition on DELETE: what is there \(risk)") }
-        if !copyRefusesTaken && !copiesIntoHollows || !copyMatchesSource {
+        let keepsTargets = copyRefusesTaken || copiesIntoHollows
+        // A copy of what was changed meanwhile is noticed when the source is deleted on a condition.
+        let keepsSources = copyMatchesSource || deletionMatches || deletesByHollows
+        if !keepsTargets || !keepsSources {
             result.append("the server honours no condition on copies: what a rename meets \(risk)")
         }
         result.append("a rename is a copy and a deletion; of a folder, one for each object in it")
