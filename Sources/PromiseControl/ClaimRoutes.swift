@@ -54,9 +54,10 @@ extension ControlRoutes {
         _ wanted: ClaimRequest, _ context: ControlRequestContext, _ send: (ServerEvent?) async throws -> Void,
         ending: @escaping @Sendable () -> Void, _ body: () async throws -> Void
     ) async throws {
-        let granted = try await untilGone(context, keepAlive, send, giveBack: { service.release($0.id) }) {
-            [service] in try await service.claim(wanted)
-        }
+        let limit = TimeLimit(wanted.timeout)
+        let granted = try await untilGone(
+            context, keepAlive, limit, send, giveBack: { [service] in service.release($0.id) }
+        ) { [service] in try await service.claim(wanted) }
         defer { service.release(granted.id) }
         open.begin(granted.id, ending: ending)
         defer { open.forget(granted.id) }
@@ -68,7 +69,9 @@ extension ControlRoutes {
         let nodes = zip(granted.nodes, wanted.items).map { $1.access.isForUploading ? $0 : nil }
         var snapshots: [Snapshot?] = []
         if nodes.contains(where: { $0 != nil }) {
-            snapshots = try await untilGone(context, keepAlive, send) { try await makeSnapshots(of: nodes) }
+            snapshots = try await untilGone(context, keepAlive, limit, send) { [service] in
+                try await makeSnapshots(of: nodes, by: service)
+            }
         }
         for (index, snapshot) in snapshots.enumerated() {
             document.items[index].snapshotBytes = snapshot.map { PercentCoding.encode($0.path) }
@@ -86,20 +89,10 @@ extension ControlRoutes {
         }
         var items: [(path: [FileName], access: Access)] = []
         for item in document.items { items.append((try names(ofWirePath: item.path), try access(item))) }
-        return ClaimRequest(
+        var result = ClaimRequest(
             items: items, purpose: document.purpose.map { Purpose(rawValue: $0) },
             process: context.connection.peer?.process ?? 0, timeout: try duration(document.timeoutSeconds))
-    }
-
-    private func makeSnapshots(of nodes: [NodeID?]) async throws(Failure) -> [Snapshot?] {
-        var result: [Snapshot?] = []
-        for node in nodes {
-            guard let node else {
-                result.append(nil)
-                continue
-            }
-            result.append(try await service.snapshot(of: node))
-        }
+        result.within = document.within.map { Set($0.map { ClaimID(rawValue: $0) }) }
         return result
     }
 
@@ -135,10 +128,51 @@ extension ControlRoutes {
     }
 }
 
-/// Runs `body`, and gives it up when the client has gone; what it has by then is handed to `giveBack`.
+private func makeSnapshots(
+    of nodes: [NodeID?], by service: any ControlService
+) async throws(Failure) -> [Snapshot?] {
+    var result: [Snapshot?] = []
+    for node in nodes {
+        guard let node else {
+            result.append(nil)
+            continue
+        }
+        result.append(try await service.snapshot(of: node))
+    }
+    return result
+}
+
+private final class Flag: Sendable {
+    private let value = Mutex(false)
+    var isSet: Bool { value.withLock { $0 } }
+    func set() { value.withLock { $0 = true } }
+}
+
+/// Until when whatever a claim waits for may take: others, programs that write, listings, content for a snapshot.
+private struct TimeLimit {
+    /// The claim's own limit, which is exact, is to come first.
+    private static let grace = Duration.milliseconds(100)
+
+    private let end: ContinuousClock.Instant?
+
+    init(_ timeout: Duration?) { end = timeout.map { .now + $0 + TimeLimit.grace } }
+
+    /// Calls `body` when the time is over, unless it is cancelled before.
+    func watch(_ body: @escaping @Sendable () -> Void) -> Task<Void, Never>? {
+        end.map { end in
+            Task {
+                guard (try? await Task.sleep(until: end)) != nil else { return }
+                body()
+            }
+        }
+    }
+}
+
+/// Runs `body`, and gives it up when the client has gone or the time is over; what it has by then is handed to `giveBack`.
 private func untilGone<Value: Sendable>(
-    _ context: ControlRequestContext, _ keepAlive: KeepAlive, _ send: (ServerEvent?) async throws -> Void,
-    giveBack: (Value) -> Void = { _ in }, _ body: @escaping @Sendable () async throws -> Value
+    _ context: ControlRequestContext, _ keepAlive: KeepAlive, _ limit: TimeLimit,
+    _ send: (ServerEvent?) async throws -> Void,
+    giveBack: @escaping @Sendable (Value) -> Void = { _ in }, _ body: @escaping @Sendable () async throws -> Value
 ) async throws -> Value {
     let (beats, beat) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     // On the connection's own thread, like the request itself.
@@ -146,23 +180,33 @@ private func untilGone<Value: Sendable>(
         defer { beat.finish() }
         return try await body()
     }
+    let isLate = Flag()
+    let timer = limit.watch {
+        isLate.set()
+        beat.finish()
+    }
     // Seen at once where the system says so, else by the next write that fails.
     let end = context.connection.whenClosed { work.cancel() }
     let listener = keepAlive.listen { beat.yield() }
     defer {
+        timer?.cancel()
         context.connection.forget(end)
         keepAlive.forget(listener)
     }
     do {
         return try await withTaskCancellationHandler {
             for await _ in beats { try await send(nil) }
+            if isLate.isSet {
+                throw Failure(.timedOut, "what the claim waits for was not there in time")
+            }
             return try await work.value
         } onCancel: {
             work.cancel()
         }
     } catch {
         work.cancel()
-        if let value = try? await work.value { giveBack(value) }
+        // A listing or a fetch ends when the provider answers: nobody waits for that.
+        Task { if let value = try? await work.value { giveBack(value) } }
         throw error
     }
 }

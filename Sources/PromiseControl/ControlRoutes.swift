@@ -58,22 +58,24 @@ struct ControlRoutes: Sendable {
     // MARK: - Endpoints
 
     /// The item that a request without a body names.
-    func item(of request: Request) async throws -> NodeID {
+    func item(of request: Request) async throws -> NodeID { try await namedItem(of: request).node }
+
+    private func namedItem(of request: Request) async throws -> NamedItem {
         if let text = queryValue("node", of: request) {
             guard let number = UInt64(text) else { throw ProblemDocument.request("'\(text)' is no node number") }
-            return NodeID(number)
+            return NamedItem(node: NodeID(number))
         }
         guard let path = queryValue("path", of: request) else {
             throw ProblemDocument.request("say which item: ?path=PERCENT-ENCODED-PATH or ?node=NUMBER")
         }
-        return try await service.node(at: try names(ofWirePath: path))
+        return try await service.item(at: try names(ofWirePath: path))
     }
 
     private func information(_ request: Request) async throws -> Response {
-        let node = try await item(of: request)
+        let item = try await namedItem(of: request)
         let document = try await blocking.run { [service] () throws(Failure) in
-            var document = ItemDocument(try service.information(of: node))
-            document.hasThumbnail = service.hasThumbnail(node)
+            var document = ItemDocument(try service.information(of: item))
+            document.hasThumbnail = service.hasThumbnail(item.node)
             return document
         }
         return jsonResponse(document)

@@ -11,8 +11,9 @@ package import PromiseQuery
 package protocol ControlService: Sendable {
     func status() async -> DomainStatus
     func node(at path: [FileName]) async throws(Failure) -> NodeID
-    func information(of node: NodeID) throws(Failure) -> ItemInformation
-    func values(of nodes: [NodeID], _ keys: [AttributeKey]) throws(Failure) -> [PromisedValues]
+    func item(at path: [FileName]) async throws(Failure) -> NamedItem
+    func information(of item: NamedItem) throws(Failure) -> ItemInformation
+    func values(of items: [NamedItem], _ keys: [AttributeKey]) throws(Failure) -> [PromisedValues]
     func versions(of node: NodeID) throws(Failure) -> [ItemVersion]
     func resolve(
         _ node: NodeID, _ action: VersionAction, version: NodeID?, purpose: Purpose?, decidedOn states: Set<String>?
@@ -38,7 +39,7 @@ package protocol ControlService: Sendable {
     func restart() -> Failure
     /// Tells the results of a query, and what becomes of them if it is live. Throws what `send` throws, or a `Failure`.
     func run(_ query: QueryRequest, aliveInterval: Duration, _ send: (QueryEvent) async throws -> Void) async throws
-    func changes(since sequence: Int64, limit: Int) throws(Failure) -> ChangePage
+    func changes(since sequence: Int64, of journal: String?, limit: Int) throws(Failure) -> ChangePage
     func waitForChange(after sequence: Int64, timeout: Duration) async
     func settle() async
     func claim(_ request: ClaimRequest) async throws(Failure) -> GrantedClaim
@@ -48,7 +49,7 @@ package protocol ControlService: Sendable {
         _ path: [FileName], purpose: Purpose?, events: @escaping @Sendable (Coordinator.PresenterEvent) -> Bool
     ) async throws(Failure) -> (id: PresenterID, node: NodeID)
     func removePresenter(_ id: PresenterID)
-    func answered(_ number: UInt64, by presenter: PresenterID) -> Bool
+    func answered(_ number: UInt64, by presenter: PresenterID, hasFailed: Bool) -> Bool
     func currentPath(of node: NodeID) throws(Failure) -> [FileName]?
     func paths(of claim: GrantedClaim) throws(Failure) -> [[FileName]]
     func entry(of node: NodeID) throws(Failure) -> EntryID?

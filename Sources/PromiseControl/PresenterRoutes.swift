@@ -17,7 +17,9 @@ extension ControlRoutes {
         router.post("v1/presenters/:id/answers") { request, context in
             let id = try context.parameters.require("id", as: UInt64.self)
             let answer = try await decode(AnswerDocument.self, from: request)
-            return jsonResponse(DoneDocument(done: service.answered(answer.question, by: PresenterID(rawValue: id))))
+            let done = service.answered(
+                answer.question, by: PresenterID(rawValue: id), hasFailed: answer.failed ?? false)
+            return jsonResponse(DoneDocument(done: done))
         }
     }
 
@@ -47,6 +49,10 @@ extension ControlRoutes {
                 let node = event.node ?? entry.flatMap { try? service.currentNode(of: $0) } ?? presenter.node
                 var document = PresenterEventDocument(presenter.id, event.what, node, service)
                 document.question = event.question
+                if let old = event.oldPlace, let folder = try? service.currentPath(of: old.parent) {
+                    let path = PathText(folder + [old.name])
+                    (document.oldPath, document.oldPathBytes) = (path.display, path.bytes)
+                }
                 document.version = event.version.map { PercentCoding.encode($0.bytes) }
                 try await send(event.name.map { ServerEvent(name: $0, data: WireCoding.text(document)) })
             }
@@ -70,11 +76,13 @@ extension Coordinator.PresenterEvent {
     fileprivate var node: NodeID? {
         switch self {
         case .ask(_, _, let node), .tell(.subitemDidAppear(let node)), .tell(.subitemDidChange(let node)),
-            .tell(.subitemDidMove(let node)), .tell(.subitemDidDelete(let node)), .tell(.subitemVersion(_, _, let node)):
+            .tell(.subitemDidMove(let node, _)), .tell(.subitemDidDelete(let node)), .tell(.subitemVersion(_, _, let node)):
             node
         case .tell, .alive, .ended: nil
         }
     }
+
+    fileprivate var oldPlace: OldPlace? { if case .tell(.subitemDidMove(_, let place)) = self { place } else { nil } }
 
     fileprivate var version: FileName? {
         switch self {

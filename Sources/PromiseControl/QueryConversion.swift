@@ -84,11 +84,18 @@ extension ChangesDocument {
     init(_ page: ChangePage, since: Int64) {
         let changes = page.changes.map { change in
             let path = change.path.map { PathText($0) }
-            return ChangeDocument(
+            var document = ChangeDocument(
                 sequence: change.sequence, kind: change.kind, node: change.node.rawValue, count: change.count,
                 parent: change.parent.rawValue, name: change.name?.display, path: path?.display, pathBytes: path?.bytes)
+            document.nameBytes = change.name.map { PercentCoding.encode($0.bytes) }
+            document.oldParent = change.oldParent?.rawValue
+            document.oldName = change.oldName?.display
+            document.oldNameBytes = change.oldName.map { PercentCoding.encode($0.bytes) }
+            document.oldNode = change.oldNode?.rawValue
+            return document
         }
         self.init(
             changes: changes, first: page.first, last: page.last, isIncomplete: page.first > 1 && since < page.first - 1)
+        journal = page.journal
     }
 }

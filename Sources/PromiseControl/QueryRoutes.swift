@@ -95,15 +95,16 @@ extension ControlRoutes {
 
     private func changes(_ request: Request) async throws -> Response {
         let since = Int64(try number("since", of: request) ?? 0)
+        let journal = try text("journal", of: request)
         let limit = min(try number("limit", of: request) ?? ControlRoutes.listedCountDefault, ControlRoutes.listedCountMax)
         guard queryValue("follow", of: request) == "true" else {
-            let page = try await page(since: since, limit: limit)
+            let page = try await page(since: since, of: journal, limit: limit)
             return jsonResponse(ChangesDocument(page, since: since))
         }
         return streamResponse { send in
             var position = since
             while true {
-                let page = try await page(since: position, limit: 500)
+                let page = try await page(since: position, of: journal, limit: 500)
                 guard let last = page.changes.last else {
                     try await send(nil)
                     await service.waitForChange(after: position, timeout: keepAlive.interval)
@@ -118,8 +119,10 @@ extension ControlRoutes {
         }
     }
 
-    private func page(since: Int64, limit: Int) async throws(Failure) -> ChangePage {
-        try await blocking.run { [service] () throws(Failure) in try service.changes(since: since, limit: limit) }
+    private func page(since: Int64, of journal: String?, limit: Int) async throws(Failure) -> ChangePage {
+        try await blocking.run { [service] () throws(Failure) in
+            try service.changes(since: since, of: journal, limit: limit)
+        }
     }
 
     // MARK: - Fields of the query

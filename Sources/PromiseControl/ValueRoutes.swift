@@ -132,16 +132,16 @@ extension ControlRoutes {
     private func values(_ request: Request) async throws -> Response {
         let document = try await decode(ItemsRequest.self, from: request)
         let keys = try document.keys?.map { try key($0[...]) } ?? AttributeKey.allCases
-        var nodes: [NodeID] = []
+        var items: [NamedItem] = []
         var result = PromisedValuesDocument(items: [], failures: [])
         for path in try await itemPaths(document) {
             do throws(Failure) {
-                nodes.append(try await service.node(at: path))
+                items.append(try await service.item(at: path))
             } catch {
                 result.failures.append(ItemFailureDocument(path: path, error))
             }
         }
-        let found = try await blocking.run { [service, nodes] () throws(Failure) in try service.values(of: nodes, keys) }
+        let found = try await blocking.run { [service, items] () throws(Failure) in try service.values(of: items, keys) }
         result.items = found.map { item in
             let path = PathText(item.path)
             return PromisedItemDocument(

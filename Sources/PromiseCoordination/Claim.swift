@@ -97,6 +97,17 @@ package struct Intent: Hashable, Sendable {
     }
 }
 
+extension NodeID {
+    /// Stands for a name that nothing has: the same for everybody who means it, and no item's number.
+    package static func vacancy(_ name: FileName, in folder: NodeID) -> NodeID {
+        // FNV-1a. Two places of one number would only wait for each other.
+        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+        for shift in stride(from: 0, to: 64, by: 8) { hash = (hash ^ folder.rawValue >> shift & 0xFF) &* 0x100_0000_01B3 }
+        for byte in name.bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        return NodeID(1 << 62 | hash & (1 << 62 - 1))
+    }
+}
+
 /// What a presenter is asked before somebody else gets at its item.
 package enum Question: String, Hashable, Sendable {
     /// Somebody is about to read: stop writing.
@@ -122,12 +133,23 @@ package enum Notice: Hashable, Sendable {
     /// Of something in the presented folder, at any depth.
     case subitemDidAppear(NodeID)
     case subitemDidChange(NodeID)
-    case subitemDidMove(NodeID)
+    case subitemDidMove(NodeID, from: OldPlace? = nil)
     case subitemDidDelete(NodeID)
     /// An unresolved version of the item, by its name, which is a file beside the item.
     case version(VersionChange, FileName)
     /// As before, of a document in the presented folder.
     case subitemVersion(VersionChange, FileName, NodeID)
+}
+
+/// Where something was before it moved: a name in a folder.
+package struct OldPlace: Hashable, Sendable {
+    package var parent: NodeID
+    package var name: FileName
+
+    package init(parent: NodeID, name: FileName) {
+        self.parent = parent
+        self.name = name
+    }
 }
 
 /// What becomes of the other side of a conflict.

@@ -119,6 +119,16 @@ extension ClaimTable {
         ask(question.presenter, question.rest, of: question.claim, question.node, now: now)
     }
 
+    /// A presenter could not do what it was asked: whoever waits for that does not get at the item.
+    package mutating func failed(_ number: UInt64, now: Duration = .zero) {
+        guard let claim = questions[number]?.claim else { return }
+        actions.append(.refused(claim, .notPrepared))
+        release(claim, now: now)
+    }
+
+    /// Whose question it is.
+    package func claim(asking number: UInt64) -> ClaimID? { questions[number]?.claim }
+
     /// A presenter has let the time for an answer pass: what it has not answered counts as answered.
     mutating func giveUp(_ id: PresenterID, now: Duration) {
         presenters[id]?.isSilent = true
@@ -146,25 +156,37 @@ extension ClaimTable {
 
     /// Something happened to a node, whoever did it: its presenters are told, and those of the folders above. Who has a claim on
     /// it knows. `folders` are those it is in, or was in when it has gone.
-    package mutating func happened(_ event: Event, to node: NodeID, in folders: [NodeID]) {
-        tell(event, to: node, in: folders, isForItem: true)
+    /// `isItemTold`: its own presenters know already. `place`: of a move, where it was.
+    package mutating func happened(
+        _ event: Event, to node: NodeID, in folders: [NodeID], from place: OldPlace? = nil, isItemTold: Bool = false
+    ) {
+        tell(event, to: node, in: folders, from: place, isForItem: !isItemTold)
     }
 
     /// The item moved out of these folders: it is told those who show them. Who shows the item hears of its new place.
-    package mutating func left(_ folders: [NodeID], _ node: NodeID) {
-        tell(.moved, to: node, in: folders, isForItem: false)
+    package mutating func left(_ folders: [NodeID], _ node: NodeID, from place: OldPlace? = nil) {
+        tell(.moved, to: node, in: folders, from: place, isForItem: false)
     }
 
-    private mutating func tell(_ event: Event, to node: NodeID, in folders: [NodeID], isForItem: Bool) {
+    /// The document's content is another node's now: its presenters are told, and nobody else.
+    package mutating func changedAsReplaced(_ node: NodeID) { tell(.changed, to: node, in: [], from: nil, isForItem: true) }
+
+    private mutating func tell(
+        _ event: Event, to node: NodeID, in folders: [NodeID], from place: OldPlace?, isForItem: Bool
+    ) {
         let insiders = Set(
             ([node] + folders).flatMap { places[$0]?.claims ?? [] }.compactMap { claims[$0]?.purpose })
         func isTold(_ id: PresenterID) -> Bool {
             guard let presenter = presenters[id] else { return false }
             return presenter.purpose.map { !insiders.contains($0) } ?? true
         }
-        let own = (places[node]?.presenters ?? []).filter(isTold)
-        if isForItem, let notice = event.notice { for id in own { actions.append(.tell(id, notice)) } }
-        let notice = event.subitemNotice(node)
+        if isForItem, let notice = event.notice {
+            var told = places[node]?.presenters ?? []
+            // What is in a folder moves with it.
+            if event == .moved { told += places[node]?.presentersBelow ?? [] }
+            for id in told.filter(isTold) { actions.append(.tell(id, notice)) }
+        }
+        let notice = event == .moved ? .subitemDidMove(node, from: place) : event.subitemNotice(node)
         for folder in folders {
             for id in (places[folder]?.presenters ?? []).filter(isTold) { actions.append(.tell(id, notice)) }
         }

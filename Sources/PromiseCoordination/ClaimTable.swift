@@ -22,10 +22,14 @@ package struct ClaimTable: Sendable {
         case timedOut
         /// It would wait for somebody who waits for it.
         case deadlock
+        /// A presenter could not do what it was asked, as save.
+        case notPrepared
     }
 
     struct Claim: Sendable {
         var purpose: Purpose?
+        /// The claims that end only after this one; nil: nobody said, so those of its purpose.
+        var within: Set<ClaimID>?
         var intents: [Intent]
         /// Conflicting claims that came before, or were let in while this one's presenters were asked.
         var blockers: Set<ClaimID> = []
@@ -80,12 +84,14 @@ package struct ClaimTable: Sendable {
 
     // MARK: - Claims
 
-    /// Enters a claim; `granted` or `refused` follows, at once or later. `deadline` is on the caller's clock.
+    /// Enters a claim; `granted` or `refused` follows, at once or later. `deadline` is on the caller's clock. `within`: the
+    /// claims that it is nested in.
     package mutating func claim(
-        _ intents: [Intent], purpose: Purpose? = nil, now: Duration = .zero, deadline: Duration? = nil
+        _ intents: [Intent], purpose: Purpose? = nil, within: Set<ClaimID>? = nil, now: Duration = .zero,
+        deadline: Duration? = nil
     ) -> ClaimID {
         let id = ClaimID(rawValue: takeNumber())
-        var claim = Claim(purpose: purpose, intents: intents)
+        var claim = Claim(purpose: purpose, within: within, intents: intents)
         claim.deadline = deadline
         var blockers: Set<ClaimID> = []
         forEachConflict(of: claim) { blockers.insert($0) }
@@ -318,14 +324,15 @@ package struct ClaimTable: Sendable {
         return false
     }
 
-    /// Whether the claim would wait for somebody who waits for it, or for a claim of the same purpose. `followers`: who is
+    /// Whether the claim would wait for somebody who waits for it, or for a claim that it is nested in. `followers`: who is
     /// going to wait for it.
     private func closesCircle(_ claim: Claim, _ followers: Set<ClaimID>) -> Bool {
-        guard let purpose = claim.purpose else { return false }
-        let holds = claims.values.contains { other in
-            if case .waiting = other.phase { return false } else { return other.purpose == purpose }
+        guard claim.purpose != nil || claim.within != nil else { return false }
+        func isAround(_ id: ClaimID, _ other: Claim) -> Bool {
+            if case .waiting = other.phase { return false }
+            return claim.isWithin(id, other)
         }
-        guard holds || !followers.isEmpty else { return false }
+        guard !followers.isEmpty || claims.contains(where: { isAround($0.key, $0.value) }) else { return false }
         var seen: Set<ClaimID> = []
         var waiting = Array(claim.blockers)
         while let id = waiting.popLast() {
@@ -333,12 +340,17 @@ package struct ClaimTable: Sendable {
             guard seen.insert(id).inserted, let other = claims[id] else { continue }
             waiting += other.blockers
             if case .waiting = other.phase { continue }
-            if other.purpose == purpose { return true }
-            // It ends when whoever has it gets what he waits for.
-            guard let owner = other.purpose else { continue }
-            for (id, third) in claims where third.purpose == owner && !third.blockers.isEmpty { waiting.append(id) }
+            if isAround(id, other) { return true }
+            // It ends when what is nested in it has ended.
+            for (next, third) in claims where !third.blockers.isEmpty && third.isWithin(id, other) { waiting.append(next) }
         }
         return false
+    }
+}
+
+extension ClaimTable.Claim {
+    fileprivate func isWithin(_ id: ClaimID, _ other: ClaimTable.Claim) -> Bool {
+        within?.contains(id) ?? (purpose != nil && other.purpose == purpose)
     }
 }
 

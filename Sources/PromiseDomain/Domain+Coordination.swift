@@ -4,7 +4,6 @@ package import PromiseFilesystem
 import PromiseIndex
 import PromiseSync
 import PromiseSystem
-import Synchronization
 
 // Claims and presenters of programs that coordinate, by the control API.
 
@@ -12,6 +11,8 @@ import Synchronization
 package struct ClaimRequest: Sendable {
     package var items: [(path: [FileName], access: Access)]
     package var purpose: Purpose?
+    /// The claims that it is nested in; nil: nobody said.
+    package var within: Set<ClaimID>?
     /// The process that is to get at the items, with its children; 0: nobody in particular.
     package var process: Int32
     package var timeout: Duration?
@@ -70,7 +71,6 @@ package struct GrantedClaim: Sendable {
 extension Domain {
     /// How long a claim to write waits for programs that have the item open for writing and know nothing of claims.
     private static let openWriterLimit = Duration.seconds(5)
-    private static let linkCountMax = 40
     /// How long one command to evict waits for claims and presenters in all: longer than a presenter may take for its answer.
     static let evictionPatience = Duration.seconds(10)
 
@@ -107,7 +107,8 @@ extension Domain {
     ) async throws(Failure) -> ClaimID {
         let (outcomes, continuation) = AsyncStream.makeStream(of: Coordinator.ClaimOutcome.self)
         let id = try filesystem.coordinator.claim(
-            intents, purpose: request.purpose, process: request.process, isOwn: isOwn, timeout: request.timeout
+            intents, purpose: request.purpose, within: request.within,
+            process: request.process, isOwn: isOwn, timeout: request.timeout
         ) { _, outcome in
             continuation.yield(outcome)
             continuation.finish()
@@ -121,6 +122,8 @@ extension Domain {
             case .refused(.timedOut): throw Failure(.timedOut, "others did not let go of the items in time")
             case .refused(.deadlock):
                 throw Failure(.busy, "this claim would wait for somebody who waits for a claim of the same purpose")
+            case .refused(.notPrepared):
+                throw Failure(.busy, "a program that shows an item could not save it")
             case .ended: throw Failure(.interrupted, "the domain is being unmounted")
             case nil: throw Failure(.interrupted, "the claim was given up")
             }
@@ -154,8 +157,8 @@ extension Domain {
 
     package func removePresenter(_ id: PresenterID) { filesystem.coordinator.removePresenter(id) }
 
-    package func answered(_ number: UInt64, by presenter: PresenterID) -> Bool {
-        filesystem.coordinator.answered(number, by: presenter)
+    package func answered(_ number: UInt64, by presenter: PresenterID, hasFailed: Bool) -> Bool {
+        filesystem.coordinator.answered(number, by: presenter, hasFailed: hasFailed)
     }
 
     /// Where a node is now; nil when it has gone.
@@ -180,37 +183,24 @@ extension Domain {
     }
 
     private func intent(_ path: [FileName], _ access: Access) async throws(Failure) -> Intent {
-        var names = path
-        var node = try await node(at: names)
+        var node: NodeID
         if case .read(let options) = access, options.contains(.resolvesSymbolicLink) {
-            for _ in 0..<Domain.linkCountMax {
-                guard let target = try linkTarget(of: node) else { break }
-                names = try resolved(target, in: names.dropLast())
-                node = try await self.node(at: names)
-            }
-            if try linkTarget(of: node) != nil { throw Failure(.invalid, "there are too many links behind each other") }
+            node = try await resolved(path)
+        } else {
+            node = try await self.node(at: path)
         }
         return Intent(node: node, folders: try folders(above: node), access: access)
     }
 
-    private func linkTarget(of node: NodeID) throws(Failure) -> [UInt8]? {
-        try index.read { transaction throws(Failure) in try transaction.node(node)?.target }
-    }
-
-    /// A relative target within the mount.
-    private func resolved(_ target: [UInt8], in folder: ArraySlice<FileName>) throws(Failure) -> [FileName] {
-        guard target.first != UInt8(ascii: "/") else { throw Failure(.crossDevice, "the link leads out of the mount") }
-        var result = Array(folder)
-        for part in target.split(separator: UInt8(ascii: "/")) {
-            if part.elementsEqual(".".utf8) { continue }
-            if part.elementsEqual("..".utf8) {
-                guard result.popLast() != nil else { throw Failure(.crossDevice, "the link leads out of the mount") }
-            } else {
-                guard let name = FileName(part) else { throw Failure(.invalid, "the link leads to no name of an item") }
-                result.append(name)
-            }
+    /// As realpath(3), of links in the middle, too; but for those that lead out of the mount.
+    private func resolved(_ path: [FileName]) async throws(Failure) -> NodeID {
+        var way = LinkWay(path, mountPoint: configuration.mountPoint)
+        while let place = try way.next() {
+            let node = try await self.node(at: place)
+            let target = try index.read { transaction throws(Failure) in try transaction.node(node)?.target }
+            if let target { try way.follow(target) } else { way.enter() }
         }
-        return result
+        return try await self.node(at: way.done)
     }
 
     private func folders(above node: NodeID) throws(Failure) -> [NodeID] {
@@ -228,97 +218,5 @@ extension Domain {
             try? await Task.sleep(for: .milliseconds(10))
             if Task.isCancelled { throw Failure(.interrupted, "the claim was given up") }
         }
-    }
-}
-
-/// Tells presenters of what happened to their items, whoever did it: programs on the mount, coordinated or not, and the
-/// provider.
-final class PresenterNews: ChangeListener {
-    private static let followingTime = Duration.milliseconds(200)
-
-    private struct VersionNews: Sendable {
-        let change: Change
-        let what: VersionChange
-        let name: FileName
-        let due: ContinuousClock.Instant
-    }
-
-    private let index: Index
-    private let coordinator: Coordinator
-    private let versionNews: AsyncStream<VersionNews>.Continuation
-
-    init(index: Index, coordinator: Coordinator) {
-        self.index = index
-        self.coordinator = coordinator
-        let (stream, continuation) = AsyncStream.makeStream(of: VersionNews.self)
-        versionNews = continuation
-        // One after the other: a version that is gained and lost in a moment is not lost first.
-        Task { [weak self] in
-            for await news in stream {
-                try? await Task.sleep(until: news.due)
-                self?.tell(news)
-            }
-        }
-    }
-
-    deinit { versionNews.finish() }
-
-    func changed(_ changes: [Change]) {
-        guard coordinator.isActive else { return }
-        for change in changes {
-            let event: ClaimTable.Event
-            switch change.kind {
-            case .created: event = .appeared
-            case .modified: event = .changed
-            case .moved: event = .moved
-            case .deleted: event = .deleted
-            // Where the content is does not concern who shows it.
-            case .content, .upload: continue
-            case .versionGained, .versionLost, .versionResolved:
-                tellVersion(change)
-                continue
-            }
-            for number in change.node.rawValue..<change.node.rawValue + UInt64(change.count) {
-                tell(event, change, NodeID(number))
-            }
-        }
-    }
-
-    /// A moment later: whoever gave the document another node tells the coordinator of that right after the commit that is heard
-    /// of here, and its presenters are with that node then. By then the document may be another node again.
-    private func tellVersion(_ change: Change) {
-        guard let name = change.name else { return }
-        let what: VersionChange =
-            switch change.kind {
-            case .versionGained: .gained
-            case .versionLost: .lost
-            default: .resolved
-            }
-        versionNews.yield(VersionNews(change: change, what: what, name: name, due: .now + PresenterNews.followingTime))
-    }
-
-    private func tell(_ news: VersionNews) {
-        let change = news.change
-        guard let (now, then) = folders(of: change, coordinator.current(change.node, after: change.sequence)) else { return }
-        coordinator.happened(.version(news.what, news.name), to: change.node, after: change.sequence, in: now ?? then)
-    }
-
-    /// Those above the node now, nil when it has gone, and those above it when the change happened.
-    private func folders(of change: Change, _ node: NodeID) -> (now: [NodeID]?, then: [NodeID])? {
-        try? index.read { transaction throws(Failure) in
-            let then = [change.parent] + (try transaction.foldersAbove(change.parent) ?? [])
-            return (now: try transaction.foldersAbove(node), then: then)
-        }
-    }
-
-    private func tell(_ event: ClaimTable.Event, _ change: Change, _ node: NodeID) {
-        guard let (now, then) = folders(of: change, node) else { return }
-        // One of its names has gone: that of a draft that has taken its document's name, or one of several.
-        if event == .deleted, let now { return coordinator.left(then.filter { !now.contains($0) }, node) }
-        // A move between folders is two changes: the first one says where from.
-        if event == .moved, let now, now.first != change.parent {
-            return coordinator.left(then.filter { !now.contains($0) }, node)
-        }
-        coordinator.happened(event, to: node, in: now ?? then)
     }
 }

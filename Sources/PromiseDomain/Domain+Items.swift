@@ -13,16 +13,19 @@ import Synchronization
 
 extension Domain {
     /// Names from the root of the mount to a node. Lists folders at the provider when they are not known yet.
-    package func node(at path: [FileName]) async throws(Failure) -> NodeID {
+    package func node(at path: [FileName]) async throws(Failure) -> NodeID { try await item(at: path).node }
+
+    package func item(at path: [FileName]) async throws(Failure) -> NamedItem {
         var current = NodeID.root
+        var last: EntryID?
         for name in path {
             try await list(current)
             let parent = current
             let entry = try index.read { transaction throws(Failure) in try transaction.entry(in: parent, named: name) }
             guard let entry else { throw Failure(.notFound, "there is no '\(name.display)' in the mount") }
-            current = entry.node
+            (current, last) = (entry.node, entry.id)
         }
-        return current
+        return NamedItem(node: current, entry: last)
     }
 
     /// Makes a folder's children known; does nothing for what is no folder.
@@ -35,9 +38,9 @@ extension Domain {
         try result.get()
     }
 
-    package func information(of id: NodeID) throws(Failure) -> ItemInformation {
-        let facts = try filesystem.facts(of: id)
-        let path = try index.read { transaction throws(Failure) in try transaction.path(of: id) }
+    package func information(of item: NamedItem) throws(Failure) -> ItemInformation {
+        let (facts, id) = (try filesystem.facts(of: item.node, named: item.entry), item.node)
+        let path = try index.read { transaction throws(Failure) in try item.path(transaction) }
         guard let path else { throw Failure(.gone, "the item was removed meanwhile") }
         let shown = try filesystem.attributes(of: id, handle: nil).attributes
         let node = facts.node
@@ -47,7 +50,7 @@ extension Domain {
             changeTime: shown.changeTime, birthTime: node.birthTime, links: node.linkCount, identifier: facts.identifier,
             version: node.version, state: facts.state, pin: node.pin, progress: facts.progress, error: facts.error,
             isConflict: facts.entry?.conflictsWith != nil, linkTarget: node.target)
-        result.values = try values(of: [id], AttributeKey.allCases).first?.values ?? [:]
+        result.values = try values(of: [item], AttributeKey.allCases).first?.values ?? [:]
         return result
     }
 

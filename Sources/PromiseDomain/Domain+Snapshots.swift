@@ -47,7 +47,7 @@ extension Domain {
             let name = try index.read { transaction throws(Failure) in try transaction.path(of: id)?.last }
             let suffix = root.kind == .folder ? Array(".zip".utf8) : []
             let snapshot = try snapshotPlace(named: (name?.bytes ?? Array("root".utf8)) + suffix)
-            for _ in 0..<Domain.snapshotAttempts where try write(nodes.map(\.id), to: snapshot.path) { return snapshot }
+            for _ in 0..<Domain.snapshotAttempts where try write(id, to: snapshot.path) { return snapshot }
             throw Failure(.busy, "the item is being written without end; stop the program that does it")
         }
     }
@@ -83,52 +83,26 @@ extension Domain {
     }
 
     /// False when something was written meanwhile.
-    private func write(_ nodes: [NodeID], to path: [UInt8]) throws(Failure) -> Bool {
+    private func write(_ id: NodeID, to path: [UInt8]) throws(Failure) -> Bool {
         let file: Descriptor
         do throws(SystemError) {
             file = try Descriptor.open(path, flags: O_RDWR | O_CREAT | O_TRUNC, mode: 0o600, label: "snapshot.create")
         } catch {
             throw Failure(error)
         }
-        guard let first = nodes.first, let root = try node(first) else { throw Failure(.stale, "the item is gone") }
-        if root.kind == .folder { return try archive(nodes, to: file.number) }
+        guard let root = try index.read({ transaction throws(Failure) in try transaction.node(id) }) else {
+            throw Failure(.stale, "the item is gone")
+        }
+        if root.kind == .folder { return try FolderArchive(index, content).write(id, to: file.number) }
         guard let source = try source(of: root) else { return false }
         if clone(source.descriptor, to: file.number) { return isUnchanged(source) }
-        let count: UInt64
+        let isWhole: Bool
         do throws(SystemError) {
-            count = try copyBytes(
-                from: source.descriptor, at: 0, to: file.number, at: 0, count: source.size, label: "snapshot.copy")
+            isWhole = try copyData(from: source.descriptor, to: file.number, size: source.size, label: "snapshot.copy")
         } catch {
             throw Failure(error)
         }
-        return count == source.size && isUnchanged(source)
-    }
-
-    /// Names in the archive begin with the folder's own. Other names of the same file are files of their own there.
-    private func archive(_ nodes: [NodeID], to descriptor: CInt) throws(Failure) -> Bool {
-        let writer = try ArchiveWriter(descriptor)
-        guard let top = path(of: nodes[0]) else { throw Failure(.gone, "the folder was removed meanwhile") }
-        let above = top.count - 1
-        for id in nodes {
-            guard let node = try node(id), var archived = ArchivedNode(node), let place = path(of: id) else { continue }
-            let names = place.dropFirst(max(above, 0))
-            guard !names.isEmpty else { continue }
-            let path = Array(names.map(\.bytes).joined(separator: [UInt8(ascii: "/")]))
-            guard node.kind == .file else {
-                try writer.add(path, archived)
-                continue
-            }
-            guard let source = try source(of: node) else { return false }
-            archived.size = source.size
-            try writer.add(path, archived, descriptor: source.descriptor)
-            if !isUnchanged(source) { return false }
-        }
-        try writer.finish()
-        return true
-    }
-
-    private func node(_ id: NodeID) throws(Failure) -> Node? {
-        try index.read { transaction throws(Failure) in try transaction.node(id) }
+        return isWhole && isUnchanged(source)
     }
 
     /// Nil when the content is not here just now.
@@ -144,7 +118,7 @@ extension Domain {
 final class SnapshotPlace: Sendable {
     let folder: [UInt8]
     let count = Atomic<UInt64>(0)
-    let pool = BlockingPool(name: "snapshots", threads: 1)
+    let pool = BlockingPool(name: "snapshots", threads: 4)
 
     init(folder: [UInt8]) { self.folder = folder }
 }

@@ -1,4 +1,5 @@
 package import PromiseCore
+import PromiseHTTP
 import PromiseIndex
 import PromiseQuery
 
@@ -19,7 +20,7 @@ struct ItemAttributes: AttributeSource {
             self = []
             for key in keys {
                 switch key {
-                case .path: insert(.path)
+                case .path, .pathBytes: insert(.path)
                 case .state, .isUploaded, .isUploading, .percentUploaded, .hasUnresolvedConflicts, .uploadingError: insert(.state)
                 case .percentDownloaded, .isDownloading, .downloadingError: insert(.progress)
                 case .userTags: insert(.tags)
@@ -47,6 +48,10 @@ struct ItemAttributes: AttributeSource {
         switch key {
         case .name, .displayName: return .text(item.entry.name.utf8)
         case .path: return path.map { .text($0.flatMap { [UInt8(ascii: "/")] + $0.utf8 }) } ?? .null
+        case .nameBytes: return .text(Array(PercentEncoding.encoded(item.entry.name.bytes).utf8))
+        case .pathBytes:
+            let names = path?.map { "/" + PercentEncoding.encoded($0.bytes) }
+            return names.map { .text(Array($0.joined().utf8)) } ?? .null
         case .size: return node.kind == .file || node.kind == .link ? .integer(Int64(clamping: node.size)) : .null
         case .contentChangeDate, .contentModificationDate: return .time(node.modificationTime.rawValue)
         case .creationDate, .contentCreationDate: return .time(node.birthTime.rawValue)

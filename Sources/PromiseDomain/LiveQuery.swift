@@ -66,7 +66,7 @@ package final class LiveQuery: StitchedReader {
     package func run(aliveInterval: Duration, _ send: (QueryEvent) async throws -> Void) async throws {
         defer {
             hub.leave(self)
-            hub.close()
+            hub.close(self)
         }
         try await gather(send)
         guard request.isLive else { return }

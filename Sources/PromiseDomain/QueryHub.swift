@@ -43,6 +43,7 @@ final class QueryHub: Sendable {
     private let thread = Mutex<OwnedThread?>(nil)
     private let pool = BlockingPool(name: "queries", threads: 2)
     private let waiters = FeedWaiters()
+    private let touched: TouchedItems
     /// Somebody may want to hear of changes who did not before.
     private let calls = Monitor(Calls())
     /// Who else hears of changes.
@@ -55,6 +56,7 @@ final class QueryHub: Sendable {
         self.engine = engine
         self.logger = logger
         listeners = Mutex([waiters])
+        touched = TouchedItems(index: index)
     }
 
     // MARK: - Life
@@ -116,11 +118,15 @@ final class QueryHub: Sendable {
             }
             state.openCount += 1
         }
+        if request.isLive { touched.open() }
         return LiveQuery(request, self)
     }
 
     /// The query was opened and nobody runs it any more.
-    func close() { state.withLock { $0.openCount -= 1 } }
+    func close(_ query: LiveQuery) {
+        if query.request.isLive { touched.close() }
+        state.withLock { $0.openCount -= 1 }
+    }
 
     /// From its position on the query hears of changes.
     func join(_ query: LiveQuery) {
@@ -218,15 +224,22 @@ final class QueryHub: Sendable {
             }
             if isStopped { return }
             do throws(Failure) {
+                // Of a query that joins later than this look what is touched is kept.
+                let memberCount = state.withLock { $0.members.count - $0.joining.count }
+                let nodes = try touched.take(memberCount: memberCount - joining.count)
                 for query in joining {
                     try advance([query], from: query.position.withLock { $0 }, upTo: position)
+                    try evaluate(touched.kept, for: [query])
+                    query.signal()
                     state.withLock { state in
                         if state.members.contains(ObjectIdentifier(query)) { state.queries[ObjectIdentifier(query)] = query }
                         if state.isStopped { query.end() }
                     }
                     query.caughtUp()
                 }
+                touched.forget(memberCount: memberCount)
                 position = try advance(nil, from: position, upTo: .max)
+                try tell(of: nodes)
                 filesystem.stitching.told(upTo: max(newest, position))
             } catch {
                 if state.withLock({ $0.isStopped }) { return }
@@ -264,7 +277,7 @@ final class QueryHub: Sendable {
                 for query in queries { query.reset() }
             }
             guard let last = changes.last, position < last.sequence else { break }
-            try tell(queries.filter { !$0.isOverflowed }, of: changes.filter { $0.sequence <= end })
+            try tell(queries.filter { !$0.isOverflowed }, of: changes.filter { $0.sequence <= end }, areAll: only == nil)
             for query in queries { query.signal(upTo: min(last.sequence, end)) }
             if only == nil { for listener in listeners.withLock({ $0 }) { listener.changed(changes) } }
             position = last.sequence
@@ -272,7 +285,7 @@ final class QueryHub: Sendable {
         return position
     }
 
-    private func tell(_ queries: [LiveQuery], of changes: [Change]) throws(Failure) {
+    private func tell(_ queries: [LiveQuery], of changes: [Change], areAll: Bool) throws(Failure) {
         guard !queries.isEmpty else { return }
         var nodes: [NodeID] = []
         var isIn: Set<NodeID> = []
@@ -285,7 +298,17 @@ final class QueryHub: Sendable {
         }
         let moved = changes.filter { $0.kind == .moved }.map(\.node)
         try evaluate(nodes, for: queries)
+        if areAll { touched.looked(at: nodes) }
         for folder in Set(moved) { try evaluate(below: folder, for: queries) }
+    }
+
+    /// Of what the change feed has no line of.
+    private func tell(of nodes: [NodeID]) throws(Failure) {
+        let nodes = touched.rest(of: nodes)
+        let queries = state.withLock { Array($0.queries.values) }.filter { !$0.isOverflowed }
+        guard !nodes.isEmpty, !queries.isEmpty else { return }
+        try evaluate(nodes, for: queries)
+        for query in queries { query.signal() }
     }
 
     private func evaluate(_ nodes: [NodeID], for queries: [LiveQuery]) throws(Failure) {

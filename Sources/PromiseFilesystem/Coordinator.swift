@@ -56,6 +56,11 @@ package final class Coordinator: Sendable {
         func current(_ node: NodeID, after change: Int64) -> NodeID {
             replacements.reduce(node) { $1.change < change ? $0 : $1.nodes[$0] ?? $0 }
         }
+
+        /// It took another node's place with this change or later.
+        func isReplacement(_ node: NodeID, since change: Int64) -> Bool {
+            replacements.contains { $0.change >= change && $0.nodes.values.contains(node) }
+        }
     }
 
     /// Items that became other nodes, and the newest change of the index when that was told.
@@ -106,7 +111,8 @@ package final class Coordinator: Sendable {
     /// `handler` is called once, unless the claim is released before, and once more when the domain ends.
     /// `process`: who may get at the items, with its children. `isOwn`: for a change that the daemon makes itself.
     package func claim(
-        _ intents: [Intent], purpose: Purpose?, process: Int32 = 0, isOwn: Bool = false, timeout: Duration?,
+        _ intents: [Intent], purpose: Purpose?, within: Set<ClaimID>? = nil, process: Int32 = 0, isOwn: Bool = false,
+        timeout: Duration?,
         handler: @escaping @Sendable (ClaimID, ClaimOutcome) -> Void
     ) throws(Failure) -> ClaimID {
         let now = clock.uptime()
@@ -115,7 +121,8 @@ package final class Coordinator: Sendable {
             guard state.table.claimCount < Coordinator.claimCountMax else {
                 return .failure(Failure(.busy, "there are \(Coordinator.claimCountMax) claims already"))
             }
-            let id = state.table.claim(intents, purpose: purpose, now: now, deadline: timeout.map { now + $0 })
+            let id = state.table.claim(
+                intents, purpose: purpose, within: within, now: now, deadline: timeout.map { now + $0 })
             // Its outcome may be known already, and is handed on below.
             state.claims[id] = ClaimHandler(call: handler)
             if process > 0 { state.processes[id] = process }
@@ -170,12 +177,17 @@ package final class Coordinator: Sendable {
     }
 
     /// False when the presenter was not asked that, or too late.
-    package func answered(_ number: UInt64, by presenter: PresenterID) -> Bool {
+    /// `hasFailed`: it could not do it. Then the claim is refused, but for those of the daemon, which go on.
+    package func answered(_ number: UInt64, by presenter: PresenterID, hasFailed: Bool = false) -> Bool {
         let now = clock.uptime()
         return change { state in
             state.table.heard(from: presenter)
             guard state.table.presenter(asked: number) == presenter else { return false }
-            state.table.answered(number, now: now)
+            if hasFailed, let claim = state.table.claim(asking: number), !state.own.contains(claim) {
+                state.table.failed(number, now: now)
+            } else {
+                state.table.answered(number, now: now)
+            }
             settle(&state)
             return true
         }
@@ -183,11 +195,15 @@ package final class Coordinator: Sendable {
 
     // MARK: - What happened
 
-    package func happened(_ event: ClaimTable.Event, to node: NodeID, in folders: [NodeID]) {
+    /// `number`: of the index's change. Presenters of what became this node by it have been told when that was told.
+    package func happened(
+        _ event: ClaimTable.Event, to node: NodeID, by number: Int64, in folders: [NodeID], from place: OldPlace? = nil
+    ) {
         let now = clock.uptime()
         change { state in
             if event == .moved { state.table.moved(node, to: folders, now: now) }
-            state.table.happened(event, to: node, in: folders)
+            let isTold = event == .changed && state.isReplacement(node, since: number)
+            state.table.happened(event, to: node, in: folders, from: place, isItemTold: isTold)
             settle(&state)
         }
     }
@@ -202,9 +218,9 @@ package final class Coordinator: Sendable {
     }
 
     /// An item left these folders for others.
-    package func left(_ folders: [NodeID], _ node: NodeID) {
+    package func left(_ folders: [NodeID], _ node: NodeID, from place: OldPlace? = nil) {
         change { state in
-            state.table.left(folders, node)
+            state.table.left(folders, node, from: place)
             settle(&state)
         }
     }
@@ -218,13 +234,15 @@ package final class Coordinator: Sendable {
         }
     }
 
-    /// Items are other nodes now. `change`: the index's newest one.
+    /// Items are other nodes now, and their presenters are told so: whoever tells of the index's changes may come before this,
+    /// and finds nobody at the new node. `change`: the index's newest one.
     package func replaced(_ nodes: [NodeID: NodeID], by change: Int64) {
         let now = clock.uptime()
         self.change { state in
             state.table.replaced(nodes, now: now)
             if state.replacements.count == Coordinator.replacementCountMax { state.replacements.removeFirst() }
             state.replacements.append(Replacement(nodes: nodes, change: change))
+            for node in Set(nodes.values).sorted(by: { $0.rawValue < $1.rawValue }) { state.table.changedAsReplaced(node) }
             settle(&state)
         }
     }

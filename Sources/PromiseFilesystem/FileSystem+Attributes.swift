@@ -83,6 +83,14 @@ extension FileSystem {
             reply(answer)
             return nil
         }
+        // Whoever has it open has had his turn.
+        if handle == nil,
+            case .taken(let parked) = turn(
+                for: changes.size == nil ? .changing(id) : .truncating(id), caller, reply: reply,
+                again: { [self] in setAttributes(of: id, handle: handle, changes, caller: caller, reply: reply) })
+        {
+            return parked
+        }
         do throws(Failure) {
             if let size = changes.size {
                 reply(.success(try resize(id, to: size, changes, by: caller)))

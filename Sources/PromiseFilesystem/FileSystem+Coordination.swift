@@ -7,14 +7,19 @@ import PromiseSystem
 // Programs that know nothing of coordination are bound by it too: an operation that conflicts with a claim is parked until
 // its turn comes. Without claims and presenters it costs one look at a number.
 
-extension FileSystem {
-    /// What a request on the mount is about to do.
-    enum UnawareAccess {
-        case writing(NodeID)
-        case removing(FileName, in: NodeID)
-        case renaming(FileName, in: NodeID, to: FileName, newParent: NodeID)
-    }
+/// What a request on the mount is about to do.
+enum UnawareAccess {
+    case writing(NodeID)
+    /// By name, without opening it.
+    case truncating(NodeID)
+    /// Mode, owner, times.
+    case changing(NodeID)
+    case making(FileName, in: NodeID)
+    case removing(FileName, in: NodeID)
+    case renaming(FileName, in: NodeID, to: FileName, newParent: NodeID)
+}
 
+extension FileSystem {
     enum Turn {
         case goOn
         /// Answered, or it will be.
@@ -29,7 +34,7 @@ extension FileSystem {
     ) -> Turn {
         guard coordinator.isActive, coordinator.mode != .advisory, caller.process != getpid() else { return .goOn }
         if coordinator.isPassing(caller.request) { return .goOn }
-        guard let intents = try? intents(of: access), !intents.isEmpty,
+        guard let intents = try? UnawareIntents.of(access, index), !intents.isEmpty,
             coordinator.isInTheWay(of: intents, isInside: { isDescendant(caller.process, of: $0) })
         else { return .goOn }
         if coordinator.mode == .refuse {
@@ -59,41 +64,15 @@ extension FileSystem {
     }
 
     /// Then it goes on as if there were no claims. Opening waits for a little less than requests may be parked. While a name is
-    /// being removed or renamed the kernel holds the folder's lock (filesystems/directory-locking of its documentation): nobody
-    /// can look up or make a name there, whoever has the claim included. So that is not for long, unless it is set so.
+    /// being made, removed or renamed the kernel holds the folder's lock, and while attributes change the file's
+    /// (filesystems/directory-locking of its documentation): nobody can look up or make a name there, whoever
+    /// has the claim included. So that is not for long, unless it is set so.
     private func patience(for access: UnawareAccess) -> Duration {
         let most = configuration.requestDeadline * 4 / 5
         return switch access {
         case .writing: most
-        case .removing, .renaming: min(configuration.nameDeadline, most)
+        case .truncating, .changing, .making, .removing, .renaming: min(configuration.nameDeadline, most)
         }
-    }
-
-    private func intents(of access: UnawareAccess) throws(Failure) -> [Intent] {
-        try index.read { transaction throws(Failure) in
-            switch access {
-            case .writing(let node): return try intent(node, [], transaction)
-            case .removing(let name, let folder): return try intent(name, in: folder, .forDeleting, transaction)
-            case .renaming(let name, let folder, let newName, let newFolder):
-                return try intent(name, in: folder, .forMoving, transaction)
-                    + intent(newName, in: newFolder, .forReplacing, transaction)
-            }
-        }
-    }
-
-    private func intent(
-        _ name: FileName, in folder: NodeID, _ options: WritingOptions, _ transaction: borrowing Transaction
-    ) throws(Failure) -> [Intent] {
-        guard let entry = try transaction.entry(in: folder, named: name) else { return [] }
-        return try intent(entry.node, options, transaction)
-    }
-
-    /// Nothing for what has no name any more: nobody can have a claim on it.
-    private func intent(
-        _ node: NodeID, _ options: WritingOptions, _ transaction: borrowing Transaction
-    ) throws(Failure) -> [Intent] {
-        guard let folders = try transaction.foldersAbove(node) else { return [] }
-        return [Intent(node: node, folders: folders, access: .write(options))]
     }
 
     /// What was entered with the folders that an item was in may have missed that it moved meanwhile: it is told until the
@@ -147,4 +126,53 @@ private func isDescendant(_ thread: Int32, of ancestor: Int32) -> Bool {
         current = family.parent
     }
     return false
+}
+
+/// What an access of a program that knows nothing is about.
+private enum UnawareIntents {
+    static func of(_ access: UnawareAccess, _ index: Index) throws(Failure) -> [Intent] {
+        try index.read { transaction throws(Failure) in
+            switch access {
+            case .writing(let node), .truncating(let node): return try ofAllNames(of: node, [], transaction)
+            case .changing(let node): return try ofAllNames(of: node, .contentIndependentMetadataOnly, transaction)
+            case .making(let name, let folder): return try vacancy(name, in: folder, transaction)
+            case .removing(let name, let folder):
+                guard let entry = try transaction.entry(in: folder, named: name) else { return [] }
+                return try intent(entry, .forDeleting, transaction)
+            case .renaming(let name, let folder, let newName, let newFolder):
+                guard let entry = try transaction.entry(in: folder, named: name) else { return [] }
+                let source = try intent(entry, .forMoving, transaction)
+                guard let target = try transaction.entry(in: newFolder, named: newName) else {
+                    return source + (try vacancy(newName, in: newFolder, transaction))
+                }
+                return source + (try intent(target, .forReplacing, transaction))
+            }
+        }
+    }
+
+    /// Of a file that has several names whoever has a claim on any folder of them is in the way. Nothing for what has no name
+    /// any more: nobody can have a claim on it.
+    private static func ofAllNames(
+        of node: NodeID, _ options: WritingOptions, _ transaction: borrowing Transaction
+    ) throws(Failure) -> [Intent] {
+        if node == .root { return [Intent(node: .root, folders: [], access: .write(options))] }
+        var result: [Intent] = []
+        for entry in try transaction.entries(of: node) { result += try intent(entry, options, transaction) }
+        return result
+    }
+
+    private static func intent(
+        _ entry: Entry, _ options: WritingOptions, _ transaction: borrowing Transaction
+    ) throws(Failure) -> [Intent] {
+        guard let folders = try transaction.foldersAbove(entry) else { return [] }
+        return [Intent(node: entry.node, folders: folders, access: .write(options))]
+    }
+
+    /// What is made in a folder is not there yet: it concerns whoever has a claim on the folder, and not on what else is in it.
+    private static func vacancy(
+        _ name: FileName, in folder: NodeID, _ transaction: borrowing Transaction
+    ) throws(Failure) -> [Intent] {
+        guard let above = try transaction.foldersAbove(folder) else { return [] }
+        return [Intent(node: .vacancy(name, in: folder), folders: [folder] + above, access: .write([]))]
+    }
 }

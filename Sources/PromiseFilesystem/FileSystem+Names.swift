@@ -71,7 +71,11 @@ extension FileSystem {
         _ name: FileName, in parent: NodeID, permissions: UInt32, opening: OpenRequest, caller: Caller,
         reply: @escaping Reply<CreateReply>
     ) -> ParkedRequest? {
-        withListing(of: parent, reply: stitched(reply)) { [self] () throws(Failure) in
+        let turn = turn(for: .making(name, in: parent), caller, reply: reply) { [self] in
+            create(name, in: parent, permissions: permissions, opening: opening, caller: caller, reply: reply)
+        }
+        if case .taken(let parked) = turn { return parked }
+        return withListing(of: parent, reply: stitched(reply)) { [self] () throws(Failure) in
             if let made = try recreate(name, in: parent, opening, caller) { return made }
             guard let (node, file) = try makeFile(name, in: parent, permissions, isOpen: opening.isWritable, caller) else {
                 return nil
@@ -98,6 +102,12 @@ extension FileSystem {
             reply(answer)
             return nil
         }
+        let turn = turn(for: .making(name, in: parent), caller, reply: reply) { [self] in
+            makeNode(
+                name, in: parent, kind: kind, permissions: permissions, deviceNumber: deviceNumber, caller: caller,
+                reply: reply)
+        }
+        if case .taken(let parked) = turn { return parked }
         return withListing(of: parent, reply: stitched(reply)) { [self] () throws(Failure) in
             if isCarriedOut(caller) { return try entry(name, in: parent) }
             if kind == .file {
@@ -115,6 +125,10 @@ extension FileSystem {
             reply(answer)
             return nil
         }
+        let turn = turn(for: .making(name, in: parent), caller, reply: reply) { [self] in
+            makeFolder(name, in: parent, permissions: permissions, caller: caller, reply: reply)
+        }
+        if case .taken(let parked) = turn { return parked }
         return withListing(of: parent, reply: stitched(reply)) { [self] () throws(Failure) in
             let fresh = Node(
                 id: .root, kind: .folder, mode: permissions, owner: caller.user, group: caller.group, time: clock.now())
@@ -129,6 +143,10 @@ extension FileSystem {
             reply(answer)
             return nil
         }
+        let turn = turn(for: .making(name, in: parent), caller, reply: reply) { [self] in
+            makeLink(name, in: parent, target: target, caller: caller, reply: reply)
+        }
+        if case .taken(let parked) = turn { return parked }
         return withListing(of: parent, reply: stitched(reply)) { [self] () throws(Failure) in
             let fresh = Node(
                 id: .root, kind: .link, mode: 0o777, owner: caller.user, group: caller.group, size: UInt64(target.count),
@@ -268,7 +286,11 @@ extension FileSystem {
     package func addName(
         _ name: FileName, in parent: NodeID, to id: NodeID, caller: Caller, reply: @escaping Reply<EntryReply>
     ) -> ParkedRequest? {
-        withListing(of: parent, reply: stitched(reply)) { [self] () throws(Failure) in
+        let turn = turn(for: .making(name, in: parent), caller, reply: reply) { [self] in
+            addName(name, in: parent, to: id, caller: caller, reply: reply)
+        }
+        if case .taken(let parked) = turn { return parked }
+        return withListing(of: parent, reply: stitched(reply)) { [self] () throws(Failure) in
             if isCarriedOut(caller) { return try entry(name, in: parent) }
             let linked: EntryReply? = try carryOut(caller) { transaction throws(Failure) in
                 let folder = try folder(parent, transaction)

@@ -170,7 +170,7 @@ extension FileSystem {
         try transaction.update(node)
         try markPending(namesOf: node.id, transaction)
         try transaction.record(.deleted, node: node.id, parent: source.parent, name: source.name)
-        try transaction.record(.modified, node: node.id, parent: document.parent, name: document.name)
+        try transaction.recordReplacement(of: targetNode.id, by: document)
         return try release(targetNode, transaction)
     }
 
@@ -289,9 +289,9 @@ extension FileSystem {
         (firstNode.pin, secondNode.pin) = (secondNode.pin, firstNode.pin)
         try transaction.update(firstNode)
         try transaction.update(secondNode)
-        for entry in [first, second] {
+        for (entry, old) in [(first, second.node), (second, first.node)] {
             try markPending(entry, transaction)
-            try transaction.record(.modified, node: entry.node, parent: entry.parent, name: entry.name)
+            try transaction.recordReplacement(of: old, by: entry)
         }
     }
 }

@@ -144,12 +144,15 @@ extension FileSystem {
         package var error: String?
     }
 
-    package func facts(of id: NodeID) throws(Failure) -> ItemFacts {
+    package func facts(of id: NodeID, named name: EntryID? = nil) throws(Failure) -> ItemFacts {
         let (node, entry, pending, identifier): (Node?, Entry?, Pending?, ItemIdentifier?) = try index.read {
             transaction throws(Failure) in
-            let entry = try transaction.entries(of: id).first
+            let entry = try transaction.entries(of: id).named(name)
             let pending = try entry.flatMap { entry throws(Failure) in try transaction.pending(.entry(entry.id)) }
-            return (try transaction.node(id), entry, pending, try engine.identifier(of: id, transaction))
+            return (
+                try transaction.node(id), entry, pending,
+                entry == nil ? try engine.identifier(of: id, transaction) : entry?.identifier
+            )
         }
         guard let node else { throw Failure(.stale, "the item is gone") }
         var progress: Double?
@@ -176,4 +179,9 @@ extension FileSystem {
         case .absent: return .placeholder
         }
     }
+}
+
+extension [Entry] {
+    /// The name that is meant, or whichever there is.
+    fileprivate func named(_ id: EntryID?) -> Entry? { first { $0.id == id } ?? first }
 }

@@ -28,6 +28,7 @@ package final class Index: Sendable {
     }
     private let work = Monitor(Work())
     private let changes = ChangeSignal()
+    let touches = Touches()
     /// Held by whoever syncs. Before the store's lock.
     private let syncing = Monitor(())
 
@@ -116,10 +117,12 @@ package final class Index: Sendable {
         derived: Bool, _ body: (borrowing Transaction) throws(Failure) -> Value
     ) throws(Failure) -> Value {
         var lastChange: Int64 = 0
+        var isFollowerToWake = false
         defer {
             tell(store.takeNotes())
             store.unlock()
             changes.advance(to: lastChange)
+            if isFollowerToWake { changes.wake() }
         }
         let state = try store.beginWrite(derived: derived)
         let value: Value
@@ -130,6 +133,8 @@ package final class Index: Sendable {
             preconditionFailure("a write that failed throws")
         }
         try store.endWrite(nil)
+        // Before the changes are told: who hears of them finds what was touched with them.
+        if touches.isWatched, touches.add(nodes: state.touched, entries: state.touchedEntries) { isFollowerToWake = true }
         lastChange = state.lastChange
         return value
     }
@@ -301,7 +306,7 @@ package final class Index: Sendable {
     package func checkpoint(keepingChanges count: Int) throws(Failure) {
         precondition(count > 0, "the feed keeps its last row, which carries the sequence across restarts")
         try repeatGently { () throws(Failure) in
-            try write(derived: true) { transaction throws(Failure) in try transaction.pruneChanges(keeping: count) }
+            try write(derived: true) { transaction throws(Failure) in try ChangeFeed.prune(keeping: count, transaction) }
         }
         let plan = try store.withStore { store throws(Failure) in
             try store.fitCache()

@@ -159,6 +159,10 @@ package struct Change: Hashable, Sendable {
         case versionGained = 6
         case versionLost = 7
         case versionResolved = 8
+        /// A name is about to be another one: this is the old place. The change `moved` follows right behind.
+        case left = 9
+        /// A document was this node until now; what it is follows right behind, as `modified`.
+        case replaced = 10
     }
 
     /// Increases by one or more from change to change, across restarts.

@@ -75,6 +75,10 @@ final class Store {
     private var touchedNodes: [NodeID] = []
     private var touchedPlaces: [Place] = []
     private var touchedNames: [NodeID] = []
+    /// Names whose place in line has changed.
+    private(set) var touchedEntries: [EntryID] = []
+    /// Nodes of which the body that ended last has changed something.
+    var touched: [NodeID] { touchedNodes + touchedNames }
 
     /// Of 4 KiB each: some 250,000 items.
     private static let smallPageCountMax = 16_384
@@ -232,6 +236,7 @@ final class Store {
     /// To be called before a node's row or cached value changes.
     func touch(_ node: NodeID) { touchedNodes.append(node) }
     func touch(_ place: Place) { touchedPlaces.append(place) }
+    func touch(_ entry: EntryID) { touchedEntries.append(entry) }
     /// To be called before an entry of the node changes; its cached entries are forgotten.
     func touchNames(of node: NodeID) {
         touchedNames.append(node)
@@ -249,6 +254,7 @@ final class Store {
         if !touchedNodes.isEmpty { touchedNodes.removeAll(keepingCapacity: touchedNodes.capacity <= 1024) }
         if !touchedNames.isEmpty { touchedNames.removeAll(keepingCapacity: touchedNames.capacity <= 1024) }
         if !touchedPlaces.isEmpty { touchedPlaces.removeAll(keepingCapacity: touchedPlaces.capacity <= 1024) }
+        if !touchedEntries.isEmpty { touchedEntries.removeAll(keepingCapacity: touchedEntries.capacity <= 1024) }
         connection.problem = nil
     }
 

@@ -19,6 +19,7 @@ extension Transaction {
     /// Inserts or replaces. The caller sees to limits and flags of setxattr(2).
     package func setAttribute(_ name: [UInt8], of node: NodeID, to value: [UInt8]) throws(Failure) {
         store.hasAttributes = true
+        store.touch(node)
         try store.change(
             "INSERT INTO attribute VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET value = ?3", .id(node), .bytes(name),
             .bytes(value))
@@ -26,7 +27,8 @@ extension Transaction {
 
     /// False when there was none.
     package func removeAttribute(_ name: [UInt8], of node: NodeID) throws(Failure) -> Bool {
-        try store.change("DELETE FROM attribute WHERE node = ?1 AND name = ?2", .id(node), .bytes(name)) > 0
+        store.touch(node)
+        return try store.change("DELETE FROM attribute WHERE node = ?1 AND name = ?2", .id(node), .bytes(name)) > 0
     }
 
     package func ranges(of node: NodeID) throws(Failure) -> ByteRangeSet {

@@ -8,10 +8,17 @@ extension Transaction {
         try record(kind, node: node, count: 1, parent: parent, name: name)
     }
 
-    /// A name was renamed or moved. Between folders that is two changes: whoever follows the folder it left has to know, too.
+    /// A name was renamed or moved. That is two changes: whoever follows the folder it left has to know, too, and its name
+    /// there.
     package func recordMove(from old: Entry, to new: Entry) throws(Failure) {
-        if old.parent != new.parent { try record(.moved, node: new.node, parent: old.parent, name: old.name) }
+        try record(.left, node: new.node, parent: old.parent, name: old.name)
         try record(.moved, node: new.node, parent: new.parent, name: new.name)
+    }
+
+    /// A document is another node now, as when it is saved by renaming a new file over it.
+    package func recordReplacement(of old: NodeID, by document: Entry) throws(Failure) {
+        try record(.replaced, node: old, parent: document.parent, name: document.name)
+        try record(.modified, node: document.node, parent: document.parent, name: document.name)
     }
 
     /// What becomes of an unresolved version: told of the document that it belongs to, under the version's name. To be called
@@ -45,15 +52,18 @@ extension Transaction {
     package func firstChange() throws(Failure) -> Int64 {
         try connection.first("SELECT min(sequence) FROM change") { $0.integer(0) } ?? 0
     }
+}
 
+/// How far back the feed reaches.
+enum ChangeFeed {
     /// Removes some of the rows beyond the newest `count`; false when there are none.
-    func pruneChanges(keeping count: Int) throws(Failure) -> Bool {
-        let first = try firstChange()
-        let last = try lastChange() - Int64(count)
+    static func prune(keeping count: Int, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
+        let first = try transaction.firstChange()
+        let last = try transaction.lastChange() - Int64(count)
         guard first > 0, first <= last else { return false }
         let end = min(last, first + 5_000)
-        try store.change("DELETE FROM change WHERE sequence <= ?1", .integer(end))
-        try setSetting("change.pruned", "\(end)")
+        try transaction.store.change("DELETE FROM change WHERE sequence <= ?1", .integer(end))
+        try transaction.setSetting("change.pruned", "\(end)")
         return true
     }
 }

@@ -17,6 +17,7 @@ extension Transaction {
         switch pending.subject {
         case .entry(let entry):
             precondition(entry.rawValue > 0, "an entry's id is positive: \(entry)")
+            store.touch(entry)
             try store.change(
                 """
                 INSERT INTO pending VALUES (?1, NULL, ?2, ?3, ?4, ?5, ?6)
@@ -44,6 +45,7 @@ extension Transaction {
     /// between `early` and `due` stays: changes follow each other, and each would move it in the order of due times.
     package func renewPending(_ entry: EntryID, since: Timestamp, due: Timestamp, unlessSince early: Timestamp) throws(Failure) {
         precondition(entry.rawValue > 0, "an entry's id is positive: \(entry)")
+        store.touch(entry)
         try store.change(
             """
             INSERT INTO pending VALUES (?1, NULL, ?2, ?3, 0, NULL, NULL)
@@ -66,7 +68,9 @@ extension Transaction {
     /// Nothing happens when there is none.
     package func deletePending(_ subject: Pending.Subject) throws(Failure) {
         switch subject {
-        case .entry(let entry): try store.change("DELETE FROM pending WHERE id = ?1", .id(entry))
+        case .entry(let entry):
+            store.touch(entry)
+            try store.change("DELETE FROM pending WHERE id = ?1", .id(entry))
         case .deletion(let identifier):
             try store.change("DELETE FROM pending WHERE identifier = ?1", .identifier(identifier))
             try store.change("DELETE FROM setting WHERE key = ?1", .text("pin." + identifier.rawValue))

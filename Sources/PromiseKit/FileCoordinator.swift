@@ -54,6 +54,12 @@ public struct FileCoordinator: Sendable {
     public static let purposeVariable = "PROMISEFS_PURPOSE"
     /// Of the coordinated command that this process belongs to, if there is one.
     public static var inheritedPurpose: String? { getenv(purposeVariable).map { String(cString: $0) } }
+    /// The variable by which a coordinated command hands on which claims it runs in, as `DOMAIN:NUMBER` with blanks between.
+    public static let claimsVariable = "PROMISEFS_CLAIMS"
+    /// The claims that this task runs in, in the same form.
+    @TaskLocal static var surrounding: [String] = getenv(claimsVariable).map { variable in
+        String(cString: variable).split(separator: " ").map { String($0) }
+    } ?? []
     public let client: PromiseClient
     /// Claims and presenters of one purpose never wait for each other.
     public let purpose: String?
@@ -74,7 +80,10 @@ public struct FileCoordinator: Sendable {
         _ body: (GrantedClaimDocument) async throws -> Value
     ) async throws -> Value {
         let seconds = timeout.map { Double($0.components.seconds) + Double($0.components.attoseconds) / 1e18 }
-        let request = ClaimDocument(items: intents.map(\.document), purpose: purpose, timeoutSeconds: seconds)
+        var request = ClaimDocument(items: intents.map(\.document), purpose: purpose, timeoutSeconds: seconds)
+        let prefix = client.domain + ":"
+        request.within = FileCoordinator.surrounding.filter { $0.hasPrefix(prefix) }
+            .compactMap { UInt64($0.dropFirst(prefix.count)) }
         // The end of the request's body is the end of the access.
         let (content, ending) = AsyncStream.makeStream(of: ByteBuffer.self)
         defer { ending.finish() }
@@ -87,7 +96,12 @@ public struct FileCoordinator: Sendable {
                     .brokenReply, "the daemon of '\(client.domain)' ended before the claim was granted", exitStatus: 4)
             }
             let outcome: Result<Value, any Error>
-            do { outcome = .success(try await body(granted)) } catch { outcome = .failure(error) }
+            let around = FileCoordinator.surrounding + [prefix + "\(granted.claim)"]
+            do {
+                outcome = .success(try await FileCoordinator.$surrounding.withValue(around) { try await body(granted) })
+            } catch {
+                outcome = .failure(error)
+            }
             // Read to its end: then the claim is no more, and the connection can be used again.
             let wasHeld = access.giveBack()
             ending.finish()

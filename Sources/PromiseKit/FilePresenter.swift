@@ -25,10 +25,12 @@ public struct FilePresenter: Sendable {
         let presenter: UInt64
         let number: UInt64
 
-        /// It is done. Too late does no harm.
-        public func answer() async throws(PromiseError) {
+        /// It is done. Too late does no harm. `failed`: it could not be done, as when there is no room to save; whoever asked
+        /// is told so, and does not get at the item.
+        public func answer(failed: Bool = false) async throws(PromiseError) {
+            let answer = AnswerDocument(question: number, failed: failed ? true : nil)
             let _: DoneDocument = try await client.reply(
-                "POST", "presenters/\(presenter)/answers", AnswerDocument(question: number), deadline: .seconds(30))
+                "POST", "presenters/\(presenter)/answers", answer, deadline: .seconds(30))
         }
     }
 

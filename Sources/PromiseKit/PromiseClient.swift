@@ -119,8 +119,10 @@ public final class PromiseClient: Sendable {
     }
 
     /// The changes after a sequence number, oldest first, a part of them at a time.
-    public func changes(since sequence: Int64) async throws(PromiseError) -> ChangesDocument {
-        try await reply("GET", "changes?since=\(sequence)", deadline: .minutes(2))
+    /// `journal`: whose number that is; another one's is refused.
+    public func changes(since sequence: Int64, journal: String? = nil) async throws(PromiseError) -> ChangesDocument {
+        let whose = journal.map { "&journal=" + PercentCoding.encode(Array($0.utf8)) } ?? ""
+        return try await reply("GET", "changes?since=\(sequence)" + whose, deadline: .minutes(2))
     }
 
     // MARK: - Actions

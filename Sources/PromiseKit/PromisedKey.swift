@@ -35,6 +35,8 @@ public struct PromisedKey: RawRepresentable, Hashable, Sendable {
     public static let isExternalDocument = PromisedKey(rawValue: "NSMetadataUbiquitousItemIsExternalDocumentKey")
     public static let containerDisplayName = PromisedKey(rawValue: "NSMetadataUbiquitousItemContainerDisplayNameKey")
     public static let locationInContainer = PromisedKey(rawValue: "NSMetadataUbiquitousItemURLInLocalContainerKey")
+    public static let nameBytes = PromisedKey(rawValue: "promisefs.nameBytes")
+    public static let pathBytes = PromisedKey(rawValue: "promisefs.pathBytes")
     public static let kind = PromisedKey(rawValue: "promisefs.kind")
     public static let state = PromisedKey(rawValue: "promisefs.state")
     public static let pin = PromisedKey(rawValue: "promisefs.pin")
@@ -50,7 +52,8 @@ public struct PromisedKey: RawRepresentable, Hashable, Sendable {
         .contentCreationDate, .attributeChangeDate, .lastUsedDate, .contentType, .contentTypeTree, .owner, .group,
         .isInvisible, .nodeNumber, .userTags, .isUbiquitous, .downloadingStatus, .isDownloading, .percentDownloaded,
         .isUploaded, .isUploading, .percentUploaded, .downloadingError, .uploadingError, .hasUnresolvedConflicts,
-        .isExternalDocument, .containerDisplayName, .locationInContainer, .kind, .state, .pin, .identifier, .version,
+        .isExternalDocument, .containerDisplayName, .locationInContainer, .nameBytes, .pathBytes, .kind,
+        .state, .pin, .identifier, .version,
         .localBytes, .mode, .links, .linkTarget,
     ]
 }

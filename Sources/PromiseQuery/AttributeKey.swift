@@ -31,6 +31,8 @@ package enum AttributeKey: String, CaseIterable, Hashable, Sendable {
     case isExternalDocument = "NSMetadataUbiquitousItemIsExternalDocumentKey"
     case containerDisplayName = "NSMetadataUbiquitousItemContainerDisplayNameKey"
     case locationInContainer = "NSMetadataUbiquitousItemURLInLocalContainerKey"
+    case nameBytes = "promisefs.nameBytes"
+    case pathBytes = "promisefs.pathBytes"
     case kind = "promisefs.kind"
     case state = "promisefs.state"
     case pin = "promisefs.pin"
@@ -47,7 +49,8 @@ package enum AttributeKey: String, CaseIterable, Hashable, Sendable {
     package var kind: Kind {
         switch self {
         case .name, .displayName, .path, .contentType, .downloadingStatus, .downloadingError, .uploadingError,
-            .containerDisplayName, .locationInContainer, .kind, .state, .pin, .identifier, .version, .linkTarget:
+            .containerDisplayName, .locationInContainer, .nameBytes, .pathBytes, .kind,
+            .state, .pin, .identifier, .version, .linkTarget:
             .text
         case .size, .owner, .group, .nodeNumber, .percentDownloaded, .percentUploaded, .localBytes, .mode, .links: .number
         case .contentChangeDate, .creationDate, .contentModificationDate, .contentCreationDate, .attributeChangeDate,

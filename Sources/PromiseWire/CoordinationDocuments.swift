@@ -22,6 +22,9 @@ public struct ClaimDocument: Codable, Sendable, Equatable {
     public var purpose: String?
     /// Missing: for ever.
     public var timeoutSeconds: Double?
+    /// The claims of this domain that end only after this one: it is refused when it would wait for one of them. Missing: all
+    /// of its purpose.
+    public var within: [UInt64]?
 
     public init(items: [Item], purpose: String? = nil, timeoutSeconds: Double? = nil) {
         self.items = items
@@ -89,6 +92,9 @@ public struct PresenterEventDocument: Codable, Sendable, Equatable {
     public var node: UInt64?
     public var path: String?
     public var pathBytes: String?
+    /// Of `subitemDidMove`: where it was, as the folders are named now.
+    public var oldPath: String?
+    public var oldPathBytes: String?
     /// Of an unresolved version that came, went or was dealt with: its name, beside the document. Percent-encoded bytes.
     public var version: String?
 
@@ -108,8 +114,13 @@ public struct PresenterEventDocument: Codable, Sendable, Equatable {
 /// `POST /v1/presenters/ID/answers`: a presenter has done what it was asked.
 public struct AnswerDocument: Codable, Sendable, Equatable {
     public var question: UInt64
+    /// It could not do it: whoever asked does not get at the item.
+    public var failed: Bool?
 
-    public init(question: UInt64) { self.question = question }
+    public init(question: UInt64, failed: Bool? = nil) {
+        self.question = question
+        self.failed = failed
+    }
 }
 
 /// What there is to say when there is nothing to say.

@@ -146,6 +146,8 @@ public struct ChangesDocument: Codable, Sendable, Equatable {
     public var last: Int64
     /// The feed does not reach back as far as was asked: changes are missing before the first one here.
     public var isIncomplete: Bool
+    /// Whose numbers these are: those of another journal mean nothing here.
+    public var journal = ""
 
     public init(changes: [ChangeDocument], first: Int64, last: Int64, isIncomplete: Bool) {
         self.changes = changes
@@ -170,6 +172,14 @@ public struct ChangeDocument: Codable, Sendable, Equatable {
     /// Where the node is now; nil when it has gone.
     public var path: String?
     public var pathBytes: String?
+    /// Percent-encoded.
+    public var nameBytes: String?
+    /// Of `moved`: the folder and the name that it left.
+    public var oldParent: UInt64?
+    public var oldName: String?
+    public var oldNameBytes: String?
+    /// Of `modified`: the node that the document was, when it was saved as a new file.
+    public var oldNode: UInt64?
 
     public init(
         sequence: Int64, kind: String, node: UInt64, count: Int, parent: UInt64, name: String?, path: String?,

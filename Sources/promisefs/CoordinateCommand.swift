@@ -62,6 +62,8 @@ struct CoordinateCommand: AsyncParsableCommand {
         let lost: @Sendable () -> Void = { running.withLock { if $0 > 0 { kill($0, SIGTERM) } } }
         let status = try await coordinator.coordinate(intents, timeout: timeout?.duration, lost: lost) { claim in
             if output.json { Output.json(claim) }
+            let around = getenv(FileCoordinator.claimsVariable).map { String(cString: $0) + " " } ?? ""
+            setenv(FileCoordinator.claimsVariable, around + "\(mount.domain):\(claim.claim)", 1)
             for (index, item) in claim.items.enumerated() {
                 guard let snapshot = item.snapshot else { continue }
                 withCPath(snapshot) { path in
@@ -103,6 +105,8 @@ struct WatchCommand: AsyncParsableCommand {
         var event: String
         var what: String
         var path: String?
+        /// Of what moved in a folder.
+        var oldPath: String?
     }
 
     func run() async throws {
@@ -117,14 +121,15 @@ struct WatchCommand: AsyncParsableCommand {
                 if !silent { try await question.answer() }
             case .told(let what, let about):
                 let version = about.version.flatMap { PercentCoding.decode($0[...]) }.map { " " + escapedForDisplay($0) } ?? ""
-                show("tell", what + version, about.path, location.mount)
+                show("tell", what + version, about.path, location.mount, was: about.oldPath)
             }
         }
     }
 
-    private func show(_ event: String, _ what: String, _ path: String?, _ mount: MountEntry) {
-        if output.json { return Output.json(Line(event: event, what: what, path: path)) }
-        let words = [event, what, path.map { shownPath($0, on: mount) } ?? "(gone)"]
+    private func show(_ event: String, _ what: String, _ path: String?, _ mount: MountEntry, was old: String? = nil) {
+        if output.json { return Output.json(Line(event: event, what: what, path: path, oldPath: old)) }
+        let before = old.map { "(was \(shownPath($0, on: mount)))" } ?? ""
+        let words = [event, what, path.map { shownPath($0, on: mount) } ?? "(gone)", before]
         Output.line(words.filter { !$0.isEmpty }.joined(separator: " "))
     }
 }

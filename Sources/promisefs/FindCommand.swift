@@ -81,9 +81,33 @@ struct FindCommand: AsyncParsableCommand {
         query.document.limit = limit
         query.document.sort = sort.isEmpty ? nil : sort
         query.document.attributes = attribute.isEmpty ? nil : attribute
-        // Where what went was.
+        // Where what went was, by the number of the item.
         var paths: [Int64: String] = [:]
-        var updates = try await query.updates(of: try PromiseClient(mount: mount)).makeAsyncIterator()
+        let client = try PromiseClient(mount: mount)
+        var updates: MetadataQuery.Updates? = try await query.updates(of: client)
+        while let these = updates {
+            do throws(PromiseError) {
+                try await show(these, mount, &paths)
+                return
+            } catch {
+                guard live, error.isEndOfDaemon else { throw error }
+            }
+            // What the next daemon knows is everything again.
+            updates = try await Successor.reply { () async throws(PromiseError) in try await query.updates(of: client) }
+            if updates != nil { showReset(mount, &paths) }
+        }
+    }
+
+    private func showReset(_ mount: MountEntry, _ paths: inout [Int64: String]) {
+        paths = [:]
+        if output.json { Output.json(Line(event: "reset", domain: mount.domain)) } else { Output.line("! again") }
+    }
+
+    /// Until the daemon ends the query.
+    private func show(
+        _ these: MetadataQuery.Updates, _ mount: MountEntry, _ paths: inout [Int64: String]
+    ) async throws(PromiseError) {
+        var updates = these.makeAsyncIterator()
         while let update = try await updates.next() {
             switch update {
             case .added(let items): show(items, "added", "+", mount, &paths)
@@ -99,9 +123,7 @@ struct FindCommand: AsyncParsableCommand {
                 }
             case .finishedGathering:
                 if output.json, live { Output.json(Line(event: "gathered", domain: mount.domain)) }
-            case .reset:
-                paths = [:]
-                if output.json { Output.json(Line(event: "reset", domain: mount.domain)) } else { Output.line("! again") }
+            case .reset: showReset(mount, &paths)
             }
         }
     }
@@ -135,8 +157,11 @@ struct ChangesCommand: AsyncParsableCommand {
     var path: PathArgument?
     @Option(name: .long, help: ArgumentHelp("Show what came after this number; 0 is everything.", valueName: "number"))
     var since: Int64
-    @Flag(name: .long, help: "Go on with what changes.")
+    @Flag(name: .long, help: "Go on with what changes, also when another daemon takes over.")
     var follow = false
+    @Option(
+        name: .long, help: ArgumentHelp("Whose number that is, as --json says: another journal's is refused.", valueName: "text"))
+    var journal: String?
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
@@ -150,28 +175,44 @@ struct ChangesCommand: AsyncParsableCommand {
         }
         let client = try PromiseClient(mount: mount)
         guard follow else {
-            var position = since
+            var (position, isFirst) = (since, true)
             while true {
-                let page = try await client.changes(since: position)
-                show(page)
+                let page = try await client.changes(since: position, journal: journal)
+                show(page, isFirst: isFirst)
                 guard let last = page.changes.last else { return }
-                position = last.sequence
+                (position, isFirst) = (last.sequence, false)
             }
         }
-        var events = try await client.stream("GET", "changes?since=\(since)&follow=true").makeAsyncIterator()
-        while let event = try await events.next() {
-            if let page = WireCoding.decode(ChangesDocument.self, from: Array(event.data.utf8)) { show(page) }
+        var follower = ChangeFollower(client, since: since, journal: journal)
+        var isFirst = true
+        while let page = try await follower.next() {
+            show(page, isFirst: isFirst)
+            isFirst = false
         }
     }
 
-    private func show(_ page: ChangesDocument) {
+    /// The first line of `--json`, and one whenever changes are missing.
+    private struct JournalLine: Encodable {
+        var kind = "journal"
+        var journal: String
+        var first: Int64
+        var last: Int64
+        var isIncomplete: Bool
+    }
+
+    private func show(_ page: ChangesDocument, isFirst: Bool) {
+        if output.json, isFirst || page.isIncomplete {
+            Output.json(
+                JournalLine(journal: page.journal, first: page.first, last: page.last, isIncomplete: page.isIncomplete))
+        }
         if page.isIncomplete {
             Output.problem("the journal begins with change \(page.first): those before it are missing")
         }
         let lines = page.changes.map { change in
             if output.json { return WireCoding.text(change) }
             let count = change.count > 1 ? " and \(change.count - 1) more" : ""
-            return "\(change.sequence)  \(change.kind)  \(change.path ?? change.name ?? "node \(change.node)")\(count)"
+            let old = change.oldName.map { " (was \($0))" } ?? ""
+            return "\(change.sequence)  \(change.kind)  \(change.path ?? change.name ?? "node \(change.node)")\(count)\(old)"
         }
         Output.text(lines.map { $0 + "\n" }.joined())
     }

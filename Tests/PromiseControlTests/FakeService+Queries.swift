@@ -23,10 +23,11 @@ extension FakeService {
         try await send(.reset)
     }
 
-    func values(of nodes: [NodeID], _ keys: [AttributeKey]) throws(Failure) -> [PromisedValues] {
-        nodes.map { node in
+    func values(of items: [NamedItem], _ keys: [AttributeKey]) throws(Failure) -> [PromisedValues] {
+        items.map { item in
             PromisedValues(
-                node: node, path: [FileName("now")!], values: Dictionary(uniqueKeysWithValues: keys.map { ($0, .integer(1)) }))
+                node: item.node, path: [FileName("now")!],
+                values: Dictionary(uniqueKeysWithValues: keys.map { ($0, .integer(1)) }))
         }
     }
 
@@ -67,7 +68,7 @@ extension FakeService {
         throw Failure(.notFound, "there is no version \(identifier)")
     }
 
-    func changes(since sequence: Int64, limit: Int) throws(Failure) -> ChangePage {
+    func changes(since sequence: Int64, of journal: String?, limit: Int) throws(Failure) -> ChangePage {
         let change = ChangeRecord(
             sequence: 5, kind: "created", node: NodeID(2), count: 1, parent: .root, name: FileName("a"), path: [FileName("b")!])
         return ChangePage(changes: sequence < 5 ? [change] : [], first: 5, last: 5)
@@ -108,7 +109,7 @@ extension FakeService {
 
     func removePresenter(_ id: PresenterID) { remember("removed \(id)") }
 
-    func answered(_ number: UInt64, by presenter: PresenterID) -> Bool { number == 9 && presenter.rawValue == 5 }
+    func answered(_ number: UInt64, by presenter: PresenterID, hasFailed: Bool) -> Bool { number == 9 && presenter.rawValue == 5 }
 
     func currentPath(of node: NodeID) throws(Failure) -> [FileName]? { [FileName("now")!] }
     func paths(of claim: GrantedClaim) throws(Failure) -> [[FileName]] { claim.nodes.map { _ in [FileName("now")!] } }

@@ -70,7 +70,10 @@ final class FakeService: ControlService {
         return NodeID(node)
     }
 
-    func information(of node: NodeID) throws(Failure) -> ItemInformation {
+    func item(at path: [FileName]) async throws(Failure) -> NamedItem { NamedItem(node: try await node(at: path)) }
+
+    func information(of item: NamedItem) throws(Failure) -> ItemInformation {
+        let node = item.node
         try note("information \(node)")
         let path = state.withLock { state in state.nodes.first { $0.value == node.rawValue }?.key }
         guard let path else { throw Failure(.notFound, "there is no such node") }

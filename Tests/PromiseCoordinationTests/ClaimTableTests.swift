@@ -90,6 +90,30 @@ private let write = Access.write([])
         #expect(table.takeActions() == [.granted(upgrade)])
     }
 
+    /// One that waits for the other's follower is refused only when that one ends after it.
+    @Test func twoAccessesOfOnePurposeThatAreNotNestedAreNoCircle() {
+        var table = table
+        let mine = Purpose(rawValue: "mine")
+        let first = table.claim([intent(3, read)], purpose: mine, within: [])
+        let other = table.claim([intent(3, write), intent(4, write)], purpose: Purpose(rawValue: "other"))
+        let second = table.claim([intent(4, write)], purpose: mine, within: [])
+        let nested = table.claim([intent(4, write)], purpose: mine, within: [first])
+        #expect(table.takeActions() == [.granted(first), .refused(nested, .deadlock)])
+        table.release(first)
+        table.release(other)
+        #expect(table.takeActions() == [.granted(other), .granted(second)])
+    }
+
+    @Test func whoShowsWhatIsInAFolderHearsThatTheFolderMoved() {
+        var table = table
+        let item = table.addPresenter(of: NodeID(5), in: [NodeID(2), NodeID(1)])
+        table.moved(NodeID(2), to: [NodeID(6), NodeID(1)])
+        let old = OldPlace(parent: NodeID(1), name: FileName("two")!)
+        let above = table.addPresenter(of: NodeID(6), in: [NodeID(1)])
+        table.happened(.moved, to: NodeID(2), in: [NodeID(6), NodeID(1)], from: old)
+        #expect(table.takeActions() == [.tell(item, .didMove), .tell(above, .subitemDidMove(NodeID(2), from: old))])
+    }
+
     @Test func claimsStayWithTheirItemsWhenThoseMove() {
         var table = table
         let file = table.claim([intent(4, write)])

@@ -98,10 +98,15 @@ package final class EnginePump {
         let isAsking = !memory.questions.asked.isEmpty || !memory.questions.missing.isEmpty
         let running = memory.operations.running
         let trouble = runner.trouble
+        let uploading = Set(running.values.compactMap(\.node))
+        // Whoever watches is told what begins and what has ended, when it can be seen.
+        var changed = Set<NodeID>()
+        defer { if !changed.isEmpty { engine.index.touch(changed) } }
         engine.published.withLock { published in
             published.connection = memory.connection.state
             published.runningSubjects = Set(running.keys)
-            published.uploading = Set(running.values.compactMap(\.node))
+            changed = published.uploading.symmetricDifference(uploading)
+            published.uploading = uploading
             published.isLooking = isToList || isAsking || memory.feed.newsAskedCount > 0
             published.probeCount = memory.connection.askedCount
             published.askedFetches = memory.fetches.waiting(limit: EnginePump.shownFetchesMax)

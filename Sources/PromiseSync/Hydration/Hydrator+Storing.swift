@@ -199,6 +199,7 @@ extension Hydrator {
         state.withLock { state in
             if state.jobs[job.node] === job { state.jobs[job.node] = nil }
         }
+        index.touch([job.node])
         job.left()
     }
 

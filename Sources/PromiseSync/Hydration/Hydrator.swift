@@ -86,6 +86,7 @@ package final class Hydrator: Sendable {
             if problem != nil, state.problems.count >= Hydrator.problemCountMax { state.problems = [:] }
             state.problems[node] = problem
         }
+        index.touch([node])
     }
 
     // MARK: Waiting for content
@@ -188,6 +189,7 @@ package final class Hydrator: Sendable {
         var made: HydrationJob?
         do throws(Failure) {
             let job = try register(&made, for: id)
+            if made != nil { index.touch([id]) }
             // An empty file has nothing to fetch and is whole at once.
             if let made, made === job, made.beginCompletion() { complete(made) }
             return job

@@ -168,7 +168,7 @@ extension Tree {
         try turn.remind(.entry(ours.id), transaction)
         try keepPieces(of: ours, &turn, transaction)
         try transaction.record(.created, node: entry.node, parent: entry.parent, name: name)
-        try transaction.record(.modified, node: fresh.id, parent: entry.parent, name: entry.name)
+        try transaction.recordReplacement(of: entry.node, by: theirs)
         try transaction.recordVersion(.versionGained, ours)
         // Claims and presenters are of the document, which has kept its name.
         turn.notices.replaced[entry.node] = fresh.id

@@ -161,7 +161,7 @@ extension Tree {
         moved.name = try freeConflictName(for: entry.name, in: entry.parent, &turn, transaction)
         moved.conflictsWith = conflictsWith
         try transaction.update(moved)
-        try transaction.record(.moved, node: entry.node, parent: entry.parent, name: moved.name)
+        try transaction.recordMove(from: entry, to: moved)
         if !moved.isExcluded { try turn.remind(.entry(moved.id), transaction) }
         turn.notices.noteMoved(entry, to: moved)
     }

@@ -1,10 +1,12 @@
 """The client of one domain's control socket."""
 import contextlib
+import contextvars
 import http.client
 import json
 import os
 import select
 import socket
+import time
 import urllib.parse
 
 
@@ -45,6 +47,18 @@ def writing(path, *options):
 def _inherited_purpose():
     """Of the coordinated command that this process belongs to."""
     return os.environ.get("PROMISEFS_PURPOSE")
+
+
+def _inherited_claims():
+    """The claims that the coordinated command runs in which this process belongs to."""
+    for word in os.environ.get("PROMISEFS_CLAIMS", "").split():
+        domain, _, number = word.rpartition(":")
+        if number.isdigit():
+            yield domain, int(number)
+
+
+# The claims that this thread or task runs in: what is nested in them is refused where it would wait for one of them.
+_surrounding = contextvars.ContextVar("surrounding", default=tuple(_inherited_claims()))
 
 
 class Domain:
@@ -113,8 +127,28 @@ class Domain:
     def pending(self, path=None):
         return self._call("GET", "pending" + ("" if path is None else "?path=" + _wire(path)))["items"]
 
-    def changes(self, since=0):
-        return self._call("GET", f"changes?since={since}")
+    def changes(self, since=0, journal=None):
+        """Some changes after a number. `journal`: whose number that is, as the answer says; another one's is refused."""
+        return self._call("GET", f"changes?since={since}" + self._whose(journal))
+
+    def follow_changes(self, since=0, journal=None, patience=10):
+        """Changes without end, also from the daemon that comes after this one: documents as `changes` gives."""
+        last = None
+        while last is None or time.monotonic() - last < patience:
+            try:
+                for _, page in self._events(f"changes?since={since}&follow=true" + self._whose(journal), None):
+                    since = page["changes"][-1]["sequence"] if page["changes"] else since
+                    journal, last = page["journal"], time.monotonic()
+                    yield page
+                last = last or time.monotonic()
+            except (OSError, http.client.HTTPException, PromiseError) as problem:
+                if last is None or getattr(problem, "code", "") not in ("", "interrupted"):
+                    raise
+            time.sleep(0.2)
+
+    @staticmethod
+    def _whose(journal):
+        return "" if journal is None else "&journal=" + urllib.parse.quote(journal, safe="")
 
     def query(self, predicate, arguments=(), scope=None, sort=(), attributes=(), limit=None):
         """The items that satisfy a predicate, as they come."""
@@ -170,11 +204,15 @@ class Domain:
             body["purpose"] = purpose
         if timeout is not None:
             body["timeoutSeconds"] = timeout
+        around = _surrounding.get()
+        body["within"] = [number for place, number in around if place == self._domain_name()]
         connection, response = self._begin(body)
+        mark = None
         try:
             granted = next((data for name, data in self._parsed(response) if name == "granted"), None)
             if granted is None:
                 raise PromiseError("the daemon ended before the claim was granted")
+            mark = _surrounding.set(around + ((self._domain_name(), granted["claim"]),))
             yield granted
             # The end of the request's body is the end of the access.
             try:
@@ -185,8 +223,13 @@ class Domain:
             self._idle.append(connection)
             connection = None
         finally:
+            if mark is not None:
+                _surrounding.set(around)
             if connection:
                 connection.close()
+
+    def _domain_name(self):
+        return os.path.basename(os.fspath(self.socket_path)).removesuffix(".sock")
 
     def _begin(self, body):
         """Sends the beginning of an access, whose body stays open. Without a time limit."""
@@ -212,9 +255,11 @@ class Domain:
         purpose = purpose or _inherited_purpose()
         yield from self._events("presenters", {"path": _wire(path)} | ({} if purpose is None else {"purpose": purpose}))
 
-    def answer(self, event):
-        """What a presenter was asked is done. `event`: the document of the `ask`."""
-        return self._call("POST", f"presenters/{event['presenter']}/answers", {"question": event["question"]})["done"]
+    def answer(self, event, failed=False):
+        """What a presenter was asked is done, or could not be done: then whoever asked does not get at the item. `event`: the
+        document of the `ask`."""
+        body = {"question": event["question"]} | ({"failed": True} if failed else {})
+        return self._call("POST", f"presenters/{event['presenter']}/answers", body)["done"]
 
     # Requests.
 

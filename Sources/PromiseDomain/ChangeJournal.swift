@@ -1,0 +1,128 @@
+package import PromiseCore
+import PromiseIndex
+
+/// A step of the change feed, as the control API shows it.
+package struct ChangeRecord: Sendable {
+    package var sequence: Int64
+    /// `created`, `modified`, `moved`, `deleted`, `content`, `upload`, `versionGained`, `versionLost` or `versionResolved`.
+    package var kind: String
+    package var node: NodeID
+    /// How many nodes, one after the other from `node` on.
+    package var count: Int
+    package var parent: NodeID
+    /// At that moment.
+    package var name: FileName?
+    /// Of the node now; nil when it has gone, for several nodes, and for a name that went.
+    package var path: [FileName]?
+    /// Of a move: the folder and the name that it left.
+    package var oldParent: NodeID?
+    package var oldName: FileName?
+    /// Of a document that was saved as a new file: the node that it was.
+    package var oldNode: NodeID?
+
+    package init(
+        sequence: Int64, kind: String, node: NodeID, count: Int, parent: NodeID, name: FileName?, path: [FileName]?
+    ) {
+        self.sequence = sequence
+        self.kind = kind
+        self.node = node
+        self.count = count
+        self.parent = parent
+        self.name = name
+        self.path = path
+    }
+}
+
+package struct ChangePage: Sendable {
+    package var changes: [ChangeRecord]
+    /// The oldest and the newest change in the feed; 0 when it is empty.
+    package var first: Int64
+    package var last: Int64
+    /// Whose numbers these are.
+    package var journal = ""
+
+    package init(changes: [ChangeRecord], first: Int64, last: Int64) {
+        self.changes = changes
+        self.first = first
+        self.last = last
+    }
+}
+
+/// Reads the change feed.
+struct ChangeJournal {
+    private static let identityKey = "change.journal"
+
+    private let index: Index
+
+    init(_ index: Index) { self.index = index }
+
+    /// Of this state folder's feed, for good: numbers of another one mean nothing here.
+    func identity() throws(Failure) -> String {
+        let known = try index.read { transaction throws(Failure) in try transaction.setting(ChangeJournal.identityKey) }
+        if let known { return known }
+        return try index.write { transaction throws(Failure) in
+            if let known = try transaction.setting(ChangeJournal.identityKey) { return known }
+            let made = String(UInt64.random(in: .min ... .max), radix: 16)
+            try transaction.setSetting(ChangeJournal.identityKey, made)
+            return made
+        }
+    }
+
+    /// The changes after a number, oldest first. `journal`: whose number that is, where it is known. Throws `.conflict` for one
+    /// that this journal has not given.
+    func page(since sequence: Int64, of journal: String?, limit: Int) throws(Failure) -> ChangePage {
+        let identity = try identity()
+        return try index.read { transaction throws(Failure) in
+            let last = try transaction.lastChange()
+            guard journal ?? identity == identity, sequence <= last else {
+                throw Failure(
+                    .conflict,
+                    "change \(sequence) is of another journal; look at everything again, and go on from \(last) of '\(identity)'")
+            }
+            // The one before them says what the first one means.
+            var before = try transaction.changes(since: sequence - 1, limit: 1).first { $0.sequence == sequence }
+            var (records, start): ([ChangeRecord], Int64?) = ([], sequence)
+            while let position = start, records.isEmpty {
+                start = nil
+                for change in try transaction.changes(since: position, limit: limit) {
+                    if change.kind != .replaced { records.append(try record(change, after: before, transaction)) }
+                    (before, start) = (change, change.sequence)
+                }
+            }
+            var page = ChangePage(changes: records, first: try transaction.firstChange(), last: last)
+            page.journal = identity
+            return page
+        }
+    }
+
+    private func record(
+        _ change: Change, after before: Change?, _ transaction: borrowing Transaction
+    ) throws(Failure) -> ChangeRecord {
+        // Another name of the node may be there: it is not what went.
+        let isThere = change.count == 1 && change.kind != .deleted
+        var record = ChangeRecord(
+            sequence: change.sequence, kind: change.kind.name, node: change.node, count: change.count,
+            parent: change.parent, name: change.name, path: isThere ? try transaction.path(of: change.node) : nil)
+        if let before, change.kind == .moved, before.kind == .left, before.node == change.node {
+            (record.oldParent, record.oldName) = (before.parent, before.name)
+        }
+        if let before, change.kind == .modified, before.kind == .replaced { record.oldNode = before.node }
+        return record
+    }
+}
+
+extension Change.Kind {
+    fileprivate var name: String {
+        switch self {
+        case .created: "created"
+        case .modified, .replaced: "modified"
+        case .moved, .left: "moved"
+        case .deleted: "deleted"
+        case .content: "content"
+        case .upload: "upload"
+        case .versionGained: "versionGained"
+        case .versionLost: "versionLost"
+        case .versionResolved: "versionResolved"
+        }
+    }
+}
