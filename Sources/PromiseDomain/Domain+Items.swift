@@ -13,27 +13,7 @@ import Synchronization
 
 extension Domain {
     /// Names from the root of the mount to a node. Lists folders at the provider when they are not known yet.
-    package func node(at path: [FileName]) async throws(Failure) -> NodeID {
-        var current = NodeID.root
-        for name in path {
-            try await list(current)
-            let parent = current
-            let entry = try index.read { transaction throws(Failure) in try transaction.entry(in: parent, named: name) }
-            guard let entry else { throw Failure(.notFound, "there is no '\(name.display)' in the mount") }
-            current = entry.node
-        }
-        return current
-    }
-
-    /// Makes a folder's children known; does nothing for what is no folder.
-    private func list(_ folder: NodeID) async throws(Failure) {
-        let node = try index.read { transaction throws(Failure) in try transaction.node(folder) }
-        guard let node, node.kind == .folder, !node.isPopulated else { return }
-        let result = await withCheckedContinuation { continuation in
-            engine.list(folder) { continuation.resume(returning: $0) }
-        }
-        try result.get()
-    }
+    package func node(at path: [FileName]) async throws(Failure) -> NodeID { try await services.tree.node(at: path) }
 
     package func information(of id: NodeID) throws(Failure) -> ItemInformation {
         let facts = try filesystem.facts(of: id)
@@ -56,7 +36,7 @@ extension Domain {
         var result: [Node] = []
         var waiting = [id]
         while let next = waiting.popLast() {
-            if listing { try await list(next) }
+            if listing { try await services.tree.list(next) }
             let (node, children): (Node?, [NodeID]) = try index.read { transaction throws(Failure) in
                 let node = try transaction.node(next)
                 let children = node?.kind == .folder ? try transaction.children(of: next).map(\.node) : []
