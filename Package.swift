@@ -51,6 +51,7 @@ let package = Package(
         module("PromiseQuery", []),
         module("PromiseCoordination", ["PromiseCore"]),
         module("PromiseKeyValue", ["PromiseCore"]),
+        module("PromiseAccess", ["PromiseCore", "PromiseKeyValue", .product(name: "Crypto", package: "swift-crypto")]),
         // What is here, what is there, and what brings them together.
         .target(name: "CPromiseIndex"),
         module(
@@ -97,7 +98,10 @@ let package = Package(
             ]),
         module(
             "PromiseFilesystem",
-            ["PromiseCore", "PromiseSystem", "PromiseCoordination", "PromiseIndex", "PromiseContent", "PromiseSync", logging]),
+            [
+                "PromiseCore", "PromiseSystem", "PromiseCoordination", "PromiseKeyValue", "PromiseAccess", "PromiseIndex",
+                "PromiseContent", "PromiseSync", logging,
+            ]),
         // Libraries of the system.
         .systemLibrary(
             name: "CArchive", path: "Sources/CArchive", pkgConfig: "libarchive", providers: [.apt(["libarchive-dev"])]),
@@ -121,7 +125,8 @@ let package = Package(
         module(
             "PromiseDomain",
             [
-                "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseKeyValue", "PromiseIndex",
+                "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseKeyValue", "PromiseAccess",
+                "PromiseIndex",
                 "PromiseContent", "PromiseProvider", "PromiseHTTP", "PromiseFolder", "PromiseWebDAV", "PromiseS3",
                 "PromiseExtension", "PromiseSync", "PromiseFilesystem", "PromiseMount", "CArchive", logging,
             ]),
@@ -130,7 +135,7 @@ let package = Package(
             "PromiseControl",
             [
                 "PromiseWire", "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseKeyValue",
-                "PromiseFilesystem", "PromiseDomain", "PromiseHTTP", logging, .product(name: "Hummingbird", package: "hummingbird"),
+                "PromiseAccess", "PromiseFilesystem", "PromiseDomain", "PromiseHTTP", logging, .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdCore", package: "hummingbird"), .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -169,6 +174,7 @@ let package = Package(
         tests("PromiseSystemTests", ["PromiseCore", "PromiseSystem", "PromiseTestSupport"]),
         tests("PromiseQueryTests", ["PromiseQuery", "PromiseTestSupport"]),
         tests("PromiseKeyValueTests", ["PromiseCore", "PromiseKeyValue", "PromiseTestSupport"]),
+        tests("PromiseAccessTests", ["PromiseCore", "PromiseKeyValue", "PromiseAccess", "PromiseTestSupport"]),
         tests("PromiseCoordinationTests", ["PromiseCore", "PromiseCoordination", "PromiseTestSupport"]),
         tests(
             "PromiseIndexTests",

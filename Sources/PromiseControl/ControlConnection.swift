@@ -1,5 +1,6 @@
 import Glibc
 import NIOCore
+import PromiseAccess
 import PromiseCore
 import PromiseHTTP
 import Synchronization
@@ -23,14 +24,20 @@ final class ControlConnection: Sendable {
 
     /// By what the kernel says; nil when it does not.
     let peer: PeerCredentials?
+    /// Who makes the calls that come by it.
+    let principal: Principal
     /// For tasks that belong to a request; nil: of no thread in particular.
     let executor: (any TaskExecutor)?
     private let channel: (any Channel)?
     private let state = Mutex(State())
 
     /// Without a channel: a request that came by no socket.
-    init(peer: PeerCredentials?, channel: (any Channel)?) {
+    init(peer: PeerCredentials?, channel: (any Channel)?, application: String? = nil) {
         self.peer = peer
+        // Who is not known is refused before anything is asked.
+        principal =
+            application.map { .application($0) }
+            ?? .owner(user: peer?.user ?? .max, process: peer?.process ?? 0)
         self.channel = channel
         executor = channel.map { LoopExecutor(loop: $0.eventLoop) }
     }
@@ -69,7 +76,11 @@ final class ControlConnections: Sendable {
     /// SO_PEERCRED of socket(7).
     static let peerCredentialsOption: CInt = 17
 
+    /// Whose socket it is; nil: the domain's own.
+    let application: String?
     private let known = Mutex<[ObjectIdentifier: ControlConnection]>([:])
+
+    init(application: String?) { self.application = application }
 
     /// The kernel is asked once for each connection.
     func connection(of channel: any Channel) async -> ControlConnection {
@@ -82,7 +93,7 @@ final class ControlConnections: Sendable {
                 name: NIOBSDSocket.Option(rawValue: ControlConnections.peerCredentialsOption)
             ).get()
         }
-        let connection = ControlConnection(peer: peer, channel: channel)
+        let connection = ControlConnection(peer: peer, channel: channel, application: application)
         known.withLock { $0[key] = connection }
         channel.closeFuture.whenComplete { [self] _ in
             known.withLock { _ = $0.removeValue(forKey: key) }

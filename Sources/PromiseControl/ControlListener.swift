@@ -11,10 +11,11 @@ import ServiceLifecycle
 /// Hummingbird's server by itself. Its `Application` does the same and keeps a clock for the `Date` field, which wakes the
 /// process every second although nobody asks; here the time is told when a reply is made.
 func controlListener(
-    at socketPath: String, _ routes: ControlRoutes, logger: Logger, ready: @escaping @Sendable () async -> Void
+    at socketPath: String, _ routes: ControlRoutes, application: String? = nil, logger: Logger,
+    ready: @escaping @Sendable () async -> Void
 ) throws -> any Service {
     let responder = routes.responder()
-    let connections = ControlConnections()
+    let connections = ControlConnections(application: application)
     let builder = HTTPServerBuilder { LoopBoundChannel(base: HTTP1Channel(responder: $0)) }
     return try builder.buildServer(
         configuration: ServerConfiguration(address: .unixDomainSocket(path: socketPath), serverName: "promisefs"),

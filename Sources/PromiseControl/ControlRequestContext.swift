@@ -2,6 +2,7 @@ import Glibc
 import Hummingbird
 import Logging
 import NIOCore
+import PromiseAccess
 import PromiseCore
 import PromiseWire
 
@@ -14,6 +15,7 @@ struct ControlRequestContext: RequestContext {
 
     var coreContext: CoreRequestContextStorage
     let connection: ControlConnection
+    var principal: Principal { connection.principal }
 
     init(source: Source) {
         coreContext = CoreRequestContextStorage(source: source)
@@ -35,7 +37,15 @@ struct PeerCheck: RouterMiddleware {
         guard peer.user == 0 || peer.user == geteuid() else {
             throw Failure(.refused, "this domain belongs to another user; ask as its owner or as root")
         }
+        guard context.principal.isOwner || PeerCheck.isForApplications(request.uri.path) else {
+            throw Failure(.refused, "an application asks for what it keeps, and for nothing else")
+        }
         return try await next(request, context)
+    }
+
+    /// What knows by itself which application may ask for what.
+    private static func isForApplications(_ path: String) -> Bool {
+        ["/v1/values", "/v1/containers"].contains { path == $0 || path.hasPrefix($0 + "/") }
     }
 }
 

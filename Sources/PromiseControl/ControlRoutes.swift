@@ -49,6 +49,7 @@ struct ControlRoutes: Sendable {
         addQueryRoutes(to: router)
         addValueRoutes(to: router)
         addKeyValueRoutes(to: router)
+        DocumentRoutes(routes: self).add(to: router)
         addTraceRoutes(to: router)
         addClaimRoutes(to: router)
         addPresenterRoutes(to: router)
@@ -162,7 +163,7 @@ struct ControlRoutes: Sendable {
         let timeout = try duration(document.timeoutSeconds)
         let node = try await optionalNode(document.path?[...])
         // It has a limit of its own, and what waits for items does not wait for it.
-        Task { [service] in await service.keyValues.exchangeAll() }
+        Task { [service] in await service.exchangeKept() }
         guard document.wait ?? false else {
             try await service.synchronize(below: node, wait: false, timeout: timeout)
             return jsonResponse(SyncDocument(pending: try await pendingWork(below: node).count))

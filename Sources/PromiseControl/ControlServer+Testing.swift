@@ -13,10 +13,12 @@ extension ControlServer {
     package struct Answerer: Sendable {
         private let responder: any HTTPResponder<ControlRequestContext>
         private let logger: Logger
+        private let application: String?
 
         package init(_ server: ControlServer) {
             responder = server.routes.responder()
             logger = server.logger
+            application = server.application
         }
 
         /// The status, and the whole body.
@@ -24,7 +26,7 @@ extension ControlServer {
             guard let method = HTTPRequest.Method(method) else { return (501, []) }
             let head = HTTPRequest(method: method, scheme: "http", authority: "promisefs", path: target)
             let peer = PeerCredentials(process: getpid(), user: geteuid(), group: getegid())
-            let connection = ControlConnection(peer: peer, channel: nil)
+            let connection = ControlConnection(peer: peer, channel: nil, application: application)
             connection.closed()
             let request = Request(head: head, body: RequestBody(buffer: ByteBuffer(bytes: body)))
             let response = try await PromiseControl.answer(request, connection, responder, logger: logger)

@@ -28,11 +28,17 @@ package final class ControlServer: Sendable {
     package let socketPath: String
     let routes: ControlRoutes
     let logger: Logger
+    let application: String?
     private let life = Mutex(Life())
 
     /// `keepAliveInterval`: how often a silent stream says that it lives, and learns that its client has gone.
-    package init(service: any ControlService, socketPath: String, logger: Logger, keepAliveInterval: Duration = .seconds(1)) {
+    /// `application`: the socket is that of an application, which gets what it may ask for.
+    package init(
+        service: any ControlService, socketPath: String, application: String? = nil, logger: Logger,
+        keepAliveInterval: Duration = .seconds(1)
+    ) {
         self.socketPath = socketPath
+        self.application = application
         self.logger = logger
         routes = ControlRoutes(
             service: service, blocking: BlockingPool(name: "control", threads: 2),
@@ -76,7 +82,7 @@ package final class ControlServer: Sendable {
         let path = socketPath
         let listener: any Service
         do {
-            listener = try controlListener(at: path, routes, logger: logger) {
+            listener = try controlListener(at: path, routes, application: application, logger: logger) {
                 // The folder (0700) keeps everybody else out between bind and here.
                 chmod(path, 0o600)
                 await ready()

@@ -35,6 +35,8 @@ package protocol ControlService: Sendable {
     func unmount(wait: Bool, timeout: Duration?, lazy: Bool) async throws(Failure) -> Int
     var trace: RequestTrace { get }
     var keyValues: Values { get }
+    /// Nil where there is no tree to keep anything in.
+    var documents: DocumentServices? { get }
     /// Returns only when the process cannot be replaced.
     func restart() -> Failure
     /// Tells the results of a query, and what becomes of them if it is live. Throws what `send` throws, or a `Failure`.
@@ -57,6 +59,8 @@ package protocol ControlService: Sendable {
 }
 
 extension Domain: ControlService {
+    package var documents: DocumentServices? { services }
+
     package func run(
         _ query: QueryRequest, aliveInterval: Duration, _ send: (QueryEvent) async throws -> Void
     ) async throws {

@@ -10,15 +10,15 @@ import PromiseWire
 
 extension ControlRoutes {
     func addKeyValueRoutes(to router: Router<ControlRequestContext>) {
-        router.get("v1/values") { request, _ in try await keptValues(request) }
-        router.post("v1/values") { request, _ in try await keep(request) }
-        router.post("v1/values/synchronize") { request, _ in
+        router.get("v1/values") { request, context in try await keptValues(request, context) }
+        router.post("v1/values") { request, context in try await keep(request, context) }
+        router.post("v1/values/synchronize") { request, context in
             let document = try await decode(ValuesRequest.self, from: request)
-            try await service.keyValues.synchronize(document.application)
+            try await service.keyValues.synchronize(document.application, by: context.principal)
             return jsonResponse(
                 DoneDocument(done: service.keyValues.trouble(of: document.application) == nil))
         }
-        router.get("v1/values/events") { request, _ in try await valueEvents(request) }
+        router.get("v1/values/events") { request, context in try await valueEvents(request, context) }
     }
 
     private func application(of request: Request) throws -> String {
@@ -28,10 +28,10 @@ extension ControlRoutes {
         return application
     }
 
-    private func keptValues(_ request: Request) async throws -> Response {
+    private func keptValues(_ request: Request, _ context: ControlRequestContext) async throws -> Response {
         let application = try application(of: request)
         let key = try text("key", of: request).map { Key($0) }
-        let values = try await service.keyValues.values(of: application)
+        let values = try await service.keyValues.values(of: application, by: context.principal)
         let documents = values.filter { key == nil || $0.key == key }.sorted { $0.key < $1.key }.map
         { key, value in
             KeptValueDocument(application: application, key: key.text, value: KeptValue(value))
@@ -42,7 +42,7 @@ extension ControlRoutes {
                 trouble: service.keyValues.trouble(of: application)))
     }
 
-    private func keep(_ request: Request) async throws -> Response {
+    private func keep(_ request: Request, _ context: ControlRequestContext) async throws -> Response {
         let body: ByteBuffer
         do {
             body = try await request.body.collect(upTo: RequestLimit.valueByteCountMax)
@@ -53,7 +53,7 @@ extension ControlRoutes {
         let document = try decode(KeptValueDocument.self, from: body.readableBytesView, of: request)
         guard let kept = document.value else {
             let isRemoved = try await service.keyValues.remove(
-                document.key, of: document.application)
+                document.key, of: document.application, by: context.principal)
             return jsonResponse(DoneDocument(done: isRemoved))
         }
         guard let value = Value(kept.json) else {
@@ -62,12 +62,14 @@ extension ControlRoutes {
                     .invalid,
                     "the value cannot be kept: it is nested too deep, or its data is no Base64"))
         }
-        try await service.keyValues.set(value, for: document.key, of: document.application)
+        try await service.keyValues.set(
+            value, for: document.key, of: document.application, by: context.principal)
         return jsonResponse(DoneDocument(done: true))
     }
 
-    private func valueEvents(_ request: Request) async throws -> Response {
-        let notices = try await service.keyValues.notices(of: try application(of: request))
+    private func valueEvents(_ request: Request, _ context: ControlRequestContext) async throws -> Response {
+        let notices = try await service.keyValues.notices(
+            of: try application(of: request), by: context.principal)
         return streamResponse { [keepAlive] send in
             let (events, continuation) = AsyncStream.makeStream(
                 of: ValueNotice?.self, bufferingPolicy: .bufferingNewest(1000))

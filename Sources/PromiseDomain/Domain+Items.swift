@@ -59,7 +59,7 @@ extension Domain {
         var result: [Node] = []
         var waiting = [id]
         while let next = waiting.popLast() {
-            if listing { try await list(next) }
+            if listing { try await services.tree.list(next) }
             let (node, children): (Node?, [NodeID]) = try index.read { transaction throws(Failure) in
                 let node = try transaction.node(next)
                 let children = node?.kind == .folder ? try transaction.children(of: next).map(\.node) : []

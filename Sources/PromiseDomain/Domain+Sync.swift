@@ -173,7 +173,7 @@ extension Domain {
             status.restarts = holder.restarts
             status.lastEnd = holder.lastEnd
         }
-        status.limitations = provider.limitations + keyValues.troubles
+        status.limitations = provider.limitations + keyValues.troubles + services.troubles
         status.hydrations = engine.hydrator.ledgerLines
         switch engine.connection {
         case .online: break

@@ -54,6 +54,7 @@ package final class Domain: Sendable {
     let snapshots: SnapshotPlace
     package let trace = RequestTrace()
     package let keyValues: Values
+    package let services: DocumentServices
     let clock = SystemClock()
     let logger: Logger
     /// Keeps the mount while no daemon lives; nil: the mount ends with this process.
@@ -132,6 +133,10 @@ package final class Domain: Sendable {
             index: index, content: content, engine: engine, clock: clock, configuration: behaviour,
             record: holder?.record, logger: logger)
         keyValues = Values(state.file("values"), root, provider, engine, configuration, logger)
+        services = DocumentServices(
+            DomainTree(
+                index: index, engine: engine, filesystem: filesystem, provider: provider,
+                domainName: configuration.name, account: root), state, configuration, logger)
         hub = QueryHub(
             domainName: configuration.name, index: index, filesystem: filesystem, engine: engine, logger: logger)
         do throws(Failure) {
@@ -273,6 +278,7 @@ package final class Domain: Sendable {
         ).detach()
         OwnedThread(name: "checkpoint", { [index, logger] in Domain.checkpointRegularly(index, logger) }).detach()
         keyValues.start()
+        services.start()
         refreshQuota()
     }
 
@@ -314,6 +320,7 @@ package final class Domain: Sendable {
         filesystem.coordinator.end()
         hub.stop()
         keyValues.stop()
+        services.stop()
         thumbnails.pool.stop()
         snapshots.pool.stop()
         engine.stop()

@@ -43,6 +43,8 @@ package struct PrivateName: Hashable, Sendable, CustomStringConvertible {
     package enum Kind: String, Hashable, Sendable, CaseIterable {
         /// Of the key-value store, one an application.
         case values
+        /// Which folder is whose container, one an application.
+        case containers
         /// Of the conformance suite; removed at its end.
         case checks
 

@@ -35,7 +35,7 @@ struct PromiseFS: AsyncParsableCommand {
             PinCommand.self, UnpinCommand.self, PendingCommand.self, SyncCommand.self, VerifyCommand.self, DoctorCommand.self,
             ProviderCommand.self, RestartCommand.self, RunCommand.self, FindCommand.self, ChangesCommand.self,
             CoordinateCommand.self, WatchCommand.self, VersionsCommand.self, ConflictsCommand.self,
-            ResolveCommand.self, ThumbnailCommand.self, KeyValueCommand.self,
+            ResolveCommand.self, ThumbnailCommand.self, KeyValueCommand.self, ContainerCommand.self,
             TraceCommand.self, EnableCommand.self, DisableCommand.self, TryCommand.self,
             SetupCommand.self,
         ])

@@ -32,20 +32,7 @@ struct KeyValueCommand: AsyncParsableCommand {
         @OptionGroup var output: OutputOptions
 
         func store() async throws -> KeyValueStore {
-            let mounts = try await Targets.table().promiseMounts.filter {
-                domain == nil || $0.domain == domain
-            }
-            guard let mount = mounts.first else {
-                let what = domain.map { "no domain '\($0)' is mounted" } ?? "no domain is mounted"
-                throw CommandFailure(
-                    "\(what); try: promisefs mount --help", exitStatus: ExitStatus.notPromiseFS)
-            }
-            guard mounts.count == 1 else {
-                let names = mounts.map(\.domain).joined(separator: ", ")
-                throw CommandFailure(
-                    "several domains are mounted: say which with --domain (\(names))",
-                    exitStatus: ExitStatus.usage)
-            }
+            let mount = try await Targets.mount(ofDomain: domain, saidBy: "--domain")
             return KeyValueStore(try PromiseClient(mount: mount), application: app)
         }
     }

@@ -4,13 +4,17 @@ import PromiseWire
 /// What is printed, and where. Results go to stdout, problems to stderr in one sentence each.
 enum Output {
     static func line(_ text: String) { write(text + "\n", to: STDOUT_FILENO) }
+    /// A path as scripts take it.
+    static func bytes(_ bytes: [UInt8]) { write(bytes + [0x0A], to: STDOUT_FILENO) }
     static func text(_ text: String) { write(text, to: STDOUT_FILENO) }
     static func json(_ document: some Encodable) { line(WireCoding.text(document)) }
     static func problem(_ sentence: String) { write("promisefs: \(sentence)\n", to: STDERR_FILENO) }
 
     /// Ends the process quietly when the reader has gone (`| head`): there is nobody left to tell.
-    private static func write(_ text: String, to descriptor: CInt) {
-        var rest = Array(text.utf8)[...]
+    private static func write(_ text: String, to descriptor: CInt) { write(Array(text.utf8), to: descriptor) }
+
+    private static func write(_ bytes: [UInt8], to descriptor: CInt) {
+        var rest = bytes[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress!, $0.count) }
             if count < 0 && errno == EINTR { continue }

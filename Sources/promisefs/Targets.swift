@@ -32,6 +32,24 @@ enum Targets {
         }
     }
 
+    /// The one that is meant: of this name, or the only one that is mounted.
+    static func mount(ofDomain domain: String?, saidBy option: String? = nil) async throws -> MountEntry {
+        let mounts = try await Targets.table().promiseMounts.filter { domain == nil || $0.domain == domain }
+        guard let mount = mounts.first else {
+            let what = domain.map { "no domain '\($0)' is mounted" } ?? "no domain is mounted"
+            throw CommandFailure(
+                "\(what); try: promisefs mount --help", exitStatus: ExitStatus.notPromiseFS)
+        }
+        guard Set(mounts.map(\.domain)).count == 1 else {
+            let names = mounts.map(\.domain).joined(separator: ", ")
+            let how = option.map { " with \($0)" } ?? ""
+            throw CommandFailure(
+                "several domains are mounted: say which\(how) (\(names))",
+                exitStatus: ExitStatus.usage)
+        }
+        return mount
+    }
+
     /// The paths by domain, in the order in which domains first appear; paths that are on none are noted as failures.
     static func byDomain(_ paths: [PathArgument], _ failures: inout FailureCollector) async -> [(
         mount: MountEntry, locations: [Location]

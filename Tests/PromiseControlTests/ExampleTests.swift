@@ -59,6 +59,17 @@ import Testing
         }
     }
 
+    /// The folder is made in a mount: `ContainerTests`.
+    @Test func containers() async throws {
+        try await withClient { client in
+            await #expect(throws: PromiseError.self) {
+                let container = try await client.addContainer(for: "com.example.editor", name: "Editor")
+                let documents = container.documentsPath
+                #expect(documents == "/Editor/Documents")
+            }
+        }
+    }
+
     @Test func coordination() async throws {
         try await withClient { client in
             let coordinator = FileCoordinator(client)

@@ -20,6 +20,7 @@ final class FakeService: ControlService {
     let state = Mutex(State())
     let trace = RequestTrace()
     let keyValues: Values
+    let documents: DocumentServices? = nil
     /// Nothing takes any time.
     let isQuick: Bool
 

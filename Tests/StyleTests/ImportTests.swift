@@ -12,6 +12,8 @@ import Testing
         "PromiseSystem": ["CPromiseSystem", "PromiseCore"],
         "PromiseQuery": [],
         "PromiseKeyValue": ["PromiseCore"],
+        // JSON as records have it.
+        "PromiseAccess": ["PromiseCore", "PromiseKeyValue", "Crypto"],
         "PromiseCoordination": ["PromiseCore", "Collections", "OrderedCollections", "DequeModule"],
         "PromiseIndex": ["CPromiseIndex", "PromiseCore", "PromiseSystem", "PromiseQuery", "GRDB", "GRDBSQLite"],
         "PromiseContent": ["PromiseCore", "PromiseSystem", "PromiseIndex"],
@@ -39,19 +41,20 @@ import Testing
             "DequeModule", "HeapModule", "Logging",
         ],
         "PromiseFilesystem": [
-            "PromiseCore", "PromiseSystem", "PromiseCoordination", "PromiseIndex", "PromiseContent", "PromiseSync", "Logging",
+            "PromiseCore", "PromiseSystem", "PromiseCoordination", "PromiseKeyValue", "PromiseAccess", "PromiseIndex",
+            "PromiseContent", "PromiseSync", "Logging",
         ],
         "PromiseMount": ["CFuse", "CFuseTransport", "PromiseCore", "PromiseSystem", "PromiseFilesystem", "Logging"],
         "PromiseDomain": [
-            "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseKeyValue", "PromiseIndex",
-            "PromiseContent",
+            "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseKeyValue", "PromiseAccess",
+            "PromiseIndex", "PromiseContent",
             "PromiseProvider", "PromiseHTTP", "PromiseFolder", "PromiseWebDAV", "PromiseS3", "PromiseExtension",
             "PromiseSync", "PromiseFilesystem", "PromiseMount", "CArchive", "Logging",
         ],
         "PromiseWire": ["FoundationEssentials"],
         "PromiseControl": [
             "PromiseWire", "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseFilesystem",
-            "PromiseKeyValue", "PromiseDomain", "PromiseHTTP", "Logging", "Hummingbird", "HummingbirdCore",
+            "PromiseKeyValue", "PromiseAccess", "PromiseDomain", "PromiseHTTP", "Logging", "Hummingbird", "HummingbirdCore",
             "HTTPTypes", "NIOCore", "NIOHTTP1", "NIOPosix", "ServiceLifecycle", "Foundation", "FoundationEssentials",
         ],
         "PromiseKit": [
@@ -78,7 +81,8 @@ import Testing
                 problems.append("\(file.path): module \(file.module) has no line in the table of allowed imports; add one")
                 continue
             }
-            let system = ["PromiseCore", "PromiseQuery", "PromiseKeyValue"].contains(file.module) ? [] : Self.system
+            let isPure = ["PromiseCore", "PromiseQuery", "PromiseKeyValue", "PromiseAccess"].contains(file.module)
+            let system = isPure ? [] : Self.system
             for (line, name) in imports(of: file) where !allowed.contains(name) && !system.contains(name) {
                 problems.append(
                     "\(file.path):\(line): \(file.module) may not import \(name); move the code to a layer that may, "

@@ -1,5 +1,6 @@
 import Glibc
 package import Logging
+package import PromiseAccess
 package import PromiseCore
 package import PromiseKeyValue
 package import PromiseProvider
@@ -64,6 +65,7 @@ package final class Values: Sendable {
     private let files: ValueFiles
     private let clock: any TimeSource
     private let logger: Logger
+    private let door: AccessDoor
     private let pool = BlockingPool(name: "values", threads: 1)
     private let state = Mutex(State())
 
@@ -74,14 +76,18 @@ package final class Values: Sendable {
         self.needs = needs
         self.clock = clock
         self.logger = logger
+        door = AccessDoor(logger: logger)
     }
 
     // MARK: What applications ask
 
     /// Of what is here. Only the first question of an application on this machine asks the
     /// provider.
-    package func values(of application: String) async throws(Failure) -> [Key: Value] {
+    package func values(
+        of application: String, by principal: Principal
+    ) async throws(Failure) -> [Key: Value] {
         let name = try name(application)
+        try door.admit(principal, to: "values.get", of: application)
         if try await store(name).account == nil, needs.isOnline() {
             _ = try? await withDeadline(Values.firstPatience, "the provider did not answer") {
                 [weak self] () async throws(ProviderError) in await self?.exchange(name)
@@ -91,9 +97,11 @@ package final class Values: Sendable {
     }
 
     /// Returns when the value is on the disk; other machines have it a moment later.
-    package func set(_ value: Value, for key: String, of application: String) async throws(Failure)
-    {
+    package func set(
+        _ value: Value, for key: String, of application: String, by principal: Principal
+    ) async throws(Failure) {
         let name = try name(application)
+        try door.admit(principal, to: "values.set", of: application, isChange: true)
         let key = Key(key)
         do throws(Failure) {
             try await change(name) { (store, now) throws(Failure) in
@@ -113,8 +121,11 @@ package final class Values: Sendable {
     }
 
     /// False when there was none.
-    package func remove(_ key: String, of application: String) async throws(Failure) -> Bool {
+    package func remove(
+        _ key: String, of application: String, by principal: Principal
+    ) async throws(Failure) -> Bool {
         let name = try name(application)
+        try door.admit(principal, to: "values.remove", of: application, isChange: true)
         let isRemoved = Mutex(false)
         try await change(name) { (store, now) throws(Failure) in
             let was = store.remove(Key(key), at: now)
@@ -126,15 +137,21 @@ package final class Values: Sendable {
 
     /// Looks at the provider now and sends what is new here. Returns when that is done, or cannot
     /// be done now.
-    package func synchronize(_ application: String) async throws(Failure) {
+    package func synchronize(
+        _ application: String, by principal: Principal
+    ) async throws(Failure) {
         let name = try name(application)
+        try door.admit(principal, to: "values.synchronize", of: application)
         _ = try await store(name)
         await exchange(name)
     }
 
     /// What other machines change, from now on. Ends with the task that reads it.
-    package func notices(of application: String) async throws(Failure) -> AsyncStream<ValueNotice> {
+    package func notices(
+        of application: String, by principal: Principal
+    ) async throws(Failure) -> AsyncStream<ValueNotice> {
         let name = try name(application)
+        try door.admit(principal, to: "values.watch", of: application)
         let (stream, continuation) = AsyncStream.makeStream(
             of: ValueNotice.self, bufferingPolicy: .bufferingNewest(1000))
         let number = state.withLock { state in
@@ -219,10 +236,7 @@ package final class Values: Sendable {
         guard PrivateName(.values, application) != nil,
             application.utf8.count <= ValueFiles.nameByteCountMax
         else {
-            throw Failure(
-                .invalid,
-                "'\(escapedForDisplay(Array(application.utf8.prefix(80))))' is no identifier of an application: write letters, "
-                    + "digits, '.', '-' and '_', as com.example.editor")
+            throw Failure.noApplication(application)
         }
         return Key(application)
     }

@@ -124,6 +124,19 @@ class Domain:
         """Events without end: `watching`, then `changed` for what other machines change."""
         yield from self._events("values/events?application=" + urllib.parse.quote(application, safe=""), None)
 
+    def containers(self):
+        """The containers of applications, and whether the domain can be used now."""
+        return self._call("GET", "containers")
+
+    def add_container(self, application, name=None, public=None):
+        """An application's own folder: that which it has on any machine, or a new one."""
+        body = {"application": application, "name": name, "isPublic": public}
+        return self._call("POST", "containers", {key: value for key, value in body.items() if value is not None})
+
+    def remove_container(self, application):
+        """The folder stays, and is an ordinary one. Returns what it was."""
+        return self._call("DELETE", "containers?application=" + urllib.parse.quote(application, safe=""))
+
     def pending(self, path=None):
         return self._call("GET", "pending" + ("" if path is None else "?path=" + _wire(path)))["items"]
 

@@ -1,0 +1,99 @@
+package import PromiseCore
+package import PromiseKeyValue
+
+/// What all machines know of an application's own folder: one private object an application.
+package struct ContainerRecord: Hashable, Sendable {
+    package static let schema = 1
+    package static let nameByteCountMax = 200
+
+    package let application: Key
+    /// What people call it.
+    package var name: String
+    /// Other applications may see what is in `Documents/`.
+    package var isPublic: Bool
+    /// Of the folder: wherever it is moved, it is the container.
+    package var folder: ItemKey
+    /// What a later version wrote, and goes back as it came.
+    private var others: [Key: JSON] = [:]
+
+    package init(application: Key, name: String, isPublic: Bool, folder: ItemKey) {
+        self.application = application
+        self.name = name
+        self.isPublic = isPublic
+        self.folder = folder
+    }
+
+    package var json: JSON {
+        var fields = others
+        fields["schema"] = .number(String(ContainerRecord.schema))
+        fields["application"] = .string(application.text)
+        fields["name"] = .string(name)
+        fields["public"] = .bool(isPublic)
+        var item: [Key: JSON] = [:]
+        folder.write(to: &item)
+        fields["folder"] = .map(item)
+        return .map(fields)
+    }
+
+    package init(_ json: JSON?, of application: Key) throws(RecordTrouble) {
+        guard let json, let fields = json.fields, let schema = json["schema"]?.integer(Int.self)
+        else { throw .damaged }
+        if schema > ContainerRecord.schema { throw .newer(schema: schema) }
+        guard json["application"]?.text == application.text, let name = json["name"]?.text,
+            let isPublic = json["public"]?.bool, let folder = json["folder"].flatMap({ ItemKey($0) }),
+            folder.kind == .folder, name.utf8.count <= ContainerRecord.nameByteCountMax
+        else { throw .damaged }
+        self.init(application: application, name: name, isPublic: isPublic, folder: folder)
+        others = fields.filter {
+            !["schema", "application", "name", "public", "folder"].contains($0.key)
+        }
+    }
+}
+
+/// What one machine keeps of a container, so that it is known without the provider.
+package struct KnownContainer: Hashable, Sendable {
+    package var record: ContainerRecord
+    /// The folder here: also before the provider has it.
+    package var entry: EntryID?
+    /// The provider has what the record says.
+    package var isSent: Bool
+    /// The provider has had one: when it is missing there, somebody removed it.
+    package var wasSent: Bool
+
+    package init(record: ContainerRecord, entry: EntryID?, isSent: Bool, wasSent: Bool) {
+        self.record = record
+        self.entry = entry
+        self.isSent = isSent
+        self.wasSent = wasSent
+    }
+
+    package var json: JSON {
+        var fields: [Key: JSON] = [
+            "record": record.json, "isSent": .bool(isSent), "wasSent": .bool(wasSent),
+        ]
+        fields["entry"] = entry.map { .number(String($0.rawValue)) }
+        return .map(fields)
+    }
+
+    package init(_ json: JSON?, of application: Key) throws(RecordTrouble) {
+        guard let json, let isSent = json["isSent"]?.bool, let wasSent = json["wasSent"]?.bool
+        else { throw .damaged }
+        self.init(
+            record: try ContainerRecord(json["record"], of: application),
+            entry: json["entry"]?.integer(Int64.self).map { EntryID($0) }, isSent: isSent,
+            wasSent: wasSent)
+    }
+
+    /// Takes in what the provider has. Where both made one the first at the provider has the
+    /// folder, and what was asked for here is done to it.
+    package mutating func merge(_ theirs: ContainerRecord) {
+        wasSent = true
+        if theirs.folder.identifier != record.folder.identifier || theirs.folder.machine != record.folder.machine {
+            entry = nil
+        }
+        var merged = theirs
+        if !isSent { (merged.name, merged.isPublic) = (record.name, record.isPublic) }
+        record = merged
+        isSent = merged == theirs
+    }
+}

@@ -1,0 +1,86 @@
+import HTTPTypes
+import Hummingbird
+import PromiseAccess
+import PromiseCore
+import PromiseDomain
+import PromiseWire
+
+/// What applications keep in a domain besides values.
+struct DocumentRoutes: Sendable {
+    typealias Context = ControlRequestContext
+
+    let routes: ControlRoutes
+
+    func add(to router: Router<Context>) {
+        router.get("v1/containers") { request, context in
+            jsonResponse(try await containers(request, context.principal))
+        }
+        router.post("v1/containers") { request, context in
+            let document = try await routes.decode(ContainerRequest.self, from: request)
+            let standing = try await services.containers.add(
+                document.application, name: document.name, isPublic: document.isPublic,
+                by: context.principal)
+            return jsonResponse(ContainerDocument(standing))
+        }
+        router.delete("v1/containers") { request, context in
+            let standing = try await services.containers.remove(
+                try application(of: request), by: context.principal)
+            return jsonResponse(ContainerDocument(standing))
+        }
+    }
+
+    private var services: DocumentServices {
+        get throws(Failure) {
+            guard let services = routes.service.documents else {
+                throw Failure(.notSupported, "this domain keeps nothing for applications")
+            }
+            return services
+        }
+    }
+
+    private func application(of request: Request) throws -> String {
+        guard let application = try routes.text("application", of: request) else {
+            throw ProblemDocument.request("say which application: ?application=com.example.editor")
+        }
+        return application
+    }
+
+    private func containers(
+        _ request: Request, _ principal: Principal
+    ) async throws -> ContainersDocument {
+        let service = try services.containers
+        let found: [ContainerStanding]
+        if let application = try routes.text("application", of: request) {
+            found = [try await service.container(of: application, by: principal)]
+        } else {
+            found = try await service.all(by: principal)
+        }
+        let availability = service.availability
+        return ContainersDocument(
+            domain: availability.domain, provider: availability.provider,
+            account: availability.account, isReachable: availability.message == nil,
+            connectionMessage: availability.message, trouble: service.trouble,
+            containers: found.map { ContainerDocument($0) })
+    }
+}
+
+extension ControlService {
+    /// What applications keep, with other machines.
+    func exchangeKept() async {
+        await keyValues.exchangeAll()
+        await documents?.containers.exchangeAll(isThorough: true)
+    }
+}
+
+extension ContainerDocument {
+    init(_ standing: ContainerStanding) {
+        let documents = FileName(trusted: Array(Containers.documentsName.utf8))
+        let path = standing.path.map { PathText($0) }
+        self.init(
+            application: standing.application, name: standing.name, isPublic: standing.isPublic,
+            path: path?.display, pathBytes: path?.bytes,
+            documentsPath: standing.path.map { PathText($0 + [documents]).display },
+            identifier: standing.identifier?.rawValue, reason: standing.reason,
+            isSent: standing.isSent)
+    }
+}

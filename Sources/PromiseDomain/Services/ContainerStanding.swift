@@ -1,0 +1,24 @@
+package import PromiseCore
+
+/// An application's own folder, as `container` shows it.
+package struct ContainerStanding: Sendable {
+    package var application: String
+    package var name: String
+    package var isPublic: Bool
+    package var identifier: ItemIdentifier?
+    /// Nil when the folder is not there.
+    package var path: [FileName]?
+    /// Why it is not.
+    package var reason: String?
+    /// Other machines can know of it.
+    package var isSent: Bool
+}
+
+extension Failure {
+    static func noApplication(_ text: String) -> Failure {
+        Failure(
+            .invalid,
+            "'\(escapedForDisplay(text.utf8.prefix(80)))' is no identifier of an application: write letters, digits, '.', "
+                + "'-' and '_', as com.example.editor")
+    }
+}

@@ -1,0 +1,283 @@
+import Logging
+package import PromiseAccess
+package import PromiseCore
+import PromiseFilesystem
+import PromiseIndex
+import PromiseKeyValue
+import PromiseProvider
+import PromiseSync
+import PromiseSystem
+import Synchronization
+
+/// The containers of applications: each is a folder of the domain and one private object at the
+/// provider that says whose it is, so that it stays the container wherever the folder is moved.
+///
+/// **Threads.** One thread of its own writes the file; `state` is a leaf.
+package final class Containers: Sendable {
+    package static let documentsName = "Documents"
+
+    struct State {
+        /// Nil before they were read.
+        var known: [Key: KnownContainer]?
+        var trouble: [Key: String] = [:]
+        var hasLooked = false
+        var isOver = false
+        var isSending = false
+    }
+
+    static let attemptsMax = 10
+    /// The first to ask on a machine waits so long for what others have.
+    static let firstPatience = Duration.seconds(2)
+    /// So long the identifier of a folder that was just made is waited for before the next poll.
+    static let sendingPatience = Duration.seconds(30)
+
+    let tree: DomainTree
+    private let search: ItemSearch
+    private let file: ContainerFile
+    let configuration: DomainConfiguration
+    private let door: AccessDoor
+    let logger: Logger
+    private let pool = BlockingPool(name: "containers", threads: 1)
+    let state = Mutex(State())
+
+    init(
+        tree: DomainTree, search: ItemSearch, file: [UInt8], configuration: DomainConfiguration, door: AccessDoor,
+        logger: Logger
+    ) {
+        self.tree = tree
+        self.search = search
+        self.file = ContainerFile(path: file)
+        self.configuration = configuration
+        self.door = door
+        self.logger = logger
+    }
+
+    // MARK: What is asked
+
+    /// Makes the folder, unless the application has one on any machine. Returns when it is noted on
+    /// the disk; the provider has the record a moment later.
+    package func add(
+        _ application: String, name: String?, isPublic: Bool?, by principal: Principal
+    ) async throws(Failure) -> ContainerStanding {
+        let key = try checked(application)
+        try door.admit(principal, to: "containers.add", of: application, isChange: true)
+        if let name {
+            guard FileName(name) != nil, name.utf8.count <= ContainerRecord.nameByteCountMax else {
+                throw Failure(.invalid, "a container's name is that of a folder, at most 200 bytes")
+            }
+        }
+        if configuration.isReadOnly {
+            throw Failure(.readOnly, "the domain is mounted read-only: it gets no container")
+        }
+        await lookOnce()
+        if isOnline { _ = await within(Containers.firstPatience) { await $0.exchange(key) } }
+        var container = try await containers()[key]
+        if let known = container, try await find(known).fate == .found {
+            var record = known.record
+            record.name = name ?? record.name
+            record.isPublic = isPublic ?? record.isPublic
+            if record != known.record {
+                container?.record = record
+                container?.isSent = false
+            }
+        } else {
+            var fresh = try await make(key, name, isPublic ?? container?.record.isPublic ?? false)
+            fresh.wasSent = container?.wasSent ?? false
+            container = fresh
+        }
+        if let container { try await keep(container, of: key) }
+        sendSoon()
+        return try await standing(key)
+    }
+
+    /// What is here; only the first to ask on a machine waits, two seconds at most, for what
+    /// others have. An application sees its own and those that are public.
+    package func all(by principal: Principal) async throws(Failure) -> [ContainerStanding] {
+        try door.admit(principal, to: "containers.list", of: nil)
+        await lookOnce()
+        var result: [ContainerStanding] = []
+        for (key, container) in try await containers().sorted(by: { $0.key < $1.key })
+        where container.record.isPublic || principal.mayAct(for: key.text) {
+            result.append(try await standing(key))
+        }
+        return result
+    }
+
+    /// Of one application. `.notFound` when it has none.
+    package func container(
+        of application: String, by principal: Principal
+    ) async throws(Failure) -> ContainerStanding {
+        let key = try checked(application)
+        try door.admit(principal, to: "containers.show", of: application)
+        await lookOnce()
+        return try await standing(key)
+    }
+
+    /// The folder stays, and is an ordinary one from now on.
+    package func remove(
+        _ application: String, by principal: Principal
+    ) async throws(Failure) -> ContainerStanding {
+        let key = try checked(application)
+        try door.admit(principal, to: "containers.remove", of: application, isChange: true)
+        await lookOnce()
+        let last = try await standing(key)
+        let wasSent = try await containers()[key]?.wasSent ?? false
+        if wasSent, let failure = tree.engine.connectionFailure { throw failure }
+        if isOnline, let objects = tree.provider.privateObjects, let place = place(key) {
+            let removal = await call { () async throws(ProviderError) in
+                guard let found = try await objects.read(place) else { return }
+                try await objects.delete(place, base: found.version)
+            }
+            switch removal {
+            case .success: break
+            case .failure(let error) where error.code == .conflict:
+                throw Failure(.conflict, "another machine changes this container: try again")
+            case .failure(let error): throw error.failure
+            }
+        }
+        try await keep(nil, of: key)
+        return last
+    }
+
+    /// Why records are not exchanged with other machines; nil when they are.
+    package var trouble: String? {
+        if tree.provider.privateObjects == nil, isOnline {
+            return "containers stay on this machine: the provider keeps no private objects"
+        }
+        return state.withLock { $0.trouble.values.sorted().first }
+    }
+
+    /// Whether the domain can be used now, and whose it is. Asks nobody.
+    package var availability: (domain: String, provider: String, account: String, message: String?) {
+        let message: String? =
+            switch tree.engine.connection {
+            case .online: nil
+            case .connecting: "the provider has not answered yet"
+            case .offline(let message), .failing(let message): message
+            }
+        return (tree.domainName, tree.provider.name, tree.account.rawValue, message)
+    }
+
+    /// For `status`.
+    var troubles: [String] {
+        state.withLock { $0.trouble }.sorted { $0.key < $1.key }.map {
+            "the container of \($0.key) is not exchanged: \($0.value)"
+        }
+    }
+
+    // MARK: Life
+
+    func start() {
+        Task { [weak self, interval = configuration.pollInterval] in
+            while self?.state.withLock({ $0.isOver }) == false {
+                await self?.exchangeAll()
+                try? await Task.sleep(for: interval)
+            }
+        }
+    }
+
+    func stop() {
+        state.withLock { $0.isOver = true }
+        pool.stop()
+    }
+
+    // MARK: Here
+
+    var isOnline: Bool { tree.engine.connection == .online }
+
+    func place(_ key: Key) -> PrivateName? { PrivateName(.containers, key.text + ".json") }
+
+    private func checked(_ application: String) throws(Failure) -> Key {
+        guard PrivateName(.containers, application) != nil,
+            application.utf8.count <= ValueFiles.nameByteCountMax
+        else { throw Failure.noApplication(application) }
+        return Key(application)
+    }
+
+    func containers() async throws(Failure) -> [Key: KnownContainer] {
+        if let known = state.withLock({ $0.known }) { return known }
+        return try await onThread { () throws(Failure) in try self.load() }
+    }
+
+    private func onThread<Result: Sendable>(
+        _ body: @escaping @Sendable () throws(Failure) -> Result
+    ) async throws(Failure) -> Result {
+        if state.withLock({ $0.isOver }) { throw Failure(.gone, "the domain is being unmounted") }
+        return try await pool.run(body)
+    }
+
+    /// On the thread.
+    private func load() throws(Failure) -> [Key: KnownContainer] {
+        if let known = state.withLock({ $0.known }) { return known }
+        let read = try file.read()
+        state.withLock { $0.known = read }
+        return read
+    }
+
+    /// On the disk first: a disk that is full changes nothing.
+    func keep(_ container: KnownContainer?, of key: Key) async throws(Failure) {
+        try await onThread { () throws(Failure) in
+            let before = try self.load()
+            guard before[key] != container else { return }
+            var known = before
+            known[key] = container
+            do throws(Failure) {
+                try self.file.write(known)
+            } catch {
+                // The last step may have failed when the new file had its name already.
+                try? self.file.write(before)
+                throw error
+            }
+            self.state.withLock { $0.known = known }
+        }
+    }
+
+    private func find(_ container: KnownContainer) async throws(Failure) -> ItemFinder.Finding {
+        try await tree.find(container.record.folder, bound: container.entry, search)
+    }
+
+    private func standing(_ key: Key) async throws(Failure) -> ContainerStanding {
+        guard let container = try await containers()[key] else {
+            throw Failure(
+                .notFound,
+                "'\(key)' has no container here; 'promisefs container add --app \(key)' makes one")
+        }
+        let finding = try await find(container)
+        let isFound = finding.fate == .found
+        return ContainerStanding(
+            application: key.text, name: container.record.name, isPublic: container.record.isPublic,
+            identifier: isFound ? finding.entry?.identifier : container.record.folder.identifier,
+            path: isFound ? finding.path : nil, reason: finding.fate.reason,
+            isSent: container.isSent)
+    }
+
+    /// A folder of that name in the root, or of another one where that is somebody else's.
+    private func make(
+        _ key: Key, _ name: String?, _ isPublic: Bool
+    ) async throws(Failure) -> KnownContainer {
+        let shown = name ?? key.text
+        // What is called by the whole identifier is its own: another machine has made it, perhaps.
+        for name in shown == key.text ? [shown] : [shown, "\(shown) (\(key))"] {
+            guard let name = FileName(name) else { continue }
+            let node: NodeID
+            do throws(Failure) {
+                node = try await tree.makeFolder(name, in: .root)
+            } catch where error.code == .exists {
+                guard String(decoding: name.bytes, as: UTF8.self).contains(key.text) else { continue }
+                node = try await tree.node(at: [name])
+                guard try tree.key(of: node).key.kind == .folder else { continue }
+            }
+            do throws(Failure) {
+                _ = try await tree.makeFolder(
+                    FileName(trusted: Array(Containers.documentsName.utf8)), in: node)
+            } catch where error.code == .exists {}
+            let known = try tree.key(of: node)
+            let record = ContainerRecord(
+                application: key, name: shown, isPublic: isPublic, folder: known.key)
+            return KnownContainer(
+                record: record, entry: known.entry.id, isSent: false, wasSent: false)
+        }
+        throw Failure(
+            .exists, "something else is called '\(shown)' in this domain: give another --name")
+    }
+}

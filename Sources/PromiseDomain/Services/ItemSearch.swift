@@ -1,0 +1,117 @@
+import PromiseCore
+import PromiseFilesystem
+import PromiseIndex
+import PromiseProvider
+import PromiseSync
+import Synchronization
+
+/// Looks for items that others have moved to where nobody on this machine has looked: asks the
+/// provider where it is, or lists what was never listed, until it turns up.
+///
+/// **Threads.** Any; `state` is a leaf.
+final class ItemSearch: Sendable {
+    enum Outcome: Sendable { case found, nowhere, unfinished }
+
+    private struct State {
+        /// When a search for an item may begin again.
+        var rests: [ItemIdentifier: ContinuousClock.Instant] = [:]
+    }
+
+    private static let folderCountMax = 5_000
+    private static let limit = Duration.seconds(20)
+    private static let restCountMax = 10_000
+
+    private let tree: DomainTree
+    private let pollInterval: Duration
+    private let state = Mutex(State())
+
+    init(tree: DomainTree, pollInterval: Duration) {
+        self.tree = tree
+        self.pollInterval = pollInterval
+    }
+
+    /// For who does not wait; not again before the next poll could have told more.
+    func begin(_ identifier: ItemIdentifier) {
+        let now = ContinuousClock.now
+        let isDue = state.withLock { state in
+            if let rest = state.rests[identifier], rest > now { return false }
+            if state.rests.count >= ItemSearch.restCountMax { state.rests = [:] }
+            state.rests[identifier] = now + pollInterval
+            return true
+        }
+        if isDue { Task { [weak self] in _ = await self?.find(identifier) } }
+    }
+
+    func find(_ identifier: ItemIdentifier) async -> Outcome {
+        if tree.engine.connectionFailure != nil { return .unfinished }
+        if isKnown(identifier) { return .found }
+        if await isAtProvider(identifier) { return .found }
+        return await lookEverywhere(identifier)
+    }
+
+    private func isKnown(_ identifier: ItemIdentifier) -> Bool {
+        let entry = try? tree.index.read { transaction throws(Failure) in
+            try transaction.entry(for: identifier)
+        }
+        return (entry ?? nil) != nil
+    }
+
+    /// Providers that find an item by its identifier say in which folders it is.
+    private func isAtProvider(_ identifier: ItemIdentifier) async -> Bool {
+        var above: [ItemIdentifier] = []
+        var next = identifier
+        while above.count < 1000 {
+            let reference = ItemReference(identifier: next, path: [])
+            let provider = tree.provider
+            guard
+                let item = try? await withDeadline(
+                    ItemSearch.limit, "the provider did not answer",
+                    { () async throws(ProviderError) in try await provider.item(for: reference) }),
+                item.identifier == next, let parent = item.parent
+            else { return false }
+            above.append(parent)
+            if parent == tree.account || isKnown(parent) { break }
+            next = parent
+        }
+        for folder in above.reversed() {
+            let node = try? tree.index.read { transaction throws(Failure) in
+                folder == self.tree.account ? NodeID.root : try transaction.entry(for: folder)?.node
+            }
+            guard let node = node ?? nil, (try? await tree.list(node)) != nil else { return false }
+        }
+        return isKnown(identifier)
+    }
+
+    private func lookEverywhere(_ identifier: ItemIdentifier) async -> Outcome {
+        let end = ContinuousClock.now + ItemSearch.limit
+        var (waiting, next) = ([NodeID.root], 0)
+        var isComplete = true
+        while next < waiting.count {
+            if ContinuousClock.now > end || next >= ItemSearch.folderCountMax { return .unfinished }
+            let folder = waiting[next]
+            next += 1
+            let wasKnown = (try? isPopulated(folder)) ?? false
+            if !wasKnown {
+                guard (try? await tree.list(folder)) != nil else {
+                    isComplete = false
+                    continue
+                }
+                if isKnown(identifier) { return .found }
+            }
+            waiting += (try? subfolders(of: folder)) ?? []
+        }
+        return isComplete ? .nowhere : .unfinished
+    }
+
+    private func isPopulated(_ folder: NodeID) throws(Failure) -> Bool {
+        try tree.index.read { transaction throws(Failure) in
+            try transaction.node(folder)?.isPopulated ?? true
+        }
+    }
+
+    private func subfolders(of folder: NodeID) throws(Failure) -> [NodeID] {
+        try tree.index.read { transaction throws(Failure) in
+            try transaction.folders(in: folder, limit: ItemSearch.folderCountMax).map(\.node)
+        }
+    }
+}

@@ -1,0 +1,88 @@
+package import PromiseAccess
+package import PromiseCore
+package import PromiseIndex
+
+/// Finds what was noted of an item again, in the index alone: by its identifier, then by the name
+/// that it had here, then by its place.
+package struct ItemFinder {
+    package static let machineSetting = "machine.identifier"
+
+    package struct Finding: Sendable {
+        package var fate: ItemFate
+        /// Nil of what was not found.
+        package var entry: Entry?
+        /// Where it is, or was.
+        package var path: [FileName]
+        /// What to look for at the provider, where the index cannot know that the item is gone.
+        package var missing: ItemIdentifier?
+    }
+
+    private let key: ItemKey
+    private let bound: EntryID?
+
+    /// `bound`: its name on this machine, which stays when others replace it as a whole.
+    package init(_ key: ItemKey, bound: EntryID?) {
+        self.key = key
+        self.bound = bound
+    }
+
+    package func find(_ transaction: borrowing Transaction) throws(Failure) -> Finding {
+        let machine = key.machine == nil ? nil : try transaction.setting(ItemFinder.machineSetting)
+        let identifier = key.identifier(on: machine)
+        if let identifier, let entry = try transaction.entry(for: identifier),
+            let found = try finding(entry, transaction)
+        {
+            return found
+        }
+        // A backup that an editor has made of a document has its name, but is not the document.
+        if let bound, let entry = try transaction.entry(bound), !entry.isExcluded,
+            entry.conflictsWith == nil, let found = try finding(entry, transaction)
+        {
+            return found
+        }
+        var finding = try atPlace(isNamed: identifier != nil || bound != nil, transaction)
+        // Where places are all that is known, an item that others moved is another one.
+        if let identifier, key.machine == nil, try !isRemovedHere(identifier, transaction) {
+            finding.missing = identifier
+        }
+        return finding
+    }
+
+    private func finding(
+        _ entry: Entry, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Finding? {
+        guard let folder = try transaction.path(of: entry.parent),
+            try transaction.node(entry.node)?.kind == key.kind
+        else { return nil }
+        return Finding(fate: .found, entry: entry, path: folder + [entry.name])
+    }
+
+    private func isRemovedHere(
+        _ identifier: ItemIdentifier, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        if case .deleted? = try transaction.remote(identifier) { return true }
+        return try transaction.pending(.deletion(identifier)) != nil
+    }
+
+    /// `isNamed`: another item at the place is known to be another one.
+    private func atPlace(
+        isNamed: Bool, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Finding {
+        var finding = Finding(fate: .deleted, entry: nil, path: key.path)
+        var current = NodeID.root
+        for (depth, name) in key.path.enumerated() {
+            guard let entry = try transaction.entry(in: current, named: name) else {
+                if try transaction.node(current)?.isPopulated == false { finding.fate = .unknown }
+                return finding
+            }
+            guard depth == key.path.count - 1 else {
+                current = entry.node
+                continue
+            }
+            let isKind = try transaction.node(entry.node)?.kind == key.kind
+            finding.fate = isNamed || !isKind || entry.isExcluded ? .replaced : .found
+            if finding.fate == .found { finding.entry = entry }
+        }
+        return finding
+    }
+}

@@ -1,0 +1,79 @@
+import Foundation
+import Testing
+
+extension MountSuites {
+    /// The folders of applications, between two daemons on one folder.
+    @Suite struct ContainerTests {
+        private func twoMachines(_ body: (MountedDomain, MountedDomain) async throws -> Void) async throws {
+            var options = MountedDomain.Options(arguments: ["--poll-interval", "1s"])
+            try await MountedDomain.with(options) { first in
+                options.cloud = first.cloud
+                try await MountedDomain.with(options) { second in try await body(first, second) }
+            }
+        }
+
+        /// `add`, `list`, `remove`: of one application in this domain; `D` is its name.
+        private func shorthand(_ domain: MountedDomain) -> String {
+            """
+            D=\(domain.domainName)
+            add() { "$P" container add --app com.example.editor "$@" $D; }
+            list() { "$P" container list "$@" $D; }
+            remove() { "$P" container remove --app com.example.editor $D; }\n
+            """
+        }
+
+        @Test(.timeLimit(.minutes(2))) func aContainerIsItsFolderOnEveryMachineWhereverThatIsMoved() async throws {
+            try await twoMachines { first, second in
+                let (one, two) = (shorthand(first), shorthand(second))
+                try await first.shell(
+                    one
+                        + """
+                        [ "$(add --name Editor)" = "$M/Editor" ]; [ -d "$M/Editor/Documents" ]
+                        [ "$(add)" = "$M/Editor" ]; list | grep -q 'com.example.editor *Editor *'"$M/Editor"
+                        within 5 'list --json | grep -q "\\"isSent\\":true"'
+                        grep -q com.example.editor "$C/.promisefs/containers/com.example.editor.json"
+                        [ "$(stat -c %u "$M/Editor")" = "$(stat -c %u "$M")" ]; [ ! -e "$M/.promisefs" ]
+                        """)
+                // The other machine has never made one.
+                try await second.shell(
+                    two
+                        + """
+                        [ "$(add)" = "$M/Editor" ]; mkdir "$M/Apps"; mv "$M/Editor" "$M/Apps/Mine"
+                        [ "$(add)" = "$M/Apps/Mine" ]
+                        """)
+                try await first.shell(one + "within 5 '[ \"$(add)\" = \"$M/Apps/Mine\" ]'; [ ! -e \"$M/Editor\" ]")
+                try await first.kill9()
+                try await first.remount()
+                try await second.remount()
+                try await first.shell(one + "[ \"$(add --name Writer)\" = \"$M/Apps/Mine\" ]; list | grep -q Writer")
+                // What was deleted is said, and made anew when it is asked for.
+                try await second.shell(
+                    two
+                        + """
+                        rm -r "$M/Apps/Mine"; list | grep -q 'the item was deleted'; [ "$(add)" = "$M/com.example.editor" ]
+                        touch "$M/com.example.editor/Documents/kept"; within 5 'list --json | grep -q "\\"isSent\\":true"'
+                        """)
+                try await first.shell(one + "\"$P\" sync $M; within 5 '[ \"$(add)\" = \"$M/com.example.editor\" ]'; remove")
+                try await first.shell(one + "[ -e \"$M/com.example.editor/Documents/kept\" ]; [ -z \"$(list)\" ]")
+                try await second.shell(two + "within 5 '[ -z \"$(list)\" ]'; [ -e \"$M/com.example.editor/Documents/kept\" ]")
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func aContainerIsMadeWithoutTheProviderAndToldLater() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    shorthand(domain)
+                        + """
+                        mkdir "$M/Editor"; touch "$M/Editor/own"
+                        mv "$C" "$C.away"; within 10 'list --json | grep -q "\\"isReachable\\":false"'
+                        [ "$(add --name Editor)" = "$M/Editor (com.example.editor)" ]; list --json | grep -q '"isSent":false'
+                        mv "$C.away" "$C"; "$P" sync "$M"; within 10 'list --json | grep -q "\\"isSent\\":true"'
+                        [ "$(ls "$M/Editor")" = own ]; [ -d "$C/Editor (com.example.editor)/Documents" ]
+                        s=0; "$P" container add --app ../up $D 2> "$T/err" || s=$?; [ "$s" = 1 ]; grep -q 'no identifier' "$T/err"
+                        s=0; "$P" container remove --app com.example.nobody $D 2> /dev/null || s=$?; [ "$s" = 1 ]
+                        s=0; "$P" container list nothing 2> /dev/null || s=$?; [ "$s" = 3 ]
+                        """)
+            }
+        }
+    }
+}
