@@ -19,23 +19,13 @@ extension Domain {
         var current = NodeID.root
         var last: EntryID?
         for name in path {
-            try await list(current)
+            try await services.tree.list(current)
             let parent = current
             let entry = try index.read { transaction throws(Failure) in try transaction.entry(in: parent, named: name) }
             guard let entry else { throw Failure(.notFound, "there is no '\(name.display)' in the mount") }
             (current, last) = (entry.node, entry.id)
         }
         return NamedItem(node: current, entry: last)
-    }
-
-    /// Makes a folder's children known; does nothing for what is no folder.
-    private func list(_ folder: NodeID) async throws(Failure) {
-        let node = try index.read { transaction throws(Failure) in try transaction.node(folder) }
-        guard let node, node.kind == .folder, !node.isPopulated else { return }
-        let result = await withCheckedContinuation { continuation in
-            engine.list(folder) { continuation.resume(returning: $0) }
-        }
-        try result.get()
     }
 
     package func information(of item: NamedItem) throws(Failure) -> ItemInformation {
