@@ -41,7 +41,8 @@ extension MountSuites {
                     """
                     ln -s "$P" "$T/mount.promisefs"; ln -s mount.promisefs "$T/mount.fuse.promisefs"; echo one > "$C/file"
                     options="rw,_netdev,nofail,user,x-systemd.automount,nodev,domain=\(name),state-dir=$S"
-                    "$T/mount.promisefs" "folder:$C" "$M" -s -v -o "$options,whatever" > "$T/said"; grep -q '^promisefs mount' "$T/said"
+                    "$T/mount.promisefs" "folder:$C" "$M" -s -v -o "$options,whatever" > "$T/said"
+                    grep -q '^promisefs mount' "$T/said"
                     [ "$(cat "$M/file")" = one ]; grep "$M" /proc/self/mountinfo | grep -q nodev
                     "$T/mount.fuse.promisefs" "folder:$C" "$M" -t fuse.promisefs -o "$options"
                     "$P" unmount "$M"
