@@ -75,6 +75,7 @@ struct ControlRoutes: Sendable {
         let document = try await blocking.run { [service] () throws(Failure) in
             var document = ItemDocument(try service.information(of: node))
             document.hasThumbnail = service.hasThumbnail(node)
+            document.reference = try service.documents?.references.standing(of: node).map { ReferenceDocument($0) }
             return document
         }
         return jsonResponse(document)

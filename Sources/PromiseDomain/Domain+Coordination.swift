@@ -194,7 +194,8 @@ extension Domain {
     }
 
     private func linkTarget(of node: NodeID) throws(Failure) -> [UInt8]? {
-        try index.read { transaction throws(Failure) in try transaction.node(node)?.target }
+        let isLink = try index.read { transaction throws(Failure) in try transaction.node(node)?.target != nil }
+        return isLink ? try filesystem.linkTarget(of: node) : nil
     }
 
     /// A relative target within the mount.

@@ -31,6 +31,7 @@ struct PromiseFS: AsyncParsableCommand {
             ProviderCommand.self, RestartCommand.self, RunCommand.self, FindCommand.self, ChangesCommand.self,
             CoordinateCommand.self, WatchCommand.self, VersionsCommand.self, ConflictsCommand.self,
             ResolveCommand.self, ThumbnailCommand.self, KeyValueCommand.self, ContainerCommand.self,
+            ReferenceCommand.self, BookmarkCommand.self,
             TraceCommand.self,
         ])
 
