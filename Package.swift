@@ -161,6 +161,8 @@ let package = Package(
         .executableTarget(
             name: "notebook", dependencies: ["PromiseKit", "PromiseWire"], path: "Examples/Notebook", swiftSettings: strict),
         .executableTarget(
+            name: "editor", dependencies: ["PromiseKit", "PromiseWire"], path: "Examples/Editor", swiftSettings: strict),
+        .executableTarget(
             name: "scratch-extension",
             dependencies: [
                 "PromiseWire", .product(name: "Hummingbird", package: "hummingbird"),

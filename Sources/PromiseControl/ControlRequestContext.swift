@@ -45,7 +45,7 @@ struct PeerCheck: RouterMiddleware {
 
     /// What knows by itself which application may ask for what.
     private static func isForApplications(_ path: String) -> Bool {
-        ["/v1/values", "/v1/containers"].contains { path == $0 || path.hasPrefix($0 + "/") }
+        ["/v1/values", "/v1/containers", "/v1/bookmarks"].contains { path == $0 || path.hasPrefix($0 + "/") }
     }
 }
 

@@ -77,6 +77,7 @@ struct ControlRoutes: Sendable {
         let document = try await blocking.run { [service] () throws(Failure) in
             var document = ItemDocument(try service.information(of: item))
             document.hasThumbnail = service.hasThumbnail(item.node)
+            document.reference = try service.documents?.references.standing(of: item.node).map { ReferenceDocument($0) }
             return document
         }
         return jsonResponse(document)

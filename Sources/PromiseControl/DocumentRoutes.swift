@@ -3,6 +3,7 @@ import Hummingbird
 import PromiseAccess
 import PromiseCore
 import PromiseDomain
+import PromiseSystem
 import PromiseWire
 
 /// What applications keep in a domain besides values.
@@ -27,9 +28,39 @@ struct DocumentRoutes: Sendable {
                 try application(of: request), by: context.principal)
             return jsonResponse(ContainerDocument(standing))
         }
+        addReferences(to: router)
+        addBookmarks(to: router)
     }
 
-    private var services: DocumentServices {
+    private func addReferences(to router: Router<Context>) {
+        router.get("v1/references") { request, context in
+            let path = routes.queryValue("path", of: request) ?? ""
+            let node = try await routes.service.node(at: try names(ofWirePath: path))
+            let (service, principal) = (try services.references, context.principal)
+            let found = try await routes.blocking.run { () throws(Failure) in
+                try service.all(below: node, by: principal)
+            }
+            return jsonResponse(
+                ReferencesDocument(references: found.map { ReferenceDocument($0) }))
+        }
+        router.post("v1/references") { request, context in
+            let document = try await routes.decode(ReferenceRequest.self, from: request)
+            let made = try await services.references.add(
+                to: try names(ofWirePath: document.target), at: try names(ofWirePath: document.path),
+                by: context.principal)
+            return jsonResponse(ReferenceDocument(made))
+        }
+        router.delete("v1/references") { request, context in
+            guard let path = routes.queryValue("path", of: request) else {
+                throw ProblemDocument.request("say which reference: ?path=PERCENT-ENCODED-PATH")
+            }
+            let removed = try await services.references.remove(
+                at: try names(ofWirePath: path), by: context.principal)
+            return jsonResponse(ReferenceDocument(removed))
+        }
+    }
+
+    var services: DocumentServices {
         get throws(Failure) {
             guard let services = routes.service.documents else {
                 throw Failure(.notSupported, "this domain keeps nothing for applications")
@@ -61,6 +92,16 @@ struct DocumentRoutes: Sendable {
             account: availability.account, isReachable: availability.message == nil,
             connectionMessage: availability.message, trouble: service.trouble,
             containers: found.map { ContainerDocument($0) })
+    }
+}
+
+extension ReferenceDocument {
+    init(_ standing: ReferenceStanding) {
+        let (path, target) = (PathText(standing.path), PathText(standing.target))
+        self.init(
+            path: path.display, pathBytes: path.bytes, target: target.display,
+            targetBytes: target.bytes, kind: standing.kind.wireName, state: standing.fate.rawValue,
+            reason: standing.fate.reason, identifier: standing.identifier?.rawValue)
     }
 }
 

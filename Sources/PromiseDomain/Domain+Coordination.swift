@@ -197,7 +197,8 @@ extension Domain {
         var way = LinkWay(path, mountPoint: configuration.mountPoint)
         while let place = try way.next() {
             let node = try await self.node(at: place)
-            let target = try index.read { transaction throws(Failure) in try transaction.node(node)?.target }
+            let isLink = try index.read { transaction throws(Failure) in try transaction.node(node)?.target != nil }
+            let target = isLink ? try filesystem.linkTarget(of: node) : nil
             if let target { try way.follow(target) } else { way.enter() }
         }
         return try await self.node(at: way.done)

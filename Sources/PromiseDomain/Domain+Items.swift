@@ -39,7 +39,8 @@ extension Domain {
             owner: node.owner, group: node.group, accessTime: node.accessTime, modificationTime: shown.modificationTime,
             changeTime: shown.changeTime, birthTime: node.birthTime, links: node.linkCount, identifier: facts.identifier,
             version: node.version, state: facts.state, pin: node.pin, progress: facts.progress, error: facts.error,
-            isConflict: facts.entry?.conflictsWith != nil, linkTarget: node.target)
+            isConflict: facts.entry?.conflictsWith != nil,
+            linkTarget: node.target == nil ? nil : try? filesystem.linkTarget(of: id))
         result.values = try values(of: [item], AttributeKey.allCases).first?.values ?? [:]
         return result
     }

@@ -128,6 +128,7 @@ package final class Domain: Sendable {
             requestDeadline: configuration.requestDeadline, domainName: configuration.name,
             coordination: configuration.coordination)
         behaviour.nameDeadline = configuration.nameDeadline
+        behaviour.references = ReferenceMemory()
         behaviour.hydrationRules = HydrationRules(own: configuration.hydrationRules)
         filesystem = FileSystem(
             index: index, content: content, engine: engine, clock: clock, configuration: behaviour,

@@ -1,3 +1,4 @@
+import PromiseAccess
 package import PromiseCore
 import PromiseHTTP
 import PromiseIndex
@@ -20,7 +21,7 @@ struct ItemAttributes: AttributeSource {
             self = []
             for key in keys {
                 switch key {
-                case .path, .pathBytes: insert(.path)
+                case .path, .pathBytes, .locationInContainer: insert(.path)
                 case .state, .isUploaded, .isUploading, .percentUploaded, .hasUnresolvedConflicts, .uploadingError: insert(.state)
                 case .percentDownloaded, .isDownloading, .downloadingError: insert(.progress)
                 case .userTags: insert(.tags)
@@ -70,7 +71,10 @@ struct ItemAttributes: AttributeSource {
         case .localBytes: return .integer(Int64(clamping: node.localBytes))
         case .mode: return .integer(Int64(node.mode & 0o7777))
         case .links: return .integer(Int64(node.linkCount))
-        case .linkTarget: return node.target.map { .text(Array(escapedForDisplay($0).utf8)) } ?? .null
+        // Of a reference, where its document was when it was made.
+        case .linkTarget:
+            if let reference { return .text(Array(ItemKey.text(reference.key.path).utf8)) }
+            return node.target.map { .text(Array(escapedForDisplay($0).utf8)) } ?? .null
         case .userTags:
             return tags.map { tags in
                 .list(tags.split(separator: UInt8(ascii: ",")).map { .text(Array(String(decoding: $0, as: UTF8.self).utf8)) })
@@ -99,14 +103,16 @@ struct ItemAttributes: AttributeSource {
         case .isUploading: return .truth(state == .uploading)
         case .hasUnresolvedConflicts: return .truth(item.entry.conflictsWith != nil)
         case .downloadingError: return downloadingError.map { .text(Array($0.utf8)) } ?? .null
-        // An item's container is its domain. Nothing comes from another one, so nothing has a second place.
-        case .isExternalDocument: return .truth(false)
+        // An item's container is its domain. What a reference stands for has a second place: that of the reference.
+        case .isExternalDocument: return .truth(reference != nil)
         case .containerDisplayName: return .text(Array(domainName.utf8))
-        case .locationInContainer: return .null
+        case .locationInContainer: return reference == nil ? .null : value(of: .path)
         case .uploadingError: return error.map { .text($0) } ?? .null
         default: return .null
         }
     }
+
+    private var reference: ReferenceRecord? { item.node.target.flatMap { ReferenceRecord(target: $0) } }
 
     private var isUploaded: Bool { item.entry.identifier != nil && !isPending && !item.node.isOpenForWriting }
 

@@ -18,6 +18,7 @@ package final class FileSystem: FileSystemOperations {
         package var hydrationRules = HydrationRules()
         package var domainName: String
         package var coordination: CoordinationMode
+        package var references: ReferenceMemory?
         /// How long removing and renaming wait for claims.
         package var nameDeadline = Duration.seconds(2)
 

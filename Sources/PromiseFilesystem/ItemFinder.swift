@@ -19,11 +19,28 @@ package struct ItemFinder {
 
     private let key: ItemKey
     private let bound: EntryID?
+    private let reference: NodeID?
 
     /// `bound`: its name on this machine, which stays when others replace it as a whole.
     package init(_ key: ItemKey, bound: EntryID?) {
         self.key = key
         self.bound = bound
+        reference = nil
+    }
+
+    /// `reference`: whose note of that name is looked for only where it is needed.
+    init(_ key: ItemKey, reference: NodeID) {
+        self.key = key
+        bound = nil
+        self.reference = reference
+    }
+
+    static func setting(of reference: NodeID) -> String { "reference.\(reference)" }
+
+    package static func bound(
+        of reference: NodeID, _ transaction: borrowing Transaction
+    ) throws(Failure) -> EntryID? {
+        try transaction.setting(setting(of: reference)).flatMap { Int64($0) }.map { EntryID($0) }
     }
 
     package func find(_ transaction: borrowing Transaction) throws(Failure) -> Finding {
@@ -34,6 +51,8 @@ package struct ItemFinder {
         {
             return found
         }
+        var bound = bound
+        if let reference { bound = try ItemFinder.bound(of: reference, transaction) }
         // A backup that an editor has made of a document has its name, but is not the document.
         if let bound, let entry = try transaction.entry(bound), !entry.isExcluded,
             entry.conflictsWith == nil, let found = try finding(entry, transaction)

@@ -17,4 +17,15 @@ extension Node {
         }
         if let latest { version = latest.item.version }
     }
+
+    /// The version that is remembered may be that of another name's item.
+    package func hasVersionOfAnotherName(
+        than own: EntryID, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        for other in try transaction.entries(of: id) where other.id != own {
+            guard let identifier = other.identifier else { continue }
+            if try transaction.synced(identifier)?.item.version == version { return true }
+        }
+        return false
+    }
 }

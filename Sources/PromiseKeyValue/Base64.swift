@@ -1,5 +1,5 @@
 /// Bytes as text (RFC 4648, section 4).
-enum Base64 {
+package enum Base64 {
     private static let letters = Array(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
@@ -18,6 +18,31 @@ enum Base64 {
             }
         }
         return String(decoding: result, as: UTF8.self)
+    }
+
+    /// Without padding, for URLs and one word of a command line (RFC 4648, section 5).
+    package static func urlText(_ bytes: [UInt8]) -> String {
+        let letters = text(bytes).utf8.prefix { $0 != UInt8(ascii: "=") }.map { byte in
+            switch byte {
+            case UInt8(ascii: "+"): UInt8(ascii: "-")
+            case UInt8(ascii: "/"): UInt8(ascii: "_")
+            default: byte
+            }
+        }
+        return String(decoding: letters, as: UTF8.self)
+    }
+
+    package static func bytes(url text: String) -> [UInt8]? {
+        guard !text.utf8.contains(where: { "+/=".utf8.contains($0) }) else { return nil }
+        var letters = text.utf8.map { byte in
+            switch byte {
+            case UInt8(ascii: "-"): UInt8(ascii: "+")
+            case UInt8(ascii: "_"): UInt8(ascii: "/")
+            default: byte
+            }
+        }
+        while letters.count % 4 != 0 { letters.append(UInt8(ascii: "=")) }
+        return bytes(String(decoding: letters, as: UTF8.self))
     }
 
     /// Nil for what no encoder would have written.

@@ -27,4 +27,58 @@ extension PromiseClient {
         let query = PercentCoding.encode(Array(application.utf8)).replacingSlashes()
         return try await reply("DELETE", "containers?application=\(query)", deadline: .minutes(1))
     }
+
+    // MARK: References
+
+    /// Makes a link that stands for a document of the domain and follows it: at `place`, or in it
+    /// where that is a folder. Paths are from the root of the domain.
+    public func addReference(
+        to document: [UInt8], at place: [UInt8]
+    ) async throws(PromiseError) -> ReferenceDocument {
+        let request = ReferenceRequest(
+            target: PercentCoding.encode(document), path: PercentCoding.encode(place))
+        return try await reply("POST", "references", request, deadline: .minutes(5))
+    }
+
+    /// Below a folder, as far as it is known on this machine, with why those that lead nowhere do.
+    public func references(below folder: [UInt8] = []) async throws(PromiseError)
+        -> [ReferenceDocument]
+    {
+        let document: ReferencesDocument = try await reply(
+            "GET", "references?path=\(PercentCoding.encode(folder))", deadline: .minutes(5))
+        return document.references
+    }
+
+    /// The document stays.
+    @discardableResult
+    public func removeReference(at place: [UInt8]) async throws(PromiseError) -> ReferenceDocument {
+        try await reply(
+            "DELETE", "references?path=\(PercentCoding.encode(place))", deadline: .minutes(1))
+    }
+
+    // MARK: Bookmarks
+
+    /// One line that finds an item again on this machine, whatever it is called then. It is of use
+    /// to that application alone; nil: to the owner. `attributes` are kept in it, nil: name, type,
+    /// size, date and path.
+    public func bookmark(
+        of path: [UInt8], for application: String?, isReadOnly: Bool = false,
+        attributes: [PromisedKey]? = nil
+    ) async throws(PromiseError) -> String {
+        let request = BookmarkRequest(
+            path: PercentCoding.encode(path), application: application, isReadOnly: isReadOnly,
+            attributes: attributes?.map(\.rawValue))
+        let document: BookmarkDocument = try await reply(
+            "POST", "bookmarks", request, deadline: .minutes(1))
+        return document.bookmark
+    }
+
+    /// What it leads to, or why nowhere, with the attributes that it carries and, where it is
+    /// stale, the renewed one.
+    public func resolve(
+        bookmark: String, for application: String?
+    ) async throws(PromiseError) -> ResolvedBookmarkDocument {
+        let request = BookmarkResolution(bookmark: bookmark, application: application)
+        return try await reply("POST", "bookmarks/resolve", request, deadline: .minutes(2))
+    }
 }

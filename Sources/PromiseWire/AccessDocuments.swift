@@ -1,4 +1,4 @@
-// What applications keep in a domain besides values: containers.
+// What applications keep in a domain besides values: containers, references, bookmarks.
 
 /// `POST /v1/containers`: gives an application a folder of its own, or changes what is said of it.
 public struct ContainerRequest: Codable, Sendable, Hashable {
@@ -75,5 +75,134 @@ public struct ContainersDocument: Codable, Sendable, Hashable {
         self.connectionMessage = connectionMessage
         self.trouble = trouble
         self.containers = containers
+    }
+}
+
+/// `POST /v1/references`: makes a link that stands for a document.
+public struct ReferenceRequest: Codable, Sendable, Hashable {
+    /// From the root of the mount, percent-encoded bytes: the document.
+    public var target: String
+    /// Where the link is to be, as `target`; of a folder, in it.
+    public var path: String
+
+    public init(target: String, path: String) {
+        self.target = target
+        self.path = path
+    }
+}
+
+/// A link that stands for a document and follows it.
+public struct ReferenceDocument: Codable, Sendable, Hashable {
+    /// From the root of the mount, for people, as `target`.
+    public var path: String
+    /// Percent-encoded bytes, as `targetBytes`.
+    public var pathBytes: String
+    /// Where the document is, or was.
+    public var target: String
+    public var targetBytes: String
+    /// Of the document: `file`, `folder` or `link`.
+    public var kind: String
+    /// `found`, `unknown`, `deleted` or `replaced`.
+    public var state: String
+    /// Why it leads nowhere.
+    public var reason: String?
+    /// What the provider calls the document.
+    public var identifier: String?
+
+    public init(
+        path: String, pathBytes: String, target: String, targetBytes: String, kind: String,
+        state: String, reason: String?, identifier: String?
+    ) {
+        self.path = path
+        self.pathBytes = pathBytes
+        self.target = target
+        self.targetBytes = targetBytes
+        self.kind = kind
+        self.state = state
+        self.reason = reason
+        self.identifier = identifier
+    }
+}
+
+/// `GET /v1/references`: below a folder, by path.
+public struct ReferencesDocument: Codable, Sendable, Hashable {
+    public var references: [ReferenceDocument]
+
+    public init(references: [ReferenceDocument]) { self.references = references }
+}
+
+/// `POST /v1/bookmarks`: notes an item, to find it again.
+public struct BookmarkRequest: Codable, Sendable, Hashable {
+    /// From the root of the mount, percent-encoded bytes.
+    public var path: String
+    /// Who may resolve it; missing: the owner, without saying for whom.
+    public var application: String?
+    public var isReadOnly: Bool?
+    /// What it is to carry, by the names of docs/QUERIES.md; missing: name, type, size, date, path.
+    public var attributes: [String]?
+
+    public init(
+        path: String, application: String? = nil, isReadOnly: Bool? = nil,
+        attributes: [String]? = nil
+    ) {
+        self.path = path
+        self.application = application
+        self.isReadOnly = isReadOnly
+        self.attributes = attributes
+    }
+}
+
+/// A bookmark: opaque.
+public struct BookmarkDocument: Codable, Sendable, Hashable {
+    /// One line of base64url.
+    public var bookmark: String
+
+    public init(bookmark: String) { self.bookmark = bookmark }
+}
+
+/// `POST /v1/bookmarks/resolve`.
+public struct BookmarkResolution: Codable, Sendable, Hashable {
+    public var bookmark: String
+    /// As it was made for.
+    public var application: String?
+
+    public init(bookmark: String, application: String? = nil) {
+        self.bookmark = bookmark
+        self.application = application
+    }
+}
+
+/// What a bookmark leads to.
+public struct ResolvedBookmarkDocument: Codable, Sendable, Hashable {
+    /// From the root of the mount, for people; missing when it leads nowhere.
+    public var path: String?
+    /// Percent-encoded bytes.
+    public var pathBytes: String?
+    public var node: UInt64?
+    /// `file`, `folder` or `link`.
+    public var kind: String
+    public var isReadOnly: Bool
+    /// It does not say what is now, or leads nowhere.
+    public var isStale: Bool
+    /// Why it is stale.
+    public var reason: String?
+    /// To be kept in its place.
+    public var renewed: String?
+    /// As they are now, or, where it leads nowhere, as they were.
+    public var attributes: [String: WireValue]
+
+    public init(
+        path: String?, pathBytes: String?, node: UInt64?, kind: String, isReadOnly: Bool,
+        isStale: Bool, reason: String?, renewed: String?, attributes: [String: WireValue]
+    ) {
+        self.path = path
+        self.pathBytes = pathBytes
+        self.node = node
+        self.kind = kind
+        self.isReadOnly = isReadOnly
+        self.isStale = isStale
+        self.reason = reason
+        self.renewed = renewed
+        self.attributes = attributes
     }
 }

@@ -143,6 +143,8 @@ public struct ItemDocument: Codable, Sendable, Equatable {
     public var values: [String: WireValue]?
     /// A picture of the document is kept: `GET /v1/items/thumbnail`. Without one there may still be one to be made.
     public var hasThumbnail: Bool?
+    /// Of a link that follows a document.
+    public var reference: ReferenceDocument?
 
     public init(
         node: UInt64, path: String, pathBytes: String, kind: String, size: UInt64, localBytes: UInt64, mode: UInt32,

@@ -36,8 +36,8 @@ struct PromiseFS: AsyncParsableCommand {
             ProviderCommand.self, RestartCommand.self, RunCommand.self, FindCommand.self, ChangesCommand.self,
             CoordinateCommand.self, WatchCommand.self, VersionsCommand.self, ConflictsCommand.self,
             ResolveCommand.self, ThumbnailCommand.self, KeyValueCommand.self, ContainerCommand.self,
-            TraceCommand.self, EnableCommand.self, DisableCommand.self, TryCommand.self,
-            SetupCommand.self,
+            ReferenceCommand.self, BookmarkCommand.self, TraceCommand.self, EnableCommand.self,
+            DisableCommand.self, TryCommand.self, SetupCommand.self,
         ])
 
     /// Parses and runs; says what went wrong on stderr in one sentence and returns the exit status.

@@ -70,6 +70,28 @@ import Testing
         }
     }
 
+    /// The link is made in a mount: `ReferenceTests`.
+    @Test func references() async throws {
+        try await withClient { client in
+            await #expect(throws: PromiseError.self) {
+                let reference = try await client.addReference(to: Array("projects/plan.md".utf8), at: Array("desk".utf8))
+                #expect(reference.state == "found")
+            }
+        }
+    }
+
+    /// The item is in a mount: `BookmarkTests`.
+    @Test func bookmarks() async throws {
+        try await withClient { client in
+            await #expect(throws: PromiseError.self) {
+                let bookmark = try await client.bookmark(of: Array("report.txt".utf8), for: "com.example.editor")
+                let document = ScopedURL(client, bookmark: bookmark, application: "com.example.editor")
+                let path = try await document.accessing { access in access.path }
+                #expect(path == Array("report.txt".utf8))
+            }
+        }
+    }
+
     @Test func coordination() async throws {
         try await withClient { client in
             let coordinator = FileCoordinator(client)

@@ -10,6 +10,8 @@ package struct DocumentServices: Sendable {
     let tree: DomainTree
     let search: ItemSearch
     package let containers: Containers
+    package let references: References
+    package let bookmarks: Bookmarks
 
     init(
         _ tree: DomainTree, _ state: StateFolder, _ configuration: DomainConfiguration,
@@ -21,10 +23,20 @@ package struct DocumentServices: Sendable {
         containers = Containers(
             tree: tree, search: search, file: state.file("containers.json"), configuration: configuration,
             door: door, logger: logger)
+        references = References(
+            tree: tree, search: search, configuration: configuration, door: door)
+        bookmarks = Bookmarks(
+            tree: tree, search: search, containers: containers, door: door,
+            keyFile: state.file("bookmark.key"))
+        tree.filesystem.linkTargets.memory?.whenMissed { [search] in search.begin($0) }
     }
 
     func start() { containers.start() }
-    func stop() { containers.stop() }
+
+    func stop() {
+        containers.stop()
+        bookmarks.stop()
+    }
 
     /// For `status`.
     var troubles: [String] { containers.troubles }

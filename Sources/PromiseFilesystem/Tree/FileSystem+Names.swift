@@ -327,8 +327,8 @@ extension FileSystem {
     }
 
     package func linkTarget(of id: NodeID) throws(Failure) -> [UInt8] {
-        guard let node = try known(id) else { throw Failure(.stale, "the link is gone") }
-        guard let target = node.target else { throw Failure(.invalid, "node \(id) is not a symbolic link") }
-        return target
+        try linkTargets.target(of: try known(id))
     }
+
+    package var linkTargets: LinkTargets { LinkTargets(index: index, notifier: notifier, memory: configuration.references) }
 }

@@ -4,15 +4,16 @@ package import PromiseIndex
 import PromiseSync
 import PromiseSystem
 
-/// `user.promisefs.*`: readable on every node, never listed (CLI.md, "Virtual attributes").
+/// `user.promisefs.*`: readable on every node, never listed (CLI.md, "Virtual attributes"). On links the kernel lets nobody
+/// read attributes of users, but those that begin with `system.`.
 enum VirtualAttribute: String, CaseIterable {
-    case state, identifier, version, pin, progress, error, domain
+    case state, identifier, version, pin, progress, error, domain, reference
 
-    private static let prefix = Array("user.promisefs.".utf8)
+    private static let prefixes = ["user.promisefs.", "system.promisefs."].map { Array($0.utf8) }
 
     init?(_ name: [UInt8]) {
-        guard name.starts(with: VirtualAttribute.prefix),
-            let text = String(validating: name.dropFirst(VirtualAttribute.prefix.count), as: UTF8.self),
+        guard let prefix = VirtualAttribute.prefixes.first(where: { name.starts(with: $0) }),
+            let text = String(validating: name.dropFirst(prefix.count), as: UTF8.self),
             let attribute = VirtualAttribute(rawValue: text)
         else { return nil }
         self = attribute
@@ -32,6 +33,7 @@ extension FileSystem {
             case .progress: facts.progress.map { String(Int($0 * 100)) }
             case .error: facts.error
             case .domain: configuration.domainName
+            case .reference: try linkTargets.state(of: facts.node)
             }
         guard let value else { throw Failure(.noAttribute, "the item has no \(attribute.rawValue)") }
         return value
@@ -50,10 +52,8 @@ extension FileSystem {
         case .state where text == ItemState.placeholder.rawValue:
             if try known(id)?.kind == .folder { return workers.submit { [self] in evictFiles(below: id) } }
             if case .kept(let reason) = try engine.evict(id) { throw Failure(.busy, "the content stays: \(reason)") }
-        case .state:
-            throw Failure(.invalid, "a state is set to placeholder or current")
-        default:
-            throw Failure(.notPermitted, "\(attribute.rawValue) cannot be set")
+        case .state: throw Failure(.invalid, "a state is set to placeholder or current")
+        default: throw Failure(.notPermitted, "\(attribute.rawValue) cannot be set")
         }
     }
 

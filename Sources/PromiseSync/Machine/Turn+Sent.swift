@@ -259,24 +259,13 @@ extension Turn {
             let node = try transaction.node(shown.node),
             node.edits == sent.edits || node.edits == agreedBefore?.edits,
             let version = node.version, version != item.version,
-            try !isOfAnotherName(version, of: node, than: shown, transaction)
+            try !node.hasVersionOfAnotherName(than: shown.id, transaction)
         else { return }
         var agreed = item
         agreed.version = version
         try transaction.setSynced(SyncedItem(item: agreed, edits: node.edits))
         try transaction.setRemote(item.identifier, .present(item))
         noteDivergence()
-    }
-
-    /// Names of one node are items of their own: the version may be that of another one.
-    private func isOfAnotherName(
-        _ version: ContentVersion, of node: Node, than shown: Entry, _ transaction: borrowing Transaction
-    ) throws(Failure) -> Bool {
-        for other in try transaction.entries(of: node.id) where other.id != shown.id {
-            guard let identifier = other.identifier else { continue }
-            if try transaction.synced(identifier)?.item.version == version { return true }
-        }
-        return false
     }
 
     /// Another node is shown for the item now, and counts its edits for itself. When it was edited the one

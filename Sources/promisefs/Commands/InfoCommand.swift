@@ -93,6 +93,10 @@ struct InfoCommand: AsyncParsableCommand {
             ["  version", item.version ?? "none"],
         ]
         if let target = item.linkTarget { rows.append(["  target", target]) }
+        if let reference = item.reference {
+            let text = reference.reason.map { "leads nowhere: \($0)" } ?? "follows its document"
+            rows.append(["  reference", text])
+        }
         if case .text(let type)? = item.values?[PromisedKey.contentType.rawValue] { rows.append(["  type", type]) }
         if case .list(let tags)? = item.values?[PromisedKey.userTags.rawValue] {
             rows.append(["  tags", tags.compactMap { if case .text(let tag) = $0 { tag } else { nil } }.joined(separator: ", ")])

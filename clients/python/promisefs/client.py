@@ -137,6 +137,28 @@ class Domain:
         """The folder stays, and is an ordinary one. Returns what it was."""
         return self._call("DELETE", "containers?application=" + urllib.parse.quote(application, safe=""))
 
+    def add_reference(self, document, place):
+        """Makes a link that stands for a document and follows it: at `place`, or in it where that is a folder."""
+        return self._call("POST", "references", {"target": _wire(document), "path": _wire(place)})
+
+    def references(self, folder="/"):
+        """Below a folder, with why those that lead nowhere do."""
+        return self._call("GET", "references?path=" + _wire(folder))["references"]
+
+    def remove_reference(self, place):
+        """The document stays. Returns what it was."""
+        return self._call("DELETE", "references?path=" + _wire(place))
+
+    def bookmark(self, path, application=None, read_only=False):
+        """One line that finds an item again on this machine; of use to that application alone."""
+        body = {"path": _wire(path), "isReadOnly": read_only} | ({} if application is None else {"application": application})
+        return self._call("POST", "bookmarks", body)["bookmark"]
+
+    def resolve_bookmark(self, bookmark, application=None):
+        """What it leads to, or why nowhere, with the attributes that it carries and, where it is stale, the renewed one."""
+        body = {"bookmark": bookmark} | ({} if application is None else {"application": application})
+        return self._call("POST", "bookmarks/resolve", body)
+
     def pending(self, path=None):
         return self._call("GET", "pending" + ("" if path is None else "?path=" + _wire(path)))["items"]
 

@@ -1,0 +1,79 @@
+import Foundation
+import Testing
+
+extension MountSuites {
+    /// What an application keeps of an item to find it again.
+    @Suite struct BookmarkTests {
+        private static let options = MountedDomain.Options(
+            arguments: ["--poll-interval", "1s", "--upload-delay", "0s"])
+
+        private static let shorthand = """
+            make() { "$P" bookmark create "$@" --app com.example.editor; }
+            find() { "$P" bookmark resolve "$1" --app com.example.editor "${@:2}" 2> "$T/said"; }
+
+            """
+
+        @Test(.timeLimit(.minutes(2))) func aBookmarkFindsItsItemAfterEveryChangeAndSaysThatItIsStale() async throws {
+            try await MountedDomain.with(Self.options) { domain in
+                try await domain.shell(
+                    Self.shorthand
+                        + """
+                        mkdir "$M/a" "$M/b"; echo one > "$M/a/doc"; b=$(make "$M/a/doc"); echo "$b" > "$T/bookmark"
+                        [ "$(find "$b")" = "$M/a/doc" ]; [ ! -s "$T/said" ]; find "$b" --json | grep -q '"isStale":false'
+                        echo two > "$M/a/.new"; mv "$M/a/.new" "$M/a/doc"; [ "$(find "$b")" = "$M/a/doc" ]
+                        "$P" sync --wait "$M"; "$P" evict "$M/a/doc"; [ "$(find "$b")" = "$M/a/doc" ]
+                        mv "$M/a/doc" "$M/b/other"; [ "$(find "$b")" = "$M/b/other" ]; grep -q 'stale: .*moved' "$T/said"
+                        n=$(find "$b" --json | sed 's/.*"renewed":"\\([^"]*\\)".*/\\1/')
+                        [ "$(find "$n")" = "$M/b/other" ]; [ ! -s "$T/said" ]
+                        "$P" sync --wait "$M"; echo three > "$C/b/.x"; mv "$C/b/.x" "$C/b/other"
+                        within 5 '[ "$(cat "$M/b/other")" = three ]'
+                        [ "$(find "$b")" = "$M/b/other" ]
+                        """)
+                try await domain.kill9()
+                try await domain.remount()
+                try await domain.shell(
+                    Self.shorthand
+                        + """
+                        b=$(cat "$T/bookmark"); [ "$(find "$b")" = "$M/b/other" ]
+                        f=$(make "$M/b" --read-only); mv "$M/b" "$M/c"; [ "$(find "$f")" = "$M/c" ]
+                        find "$f" --json | grep -q '"isReadOnly":true'
+                        [ "$(find "$b")" = "$M/c/other" ]
+                        """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func aBookmarkOfWhatIsGoneSaysWhyAndWhatWasKnown() async throws {
+            try await MountedDomain.with(Self.options) { domain in
+                try await domain.shell(
+                    Self.shorthand
+                        + """
+                        echo one > "$M/doc"; "$P" sync --wait "$M"; b=$(make "$M/doc"); rm "$M/doc"; "$P" sync --wait "$M"
+                        s=0; find "$b" || s=$?; [ "$s" = 1 ]
+                        grep -q 'leads nowhere: the item was deleted' "$T/said"
+                        find "$b" --json > "$T/json" || true
+                        grep -q '"kMDItemFSName":.*doc' "$T/json"; not grep -q '"path"' "$T/json"
+                        echo another > "$M/doc"; "$P" sync --wait "$M"; s=0
+                        find "$b" || s=$?; [ "$s" = 1 ]; grep -q 'another one' "$T/said"
+                        """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func aBookmarkIsOfNoUseToOthers() async throws {
+            try await MountedDomain.with(Self.options) { domain in
+                try await domain.shell(
+                    Self.shorthand
+                        + """
+                        echo one > "$M/doc"; b=$(make "$M/doc"); [ "$(wc -l <<< "$b")" = 1 ]; not grep -q doc <<< "$b"
+                        refused() { local s=0; "$P" bookmark resolve "$@" 2> /dev/null || s=$?
+                        [ "$s" = 5 ]; }
+                        refused "$b"; refused "$b" --app com.example.other
+                        refused "A$b" --app com.example.editor; refused nothing
+                        o=$("$P" bookmark create "$M/doc"); [ "$("$P" bookmark resolve "$o")" = "$M/doc" ]
+                        refused "$o" --app com.example.editor
+                        k=$("$P" status "$M" --json | sed 's/.*"stateFolder":"\\([^"]*\\)".*/\\1/')/bookmark.key
+                        [ "$(stat -c %a-%s "$k")" = 600-32 ]
+                        """)
+            }
+        }
+    }
+}
