@@ -16,11 +16,14 @@ func controlListener(
 ) throws -> any Service {
     let responder = routes.responder()
     let connections = ControlConnections(application: application)
-    let builder = HTTPServerBuilder { LoopBoundChannel(base: HTTP1Channel(responder: $0)) }
+    let budget = ConnectionBudget()
+    let builder = HTTPServerBuilder { LoopBoundChannel(base: HTTP1Channel(responder: $0), budget: budget) }
     return try builder.buildServer(
         configuration: ServerConfiguration(address: .unixDomainSocket(path: socketPath), serverName: "promisefs"),
         eventLoopGroup: controlLoops, logger: logger
     ) { request, writer, channel in
+        budget.began(channel)
+        defer { budget.ended(channel) }
         let connection = await connections.connection(of: channel)
         let response = try await answer(request, connection, responder, logger: logger)
         try await writer.write(response: response.head, body: response.body)
@@ -56,9 +59,11 @@ func answer(
 /// that would cost several times what most of them cost.
 private struct LoopBoundChannel: ServerChildChannel {
     let base: HTTP1Channel
+    let budget: ConnectionBudget
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<HTTP1Channel.Value> {
-        base.setup(channel: channel, logger: logger)
+        budget.add(channel)
+        return base.setup(channel: channel, logger: logger)
     }
 
     func handle(value: HTTP1Channel.Value, logger: Logger) async {

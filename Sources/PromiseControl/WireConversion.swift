@@ -55,6 +55,9 @@ extension StatusDocument {
         restarts = status.restarts
         lastEnd = status.lastEnd
         excluded = status.excluded
+        conflicts = status.conflicts
+        uptimeSeconds = ProcessAge.seconds()
+        logFile = escapedForDisplay(status.stateFolder + Array("/log/daemon.log".utf8))
         limitations = status.limitations
         hydrations = status.hydrations.map {
             HydrationDocument(program: $0.program, fetches: $0.fetches, bytes: $0.bytes, refusals: $0.refusals)

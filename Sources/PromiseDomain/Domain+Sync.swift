@@ -165,7 +165,7 @@ extension Domain {
             bytesUploaded: engine.bytesUploaded, cacheBytes: counts?.localBytes ?? 0, cacheLimit: configuration.cacheLimit,
             quotaTotal: quota?.total, quotaAvailable: quota?.available, openFiles: filesystem.openCount)
         status.kernelNodes = filesystem.kernelNodeCount
-        status.excluded = (try? index.read { transaction throws(Failure) in try transaction.excludedCount() }) ?? 0
+        status.countApart(in: index)
         if let holder {
             status.isSupervised = holder.isAlive
             status.outlivesDaemon = holder.isAlive && session.outlivesDaemon

@@ -207,8 +207,8 @@ package final class Domain: Sendable {
             return Beginning(root: root.identifier, isConnected: true)
         case .failure(let problem):
             let status = exitStatus(of: problem)
-            // Offline is normal: what is known is shown.
-            guard status == 4 || isResuming, let known else {
+            // Offline is normal, and so is a password that was changed: what is known is shown.
+            guard status == 4 || problem.code == .authenticate || isResuming, let known else {
                 throw StartFailure(problem.message, exitStatus: status)
             }
             return Beginning(root: known, asking: asking)

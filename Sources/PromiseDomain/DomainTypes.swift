@@ -103,6 +103,8 @@ package struct DomainStatus: Sendable {
     package var lastEnd: String?
     /// Items that stay on this machine.
     package var excluded = 0
+    /// Documents that have unresolved versions.
+    package var conflicts = 0
 
     package init(
         name: String, provider: String, capabilities: [String], mountPoint: [UInt8], stateFolder: [UInt8], processID: Int32,

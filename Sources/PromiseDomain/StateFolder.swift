@@ -34,10 +34,16 @@ final class StateFolder: Sendable {
     /// end.
     init(_ path: [UInt8], takesOver: Bool = false) throws(Domain.StartFailure) {
         self.path = path
+        let hand: String?
         do throws(SystemError) {
             try makeFolders(path, label: "domain.state")
+            let folder = try Descriptor.open(path, flags: O_RDONLY | O_DIRECTORY, label: "domain.state.open")
+            hand = try FileStatus.of(descriptor: folder.number, label: "domain.state.status").strangersHand
         } catch {
             throw StateFolder.failure(error, path)
+        }
+        if let hand {
+            throw Domain.StartFailure("the state directory '\(escapedForDisplay(path))' \(hand)", exitStatus: 5)
         }
         lock = try StateFolder.takeLock(path, takesOver: takesOver)
     }

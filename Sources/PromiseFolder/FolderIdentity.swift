@@ -175,9 +175,7 @@ extension FolderProvider {
                 guard status.kind.isStorable else { return nil }
                 let own = try ownIdentity(name, in: folder, status: status)
                 var base = own
-                if readsMarks, status.kind == .file,
-                    let mark = try attribute(IdentityMark.attribute, of: name, in: folder, label: "folder.entry.mark")
-                {
+                if readsMarks, status.kind == .file, let mark = try marks.read(name, in: folder, own) {
                     if let marked = IdentityMark.identifier(in: mark, own: own) {
                         base = marked
                     } else if try ownIdentity(name, in: folder, status: status) != own {
@@ -207,7 +205,7 @@ extension FolderProvider {
         let identity = FolderIdentity(
             own: own, base: base, hasSeveralNames: status.kind != .folder && status.links > 1, isLasting: !knowsByPlace)
         return FolderEntry(
-            name: name, shownName: shownName, status: status, identity: identity,
+            name: name, shownName: shownName, status: writable.asBefore(status), identity: identity,
             identifier: identity.identifier(parent: parent, name: shownName), target: target, hasOwnMode: kept.contains(.modes))
     }
 

@@ -12,7 +12,10 @@ extension FolderProvider {
         _ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?
     ) async throws(ProviderError) -> Item {
         try await onUploadPool { flag throws(ProviderError) in
-            try self.make(item, in: try self.locateFolder(folder), contents: contents, flag: flag)
+            let place = try self.locateFolder(folder)
+            return try self.writable.opening({ [place.folder] }) { () throws(ProviderError) in
+                try self.make(item, in: place, contents: contents, flag: flag)
+            }
         }
     }
 
@@ -20,19 +23,30 @@ extension FolderProvider {
         _ reference: ItemReference, changes: ItemChanges, contents: (any ContentSource)?, baseVersion: ContentVersion?
     ) async throws(ProviderError) -> Item {
         try await onUploadPool { flag throws(ProviderError) in
-            try self.change(reference, changes, contents: contents, baseVersion: baseVersion, flag: flag)
+            try self.writable.opening({ () throws(ProviderError) in try self.written(reference, changes) }) {
+                () throws(ProviderError) in
+                try self.change(reference, changes, contents: contents, baseVersion: baseVersion, flag: flag)
+            }
         }
     }
 
     package func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
         try await onUploadPool { _ throws(ProviderError) in
             do throws(ProviderError) {
-                try self.remove(try self.locate(reference), baseVersion: baseVersion)
+                let located = try self.locate(reference)
+                try self.writable.opening({ located.writtenFolders() }) { () throws(ProviderError) in
+                    try self.remove(located, baseVersion: baseVersion)
+                }
             } catch {
                 // Gone already is done.
                 guard case .notFound = error.code else { throw error }
             }
         }
+    }
+
+    private func written(_ reference: ItemReference, _ changes: ItemChanges) throws(ProviderError) -> [OpenFolder] {
+        guard let place = changes.place else { return try locate(reference).writtenFolders() }
+        return try locate(reference).writtenFolders(try locateFolder(place.parent))
     }
 
     private func onUploadPool<Value: Sendable>(
@@ -245,6 +259,7 @@ extension FolderProvider {
         if current?.owner != metadata.owner || current?.group != metadata.group {
             try setOwner(metadata, of: [], in: file)
         }
+        writable.gave(metadata.mode, to: file)
         try withCPath(descriptorPath(file)) { path throws(SystemError) in
             // The owner may have taken set-id bits with it, so an unchanged mode is set again for root.
             if current?.permissions != metadata.mode || geteuid() == 0 {

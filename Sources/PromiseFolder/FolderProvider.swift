@@ -66,6 +66,8 @@ package final class FolderProvider: Provider, Sendable {
     let pool: BlockingPool
     let uploadPool: BlockingPool
     let shared = Mutex(Shared())
+    let writable = WritableFolders()
+    let marks = MarkMemory()
     /// By itself, as a listing learns many at a time.
     let places = Mutex(PlaceMap())
     /// Only where upper and lower case are one.

@@ -15,7 +15,9 @@ extension Credentials {
     }
 }
 
-/// What one server is told, and wants to be told: Basic and bearer tokens at once, Digest (RFC 7616) once it asks for that. Pure.
+/// What one server is told, and wants to be told: Basic and bearer tokens at once, Digest (RFC 7616) once it asks for that.
+/// Over a connection that others can read and change nothing is told before it is asked for, and a server that has asked for
+/// Digest never gets the password itself: anybody on the way could ask for Basic. Pure.
 package struct Authorization: Sendable {
     package let credentials: Credentials?
     private var challenge: DigestChallenge?
@@ -24,18 +26,30 @@ package struct Authorization: Sendable {
     private var clientNonce = ""
     /// It is known how the server wants it.
     private var isAsked = false
+    /// Others can read what is sent.
+    private let isOpen: Bool
+    /// The server has asked for Digest, also for one that cannot be answered.
+    private var hasAskedForDigest = false
 
-    package init(_ credentials: Credentials?) { self.credentials = credentials }
+    package init(_ credentials: Credentials?, isOpen: Bool = false) {
+        (self.credentials, self.isOpen) = (credentials, isOpen)
+    }
+
+    /// For the same server with other credentials.
+    package func renewed(_ credentials: Credentials) -> Authorization {
+        var result = Authorization(credentials, isOpen: isOpen)
+        result.hasAskedForDigest = hasAskedForDigest
+        return result
+    }
 
     /// The password itself is never sent.
     package var isDigest: Bool { challenge != nil }
 
-    /// Nil when there is nothing to tell. `target` is the path with the query, as it is sent. `waits`: not before the server has
-    /// said how.
-    package mutating func value(method: String, target: String, waits: Bool = false) -> String? {
+    /// Nil when there is nothing to tell. `target` is the path with the query, as it is sent.
+    package mutating func value(method: String, target: String) -> String? {
         guard let credentials else { return nil }
         guard let challenge, case .password(let user, let password) = credentials else {
-            return waits && !isAsked ? nil : credentials.plainAuthorization
+            return isOpen && (!isAsked || hasAskedForDigest) ? nil : credentials.plainAuthorization
         }
         count += 1
         return challenge.answer(
@@ -45,15 +59,28 @@ package struct Authorization: Sendable {
     /// Takes what a 401 asks for. True when the same request has a chance now. `sent` is what it was sent with; `isFirst`: it was
     /// not sent again yet. `clientNonce`: 64 random bits or more, as text.
     package mutating func learn(_ headers: [String], sent: String?, isFirst: Bool, clientNonce: String) -> Bool {
-        isAsked = true
+        let names = headers.flatMap { AuthenticationScheme.parse($0) }.map(\.name)
+        if names.contains("digest") { hasAskedForDigest = true }
         guard let credentials else { return false }
-        guard case .password = credentials, let best = DigestChallenge.best(in: headers) else { return sent == nil && isFirst }
+        guard case .password = credentials, let best = DigestChallenge.best(in: headers) else {
+            if isOpen, !mayTellPlainly(credentials, names) { return false }
+            isAsked = true
+            return sent == nil && isFirst
+        }
+        isAsked = true
         if let sent, sent.hasPrefix("Digest ") {
             // A nonce lasts for a while; servers say `stale`, or only give another one.
             guard best.isStale || isFirst, !sent.contains("nonce=\"\(best.nonce)\"") else { return false }
         }
         (challenge, count, self.clientNonce) = (best, 0, clientNonce)
         return true
+    }
+}
+
+extension Authorization {
+    private func mayTellPlainly(_ credentials: Credentials, _ schemes: [String]) -> Bool {
+        guard case .password = credentials else { return !schemes.isEmpty }
+        return schemes.contains("basic") && !hasAskedForDigest
     }
 }
 

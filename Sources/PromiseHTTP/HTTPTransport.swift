@@ -11,6 +11,8 @@ package import PromiseSystem
 package struct HTTPReply: Sendable {
     /// No answer of a server is let grow beyond this, in bytes.
     package static let byteCountMax = 1 << 30
+    /// What is held in memory as a whole, and is no content.
+    package static let wholeByteCountMax = 64 << 20
 
     package var status: Int
     package var headers: HTTPHeaders
@@ -158,6 +160,9 @@ package final class HTTPTransport: Sendable {
     package func whole(_ response: HTTPClientResponse, _ method: HTTPMethod) async throws(ProviderError) -> HTTPReply {
         var data = Data()
         try await read(response, method) { (part) throws(ProviderError) in
+            guard method == .GET || data.count + part.readableBytes <= HTTPReply.wholeByteCountMax else {
+                throw ProviderError(.permanent, "the server's answer to \(method) is longer than 64 MiB")
+            }
             data.append(contentsOf: part.readableBytesView)
             return true
         }

@@ -27,32 +27,58 @@ package final class XMLStream {
     private let parser: XML_Parser
     /// What the parser has a pointer to.
     private let telling: Telling
+    private var byteCount = 0
 
     /// Nil when there is no memory for it.
     package init?(for visitor: any XMLVisitor) {
         guard let parser = XML_ParserCreateNS(nil, XML_Char(UInt8(ascii: " "))) else { return nil }
         self.parser = parser
-        telling = Telling(visitor)
+        telling = Telling(visitor, parser)
         XML_SetUserData(parser, Unmanaged.passUnretained(telling).toOpaque())
         XML_SetElementHandler(parser, began, ended)
         XML_SetCharacterDataHandler(parser, characters)
+        XML_SetEntityDeclHandler(parser, declared)
     }
 
     deinit { XML_ParserFree(parser) }
 
-    /// False when this is no XML, or the last piece and the document is cut off. Blocking.
+    /// False when this is no XML, the last piece and the document is cut off, or it is beyond all measure. Blocking.
     package func read(_ bytes: UnsafeRawBufferPointer, isLast: Bool = false) -> Bool {
-        let start = bytes.baseAddress?.assumingMemoryBound(to: CChar.self)
-        return XML_Parse(parser, start, Int32(bytes.count), isLast ? 1 : 0) == XML_STATUS_OK
+        var rest = bytes
+        repeat {
+            let piece = UnsafeRawBufferPointer(rebasing: rest.prefix(XMLLimits.pieceByteCount))
+            rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(piece.count))
+            let start = piece.baseAddress?.assumingMemoryBound(to: CChar.self)
+            let isEnd = isLast && rest.isEmpty
+            guard XML_Parse(parser, start, Int32(piece.count), isEnd ? 1 : 0) == XML_STATUS_OK else { return false }
+            byteCount += piece.count
+            // expat keeps a tag, or whatever else is one thing, until it has come to its end.
+            guard isEnd || byteCount - Int(XML_GetCurrentByteIndex(parser)) <= XMLLimits.tokenByteCountMax else { return false }
+        } while !rest.isEmpty
+        return true
     }
+}
+
+/// What no server's answer has, and what only takes memory: 5 MiB of open tags are 400 MiB in the parser.
+private enum XMLLimits {
+    static let depthMax = 64
+    static let attributesMax = 64
+    static let textByteCountMax = 1 << 20
+    static let tokenByteCountMax = 1 << 20
+    static let pieceByteCount = 256 << 10
 }
 
 /// Gathers the text, which comes in pieces.
 private final class Telling {
     let visitor: any XMLVisitor
+    private let parser: XML_Parser
     var text: [UInt8] = []
+    var depth = 0
 
-    init(_ visitor: any XMLVisitor) { self.visitor = visitor }
+    init(_ visitor: any XMLVisitor, _ parser: XML_Parser) { (self.visitor, self.parser) = (visitor, parser) }
+
+    /// `XML_Parse` says that it failed.
+    func stop() { XML_StopParser(parser, 0) }
 
     static func of(_ context: UnsafeMutableRawPointer?) -> Telling? {
         context.map { Unmanaged<Telling>.fromOpaque($0).takeUnretainedValue() }
@@ -71,12 +97,26 @@ private func began(
     _ attributes: UnsafeMutablePointer<UnsafePointer<XML_Char>?>?
 ) {
     guard let telling = Telling.of(context), let name else { return }
+    telling.depth += 1
+    var count = 0
+    while let attributes, attributes[2 * count] != nil, count <= XMLLimits.attributesMax { count += 1 }
+    guard telling.depth <= XMLLimits.depthMax, count <= XMLLimits.attributesMax else { return telling.stop() }
     telling.text.removeAll(keepingCapacity: true)
     telling.visitor.began(bytes(name))
 }
 
+/// Nobody's answer declares what `&name;` stands for.
+private func declared(
+    _ context: UnsafeMutableRawPointer?, _ name: UnsafePointer<XML_Char>?, _ isParameter: Int32,
+    _ value: UnsafePointer<XML_Char>?, _ count: Int32, _ base: UnsafePointer<XML_Char>?,
+    _ system: UnsafePointer<XML_Char>?, _ publicName: UnsafePointer<XML_Char>?, _ notation: UnsafePointer<XML_Char>?
+) {
+    Telling.of(context)?.stop()
+}
+
 private func ended(_ context: UnsafeMutableRawPointer?, _ name: UnsafePointer<XML_Char>?) {
     guard let telling = Telling.of(context), let name else { return }
+    telling.depth -= 1
     telling.text.withUnsafeBufferPointer { telling.visitor.ended(bytes(name), text: $0) }
     telling.text.removeAll(keepingCapacity: true)
 }
@@ -84,6 +124,7 @@ private func ended(_ context: UnsafeMutableRawPointer?, _ name: UnsafePointer<XM
 private func characters(_ context: UnsafeMutableRawPointer?, _ text: UnsafePointer<XML_Char>?, _ count: Int32) {
     guard let telling = Telling.of(context), let text else { return }
     let start = UnsafeRawPointer(text).assumingMemoryBound(to: UInt8.self)
+    guard telling.text.count + Int(count) <= XMLLimits.textByteCountMax else { return telling.stop() }
     telling.text.append(contentsOf: XMLBytes(start: start, count: Int(count)))
 }
 

@@ -57,14 +57,15 @@ package struct CredentialSource: Sendable {
     private func shown(_ file: [UInt8]) -> String { "the credentials file \(String(decoding: file, as: UTF8.self))" }
 
     private func read(_ path: [UInt8]) throws(ProviderError) -> String? {
-        let read: (mode: UInt32, bytes: [UInt8])
+        let read: (status: FileStatus, bytes: [UInt8])
         do throws(SystemError) {
             read = try contents(path)
         } catch {
             if error.errno == ENOENT || error.errno == ENOTDIR { return nil }
             throw ProviderError(.permanent, "\(shown(path)) cannot be read: \(error.reason)")
         }
-        guard read.mode & 0o077 == 0 else {
+        if let hand = read.status.strangersHand { throw ProviderError(.permanent, "\(shown(path)) \(hand)") }
+        guard read.status.permissions & 0o077 == 0 else {
             throw ProviderError(.permanent, "\(shown(path)) can be read by others: run chmod 0600 on it")
         }
         guard let text = String(validating: read.bytes, as: UTF8.self) else {
@@ -73,13 +74,13 @@ package struct CredentialSource: Sendable {
         return text
     }
 
-    private func contents(_ path: [UInt8]) throws(SystemError) -> (mode: UInt32, bytes: [UInt8]) {
+    private func contents(_ path: [UInt8]) throws(SystemError) -> (status: FileStatus, bytes: [UInt8]) {
         let file = try Descriptor.open(path, flags: O_RDONLY, label: "credentials.open")
         let status = try FileStatus.of(descriptor: file.number, label: "credentials.status")
         let room = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(min(status.size, 1 << 20)), alignment: 1)
         defer { room.deallocate() }
         let count = try readFully(file.number, into: room, at: 0, label: "credentials.read")
-        return (status.permissions, Array(room.prefix(count)))
+        return (status, Array(room.prefix(count)))
     }
 }
 

@@ -137,11 +137,29 @@ extension Provider {
         in folder: ItemReference, handOn: @escaping @Sendable ([Item]) async -> Void
     ) async throws(ProviderError) -> [Item] {
         var page = try await enumerateItems(in: folder, page: nil)
+        var turns = PageTurns()
         while let next = page.next {
+            try turns.take(next, items: page.items.count)
             await handOn(page.items)
             page = try await enumerateItems(in: folder, page: next)
         }
         return page.items
+    }
+}
+
+/// Ends a listing that does not end by itself: a page that was there before, or more and more without anything on them.
+package struct PageTurns: Sendable {
+    private static let emptyPagesMax = 1000
+    private var seen: Set<PageToken> = []
+    private var emptyCount = 0
+
+    package init() {}
+
+    package mutating func take(_ next: PageToken, items: Int) throws(ProviderError) {
+        emptyCount = items == 0 ? emptyCount + 1 : 0
+        guard seen.insert(next).inserted, emptyCount <= PageTurns.emptyPagesMax else {
+            throw ProviderError(.retry, "the listing does not end: the storage names the same page again, or empty ones only")
+        }
     }
 }
 

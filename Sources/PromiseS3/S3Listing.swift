@@ -1,6 +1,7 @@
 package import Foundation
 package import PromiseCore
 import PromiseHTTP
+import PromiseProvider
 
 /// One page of what ListObjectsV2 says.
 package struct S3Listing: Sendable {
@@ -35,6 +36,12 @@ package struct S3Listing: Sendable {
     package var impossible: [UInt8]?
 
     package init() {}
+
+    /// A server that names the same page again would be asked for ever.
+    func check(after page: Next?, _ what: String) throws(ProviderError) {
+        guard let next, next == page else { return }
+        throw ProviderError(.retry, "\(what): the listing does not end, as the server names the same page again")
+    }
 
     /// Nil when the answer is cut off or something else. Blocking.
     package static func parse(_ data: Data) -> S3Listing? {

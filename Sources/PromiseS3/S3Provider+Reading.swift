@@ -178,6 +178,7 @@ extension S3Provider {
                     + "'\(escapedForDisplay(key.prefix(200)))' that can be")
         }
         if !traits.keepsMarkers { listing.readKeepers() }
+        try listing.check(after: from, what)
         return listing
     }
 

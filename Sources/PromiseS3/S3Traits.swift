@@ -61,7 +61,9 @@ package struct S3Traits: Codable, Hashable, Sendable {
         if hasMultipart && (!completionRefusesTaken || !completionMatches) {
             result.append("the server honours no condition at the end of a large upload: what is there \(risk)")
         }
-        if !deletionMatches && !deletesByHollows { result.append("the server honours no condition on DELETE: what is there \(risk)") }
+        if !deletionMatches && !deletesByHollows {
+            result.append("the server honours no condition on DELETE: what is there \(risk)")
+        }
         let keepsTargets = copyRefusesTaken || copiesIntoHollows
         // A copy of what was changed meanwhile is noticed when the source is deleted on a condition.
         let keepsSources = copyMatchesSource || deletionMatches || deletesByHollows

@@ -5,6 +5,11 @@ import Glibc
 /// Read until nothing comes: a file of /proc gives a page at a time and has no size (proc(5)).
 package func readSmallFile(_ path: [UInt8], countMax: Int = 65_536) -> [UInt8]? {
     guard let file = try? Descriptor.open(path, flags: O_RDONLY, label: "system.smallFile.open") else { return nil }
+    return readSmallFile(file, countMax: countMax)
+}
+
+/// The same of what is open.
+func readSmallFile(_ file: borrowing Descriptor, countMax: Int) -> [UInt8]? {
     var bytes = [UInt8](repeating: 0, count: min(countMax, 4096))
     var count = 0
     while count < countMax {

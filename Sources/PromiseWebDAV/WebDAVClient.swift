@@ -31,7 +31,7 @@ final class WebDAVClient: Sendable {
         self.location = location
         self.clock = clock
         source = credentials
-        authorization = Mutex(Authorization(try credentials.credentials()))
+        authorization = Mutex(Authorization(try credentials.credentials(), isOpen: !location.isEncrypted))
         cookies = Mutex(CookieJar(host: location.host, isEncrypted: location.isEncrypted))
         transport = try HTTPTransport(server: location.origin, trust: trust, timeouts: timeouts)
     }
@@ -47,7 +47,9 @@ final class WebDAVClient: Sendable {
         timeout: Duration? = nil
     ) async throws(ProviderError) -> HTTPReply {
         let response = try await open(method, url, headers, body: body, timeout: timeout)
-        return try await transport.whole(response, method)
+        let reply = try await transport.whole(response, method)
+        try await SuccessOfStrangers(client: self, method: method, url: url, headers: headers, body: body).check(reply)
+        return reply
     }
 
     /// Of what is expected to be of that size: nil when it says that it is of another one.
@@ -62,7 +64,8 @@ final class WebDAVClient: Sendable {
         guard resource.lack != nil else { return resource }
         var result = resource
         let reply = try await exchange(.HEAD, url)
-        guard reply.status == 200 else { return resource }
+        // A page that says "log in" has a length, too.
+        guard reply.status == 200, reply.header("ETag") != nil || reply.header("Last-Modified") != nil else { return resource }
         result.entityTag = result.entityTag ?? reply.header("ETag")
         result.lastModified = result.lastModified ?? reply.header("Last-Modified")
         let length = reply.header("Content-Length").flatMap { ItemSize.read($0) }
@@ -116,11 +119,8 @@ final class WebDAVClient: Sendable {
         throw ProviderError(.permanent, "\(location.origin) redirects in a circle: check the address")
     }
 
-    /// Over a connection that others can read, a password waits until the server has said that it wants it as it is: the first
-    /// request, which asks what the server is, goes without.
     private func value(_ method: HTTPMethod, _ url: String) -> String? {
-        let waits = method == .OPTIONS && !location.isEncrypted
-        return authorization.withLock { $0.value(method: method.rawValue, target: WebDAVClient.target(url), waits: waits) }
+        authorization.withLock { $0.value(method: method.rawValue, target: WebDAVClient.target(url)) }
     }
 
     /// True when the request is to be sent again as the server wants it.
@@ -135,7 +135,7 @@ final class WebDAVClient: Sendable {
         guard let fresh = try source.credentials() else { return false }
         let isNew = authorization.withLock { authorization in
             guard authorization.credentials != fresh else { return false }
-            authorization = Authorization(fresh)
+            authorization = authorization.renewed(fresh)
             return true
         }
         if isNew { _ = learn(response, nil, isFirst: true) }

@@ -59,6 +59,12 @@ public struct StatusDocument: Codable, Sendable, Equatable {
     public var lastEnd: String?
     /// Items that stay on this machine: `GET /v1/pending?excluded=true` lists them.
     public var excluded: Int?
+    /// Documents that have unresolved versions: `promisefs conflicts` lists them.
+    public var conflicts: Int?
+    /// Of the daemon.
+    public var uptimeSeconds: Int?
+    /// Where the daemon writes what happens, unless it stays in the foreground.
+    public var logFile: String?
 
     public init(
         name: String, provider: String, capabilities: [String], mountPoint: String, mountPointBytes: String,

@@ -44,7 +44,7 @@ struct FailureCollector {
     private(set) var first: Int32?
 
     mutating func note(_ failure: CommandFailure) {
-        if let message = failure.message { Output.problem(message) }
+        if let message = failure.message { Output.problem(message, exitStatus: failure.exitStatus) }
         first = first ?? failure.exitStatus
     }
 

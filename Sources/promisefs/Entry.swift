@@ -37,11 +37,12 @@ struct PromiseFS: AsyncParsableCommand {
             CoordinateCommand.self, WatchCommand.self, VersionsCommand.self, ConflictsCommand.self,
             ResolveCommand.self, ThumbnailCommand.self, KeyValueCommand.self, ContainerCommand.self,
             ReferenceCommand.self, BookmarkCommand.self, TraceCommand.self, EnableCommand.self,
-            DisableCommand.self, TryCommand.self, SetupCommand.self,
+            DisableCommand.self, TryCommand.self, SetupCommand.self, DomainCommand.self,
         ])
 
     /// Parses and runs; says what went wrong on stderr in one sentence and returns the exit status.
     static func execute(_ arguments: [String]) async -> Int32 {
+        Output.problemsAreJSON = arguments.prefix { $0 != "--" }.contains("--json")
         if let status = HelpTopics.answer(arguments) { return status }
         do {
             var command = try parseAsRoot(separated(arguments))
@@ -71,14 +72,14 @@ struct PromiseFS: AsyncParsableCommand {
     /// Prints an error where it belongs. Help and the version are no errors.
     static func report(_ error: any Error, arguments: [String]) -> Int32 {
         if let failure = CommandFailure(known: error) {
-            if let message = failure.message { Output.problem(message) }
+            if let message = failure.message { Output.problem(message, exitStatus: failure.exitStatus) }
             return failure.exitStatus
         }
         if exitCode(for: error) == .success {
             Output.line(fullMessage(for: error))
             return 0
         }
-        Output.problem(usageSentence(for: error, arguments: arguments))
+        Output.problem(usageSentence(for: error, arguments: arguments), exitStatus: ExitStatus.usage)
         return ExitStatus.usage
     }
 
@@ -88,7 +89,11 @@ struct PromiseFS: AsyncParsableCommand {
         let text = lines.prefix { !$0.hasPrefix("Usage:") && !$0.hasPrefix("See ") }.joined(separator: " ")
         let known = configuration.subcommands.compactMap { $0.configuration.commandName }
         let command = arguments.first { known.contains($0) }.map { " \($0)" } ?? ""
-        let sentence = text.isEmpty ? "the command line is not understood" : text
+        var sentence = text.isEmpty ? "the command line is not understood" : text
+        if command.isEmpty, let word = arguments.first(where: { !$0.hasPrefix("-") }) {
+            sentence = "'\(word)' is no command"
+            if let near = Suggestion.nearest(to: word, among: known) { sentence += "; did you mean '\(near)'?" }
+        }
         return "\(sentence.hasSuffix(".") ? String(sentence.dropLast()) : sentence); see 'promisefs\(command) --help'"
     }
 }

@@ -1,14 +1,46 @@
 import Glibc
+import PromiseCore
 import PromiseWire
+import Synchronization
 
 /// What is printed, and where. Results go to stdout, problems to stderr in one sentence each.
 enum Output {
-    static func line(_ text: String) { write(text + "\n", to: STDOUT_FILENO) }
     /// A path as scripts take it.
     static func bytes(_ bytes: [UInt8]) { write(bytes + [0x0A], to: STDOUT_FILENO) }
-    static func text(_ text: String) { write(text, to: STDOUT_FILENO) }
-    static func json(_ document: some Encodable) { line(WireCoding.text(document)) }
-    static func problem(_ sentence: String) { write("promisefs: \(sentence)\n", to: STDERR_FILENO) }
+    static func line(_ text: String) { write(shown(text) + "\n", to: STDOUT_FILENO) }
+    static func text(_ text: String) { write(shown(text), to: STDOUT_FILENO) }
+    static func json(_ document: some Encodable) {
+        write(escapedInJSON(WireCoding.text(document)) + "\n", to: STDOUT_FILENO)
+    }
+    /// One sentence, with `--json` an object on a line: `error` and, of what ends the command, `exitStatus`.
+    static func problem(_ sentence: String, exitStatus: Int32? = nil) {
+        let text =
+            problemsAreJSON
+            ? escapedInJSON(WireCoding.text(Problem(error: sentence, exitStatus: exitStatus)))
+            : "promisefs: \(escapedForTerminal(sentence))"
+        write(text + "\n", to: STDERR_FILENO)
+    }
+
+    private struct Problem: Encodable {
+        var error: String
+        var exitStatus: Int32?
+    }
+
+    /// `--json` was given.
+    static var problemsAreJSON: Bool {
+        get { hasJSON.load(ordering: .relaxed) }
+        set { hasJSON.store(newValue, ordering: .relaxed) }
+    }
+    private static let hasJSON = Atomic<Bool>(false)
+
+    /// The line that is shown now goes.
+    static func clearLine() { write("\r\u{1B}[K", to: STDOUT_FILENO) }
+
+    static func clearScreen() { write("\u{1B}[H\u{1B}[J", to: STDOUT_FILENO) }
+
+    private static func shown(_ text: String) -> String {
+        escapedForTerminal(text, keepsLines: true, keepsColours: Terminal.hasColours)
+    }
 
     /// Ends the process quietly when the reader has gone (`| head`): there is nobody left to tell.
     private static func write(_ text: String, to descriptor: CInt) { write(Array(text.utf8), to: descriptor) }
@@ -58,6 +90,8 @@ func environment(_ name: String) -> String? {
 
 /// Rows with their columns aligned; the last column is not padded.
 func table(_ rows: [[String]]) -> String {
+    // What strangers wrote begins no line of its own.
+    let rows = rows.map { $0.map { escapedForTerminal($0, keepsColours: Terminal.hasColours) } }
     var widths: [Int] = []
     for row in rows {
         for (column, cell) in row.enumerated() {

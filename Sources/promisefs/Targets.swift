@@ -26,9 +26,17 @@ enum Targets {
         try await Blocking.run { () throws(PromiseError) in try MountTable.current() }
     }
 
+    /// Of a path on a mount; of a word that is none, the mount of the domain with that name.
     static func location(of path: PathArgument) async throws(PromiseError) -> Location {
         try await Blocking.run { () throws(PromiseError) in
-            try Location.of(path.bytes, in: try MountTable.current())
+            let table = try MountTable.current()
+            do throws(PromiseError) {
+                return try Location.of(path.bytes, in: table)
+            } catch {
+                guard error.kind == .notPromiseFS, let mount = table.promiseMounts.first(where: { $0.source == path.bytes })
+                else { throw error }
+                return try Location.of(mount.mountPoint, in: table)
+            }
         }
     }
 

@@ -33,6 +33,22 @@ import Testing
         #expect(await PromiseFS.execute(arguments) == 2)
     }
 
+    @Test(arguments: [
+        ("stauts", "status"), ("umount", "unmount"), ("Mount", "mount"), ("fecth", "fetch"), ("syn", "sync"),
+        ("frobnicate", nil), ("x", nil),
+    ] as [(String, String?)])
+    func theNearCommandIsSuggested(word: String, near: String?) {
+        let known = PromiseFS.configuration.subcommands.compactMap { $0.configuration.commandName }
+        #expect(Suggestion.nearest(to: word, among: known) == near)
+    }
+
+    @Test func severalMountsAreUnmountedAtOnce() throws {
+        let command = try #require(try PromiseFS.parseAsRoot(["unmount", "/a", "documents", "-w"]) as? UnmountCommand)
+        #expect(command.mountPoints.count == 2 && command.wait)
+        #expect(throws: (any Error).self) { try PromiseFS.parseAsRoot(["unmount", "--all", "/a"]) }
+        #expect((try PromiseFS.parseAsRoot(["unmount", "--all"]) as? UnmountCommand)?.all == true)
+    }
+
     @Test func helpAndVersionExitWithNought() async {
         for arguments in [["--help"], ["mount", "--help"], ["--version"], ["help", "status"]] {
             #expect(await PromiseFS.execute(arguments) == 0)
@@ -47,7 +63,7 @@ import Testing
             for subcommand in command.configuration.subcommands { check(subcommand) }
         }
         check(PromiseFS.self)
-        #expect(PromiseFS.configuration.subcommands.count == 29)
+        #expect(PromiseFS.configuration.subcommands.count == 33)
     }
 
     @Test func everyWorkingCommandTakesJSON() throws {
@@ -158,6 +174,16 @@ import Testing
 }
 
 @Suite struct DisplayTests {
+    @Test func logLinesThatComeAgainAreCounted() {
+        var lines = RepeatedLines()
+        func time(_ seconds: Int) -> Timestamp { Timestamp(seconds: seconds, nanoseconds: 0) }
+        #expect(lines.take("a", at: time(1000)) == 0 && lines.take("b", at: time(1000)) == 0)
+        for second in 1001..<1060 { #expect(lines.take("a", at: time(second)) == nil) }
+        #expect(lines.take("a", at: time(1060)) == 59 && lines.take("b", at: time(1061)) == 0)
+        #expect(lines.take("a", at: time(500)) == 0, "a clock that was set back")
+        for number in 0..<10_000 { #expect(lines.take("line \(number)", at: time(1062)) == 0) }
+    }
+
     @Test func logLinesAreOneLineWithQuotedValues() {
         let line = DaemonLog.line(
             time: Timestamp(nanoseconds: 0), level: .notice, message: "two\nlines",

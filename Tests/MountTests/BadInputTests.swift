@@ -51,6 +51,33 @@ extension MountSuites {
                     exec "$P" mount \(options) folder:$C "$M"'
                     """, status: 1, says: "/dev/fuse", needsRoot: true),
             Case(
+                testDescription: "a state folder of another user",
+                script: "mkdir \"$T/state\"; chown 65534 \"$T/state\"; \"$P\" mount \(options) folder:$C \"$M\"",
+                status: 5, says: "belongs to another user", needsRoot: true),
+            Case(
+                testDescription: "a state folder that everybody may write",
+                script: "mkdir -m 777 \"$T/state\"; \"$P\" mount \(options) folder:$C \"$M\"", status: 5,
+                says: "written by everybody"),
+            Case(
+                testDescription: "a configuration that everybody may write",
+                script: """
+                    echo '[domain.a]' > "$T/c"; chmod 666 "$T/c"
+                    PROMISEFS_CONFIG="$T/c" "$P" mount \(options) folder:$C "$M"
+                    """, status: 5, says: "written by everybody"),
+            Case(
+                testDescription: "a configuration of another user",
+                script: """
+                    echo '[domain.a]' > "$T/c"; chown 65534 "$T/c"
+                    PROMISEFS_CONFIG="$T/c" "$P" mount \(options) folder:$C "$M"
+                    """, status: 5, says: "belongs to another user", needsRoot: true),
+            Case(
+                testDescription: "credentials of another user",
+                script: """
+                    mkdir -p "$T/config/promisefs"; echo '[127.0.0.1]' > "$T/config/promisefs/credentials"
+                    chmod 600 "$T/config/promisefs/credentials"; chown 65534 "$T/config/promisefs/credentials"
+                    XDG_CONFIG_HOME="$T/config" "$P" mount \(options) webdav+http://127.0.0.1:9/x "$M"
+                    """, status: 2, says: "belongs to another user", needsRoot: true),
+            Case(
                 testDescription: "no permission for the state folder",
                 script: """
                     chmod 755 "$T/.." "$T" "$C"; cp "$P" "$T/promisefs"; mkdir "$T/run"; chown 65534 "$T/run" "$M"
@@ -92,7 +119,7 @@ extension MountSuites {
         func aFullDiskFailsTheWriteAndLosesNothing() async throws {
             var options = MountedDomain.Options()
             options.prepare = """
-                mount -t tmpfs -o size=48M none "$S"
+                mount -t tmpfs -o size=48M,mode=700 none "$S"
                 head -c 20M /dev/urandom > "$C/remote"; head -c 100M /dev/urandom > "$C/too large"
                 """
             try await MountedDomain.with(options) { domain in
@@ -116,7 +143,7 @@ extension MountSuites {
         func aDiskThatFillsUpGetsRoomBack() async throws {
             var options = MountedDomain.Options()
             options.prepare = """
-                mount -t tmpfs -o size=100M none "$S"
+                mount -t tmpfs -o size=100M,mode=700 none "$S"
                 for n in 1 2 3 4 5 6; do head -c 8M /dev/urandom > "$C/$n"; done
                 """
             try await MountedDomain.with(options) { domain in

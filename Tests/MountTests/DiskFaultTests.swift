@@ -221,7 +221,7 @@ extension MountSuites {
                 os.close(file)
                 expected["large"] = [mixed(start, written)]
                 end()
-                """, preparing: "mount -t tmpfs -o size=64M none \"$S\"")
+                """, preparing: "mount -t tmpfs -o size=64M,mode=700 none \"$S\"")
         }
     }
 }

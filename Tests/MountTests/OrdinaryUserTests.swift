@@ -36,5 +36,36 @@ extension MountSuites {
                 #expect(status.contains("\"hasPassthrough\":\(hasHelper)"), "\(status)")
             }
         }
+
+        /// As `nobody`, whom permission bits bind, the provider's own rules in `$T/open`, which holds what `prepare` makes.
+        private static func check(_ prepare: String, mayFail: Bool = false) -> String {
+            """
+            chmod 755 "$T/.." "$T"; mkdir -p "$T/open/a/b"; \(prepare)
+            cp "$P" "$T/promisefs"; cd /
+            setpriv --reuid=nobody --regid=nogroup --clear-groups env HOME="$T/open" XDG_RUNTIME_DIR= \
+                "$T/promisefs" provider check "folder:$T/open" --destructive-in a/b > "$T/report" ||
+                { cat "$T/report"; \(mayFail ? "true" : "exit 1"); }
+            grep 'without write permission' "$T/report" | grep -q passed
+            grep 'holds every item once' "$T/report" | grep -q passed
+            """
+        }
+
+        /// Trees of tar, `cp -a` and Go's module cache: each later change in such a folder was refused for good.
+        @Test(.timeLimit(.minutes(3))) func foldersWithoutWritePermissionAreWorkedIn() async throws {
+            try await MountedDomain.with(mounts: false) { domain in
+                try await domain.shell(Self.check("chown -R nobody \"$T/open\""), seconds: 150)
+            }
+        }
+
+        /// One file that may not be read hid all others of its folder.
+        @Test(.timeLimit(.minutes(3))) func aFileThatMayNotBeReadHidesNoOther() async throws {
+            let unreadable = """
+                mkdir "$T/open/.promisefs"; echo none > "$T/open/none"; chmod 000 "$T/open/none"; chown -R nobody "$T/open"
+                for f in "$T/open/roots" "$T/open/a/roots"; do echo secret > "$f"; chmod 600 "$f"; done
+                """
+            try await MountedDomain.with(mounts: false) { domain in
+                try await domain.shell(Self.check(unreadable, mayFail: true), seconds: 150)
+            }
+        }
     }
 }

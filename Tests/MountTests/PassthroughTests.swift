@@ -105,7 +105,7 @@ extension MountSuites {
         func contentThatWasReadGivesItsRoomBackWhenItGoes() async throws {
             let script = """
                 set -e
-                mount -t tmpfs -o size=300M none "$S"
+                mount -t tmpfs -o size=300M,mode=700 none "$S"
                 "$P" mount --state-dir "$S" --domain room --upload-delay 100ms "folder:$C" "$M"
                 used() { df --output=used -k "$S" | tail -1; }
                 less() {

@@ -208,12 +208,20 @@ extension MountSuites {
                     not \(domain.mountCommand) 2> "$T/open"; grep -q 'chmod 0600' "$T/open"
                     chmod 600 "$file"; \(domain.mountCommand); cat "$M/file"
                     """)
-                let wrong = try await domain.shell(
+                // What is here can be worked on with a password that was changed there.
+                try await domain.shell(
                     """
                     "$P" unmount "$M"; export PROMISEFS_USER=\(WebDAVServer.user) PROMISEFS_PASSWORD=wrong-one
-                    \(domain.mountCommand)
+                    \(domain.mountCommand); cat "$M/file"
+                    within 20 '"$P" status "$M" | grep -q "credentials are missing or wrong"'
+                    "$P" status --json "$M" > "$T/said"; not grep wrong-one "$T/said"
+                    """, seconds: 60)
+                let check = try await domain.shell(
+                    """
+                    export PROMISEFS_USER=\(WebDAVServer.user) PROMISEFS_PASSWORD=wrong-one
+                    "$P" provider check \(server.provider)
                     """, status: 5)
-                #expect(wrong.errorText.contains("credentials are missing or wrong") && !wrong.errorText.contains("wrong-one"))
+                #expect(check.errorText.contains("credentials are missing or wrong") && !check.errorText.contains("wrong-one"))
             }
         }
     }

@@ -48,6 +48,34 @@ import Testing
         }
     }
 
+    /// Each is a descriptor, and the mount's open files had none left.
+    @Test func idleConnectionsHaveABudgetAndKeepNobodyOut() async throws {
+        try await withServer { _, client, server in
+            var sockets: [CInt] = []
+            defer { for socket in sockets { close(socket) } }
+            for _ in 0..<400 {
+                let number = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+                sockets.append(number)
+                var address = sockaddr_un()
+                address.sun_family = sa_family_t(AF_UNIX)
+                withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: server.socketPath.utf8) }
+                withUnsafePointer(to: &address) { pointer in
+                    _ = pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                        connect(number, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+                    }
+                }
+            }
+            var endedCount = 0
+            for _ in 0..<200 where endedCount < 400 - 128 {
+                try await Task.sleep(for: .milliseconds(50))
+                var byte: UInt8 = 0
+                endedCount = sockets.count { recv($0, &byte, 1, Int32(MSG_DONTWAIT)) == 0 }
+            }
+            #expect(endedCount >= 400 - 128)
+            #expect(try await client.status().name == "fake")
+        }
+    }
+
     @Test func onlyTheOwnerReachesTheSocket() async throws {
         try await withServer { _, _, server in
             var status = stat()

@@ -80,6 +80,28 @@ import Testing
     }
 }
 
+/// Names the same pages again and again, or new ones without anything on them.
+private struct EndlessProvider: ForwardingProvider {
+    let memory = MemoryProvider()
+    let pageCount: Int
+
+    func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
+        let number = page.flatMap { Int($0.rawValue) } ?? 0
+        return ItemPage(items: [], next: PageToken(rawValue: "\((number + 1) % pageCount)"))
+    }
+}
+
+struct EndlessListingTests {
+    @Test(.timeLimit(.minutes(1)), arguments: [1, 2, 7, Int.max])
+    func aListingThatDoesNotEndIsEnded(pageCount: Int) async throws {
+        let provider = EndlessProvider(pageCount: pageCount)
+        let root = ItemReference(identifier: ItemIdentifier("root"), path: [])
+        await #expect { _ = try await provider.enumerateAllItems(in: root) { _ in } } throws: {
+            ($0 as? ProviderError)?.code == .retry
+        }
+    }
+}
+
 extension EngineFixture {
     func listMore(_ folder: NodeID = .root) async throws {
         let result: Result<Void, Failure> = await withCheckedContinuation { continuation in

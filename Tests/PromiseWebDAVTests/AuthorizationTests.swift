@@ -123,6 +123,34 @@ struct AuthorizationTests {
         }
     }
 
+    /// Over plain HTTP anybody on the way can ask for the password itself.
+    @Test func aServerThatAskedForDigestNeverGetsThePasswordItself() {
+        let digest = "Digest realm=\"r\", nonce=\"n\", qop=\"auth\""
+        let basic = "Basic realm=\"r\""
+        let credentials = Credentials.password(user: "u", Secret("p"))
+        func told(_ challenges: [String], isOpen: Bool, then fresh: Credentials? = nil) -> String? {
+            var authorization = Authorization(credentials, isOpen: isOpen)
+            for challenge in challenges {
+                let sent = authorization.value(method: "GET", target: "/")
+                _ = authorization.learn([challenge], sent: sent, isFirst: true, clientNonce: "c")
+            }
+            if let fresh {
+                authorization = authorization.renewed(fresh)
+                _ = authorization.learn([basic], sent: nil, isFirst: true, clientNonce: "c")
+            }
+            return authorization.value(method: "GET", target: "/")
+        }
+        let unknown = "Digest realm=\"r\", nonce=\"n\", algorithm=SHA-512-256"
+        #expect(told([], isOpen: true) == nil, "nobody has asked for it")
+        #expect(told([basic], isOpen: true)?.hasPrefix("Basic ") == true)
+        #expect(told(["Negotiate"], isOpen: true) == nil)
+        #expect(told([digest, basic], isOpen: true)?.hasPrefix("Digest ") == true)
+        #expect(told([unknown + ", " + basic], isOpen: true) == nil)
+        #expect(told([basic, unknown], isOpen: true) == nil)
+        #expect(told([digest], isOpen: true, then: .password(user: "u", Secret("q"))) == nil)
+        #expect(told([], isOpen: false)?.hasPrefix("Basic ") == true)
+    }
+
     @Test func aWrongPasswordIsTriedOnceWithEachScheme() async throws {
         try await withDigestServer(password: "wrong") { provider, server in
             await #expect { _ = try await provider.item(for: file) } throws: { error in

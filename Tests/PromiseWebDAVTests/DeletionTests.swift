@@ -66,6 +66,7 @@ struct DeletionTests {
                 return reply("404 Not Found")
             case "PROPFIND": return rows((request.path == "/" ? "/" : "/folder/", collection))
             case "LOCK": return reply("200 OK", ["Lock-Token: <urn:token\(count)>"])
+            case "MKCOL": return reply("201 Created")
             default: return reply("204 No Content")
             }
         }

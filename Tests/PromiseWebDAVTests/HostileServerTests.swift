@@ -112,4 +112,36 @@ struct HostileServerTests {
             #expect(found != nil)
         }
     }
+
+    /// Only an opened tag is small; a parser keeps them all, 400 MiB of 5.
+    @Test(arguments: [
+        String(repeating: "<a>", count: 100_000),
+        "<multistatus xmlns=\"DAV:\">" + String(repeating: "<a>", count: 100) + String(repeating: "</a>", count: 100)
+            + "</multistatus>",
+        "<multistatus xmlns=\"DAV:\"><response><href>" + String(repeating: "a", count: 2 << 20)
+            + "</href></response></multistatus>",
+        "<multistatus xmlns=\"DAV:\"><response>" + "<b " + (0..<100).map { "c\($0)=\"\"" }.joined(separator: " ")
+            + "/></response></multistatus>",
+        "<multistatus xmlns=\"DAV:\"><" + String(repeating: "a", count: 2 << 20) + "/></multistatus>",
+        "<!DOCTYPE a [<!ENTITY b \"c\">]><multistatus xmlns=\"DAV:\"><response><href>&b;</href></response></multistatus>",
+    ])
+    func anAnswerBeyondAllMeasureIsRefused(document: String) async throws {
+        #expect(MultiStatusParser.parse(Data(document.utf8)) == nil)
+        try await withProvider({ _ in reply("207 Multi-Status", [], document) }) { provider, _ in
+            let found = await error { _ = try await provider.enumerateItems(in: root, page: nil) }
+            #expect(found?.code == .retry)
+        }
+    }
+
+    /// A login page says how long it is, too.
+    @Test func theLengthOfAPageIsNotTheSizeOfAFile() async throws {
+        let script: ScriptedServer.Script = { request in
+            if request.method == "HEAD" { return reply("200 OK", ["Content-Type: text/html"], length: 153) }
+            return rows(("/", collection), ("/file", HostileServerTests.content("<getetag>\"1\"</getetag>")))
+        }
+        try await withProvider(script) { provider, _ in
+            let items = try await provider.enumerateItems(in: root, page: nil).items
+            #expect(items.isEmpty)
+        }
+    }
 }

@@ -83,6 +83,7 @@ struct NextcloudTests {
             case "HEAD": "HTTP/1.1 200 OK\r\nETag: \"9\"\r\n\r\n"
             case "MOVE" where request.head.contains("/file> ([\"\(there)\"])\r\n"): reply("204 No Content")
             case "MOVE": reply("412 Precondition Failed")
+            case "DELETE": reply("204 No Content")
             default: reply("201 Created")
             }
         }

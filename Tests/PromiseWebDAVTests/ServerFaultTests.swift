@@ -243,7 +243,10 @@ struct ServerFaultTests {
 
     @Test func aRedirectOnTheSameServerIsFollowedWithTheCredentials() async throws {
         let script: ScriptedServer.Script = { request in
-            request.path == "/file" ? reply("301 Moved", ["Location: /other"]) : listing("/file")
+            guard request.head.contains("Authorization") else {
+                return reply("401 Unauthorized", ["WWW-Authenticate: Basic realm=\"r\""])
+            }
+            return request.path == "/file" ? reply("301 Moved", ["Location: /other"]) : listing("/file")
         }
         let credentials = CredentialSource(given: .password(user: "u", Secret("p")))
         try await withProvider(credentials: credentials, script) { provider, server in
@@ -272,7 +275,8 @@ struct ServerFaultTests {
         try write("wrong")
         let source = CredentialSource(file: folder.path("credentials"), names: ["127.0.0.1"])
         let script: ScriptedServer.Script = { request in
-            request.head.contains("Authorization: Bearer right") ? listing("/file") : reply("401 Unauthorized")
+            request.head.contains("Authorization: Bearer right")
+                ? listing("/file") : reply("401 Unauthorized", ["WWW-Authenticate: Bearer"])
         }
         try await withProvider(credentials: source, script) { provider, _ in
             let found = await error { _ = try await provider.item(for: file) }

@@ -24,7 +24,7 @@ class SmallDisk(Mount):
         self.disk = os.path.join(folder, "disk")
         os.mkdir(self.disk)
         if options.kind == "tmpfs":
-            command("mount", "-t", "tmpfs", "-o", f"size={options.size}m", "tmpfs", self.disk)
+            command("mount", "-t", "tmpfs", "-o", f"size={options.size}m,mode=700", "tmpfs", self.disk)
         else:
             image = os.path.join(folder, "image")
             with open(image, "wb") as file:

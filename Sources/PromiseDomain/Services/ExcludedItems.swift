@@ -21,3 +21,11 @@ extension PendingWork {
         return result
     }
 }
+
+extension DomainStatus {
+    /// What nobody works on: items that stay here, and documents whose conflicts wait for somebody to decide.
+    mutating func countApart(in index: Index) {
+        let counts = try? index.read { transaction throws(Failure) in try transaction.countsApart() }
+        if let counts { (excluded, conflicts) = counts }
+    }
+}

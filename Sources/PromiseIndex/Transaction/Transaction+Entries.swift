@@ -55,8 +55,8 @@ extension Transaction {
         try connection.all("SELECT * FROM entry WHERE is_excluded = 1 ORDER BY id LIMIT ?1", .count(limit)) { Entry($0) }
     }
 
-    package func excludedCount() throws(Failure) -> Int {
-        try connection.first("SELECT count(*) FROM entry WHERE is_excluded = 1") { Int($0.integer(0)) } ?? 0
+    package func countsApart() throws(Failure) -> (excluded: Int, conflicts: Int) {
+        try connection.first(EntryCounts.apart) { (Int($0.integer(0)), Int($0.integer(1))) } ?? (0, 0)
     }
 
     package func hasChildren(_ parent: NodeID) throws(Failure) -> Bool {
@@ -195,4 +195,12 @@ extension Transaction {
         if let holder, holder != entry.id { return Failure(.exists, "\(entry.name) exists in folder \(entry.parent)") }
         return Failure(.invalid, "another entry stands for the item \(entry.identifier?.rawValue ?? "")")
     }
+}
+
+private enum EntryCounts {
+    /// What stays on this machine, and documents that have unresolved versions. By indices.
+    static let apart: StaticString = """
+        SELECT (SELECT count(*) FROM entry WHERE is_excluded = 1),
+            (SELECT count(DISTINCT conflicts_with) FROM entry WHERE conflicts_with IS NOT NULL)
+        """
 }

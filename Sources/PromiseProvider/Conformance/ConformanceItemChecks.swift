@@ -24,6 +24,7 @@ extension ConformanceSuite {
                 try await context.list().map(\.identifier) == [made.identifier], "the folder is not listed, or not alone")
             try context.require(try await context.list(context.reference(made)).isEmpty, "a new folder is not empty")
         },
+        SealedFolderCheck.check,
         ConformanceCheck("a listing holds every item once") { context in
             var made: Set<ItemIdentifier> = []
             for index in 0..<120 { made.insert(try await context.makeFile("file-\(index)", []).identifier) }

@@ -24,7 +24,7 @@ struct HydrationSink: ContentSink {
         let stored = try job.arrived(range) { gap throws(ProviderError) in
             let piece = UnsafeRawBufferPointer(rebasing: bytes[Int(gap.lower - offset)..<Int(gap.upper - offset)])
             do throws(SystemError) {
-                try writeFully(file.number, piece, at: gap.lower, label: "content.hydrate.write")
+                try writeKeepingHoles(file.number, piece, at: gap.lower, label: "content.hydrate.write")
             } catch {
                 throw ProviderError(hydration: error)
             }
@@ -39,7 +39,7 @@ struct HydrationSink: ContentSink {
         call.bytesCame()
         let stored = try job.arrived(ByteRange(offset: offset, count: count)) { gap throws(ProviderError) in
             do throws(SystemError) {
-                return try copyBytes(
+                return try copyKeepingHoles(
                     from: descriptor, at: sourceOffset + (gap.lower - offset), to: file.number, at: gap.lower,
                     count: gap.count, label: "content.hydrate.copy")
             } catch {

@@ -30,7 +30,7 @@ struct MountCommand: AsyncParsableCommand {
             valueName: "provider-mountpoint"))
     var operands: [String] = []
     @OptionGroup var options: DomainOptions
-    @Flag(name: .long, help: "Stay and log to stderr.")
+    @Flag(name: [.customShort("f"), .long], help: "Stay and log to stderr.")
     var foreground = false
     @Flag(name: .long, help: "Mount every domain of the configuration file that is not mounted.")
     var all = false

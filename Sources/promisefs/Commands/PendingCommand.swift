@@ -27,6 +27,8 @@ struct PendingCommand: AsyncParsableCommand {
     var step = false
     @Flag(name: .long, help: "List what stays on this machine instead.")
     var excluded = false
+    @Option(name: .long, help: "List no more than so many of each domain; the totals are of all.")
+    var limit: Int?
     @OptionGroup var output: OutputOptions
 
     /// A domain's part of `--json`.
@@ -34,9 +36,13 @@ struct PendingCommand: AsyncParsableCommand {
         var domain: String
         var mountPoint: String
         var items: [PendingItemDocument]
+        /// Of all, whatever `--limit` says.
+        var total: Int
+        var totalBytes: UInt64
     }
 
     func validate() throws {
+        if let limit, limit < 0 { throw ValidationError("--limit is a number of items") }
         if step, path == nil { throw ValidationError("--step needs the path of a mount") }
     }
 
@@ -48,21 +54,35 @@ struct PendingCommand: AsyncParsableCommand {
         for (mount, inner) in try await scope(path) {
             do throws(PromiseError) {
                 let items = try await PromiseClient(mount: mount).pending(path: inner, excluded: excluded).items
-                documents.append(Document(domain: mount.domain, mountPoint: escapedForDisplay(mount.mountPoint), items: items))
-                rows += items.map { PendingCommand.row($0, on: mount) }
+                let shown = Array(items.prefix(limit ?? .max))
+                documents.append(makeDocument(shown, of: items, mount))
+                rows += shown.map { PendingCommand.row($0, on: mount) }
             } catch {
                 failures.note(CommandFailure(error))
             }
         }
         if !output.json {
             let nothing = excluded ? "everything is sent\n" : "nothing is pending\n"
-            Output.text(rows.isEmpty && failures.first == nil ? nothing : table(rows))
+            let total = documents.reduce(0) { $0 + $1.total }
+            Output.text(total == 0 && failures.first == nil ? nothing : table(rows))
+            if total > 1 || rows.count < total {
+                let bytes = ByteSize.text(documents.reduce(0) { $0 &+ $1.totalBytes })
+                Output.line("\(counted(total, "item")), \(bytes)" + (rows.count < total ? "; \(rows.count) shown" : ""))
+            }
         } else if path == nil {
             Output.json(documents)
         } else if let document = documents.first {
             Output.json(document)
         }
         try failures.finish()
+    }
+
+    private func makeDocument(
+        _ shown: [PendingItemDocument], of all: [PendingItemDocument], _ mount: MountEntry
+    ) -> Document {
+        Document(
+            domain: mount.domain, mountPoint: escapedForDisplay(mount.mountPoint), items: shown, total: all.count,
+            totalBytes: all.reduce(0) { $0 &+ $1.size })
     }
 
     private func stepOnce(_ path: PathArgument) async throws {
@@ -73,8 +93,8 @@ struct PendingCommand: AsyncParsableCommand {
         } catch {
             throw CommandFailure(error)
         }
-        let document = Document(
-            domain: mount.domain, mountPoint: escapedForDisplay(mount.mountPoint), items: item.map { [$0] } ?? [])
+        let items = item.map { [$0] } ?? []
+        let document = makeDocument(items, of: items, mount)
         if output.json { Output.json(document) }
         guard let item else {
             if !output.json { Output.line("there is nothing that can be done now") }
@@ -108,7 +128,7 @@ struct SyncCommand: AsyncParsableCommand {
 
     @Argument(help: "A path on a mount: only what is below it is waited for.")
     var path: PathArgument?
-    @Flag(name: .long, help: "Return when nothing is pending.")
+    @Flag(name: [.customShort("w"), .long], help: "Return when nothing is pending.")
     var wait = false
     @Option(name: .long, help: ArgumentHelp("Wait no longer than this; implies --wait.", valueName: "duration"))
     var timeout: TimeSpan?

@@ -8,17 +8,19 @@ struct StatusCommand: AsyncParsableCommand {
         commandName: "status",
         abstract: "Show domains: connection, transport, pending work, cache and quota.",
         discussion: """
-            Without PATH all mounted domains are shown. With --json it is one object for a PATH, an array without; with --watch \
+            Without PATH all mounted domains are shown; the name of a domain stands for its mount. \
+            With --json it is one object for a PATH, an array without; with --watch \
             one object a line for each domain.
 
             Example:
               promisefs status
               promisefs status /mnt --json
+              promisefs status documents
             """)
 
-    @Argument(help: "A path on a mount.")
+    @Argument(help: "A path on a mount, or a domain's name.")
     var path: PathArgument?
-    @Flag(name: .long, help: "Repeat every second until interrupted.")
+    @Flag(name: [.customShort("w"), .long], help: "Repeat every second until interrupted.")
     var watch = false
     @OptionGroup var output: OutputOptions
 
@@ -30,6 +32,7 @@ struct StatusCommand: AsyncParsableCommand {
             try await show { [location.mount] }
         } else {
             try await show { try await Targets.table().promiseMounts }
+            if !output.json { try await showUnmounted() }
         }
     }
 
@@ -51,6 +54,15 @@ struct StatusCommand: AsyncParsableCommand {
         } while true
     }
 
+    /// What waits in a domain that nobody has mounted is easily forgotten.
+    private func showUnmounted() async throws {
+        let mounted = Set(try await Targets.table().promiseMounts.map(\.domain))
+        for domain in try await UnmountedDomains.all(but: mounted) {
+            guard let pending = domain.pending, pending > 0 else { continue }
+            Output.line("\(domain.name) is not mounted: \(SyncCommand.sentence(pending)) to be sent to \(domain.provider ?? "?")")
+        }
+    }
+
     private func printDocuments(_ documents: [StatusDocument], hasFailed: Bool) {
         if output.json {
             if watch {
@@ -63,7 +75,7 @@ struct StatusCommand: AsyncParsableCommand {
             return
         }
         // Home and clear to the end, so that a watched status does not scroll.
-        if watch && Terminal.isOutput { Output.text("\u{1B}[H\u{1B}[J") }
+        if watch && Terminal.isOutput { Output.clearScreen() }
         if documents.isEmpty && !hasFailed { Output.line("no domain is mounted; try: promisefs mount --help") }
         Output.text(documents.map(StatusCommand.text).joined(separator: "\n"))
         if watch && !Terminal.isOutput && !documents.isEmpty { Output.line("") }
@@ -82,6 +94,7 @@ struct StatusCommand: AsyncParsableCommand {
             ["  items", "\(status.nodes), \(counted(status.placeholders, "placeholder"))"],
             ["  pending", "\(status.pending) (\(running))"],
             ["  errors", "\(status.failing)"],
+            ["  conflicts", "\(status.conflicts ?? 0)"],
             ["  stay here", "\(counted(status.excluded ?? 0, "item")); 'promisefs pending --excluded' lists them"],
             ["  cache", ByteSize.text(status.cacheBytes) + limit],
             ["  transferred", "\(ByteSize.text(status.bytesFetched)) fetched, \(ByteSize.text(status.bytesUploaded)) uploaded"],
@@ -96,10 +109,20 @@ struct StatusCommand: AsyncParsableCommand {
         for sentence in status.limitations ?? [] { rows.append(["  limitation", sentence]) }
         rows.append(["  open files", "\(status.openFiles)"])
         rows.append(["  state", status.stateFolder])
-        rows.append(["  process", "\(status.processID)"])
+        if let log = status.logFile { rows.append(["  log", log]) }
+        let age = status.uptimeSeconds.map { ", running for \(StatusCommand.age($0))" } ?? ""
+        rows.append(["  process", "\(status.processID)\(age)"])
         rows.append(["  supervision", supervision(status)])
         let mark = status.isReadOnly ? " (read-only)" : ""
         return "\(Terminal.styled(status.name, .bold)) on \(status.mountPoint)\(mark)\n" + table(rows)
+    }
+
+    /// `3 d 4 h`, `5 min`, `12 s`.
+    static func age(_ seconds: Int) -> String {
+        if seconds < 60 { return "\(seconds) s" }
+        if seconds < 3600 { return "\(seconds / 60) min" }
+        if seconds < 86_400 { return "\(seconds / 3600) h \(seconds % 3600 / 60) min" }
+        return "\(seconds / 86_400) d \(seconds % 86_400 / 3600) h"
     }
 
     private static func supervision(_ status: StatusDocument) -> String {

@@ -84,10 +84,11 @@ final class ProgressBar: Sendable {
 
     func show(_ progress: ProgressDocument) {
         let text = ProgressBar.line(progress, elapsed: SystemClock().uptime() - started, width: Terminal.width)
-        Output.text("\r\u{1B}[K" + text)
+        Output.clearLine()
+        Output.text(text)
     }
 
-    func clear() { Output.text("\r\u{1B}[K") }
+    func clear() { Output.clearLine() }
 
     /// `[=====>    ]  52 %  3/10 files  1.2 MiB of 4.0 MiB  600 KiB/s`, cut to the width.
     static func line(_ progress: ProgressDocument, elapsed: Duration, width: Int) -> String {

@@ -9,15 +9,20 @@ struct UnmountCommand: AsyncParsableCommand {
         commandName: "unmount",
         abstract: "Unmount a domain. Work that is left is kept for the next mount.",
         discussion: """
-            Ends with status 7 when work is left pending.
+            Several are unmounted one after the other. Ends with status 7 when work is left pending. With --json it is one \
+            object for a single mountpoint or domain, else an array.
 
             Example:
               promisefs unmount --wait --timeout 1m /mnt
+              promisefs unmount documents
+              promisefs unmount --all
             """)
 
-    @Argument(help: ArgumentHelp("Where the domain is mounted.", valueName: "mountpoint"))
-    var mountPoint: PathArgument
-    @Flag(name: .long, help: "First wait until nothing is pending.")
+    @Argument(help: ArgumentHelp("Where the domain is mounted, or its name.", valueName: "mountpoint|domain"))
+    var mountPoints: [PathArgument] = []
+    @Flag(name: .long, help: "Unmount every domain of this user; of everybody as root.")
+    var all = false
+    @Flag(name: [.customShort("w"), .long], help: "First wait until nothing is pending.")
     var wait = false
     @Option(name: .long, help: ArgumentHelp("Wait no longer than this, then unmount; implies --wait.", valueName: "duration"))
     var timeout: TimeSpan?
@@ -35,8 +40,39 @@ struct UnmountCommand: AsyncParsableCommand {
         var pending: Int?
     }
 
+    func validate() throws {
+        if all == !mountPoints.isEmpty { throw ValidationError("name mountpoints or domains, or give --all") }
+    }
+
     func run() async throws {
-        let location = try await Targets.location(of: mountPoint)
+        var failures = FailureCollector()
+        var documents: [Document] = []
+        for path in try await paths() {
+            do {
+                documents.append(try await unmount(path, &failures))
+            } catch {
+                guard let failure = CommandFailure(known: error) else { throw error }
+                failures.note(failure)
+            }
+        }
+        if output.json {
+            if all || mountPoints.count > 1 { Output.json(documents) } else if let first = documents.first { Output.json(first) }
+        } else if all, documents.isEmpty, failures.first == nil {
+            Output.line("no domain is mounted")
+        }
+        try failures.finish()
+    }
+
+    private func paths() async throws(PromiseError) -> [PathArgument] {
+        guard all else { return mountPoints }
+        let user = geteuid()
+        let mounts = try await Targets.table().promiseMounts.filter { user == 0 || $0.user == user }
+        return mounts.map { PathArgument(bytes: $0.mountPoint) }
+    }
+
+    /// What is left pending is noted as a failure.
+    private func unmount(_ path: PathArgument, _ failures: inout FailureCollector) async throws -> Document {
+        let location = try await Targets.location(of: path)
         let place = escapedForDisplay(location.mount.mountPoint)
         guard location.isMountPoint else {
             throw CommandFailure(
@@ -51,15 +87,14 @@ struct UnmountCommand: AsyncParsableCommand {
             try await unmountWithoutDaemon(location.mount, error)
         }
         try await waitUntilGone(location.mount)
-        if output.json {
-            Output.json(Document(domain: location.domain, mountPoint: place, unmounted: true, pending: pending))
-        }
-        guard let pending, pending > 0 else { return }
+        let document = Document(domain: location.domain, mountPoint: place, unmounted: true, pending: pending)
+        guard let pending, pending > 0 else { return document }
         let sentence =
             pending == 1
             ? "1 item waits to be uploaded; it is kept and goes on"
             : "\(pending) items wait to be uploaded; they are kept and go on"
-        throw CommandFailure("\(sentence) at the next mount", exitStatus: ExitStatus.pending)
+        failures.note(CommandFailure("\(sentence) at the next mount", exitStatus: ExitStatus.pending))
+        return document
     }
 
     private func unmountByDaemon(_ mount: MountEntry) async throws(PromiseError) -> Int {

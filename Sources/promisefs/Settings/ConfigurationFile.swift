@@ -42,8 +42,13 @@ struct ConfigurationFile: Sendable, Equatable {
         guard let path = named ?? BaseFolders.configuration() else { return nil }
         let shown = escapedForDisplay(path)
         guard access(String(decoding: path, as: UTF8.self), F_OK) == 0 || named != nil else { return nil }
-        guard let bytes = readSmallFile(path, countMax: 1 << 20) else {
+        let bytes: [UInt8]
+        switch TrustedFile.read(path, countMax: 1 << 20) {
+        case .content(let found): bytes = found
+        case .unreadable:
             throw CommandFailure("the configuration file \(shown) cannot be read", exitStatus: ExitStatus.usage)
+        case .stranger(let hand):
+            throw CommandFailure("the configuration file \(shown) \(hand)", exitStatus: ExitStatus.refused)
         }
         guard let text = String(validating: bytes, as: UTF8.self) else {
             throw CommandFailure("the configuration file \(shown) is not UTF-8", exitStatus: ExitStatus.usage)

@@ -1,0 +1,73 @@
+import Glibc
+import PromiseCore
+import PromiseIndex
+import PromiseSystem
+
+/// A domain of which there is a state folder and no daemon. Nobody can mount it while there is one
+/// of these.
+package final class UnmountedDomain: Sendable {
+    private let state: StateFolder
+    /// As it was named at the last mount; nil: there was none that succeeded.
+    package let provider: String?
+    /// What the provider has not been told, no more than so many being counted.
+    package let pendingCount: Int
+
+    private static let countMax = 1_000_000
+
+    /// Blocking. Throws a sentence when there is no domain, or a daemon has it.
+    package init(stateFolder: [UInt8]) throws(Domain.StartFailure) {
+        // Looking must not make a state folder.
+        guard
+            (try? FileStatus.of(
+                stateFolder + Array("/index.sqlite".utf8), label: "domain.unmounted.index")) != nil
+        else {
+            throw Domain.StartFailure(
+                "there is no domain in '\(escapedForDisplay(stateFolder))'", exitStatus: 3)
+        }
+        let state = try StateFolder(stateFolder)
+        self.state = state
+        do throws(Failure) {
+            let index = try Index(path: state.file("index.sqlite"))
+            defer { index.close() }
+            (provider, pendingCount) = try index.read { transaction throws(Failure) in
+                (
+                    try transaction.setting("provider.name"),
+                    try transaction.allPending(limit: UnmountedDomain.countMax).count
+                )
+            }
+        } catch {
+            throw Domain.StartFailure(error)
+        }
+    }
+
+    /// Takes the state folder away from its name, in one step, and returns where it is now.
+    package func putAside() throws(Domain.StartFailure) -> [UInt8] {
+        let aside = state.path + Array(".forgotten".utf8)
+        do throws(SystemError) {
+            try rename(state.path, to: aside, label: "domain.forget.rename")
+        } catch {
+            throw Domain.StartFailure(
+                "the state directory '\(escapedForDisplay(state.path))' cannot be removed: \(error.reason)"
+            )
+        }
+        return aside
+    }
+}
+
+/// The names of the folders in one that domains lie in.
+package func domainNames(in folder: [UInt8]) -> [String] {
+    let found: [(name: [UInt8], inode: UInt64)]
+    do throws(SystemError) {
+        let descriptor = try Descriptor.open(
+            folder, flags: O_RDONLY | O_DIRECTORY, label: "domain.list.open")
+        found = try listFolder(descriptor, label: "domain.list.read")
+    } catch {
+        return []
+    }
+    let names = found.compactMap { String(validating: $0.name, as: UTF8.self) }
+    return names.filter { name in
+        let index = folder + Array("/\(name)/index.sqlite".utf8)
+        return !name.hasPrefix(".") && !name.hasSuffix(".forgotten")
+            && (try? FileStatus.of(index, label: "domain.list.index")) != nil
+    }.sorted()
+}

@@ -1,0 +1,175 @@
+import ArgumentParser
+import Foundation
+import PromiseCore
+import PromiseDomain
+import PromiseKit
+import PromiseWire
+
+struct DomainCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "domain",
+        abstract: "List domains, also those that are not mounted, or forget one.",
+        discussion: """
+            Example:
+              promisefs domain list
+              promisefs domain forget documents
+            """,
+        subcommands: [DomainListCommand.self, DomainForgetCommand.self])
+}
+
+struct DomainListCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "List the domains of this user, with what waits in them.",
+        discussion: """
+            Of domains that are not mounted those are found that lie in the usual place (or in PROMISEFS_STATE_DIR). With \
+            --json it is an array.
+
+            Example:
+              promisefs domain list --json
+            """)
+
+    @OptionGroup var output: OutputOptions
+
+    private struct Document: Encodable {
+        var domain: String
+        var mountPoint: String?
+        var stateFolder: String?
+        var provider: String?
+        /// Missing where it cannot be known, as `problem` says.
+        var pending: Int?
+        var problem: String?
+    }
+
+    func run() async throws {
+        var documents: [Document] = []
+        var mounted: Set<String> = []
+        for mount in try await Targets.table().promiseMounts {
+            mounted.insert(mount.domain)
+            var document = Document(
+                domain: mount.domain, mountPoint: escapedForDisplay(mount.mountPoint))
+            do throws(PromiseError) {
+                let status = try await PromiseClient(mount: mount).status()
+                document.stateFolder = status.stateFolder
+                document.provider = status.provider
+                document.pending = status.pending
+            } catch {
+                document.problem = error.message
+            }
+            documents.append(document)
+        }
+        for domain in try await UnmountedDomains.all(but: mounted) {
+            documents.append(
+                Document(
+                    domain: domain.name, stateFolder: escapedForDisplay(domain.stateFolder),
+                    provider: domain.provider,
+                    pending: domain.pending, problem: domain.problem))
+        }
+        if output.json { return Output.json(documents) }
+        if documents.isEmpty {
+            return Output.line("there is no domain; try: promisefs mount --help")
+        }
+        let rows = documents.map { document in
+            let waits = document.pending.map { SyncCommand.sentence($0) } ?? document.problem ?? ""
+            return [
+                document.domain, document.mountPoint ?? "not mounted",
+                document.provider ?? "unknown provider", waits,
+            ]
+        }
+        Output.text(table(rows))
+    }
+}
+
+struct DomainForgetCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "forget",
+        abstract: "Remove what is kept here of a domain that is not mounted.",
+        discussion: """
+            What is at the provider stays. Ends with status 7, and nothing is done, when changes wait to be sent; --force \
+            gives them up.
+
+            Example:
+              promisefs domain forget documents
+            """)
+
+    @Argument(help: "The domain's name.")
+    var name: String
+    @Flag(name: [.customShort("f"), .long], help: "Also when changes that were not sent are lost.")
+    var force = false
+    @OptionGroup var output: OutputOptions
+
+    private struct Document: Encodable {
+        var domain: String
+        var forgotten: Bool
+        var pending: Int
+    }
+
+    func validate() throws {
+        guard !name.isEmpty, !name.contains("/"), !name.hasPrefix(".") else {
+            throw ValidationError("'\(name)' is no name of a domain")
+        }
+    }
+
+    func run() async throws {
+        let wanted = name
+        if let mount = try await Targets.table().promiseMounts.first(where: { $0.domain == wanted })
+        {
+            let place = escapedForDisplay(mount.mountPoint)
+            throw CommandFailure("'\(name)' is mounted on \(place): unmount it first")
+        }
+        let folder = try BaseFolders.state(domain: name)
+        let losesWork = force
+        let pending = try await Blocking.run { () throws(CommandFailure) -> Int in
+            do throws(Domain.StartFailure) {
+                let domain = try UnmountedDomain(stateFolder: folder)
+                guard losesWork || domain.pendingCount == 0 else { return domain.pendingCount }
+                let aside = try domain.putAside()
+                try? FileManager.default.removeItem(atPath: String(decoding: aside, as: UTF8.self))
+                return domain.pendingCount
+            } catch {
+                throw CommandFailure(error.message, exitStatus: error.exitStatus)
+            }
+        }
+        let isForgotten = force || pending == 0
+        if output.json {
+            Output.json(Document(domain: name, forgotten: isForgotten, pending: pending))
+        }
+        guard isForgotten else {
+            throw CommandFailure(
+                "\(SyncCommand.sentence(pending)) to be sent in '\(name)'; mount it, or give that up with --force",
+                exitStatus: ExitStatus.pending)
+        }
+        if !output.json { Output.line("'\(name)' is forgotten") }
+    }
+}
+
+/// Domains that no daemon serves, as they lie in the usual place.
+enum UnmountedDomains {
+    struct Found: Sendable {
+        var name: String
+        var stateFolder: [UInt8]
+        var provider: String?
+        var pending: Int?
+        var problem: String?
+    }
+
+    static func all(but mounted: Set<String>) async throws(CommandFailure) -> [Found] {
+        let base = Array(try BaseFolders.state(domain: "").dropLast())
+        return await Blocking.run { () throws(Never) in
+            domainNames(in: base).filter { !mounted.contains($0) }.map {
+                look(at: $0, base + Array("/\($0)".utf8))
+            }
+        }
+    }
+
+    private static func look(at name: String, _ folder: [UInt8]) -> Found {
+        var result = Found(name: name, stateFolder: folder)
+        do throws(Domain.StartFailure) {
+            let domain = try UnmountedDomain(stateFolder: folder)
+            (result.provider, result.pending) = (domain.provider, domain.pendingCount)
+        } catch {
+            result.problem = error.message
+        }
+        return result
+    }
+}
