@@ -56,7 +56,7 @@ extension DocumentRoutes {
     private func attributes(_ keys: [AttributeKey], of node: NodeID) async throws -> [Key: JSON] {
         let service = routes.service
         let found = try await routes.blocking.run { () throws(Failure) in
-            try service.values(of: [node], keys).first?.values ?? [:]
+            try service.values(of: [NamedItem(node: node)], keys).first?.values ?? [:]
         }
         return JSONReader.read(WireCoding.bytes(found.wire))?.fields ?? [:]
     }
