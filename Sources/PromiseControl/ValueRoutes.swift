@@ -55,9 +55,6 @@ extension ControlRoutes {
         return reply(known + (try await service.earlierVersions(of: document)))
     }
 
-    /// Pieces of a file in an answer.
-    private static let pieceByteCount = 1 << 18
-
     private func earlierContent(_ request: Request) async throws -> Response {
         guard let identifier = try text("version", of: request) else {
             throw ProblemDocument.request("'version' says which one: the identifier of an earlier version")
@@ -73,7 +70,7 @@ extension ControlRoutes {
             var offset: UInt64 = 0
             while offset < size {
                 let piece = try await blocking.run { [offset] () throws(SystemError) in
-                    try ControlRoutes.piece(of: file.number, at: offset)
+                    try piece(of: file.number, at: offset)
                 }
                 offset += UInt64(piece.readableBytes)
                 guard piece.readableBytes > 0 else { break }
@@ -84,18 +81,6 @@ extension ControlRoutes {
             try await writer.finish(nil)
         }
         return Response(status: .ok, headers: headers, body: body)
-    }
-
-    private static func piece(of file: CInt, at offset: UInt64) throws(SystemError) -> ByteBuffer {
-        var bytes = [UInt8](repeating: 0, count: pieceByteCount)
-        let outcome: Result<Int, SystemError> = bytes.withUnsafeMutableBytes { buffer in
-            do throws(SystemError) {
-                return .success(try readFully(file, into: buffer, at: offset, label: "control.version.read"))
-            } catch {
-                return .failure(error)
-            }
-        }
-        return ByteBuffer(bytes: bytes[..<(try outcome.get())])
     }
 
     private func resolve(_ request: Request) async throws -> Response {
@@ -149,4 +134,19 @@ extension ControlRoutes {
         }
         return jsonResponse(result)
     }
+}
+
+/// Pieces of a file in an answer.
+private let pieceByteCount = 1 << 18
+
+private func piece(of file: CInt, at offset: UInt64) throws(SystemError) -> ByteBuffer {
+    var bytes = [UInt8](repeating: 0, count: pieceByteCount)
+    let outcome: Result<Int, SystemError> = bytes.withUnsafeMutableBytes { buffer in
+        do throws(SystemError) {
+            return .success(try readFully(file, into: buffer, at: offset, label: "control.version.read"))
+        } catch {
+            return .failure(error)
+        }
+    }
+    return ByteBuffer(bytes: bytes[..<(try outcome.get())])
 }

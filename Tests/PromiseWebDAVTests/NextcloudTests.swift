@@ -129,7 +129,8 @@ struct NextcloudTests {
         #expect(found == code)
         let sent = server.requests.filter { $0.contains(" /remote.php/dav/uploads/u/") }
         let methods = sent.compactMap { $0.split(separator: " ").first.map(String.init) }
-        #expect(methods == ["MKCOL", "PUT", "MOVE"] + (code == nil ? [] : ["DELETE"]))
+        // What a success says is looked at.
+        #expect(methods == ["MKCOL", "PUT", "MOVE"] + (code == nil ? [] : ["DELETE", "PROPFIND"]))
         #expect(sent.allSatisfy { !$0.hasPrefix("MOVE") || $0.contains("/.file HTTP") && $0.contains("OC-Total-Length: 4\r\n") })
     }
 
