@@ -70,7 +70,7 @@ extension ControlRoutes {
             var offset: UInt64 = 0
             while offset < size {
                 let piece = try await blocking.run { [offset] () throws(SystemError) in
-                    try piece(of: file.number, at: offset)
+                    try readPiece(of: file.number, at: offset)
                 }
                 offset += UInt64(piece.readableBytes)
                 guard piece.readableBytes > 0 else { break }
@@ -139,7 +139,7 @@ extension ControlRoutes {
 /// Pieces of a file in an answer.
 private let pieceByteCount = 1 << 18
 
-private func piece(of file: CInt, at offset: UInt64) throws(SystemError) -> ByteBuffer {
+private func readPiece(of file: CInt, at offset: UInt64) throws(SystemError) -> ByteBuffer {
     var bytes = [UInt8](repeating: 0, count: pieceByteCount)
     let outcome: Result<Int, SystemError> = bytes.withUnsafeMutableBytes { buffer in
         do throws(SystemError) {
