@@ -14,7 +14,13 @@ enum HollowObject {
     /// No copy and no deletion takes longer to follow.
     static let lifetime = Duration.seconds(60)
 
-    static var headers: HTTPHeaders { [header: "1", "Content-Type": S3Provider.ordinaryType] }
+    /// `mark`: for what it stands there.
+    static func headers(_ mark: String) -> HTTPHeaders { [header: mark, "Content-Type": S3Provider.ordinaryType] }
+
+    /// Of a copy of this key (FNV-1a). Whoever goes on with a move that broke off knows its own by it.
+    static func mark(_ source: [UInt8]) -> String {
+        String(source.reduce(UInt64(0xcbf2_9ce4_8422_2325)) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }, radix: 16)
+    }
 
     static func isOne(_ status: ObjectStatus) -> Bool { status.size == 0 && status.kept.contains(name: header) }
 }
@@ -31,11 +37,12 @@ extension S3Provider {
         _ source: [UInt8], _ found: ObjectStatus, to target: [UInt8], _ metadata: Metadata?, _ what: String
     ) async throws(ProviderError) -> String {
         guard traits.copiesIntoHollows else { return try await copy(source, found, to: target, metadata, what) }
-        let reply = try await putHollow(target, .nothing)
+        let mark = HollowObject.mark(source)
+        let reply = try await putHollow(target, .nothing, mark)
         if !reply.isSuccess {
-            guard reply.status == 412, let there = try await anyStatus(ofKey: target, what), isForsaken(there) else {
-                throw client.refusal(reply).error(what)
-            }
+            guard reply.status == 412, let there = try await anyStatus(ofKey: target, what), HollowObject.isOne(there),
+                isForsaken(there) || there.kept.first(name: HollowObject.header) == mark
+            else { throw client.refusal(reply).error(what) }
         }
         do throws(ProviderError) {
             return try await copy(source, found, to: target, metadata, what)
@@ -50,7 +57,7 @@ extension S3Provider {
     func remove(_ key: [UInt8], of tag: String, _ what: String) async throws(ProviderError) -> Bool {
         var request = S3Request(.DELETE, key)
         if traits.deletesByHollows {
-            let reply = try await putHollow(key, .version(ContentVersion(tag)))
+            let reply = try await putHollow(key, .version(ContentVersion(tag)), "deleted")
             // Servers disagree about what it is to replace something that is gone.
             if [404, 409, 412].contains(reply.status) { return try await status(ofKey: key, what) == nil }
             guard reply.isSuccess else { throw client.refusal(reply).error(what) }
@@ -68,8 +75,10 @@ extension S3Provider {
         return true
     }
 
-    private func putHollow(_ key: [UInt8], _ expectation: Expectation) async throws(ProviderError) -> HTTPReply {
-        var request = S3Request(.PUT, key, [], HollowObject.headers)
+    private func putHollow(
+        _ key: [UInt8], _ expectation: Expectation, _ mark: String
+    ) async throws(ProviderError) -> HTTPReply {
+        var request = S3Request(.PUT, key, [], HollowObject.headers(mark))
         request.headers.add(contentsOf: conditions(expectation))
         return try await client.exchange(request)
     }

@@ -1,4 +1,5 @@
 import Glibc
+import PromiseCore
 
 extension FileStatus {
     /// Why others decide what is in it, as the end of a sentence; nil where only this user and root
@@ -29,7 +30,8 @@ package enum TrustedFile {
             let status = try? FileStatus.of(
                 descriptor: file.number, label: "system.trustedFile.status")
         else { return .unreadable }
-        if let hand = status.strangersHand { return .stranger(hand) }
+        // What is written into /dev/null nobody reads there.
+        if status.kind != .characterDevice, let hand = status.strangersHand { return .stranger(hand) }
         return readSmallFile(file, countMax: countMax).map { .content($0) } ?? .unreadable
     }
 }

@@ -25,7 +25,7 @@ extension MountSuites {
                         cmp "$M/$name" "$C/$name"
                     done
                     [ ! -e "$C/letter~" ]; [ ! -e "$C/.Trash-0" ]
-                    "$P" pending --excluded "$M" > "$T/excluded"; [ "$(wc -l < "$T/excluded")" = 3 ]
+                    "$P" pending --excluded "$M" > "$T/excluded"; [ "$(grep -c '^excluded' "$T/excluded")" = 3 ]
                     grep -q 'letter~$' "$T/excluded"
                     "$P" status "$M" | grep -q 'stay here.*3 items'; "$P" pending "$M" | grep -q 'nothing is pending'
                     """)
