@@ -45,22 +45,6 @@ extension MountSuites {
             }
         }
 
-        @Test(.timeLimit(.minutes(2))) func whoFollowsGoesOnWithTheNextDaemon() async throws {
-            try await MountedDomain.with { domain in
-                // The daemon alone is killed: its holder starts another one.
-                try await domain.shell(
-                    """
-                    echo a > "$M/a"; "$P" changes "$M" --since 0 --follow > "$T/feed" & pids=$!
-                    "$P" find "$M" 'kMDItemFSName BEGINSWITH "new"' --live > "$T/live" & pids+=" $!"
-                    within 10 'grep -q "created  /a" "$T/feed"'
-                    kill -9 "$("$P" status --json "$M" | grep -o '"processID":[0-9]*' | head -1 | cut -d: -f2)"
-                    within 20 'echo b > "$M/new"'
-                    within 20 'grep -q "created  /new" "$T/feed"'; within 20 'grep -q "+ $M/new" "$T/live"'
-                    kill $pids; wait $pids || true; [ "$(cut -d" " -f1 "$T/feed" | sort -n | uniq -d | wc -l)" = 0 ]
-                    """)
-            }
-        }
-
         /// A hard link's were another name's.
         @Test(.timeLimit(.minutes(2))) func valuesAreThoseOfTheNameThatIsAskedFor() async throws {
             try await MountedDomain.with { domain in
