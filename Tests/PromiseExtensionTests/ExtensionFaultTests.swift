@@ -44,7 +44,8 @@ struct ExtensionFaultTests {
         let pieces = [head] + (0..<32).map { _ in "100000\r\n\(flood)\r\n" }
         try await withExtension({ _ in Answer(pieces: pieces) }) { provider, _ in
             let found = await error { _ = try await provider.item(for: file) }
-            #expect(found?.code == .permanent && found?.message.contains("more than") == true)
+            let isTooLong = found?.code == .permanent && found?.message.contains("more than") == true
+            #expect(isTooLong, "\(String(describing: found))")
         }
     }
 

@@ -52,14 +52,14 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(10))) func manyCallsDoWhatATreeInMemoryDoes() throws {
-        let run = try simulate(["--model", "100", "--seed", "1000", "--schedules", "200"])
+        let run = try simulate(["--model", "100", "--seed", "1000", "--schedules", "100"])
         #expect(run.status == 0, "\(run.output)")
     }
 
     /// Each labelled call of the disk fails in turn in each call. A truncation that could not look afterwards
     /// had cut the file and said that it had not.
     @Test(.timeLimit(.minutes(10))) func aCallThatFailsLeavesEverythingAsItWas() throws {
-        let run = try simulate(["--model", "40", "--faults", "--seed", "1", "--schedules", "12"])
+        let run = try simulate(["--model", "40", "--faults", "--seed", "1", "--schedules", "6"])
         #expect(run.status == 0, "\(run.output)")
     }
 
