@@ -98,7 +98,10 @@ extension Domain {
         if clone(source.descriptor, to: file.number) { return isUnchanged(source) }
         let isWhole: Bool
         do throws(SystemError) {
-            isWhole = try copyData(from: source.descriptor, to: file.number, size: source.size, label: "snapshot.copy")
+            let copied = try copyKeepingHoles(
+                from: source.descriptor, at: 0, to: file.number, at: 0, count: source.size, label: "snapshot.copy")
+            isWhole = copied == source.size
+            try truncate(file.number, to: copied, label: "snapshot.size")
         } catch {
             throw Failure(error)
         }

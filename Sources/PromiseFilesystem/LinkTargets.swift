@@ -28,11 +28,15 @@ package final class ReferenceMemory: Sendable {
 
     func miss(_ identifier: ItemIdentifier) { state.withLock { $0.whenMissed }?(identifier) }
 
-    /// False when that was known.
-    func isNews(_ entry: EntryID, of reference: NodeID) -> Bool {
+    func isKnown(_ entry: EntryID, of reference: NodeID) -> Bool {
+        state.withLock { $0.bound[reference] == entry }
+    }
+
+    /// The index has it.
+    func note(_ entry: EntryID, of reference: NodeID) {
         state.withLock { state in
             if state.bound.count >= ReferenceMemory.countMax { state.bound = [:] }
-            return state.bound.updateValue(entry, forKey: reference) != entry
+            state.bound[reference] = entry
         }
     }
 }
@@ -74,16 +78,17 @@ package struct LinkTargets: Sendable {
             )
         }
         if let missing = finding.missing { memory?.miss(missing) }
-        if let entry = finding.entry?.id { try bind(reference, to: entry) }
+        // A full disk keeps nobody from reading the link; the next one who reads it tries again.
+        if let entry = finding.entry?.id { try? bind(reference, to: entry) }
         return (finding, folder)
     }
 
     /// Where others replace a document as a whole, its name here is all that stays.
     package func bind(_ reference: NodeID, to entry: EntryID) throws(Failure) {
-        guard memory?.isNews(entry, of: reference) ?? true else { return }
+        if memory?.isKnown(entry, of: reference) == true { return }
         let (name, text) = (ItemFinder.setting(of: reference), "\(entry)")
         let known = try index.read { transaction throws(Failure) in try transaction.setting(name) }
-        if known == text { return }
-        try index.write { transaction throws(Failure) in try transaction.setSetting(name, text) }
+        if known != text { try index.write { transaction throws(Failure) in try transaction.setSetting(name, text) } }
+        memory?.note(entry, of: reference)
     }
 }

@@ -169,7 +169,8 @@ extension FolderProvider {
                 return Result<Bool, ProviderError>.success(true)
             }
             var position: UInt64 = 0
-            while let data = try nextData(in: contents.descriptor, from: position, size: contents.size) {
+            while position < contents.size {
+                let data = nextData(in: contents.descriptor, from: position, to: contents.size)
                 position = data.lower
                 while position < data.upper {
                     do throws(ProviderError) { try flag.check() } catch { return Result<Bool, ProviderError>.failure(error) }
@@ -185,18 +186,6 @@ extension FolderProvider {
             return Result<Bool, ProviderError>.success(true)
         }
         guard try isComplete.get() else { throw ProviderError(.sourceChanged, "the file became shorter while it was sent") }
-    }
-
-    /// The next range that is no hole (lseek(2), SEEK_DATA and SEEK_HOLE); nil when only a hole is left.
-    private func nextData(in source: CInt, from position: UInt64, size: UInt64) throws(SystemError) -> ByteRange? {
-        let (seekData, seekHole): (CInt, CInt) = (3, 4)
-        guard position < size else { return nil }
-        let start = lseek(source, off_t(position), seekData)
-        // ENXIO: no data up to the end. Anything else: the file system does not tell, so all of it is data.
-        if start < 0 { return errno == ENXIO ? nil : ByteRange(position, size) }
-        guard UInt64(start) < size else { return nil }
-        let end = lseek(source, start, seekHole)
-        return ByteRange(UInt64(start), end < 0 ? size : min(UInt64(end), size))
     }
 
     /// False where the file system takes no attributes.

@@ -36,7 +36,11 @@ extension S3Provider {
     func copyWhereNothingIs(
         _ source: [UInt8], _ found: ObjectStatus, to target: [UInt8], _ metadata: Metadata?, _ what: String
     ) async throws(ProviderError) -> String {
-        guard traits.copiesIntoHollows else { return try await copy(source, found, to: target, metadata, what) }
+        // The end of a copy in parts has a condition of its own, which a hollow object would not meet.
+        let isConditional = found.size > S3Provider.copyByteCountMax && traits.completionRefusesTaken
+        guard traits.copiesIntoHollows, !isConditional else {
+            return try await copy(source, found, to: target, metadata, what)
+        }
         let mark = HollowObject.mark(source)
         let reply = try await putHollow(target, .nothing, mark)
         if !reply.isSuccess {
@@ -47,8 +51,11 @@ extension S3Provider {
         do throws(ProviderError) {
             return try await copy(source, found, to: target, metadata, what)
         } catch {
-            // What cannot be known now is looked at by whoever ends the move.
-            if error.code == .conflict || error.code == .notFound { _ = try? await removeHollow(target, what) }
+            switch error.code {
+            // It may have happened all the same: whoever ends the move looks.
+            case .retry, .retryAfter, .offline, .authenticate, .cancelled: break
+            default: _ = try? await removeHollow(target, what)
+            }
             throw error
         }
     }
@@ -63,10 +70,10 @@ extension S3Provider {
             guard reply.isSuccess else { throw client.refusal(reply).error(what) }
         } else if traits.deletionMatches {
             request.headers.add(name: "If-Match", value: traits.tagText(tag))
+            request.isRepeatable = true
         } else if let found = try await status(ofKey: key, what), found.tag != tag {
             return false
         }
-        request.isRepeatable = true
         let reply = try await client.exchange(request)
         // Of two attempts the first may have succeeded.
         if reply.status == 412 || reply.status == 409 { return try await status(ofKey: key, what) == nil }

@@ -1,5 +1,5 @@
 import Glibc
-import PromiseCore
+package import PromiseCore
 
 // Bytes on their way into a file that keep what was a hole a hole: a disk image takes the room of
 // what is in it.
@@ -90,7 +90,7 @@ private func zeroBlock(_ bytes: UnsafeRawBufferPointer, _ start: Int, _ offset: 
 
 /// The first range from here that is no hole (lseek(2), SEEK_DATA and SEEK_HOLE); empty, at the
 /// end, when all is a hole.
-private func nextData(in source: CInt, from position: UInt64, to end: UInt64) -> ByteRange {
+package func nextData(in source: CInt, from position: UInt64, to end: UInt64) -> ByteRange {
     let (seekData, seekHole): (CInt, CInt) = (3, 4)
     guard let place = off_t(exactly: position) else { return ByteRange(position, end) }
     let start = lseek(source, place, seekData)

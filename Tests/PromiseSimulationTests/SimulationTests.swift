@@ -32,10 +32,12 @@ import Testing
     /// that nobody had asked for, an exchange that was undone, an answer that was lost at a store without
     /// times; content that was taken for sent as its node counted as many edits as another one, contents
     /// that were sent and not known again, a removal that was forgotten, links that were shown as files;
-    /// a folder that its own child made go, which stopped everything, and a placeholder taken for edited.
+    /// a folder that its own child made go, which stopped everything, and a placeholder taken for edited; a
+    /// move that was undone, as the one before it had been carried out without an answer.
     @Test(arguments: [
         1380, 1501, 2059, 2242, 2485, 2753, 4126, 50843, 51082, 100351, 100671, 200673, 300246, 301952, 400064,
         600312, 601223, 601431, 701560, 800546, 801543, 3_001_316, 3_005_115,
+        3_905_494_432_671_067_886,
     ])
     func whatWasFoundOnceIsNotFoundAgain(seed: Int) throws {
         let run = try simulate(["--seed", "\(seed)"])

@@ -82,6 +82,7 @@ enum Answering {
         else { return try planAgain(operation.subject, &turn, transaction) }
         if let edits = try editsOf(remote, local, operation, item, &turn, transaction) {
             if remote != local { try keepEdited(operation, than: edits, transaction) }
+            try OwnMoves.agree(on: item, transaction)
             try turn.agreeOnContent(of: item, edits: edits, transaction)
             try setVersion(item.version, of: operation, &turn, transaction)
             try transaction.setFingerprint(
