@@ -12,6 +12,7 @@ package struct DocumentServices: Sendable {
     package let containers: Containers
     package let references: References
     package let bookmarks: Bookmarks
+    package let views: Views
 
     init(
         _ tree: DomainTree, _ state: StateFolder, _ configuration: DomainConfiguration,
@@ -28,12 +29,19 @@ package struct DocumentServices: Sendable {
         bookmarks = Bookmarks(
             tree: tree, search: search, containers: containers, door: door,
             keyFile: state.file("bookmark.key"))
+        views = Views(
+            filesystem: tree.filesystem, containers: containers, domainName: tree.domainName,
+            door: door, logger: logger)
         tree.filesystem.linkTargets.memory?.whenMissed { [search] in search.begin($0) }
     }
 
-    func start() { containers.start() }
+    func start() {
+        containers.start()
+        views.start()
+    }
 
     func stop() {
+        views.stop()
         containers.stop()
         bookmarks.stop()
     }
