@@ -20,8 +20,14 @@ package final class Views: Sendable {
         package var socket: String
     }
 
+    private struct Running {
+        var session: MountSession
+        var application: String
+        var process: DeviceListener.Handed
+    }
+
     private struct State {
-        var sessions: [UInt16: MountSession] = [:]
+        var running: [UInt16: Running] = [:]
         var next: UInt16 = 1
         var count = 0
         var isOver = false
@@ -57,12 +63,24 @@ package final class Views: Sendable {
 
     /// Ends every view: programs inside get ENOTCONN. Returns when that is done.
     func stop() {
-        let sessions = state.update { state in
+        let running = state.update { state in
             state.isOver = true
-            return Array(state.sessions.values)
+            return Array(state.running.values)
         }
-        for session in sessions { try? session.unmount(lazy: true) }
+        for view in running { try? view.session.unmount(lazy: true) }
         _ = state.wait(timeout: .seconds(5)) { $0.count == 0 ? true : nil }
+    }
+
+    /// Before the domain is unmounted. Throws `.busy` while applications run that have views of it;
+    /// lazily they are ended, as they hold the domain's mount in namespaces of theirs.
+    func letGo(lazy: Bool) throws(Failure) {
+        let running = state.withLock { Array($0.running.values) }
+        if lazy { return running.forEach { $0.process.terminate() } }
+        guard let first = running.first else { return }
+        let others = running.count == 1 ? "" : ", and \(running.count - 1) more"
+        throw Failure(
+            .busy,
+            "\(first.application)\(others) runs with a view of the domain: end it, or unmount with --lazy")
     }
 
     package var count: Int { state.withLock { $0.count } }
@@ -89,7 +107,7 @@ package final class Views: Sendable {
             OwnedThread(name: "view") { [self] in
                 serve(listener, number, launch, policy)
                 state.update { state in
-                    state.sessions[number] = nil
+                    state.running[number] = nil
                     state.count -= 1
                 }
             }.detach()
@@ -109,7 +127,7 @@ package final class Views: Sendable {
                 throw Failure(.tooManyOpen, "\(Views.countMax) views are mounted already")
             }
             state.count += 1
-            while state.next == 0 || state.sessions[state.next] != nil { state.next &+= 1 }
+            while state.next == 0 || state.running[state.next] != nil { state.next &+= 1 }
             defer { state.next &+= 1 }
             return state.next
         }
@@ -155,7 +173,8 @@ package final class Views: Sendable {
                 logger: logger)
             try session.mount()
             let isOver = state.update { state in
-                state.sessions[number] = session
+                state.running[number] = Running(
+                    session: session, application: policy.shown, process: handed)
                 return state.isOver
             }
             handed.answer("ok")

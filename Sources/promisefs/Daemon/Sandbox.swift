@@ -3,7 +3,9 @@ import PromiseCore
 import PromiseSystem
 
 /// The command line of bubblewrap around an application: it sees the system's programs read-only,
-/// its view of a domain, and nothing else of the machine.
+/// its view of a domain, and nothing else of the machine: no home, no other process, no socket.
+///
+/// User 0 of the machine is never inside: promisefs-view becomes `nobody`.
 struct Sandbox {
     /// Where the view is mounted in the namespace of the launch; the first that is there is taken.
     private static let places = ["/mnt", "/media", "/srv", "/tmp"]
@@ -52,6 +54,7 @@ struct Sandbox {
         }
         words += ["--setenv", "PROMISEFS_VIEW", Sandbox.view, "--setenv", "PROMISEFS_APP", application]
         words += ["--chdir", Sandbox.view]
+        if let filter = SystemCallFilter.descriptor() { words += ["--seccomp", "\(filter)"] }
         return words.map { Array($0.utf8) } + additions + [Array("--".utf8)] + command
     }
 
