@@ -32,12 +32,11 @@ final class ControlConnection: Sendable {
     private let state = Mutex(State())
 
     /// Without a channel: a request that came by no socket.
-    init(peer: PeerCredentials?, channel: (any Channel)?, application: String? = nil) {
+    init(peer: PeerCredentials?, channel: (any Channel)?, application: Principal? = nil) {
         self.peer = peer
         // Who is not known is refused before anything is asked.
         principal =
-            application.map { .application($0) }
-            ?? .owner(user: peer?.user ?? .max, process: peer?.process ?? 0)
+            application ?? .owner(user: peer?.user ?? .max, process: peer?.process ?? 0)
         self.channel = channel
         executor = channel.map { LoopExecutor(loop: $0.eventLoop) }
     }
@@ -77,10 +76,10 @@ final class ControlConnections: Sendable {
     static let peerCredentialsOption: CInt = 17
 
     /// Whose socket it is; nil: the domain's own.
-    let application: String?
+    let application: Principal?
     private let known = Mutex<[ObjectIdentifier: ControlConnection]>([:])
 
-    init(application: String?) { self.application = application }
+    init(application: Principal?) { self.application = application }
 
     /// The kernel is asked once for each connection.
     func connection(of channel: any Channel) async -> ControlConnection {

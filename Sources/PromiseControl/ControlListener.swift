@@ -5,13 +5,14 @@ import Logging
 import NIOCore
 import NIOHTTP1
 import NIOPosix
+import PromiseAccess
 import PromiseHTTP
 import ServiceLifecycle
 
 /// Hummingbird's server by itself. Its `Application` does the same and keeps a clock for the `Date` field, which wakes the
 /// process every second although nobody asks; here the time is told when a reply is made.
 func controlListener(
-    at socketPath: String, _ routes: ControlRoutes, application: String? = nil, logger: Logger,
+    at socketPath: String, _ routes: ControlRoutes, application: Principal? = nil, logger: Logger,
     ready: @escaping @Sendable () async -> Void
 ) throws -> any Service {
     let responder = routes.responder()

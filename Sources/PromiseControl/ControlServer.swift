@@ -1,5 +1,6 @@
 import Glibc
 package import Logging
+package import PromiseAccess
 import PromiseCore
 import PromiseSystem
 import PromiseWire
@@ -28,13 +29,13 @@ package final class ControlServer: Sendable {
     package let socketPath: String
     let routes: ControlRoutes
     let logger: Logger
-    let application: String?
+    let application: Principal?
     private let life = Mutex(Life())
 
     /// `keepAliveInterval`: how often a silent stream says that it lives, and learns that its client has gone.
     /// `application`: the socket is that of an application, which gets what it may ask for.
     package init(
-        service: any ControlService, socketPath: String, application: String? = nil, logger: Logger,
+        service: any ControlService, socketPath: String, application: Principal? = nil, logger: Logger,
         keepAliveInterval: Duration = .seconds(1)
     ) {
         self.socketPath = socketPath

@@ -12,6 +12,7 @@ package struct DocumentServices: Sendable {
     package let containers: Containers
     package let references: References
     package let bookmarks: Bookmarks
+    package let grants: Grants
 
     init(
         _ tree: DomainTree, _ state: StateFolder, _ configuration: DomainConfiguration,
@@ -25,9 +26,10 @@ package struct DocumentServices: Sendable {
             door: door, logger: logger)
         references = References(
             tree: tree, search: search, configuration: configuration, door: door)
-        bookmarks = Bookmarks(
-            tree: tree, search: search, containers: containers, door: door,
-            keyFile: state.file("bookmark.key"))
+        let key = StateKey(path: state.file(StateKey.fileName))
+        grants = Grants(tree: tree, key: key, containers: containers, door: door)
+        grants.load()
+        bookmarks = Bookmarks(tree: tree, search: search, grants: grants, door: door, key: key)
         tree.filesystem.linkTargets.memory?.whenMissed { [search] in search.begin($0) }
     }
 
@@ -36,8 +38,9 @@ package struct DocumentServices: Sendable {
     func stop() {
         containers.stop()
         bookmarks.stop()
+        grants.stop()
     }
 
     /// For `status`.
-    var troubles: [String] { containers.troubles }
+    var troubles: [String] { containers.troubles + grants.troubles }
 }
