@@ -13,6 +13,7 @@ package struct DocumentServices: Sendable {
     package let references: References
     package let bookmarks: Bookmarks
     package let grants: Grants
+    package let audit: AuditLog
 
     init(
         _ tree: DomainTree, _ state: StateFolder, _ configuration: DomainConfiguration,
@@ -20,7 +21,8 @@ package struct DocumentServices: Sendable {
     ) {
         self.tree = tree
         search = ItemSearch(tree: tree, pollInterval: configuration.pollInterval)
-        let door = AccessDoor(logger: logger)
+        audit = AuditLog(path: state.file("audit.log"))
+        let door = AccessDoor(logger: logger, audit: audit)
         containers = Containers(
             tree: tree, search: search, file: state.file("containers.json"), configuration: configuration,
             door: door, logger: logger)
@@ -39,6 +41,7 @@ package struct DocumentServices: Sendable {
         containers.stop()
         bookmarks.stop()
         grants.stop()
+        audit.stop()
     }
 
     /// For `status`.

@@ -1,3 +1,4 @@
+import Glibc
 package import PromiseAccess
 package import PromiseCore
 import PromiseFilesystem
@@ -42,12 +43,12 @@ extension Grants {
         _ id: GrantID, _ node: NodeID?, to application: String, _ rights: Rights,
         until end: Grant.End, by principal: Principal
     ) async throws(Failure) -> GrantStanding {
-        door.note(principal, "grants.passOn", of: application)
+        door.note(principal, "grants.passOn", of: application, grant: id, isChange: true)
         let other = try checked(application)
         let (table, now) = snapshot()
         guard let grant = table[id], principal.mayAct(for: grant.application.text),
             grant.kind != .container, mayUse(grant, principal)
-        else { throw door.refusal(principal, "grants.passOn", "there is no such grant") }
+        else { throw door.refusal(principal, "grants.passOn", "there is no grant \(id)", code: missing(principal)) }
         guard end.launch == nil else {
             throw Failure(.invalid, "what is passed on ends with what it was made from, or earlier")
         }
@@ -88,12 +89,15 @@ extension Grants {
         _ id: GrantID, by principal: Principal
     ) async throws(Failure) -> [Grant] {
         let grant = state.withLock { $0.table[id] }
-        door.note(principal, "grants.revoke", of: grant?.application.text)
+        door.note(
+            principal, "grants.revoke", of: grant?.application.text, grant: id, isChange: true)
         guard let grant, principal.mayAct(for: grant.application.text), mayUse(grant, principal)
-        else { throw door.refusal(principal, "grants.revoke", "there is no grant \(id)") }
-        return try await onThread { () throws(Failure) in
+        else { throw door.refusal(principal, "grants.revoke", "there is no grant \(id)", code: missing(principal)) }
+        let removed = try await onThread { () throws(Failure) in
             try self.change { table, _ in table.remove(id) }.removed
         }
+        await door.flush()
+        return removed
     }
 
     /// All that an application has, and all that it passed on.
@@ -102,7 +106,7 @@ extension Grants {
     ) async throws(Failure) -> [Grant] {
         try door.admitOwner(principal, to: "grants.revoke", of: application)
         let key = try checked(application)
-        return try await onThread { () throws(Failure) in
+        let removed = try await onThread { () throws(Failure) in
             try self.change { table, _ in
                 var change = GrantChange()
                 for grant in table.grants(of: key) where grant.kind != .container {
@@ -111,6 +115,8 @@ extension Grants {
                 return change
             }.removed
         }
+        await door.flush()
+        return removed
     }
 
     /// The owner's are all, or those of one application; an application's are its own.
@@ -132,9 +138,9 @@ extension Grants {
         _ id: GrantID, by principal: Principal
     ) async throws(Failure) -> GrantStanding {
         let grant = state.withLock { $0.table[id] }
-        door.note(principal, "grants.show", of: grant?.application.text)
         guard let grant, principal.mayAct(for: grant.application.text), mayUse(grant, principal)
-        else { throw door.refusal(principal, "grants.show", "there is no grant \(id)") }
+        else { throw door.refusal(principal, "grants.show", "there is no grant \(id)", code: missing(principal)) }
+        door.note(principal, "grants.show", of: grant.application.text, grant: id)
         return try await onThread { () throws(Failure) in try self.standing(grant) }
     }
 
@@ -146,6 +152,11 @@ extension Grants {
             return true
         }
         return launch == own
+    }
+
+    /// What the owner has mistyped is missing; an application learns of no grant but its own.
+    private func missing(_ principal: Principal) -> Failure.Code {
+        principal.isOwner ? .notFound : .refused
     }
 
     func checked(_ application: String) throws(Failure) -> Key {
@@ -172,7 +183,7 @@ extension Grants {
         giver: Key? = nil
     ) async throws(Failure) -> GrantStanding {
         let (key, entry) = (item.key, item.entry)
-        return try await onThread { () throws(Failure) in
+        let standing = try await onThread { () throws(Failure) in
             let same = self.state.withLock { $0.table }.grants(of: application).first {
                 $0.entry == entry.id && $0.rights == rights && $0.end == end && $0.kind == kind
                     && $0.parent == parent && $0.source == source
@@ -195,8 +206,14 @@ extension Grants {
                 return try table.add(grant, now: now)
             }
             guard let made else { throw Failure(.gone, "the grant is gone again") }
+            self.door.note(
+                .owner(user: geteuid(), process: getpid()), "grants.given", of: application.text,
+                grant: id,
+                detail: "\(rights.name) \(kind.rawValue) \(ItemKey.text(key.path))", isChange: true)
             return try self.standing(made)
         }
+        await door.flush()
+        return standing
     }
 
     func standing(_ grant: Grant) throws(Failure) -> GrantStanding {
