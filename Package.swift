@@ -116,11 +116,12 @@ let package = Package(
             cSettings: gnu + [.define("_FILE_OFFSET_BITS", to: "64")]),
         .executableTarget(name: "promisefs-backing", path: "Mount/BackingHelper", cSettings: gnu),
         .executableTarget(name: "promisefs-echo", path: "Mount/EchoHelper", cSettings: gnu),
+        .executableTarget(name: "promisefs-view", path: "Mount/ViewHelper", cSettings: gnu),
         .executableTarget(
             name: "promisefs-holder", dependencies: ["CPromiseSystem"], path: "Mount/Holder", cSettings: gnu),
         module(
             "PromiseMount", path: "Mount/PromiseMount",
-            ["CFuse", "CFuseTransport", "PromiseCore", "PromiseSystem", "PromiseFilesystem", logging]),
+            ["CFuse", "CFuseTransport", "CPromiseSystem", "PromiseCore", "PromiseSystem", "PromiseFilesystem", logging]),
         // One domain, and how programs reach it.
         module(
             "PromiseDomain",
@@ -219,7 +220,7 @@ let package = Package(
             ]),
         tests(
             "PromiseMountTests",
-            ["CFuse", "CFuseTransport", "PromiseCore", "PromiseSystem", "PromiseFilesystem", "PromiseMount", logging]),
+            ["CFuse", "CFuseTransport", "CPromiseSystem", "PromiseCore", "PromiseSystem", "PromiseFilesystem", "PromiseMount", logging]),
         tests(
             "PromiseControlTests",
             [

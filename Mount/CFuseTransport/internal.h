@@ -10,7 +10,7 @@
 
 struct ct_transport {
   void *owner;
-  bool wants_passthrough, wants_rings;
+  bool wants_passthrough, wants_rings, wants_direct_mappings;
   struct ct_negotiation negotiation;
   uint64_t init_request;
   struct fuse_session *session;

@@ -67,6 +67,8 @@ struct ct_transport *ct_create(void *owner, bool wants_passthrough, bool wants_r
   return transport;
 }
 
+void ct_want_direct_mappings(struct ct_transport *transport) { transport->wants_direct_mappings = true; }
+
 void ct_destroy(struct ct_transport *transport) {
   if (transport->rings) rings_destroy(transport->rings);
   free(transport);
@@ -129,10 +131,19 @@ static ssize_t receive(int descriptor, void *memory, size_t size, void *transpor
   return read(descriptor, memory, size);
 }
 
+static void allow_direct_mappings(struct ct_transport *transport, const struct iovec *reply) {
+  uint64_t needed = CT_DIRECT_IO_ALLOW_MMAP | CT_INIT_EXT;
+  if ((transport->negotiation.offered & needed) != needed || !(transport->negotiation.accepted & CT_INIT_EXT)) return;
+  struct fuse_init_out *out = reply->iov_base;
+  out->flags2 |= (uint32_t)(CT_DIRECT_IO_ALLOW_MMAP >> 32);
+  transport->negotiation.accepted |= CT_DIRECT_IO_ALLOW_MMAP;
+}
+
 static void answer_init(struct ct_transport *transport, const struct iovec *reply) {
   struct ct_negotiation *negotiation = &transport->negotiation;
   negotiation->accepted = ct_edit_init_reply(
       reply->iov_base, reply->iov_len, negotiation->offered, transport->wants_passthrough, transport->rings != NULL);
+  if (transport->wants_direct_mappings) allow_direct_mappings(transport, reply);
   if (negotiation->accepted & CT_OVER_IO_URING) rings_negotiated(transport->rings, reply->iov_base);
   negotiation->is_done = true;
   transport_note_negotiation(transport);

@@ -27,6 +27,9 @@ package struct MountOptions: Sendable, Equatable {
     /// `uid=` and `gid=`: who owns items of a provider that knows no owners. For the domain; the mount does not use them.
     package var owner: UInt32?
     package var group: UInt32?
+    /// Of a mount that somebody else made, in a namespace of theirs, and that waits to be served: the FUSE device, which the
+    /// session closes. There is no mount point then.
+    package var device: CInt?
     /// Flags of mount(2) by their names there: `nosuid`, `dev`, `noexec`, …; the later of a pair wins.
     package private(set) var mountFlags: [String] = []
 
@@ -34,6 +37,17 @@ package struct MountOptions: Sendable, Equatable {
         self.mountPoint = mountPoint
         self.domain = domain
         allowsOthers = isSuperuser
+    }
+
+    /// For a view: its kernel has no pages and hears of nothing, so one thread and the device are all that it needs.
+    package static func view(of domain: String, device: CInt) -> MountOptions {
+        var options = MountOptions(mountPoint: [], domain: domain, isSuperuser: false)
+        options.device = device
+        options.wantsPassthrough = false
+        options.wantsRings = false
+        options.wantsLatencyLimit = false
+        options.threads = 1
+        return options
     }
 
     private static let flagPairs: [(on: String, off: String)] = [

@@ -15,7 +15,8 @@ package final class MountSession: Sendable {
     private enum Phase {
         case new
         case mounted(Session)
-        case running
+        /// The session of a view, which ends by being told.
+        case running(Session?)
         case ended
     }
 
@@ -56,13 +57,13 @@ package final class MountSession: Sendable {
     package func mount() throws(Failure) {
         let isResuming = holder?.device != nil
         let mountPoint =
-            try isResuming
+            try isResuming || options.device != nil
             ? MountPoint(resuming: options.mountPoint)
             : MountPoint(checking: options.mountPoint, permitsNonempty: options.permitsNonempty)
         LibraryLog.route(to: logger)
         let session = try Session(
             context: context, options: options, mountPoint: mountPoint, holder: holder, logger: logger)
-        if !isResuming { KernelReadAhead.widen(for: mountPoint, logger: logger) }
+        if !isResuming, options.device == nil { KernelReadAhead.widen(for: mountPoint, logger: logger) }
         let connection = session.connection
         state.withLock { state in
             guard case .new = state.phase else { preconditionFailure("a session is mounted once") }
@@ -87,7 +88,7 @@ package final class MountSession: Sendable {
     package func run() {
         let session = state.withLock { state in
             guard case .mounted(let session) = state.phase else { preconditionFailure("a session is run once, after mount") }
-            state.phase = .running
+            state.phase = .running(options.device == nil ? nil : session)
             return session
         }
         context.latency?.start()
@@ -100,15 +101,30 @@ package final class MountSession: Sendable {
                 (0..<rings).map { index in OwnedThread(name: "pfs-ring-\(index)") { session.serveRing(index) } }
                 + (0..<threads).map { index in OwnedThread(name: "pfs-serve-\(index)") { session.serveDevice() } }
             for thread in serving { thread.join() }
-            let problem = session.end()
-            let waiters = state.withLock { state in
-                state.phase = .ended
-                state.problem = problem
-                defer { state.waiters = [] }
-                return state.waiters
-            }
-            for waiter in waiters { waiter.resume() }
+            finish(session)
         }
+    }
+
+    /// As `run`, by this thread alone, until the session has ended: for a view.
+    package func serve() {
+        let session = state.withLock { state in
+            guard case .mounted(let session) = state.phase else { preconditionFailure("a session is run once, after mount") }
+            state.phase = .running(session)
+            return session
+        }
+        session.serveDevice()
+        finish(session)
+    }
+
+    private func finish(_ session: Session) {
+        let problem = session.end()
+        let waiters = state.withLock { state in
+            state.phase = .ended
+            state.problem = problem
+            defer { state.waiters = [] }
+            return state.waiters
+        }
+        for waiter in waiters { waiter.resume() }
     }
 
     /// Returns when the session has ended and the file system's `ended` has returned. At once when it was never run.
@@ -131,7 +147,10 @@ package final class MountSession: Sendable {
         let (mountPoint, session): (MountPoint?, Session?) = state.withLock { state in
             switch state.phase {
             case .new, .ended: return (nil, nil)
-            case .running: return (state.mountPoint, nil)
+            case .running(let view?):
+                view.leave()
+                return (nil, nil)
+            case .running(nil): return (state.mountPoint, nil)
             case .mounted(let session):
                 // Never run: there are no threads that would notice.
                 state.phase = .ended

@@ -24,7 +24,10 @@ final class Session: @unchecked Sendable {
     private let logger: Logger
     private let session: OpaquePointer
     private let transport: OpaquePointer
-    private let notifications: NotificationQueue
+    /// Nil for a view, whose kernel keeps nothing.
+    private let notifications: NotificationQueue?
+    /// What ends a view, whose mount is out of reach.
+    private let stop: StopEvent?
     private let backings: BackingFiles
     private let readers = DeviceReaders()
     private let problem = Mutex<String?>(nil)
@@ -39,6 +42,7 @@ final class Session: @unchecked Sendable {
             preconditionFailure("out of memory")
         }
         if context.latency != nil { ct_on_requests(transport, RequestBurst.batch, batchCame) }
+        if options.device != nil { ct_want_direct_mappings(transport) }
         if let holder { ct_use_record(transport, holder.record.session) }
         do throws(Failure) {
             session = try Session.mounted(transport, options, mountPoint, holder)
@@ -49,12 +53,14 @@ final class Session: @unchecked Sendable {
         }
         let descriptor = fuse_session_fd(session)
         let negotiation = ct_negotiated(transport)
-        notifications = NotificationQueue(session: session, logger: logger)
+        let queue = options.device == nil ? NotificationQueue(session: session, logger: logger) : nil
+        notifications = queue
+        stop = options.device == nil ? nil : StopEvent(watching: descriptor)
         backings = BackingFiles(
             descriptor: descriptor, negotiation: negotiation, isWanted: options.wantsPassthrough, helper: options.backingHelper)
         let echoes = options.echoProgram.map { EchoProcess(program: $0, mountPoint: mountPoint.path) }
         connection = MountConnection(
-            notifier: notifications, echoes: echoes, backings: backings.problem == nil ? backings : nil,
+            notifier: queue ?? SilentNotifier(), echoes: echoes, backings: backings.problem == nil ? backings : nil,
             passthroughProblem: backings.problem,
             protocolMajor: negotiation.protocol_major, protocolMinor: negotiation.protocol_minor)
         self.context = context
@@ -82,7 +88,7 @@ final class Session: @unchecked Sendable {
                 &arguments, &table, MemoryLayout<fuse_lowlevel_ops>.size, UnsafeMutableRawPointer(transport))
         }
         guard let session = made else { throw Failure(.invalid, "the mount options were refused\(libraryReason())") }
-        let device = holder?.device
+        let device = holder?.device ?? options.device
         // libfuse takes a device that is mounted already by this name, and leaves the mount alone at the end.
         let place = device.map { Array("/dev/fd/\($0)".utf8) } ?? mountPoint.path
         guard withCPath(place, { fuse_session_mount(session, $0) }) == 0 else {
@@ -90,7 +96,8 @@ final class Session: @unchecked Sendable {
             throw mountFailure(mountPoint)
         }
         let isAttached = ct_attach(transport, session) == 0
-        guard isAttached, device == nil ? answerInit(transport, session) : ct_resume(transport, session) == 0 else {
+        let isResuming = holder?.device != nil
+        guard isAttached, isResuming ? ct_resume(transport, session) == 0 : answerInit(transport, session) else {
             fuse_session_unmount(session)
             fuse_session_destroy(session)
             throw Failure(.inputOutput, "the kernel and libfuse did not agree on a protocol\(libraryReason())")
@@ -144,7 +151,10 @@ final class Session: @unchecked Sendable {
         guard let buffer = ct_buffer_create() else { preconditionFailure("out of memory") }
         defer { ct_buffer_destroy(buffer) }
         let result = readers.work(
-            receive: { fuse_session_exited(session) == 0 ? ct_receive(session, buffer) : 0 },
+            receive: {
+                guard stop?.waitForRequest() ?? true, fuse_session_exited(session) == 0 else { return 0 }
+                return ct_receive(session, buffer)
+            },
             serve: { ct_process(transport, session, buffer) })
         // Whatever ends this loop ends the session: the others have nothing to wait for then.
         readers.end()
@@ -158,6 +168,7 @@ final class Session: @unchecked Sendable {
         problem.withLock { $0 = $0 ?? sentence }
         logger.error("the mount is given up", metadata: ["errno": "\(code)"])
         fuse_session_exit(session)
+        if stop != nil { return }
         do throws(Failure) {
             try mountPoint.sever()
         } catch {
@@ -165,19 +176,22 @@ final class Session: @unchecked Sendable {
         }
     }
 
+    /// Has the threads of a view leave. From any thread.
+    func leave() { stop?.set() }
+
     /// Once, after every serving thread has left: answers what is parked, stops the queue, and frees the session. Returns
     /// why the session ended when it was not an unmount.
     func end() -> String? {
         for request in context.parked.interruptAll() { context.filesystem.interrupt(request) }
         let isQuiet = waitForReplies()
         // With the connection gone the kernel holds no notification back any more.
-        let isSilent = notifications.stop(within: .seconds(Self.partingSeconds))
+        let isSilent = notifications?.stop(within: .seconds(Self.partingSeconds)) ?? true
         context.latency?.end()
         backings.close()
         gauge.close()
         // Closes the descriptor and, where the mount is still there, takes it away.
         if isSilent { fuse_session_unmount(session) }
-        if mountPoint.isDead { leaveNothingBehind() }
+        if stop == nil, mountPoint.isDead { leaveNothingBehind() }
         context.filesystem.ended()
         if isQuiet && isSilent {
             freeMemory()

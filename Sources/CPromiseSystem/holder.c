@@ -36,3 +36,26 @@ void cps_holder_tell_thread(int line) {
   cps_holder_tell(line, HOLDER_THREAD, thread);
   close(thread);
 }
+
+int cps_receive_descriptor(int line, uint32_t *numbers, int count) {
+  struct iovec part = {.iov_base = numbers, .iov_len = sizeof *numbers * (size_t)count};
+  union {
+    struct cmsghdr header;
+    char memory[CMSG_SPACE(sizeof(int))];
+  } control = {0};
+  struct msghdr header = {
+      .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+  ssize_t size;
+  do size = recvmsg(line, &header, MSG_CMSG_CLOEXEC);
+  while (size < 0 && errno == EINTR);
+  if (size < 0) return -1;
+  int descriptor = -1;
+  const struct cmsghdr *first = CMSG_FIRSTHDR(&header);
+  if (first && first->cmsg_level == SOL_SOCKET && first->cmsg_type == SCM_RIGHTS &&
+      first->cmsg_len == CMSG_LEN(sizeof descriptor))
+    memcpy(&descriptor, CMSG_DATA(first), sizeof descriptor);
+  if (descriptor >= 0 && size == (ssize_t)part.iov_len) return descriptor;
+  if (descriptor >= 0) close(descriptor);
+  errno = EPROTO;
+  return -1;
+}

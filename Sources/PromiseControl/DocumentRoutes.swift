@@ -28,6 +28,12 @@ struct DocumentRoutes: Sendable {
                 try application(of: request), by: context.principal)
             return jsonResponse(ContainerDocument(standing))
         }
+        router.post("v1/views") { request, context in
+            let document = try await routes.decode(ViewRequest.self, from: request)
+            let place = try await services.views.open(
+                for: document.application, by: context.principal)
+            return jsonResponse(ViewDocument(launch: place.launch, socket: place.socket))
+        }
         addReferences(to: router)
         addBookmarks(to: router)
     }

@@ -27,6 +27,7 @@ package struct ExclusionRules: Sendable {
     /// Of folders, with everything below them.
     package static let folderDefaults: [Pattern] = [
         Pattern(".Trash"), Pattern(".Trash-*"),  // the desktop's trash of this disk (FreeDesktop's Trash specification)
+        Pattern(".promisefs-views"),  // what applications make while they run
     ]
 
     /// SQLite's companions of an open database (`db-wal`, `db-shm`, `db-journal`) mean nothing without the

@@ -24,10 +24,14 @@ package struct Caller: Sendable, Hashable {
     package var request: UInt64
     /// The daemon before this one has received it, too, and may have carried it out.
     package var isResent: Bool
+    /// It came by the mount of an application, of which no successor knows and which has no pages.
+    package var isOfView: Bool
 
     package init(
-        user: UInt32, group: UInt32, process: Int32, umask: UInt32 = 0, request: UInt64 = 0, isResent: Bool = false
+        user: UInt32, group: UInt32, process: Int32, umask: UInt32 = 0, request: UInt64 = 0, isResent: Bool = false,
+        isOfView: Bool = false
     ) {
+        self.isOfView = isOfView
         self.user = user
         self.group = group
         self.process = process

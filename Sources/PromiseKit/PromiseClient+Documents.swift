@@ -28,6 +28,12 @@ extension PromiseClient {
         return try await reply("DELETE", "containers?application=\(query)", deadline: .minutes(1))
     }
 
+    /// A view of the domain for one launch of an application, for `promisefs-view` to come for.
+    public func openView(for application: String) async throws(PromiseError) -> ViewDocument {
+        let request = ViewRequest(application: application)
+        return try await reply("POST", "views", request, deadline: .minutes(1))
+    }
+
     // MARK: References
 
     /// Makes a link that stands for a document of the domain and follows it: at `place`, or in it

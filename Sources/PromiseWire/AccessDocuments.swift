@@ -132,6 +132,25 @@ public struct ReferencesDocument: Codable, Sendable, Hashable {
 }
 
 /// `POST /v1/bookmarks`: notes an item, to find it again.
+/// `POST /v1/views`.
+public struct ViewRequest: Codable, Sendable, Hashable {
+    public var application: String
+
+    public init(application: String) { self.application = application }
+}
+
+/// A launch of an application that has a view to come for.
+public struct ViewDocument: Codable, Sendable, Hashable {
+    public var launch: String
+    /// Where the FUSE device of the view is handed over, within 30 seconds, as `promisefs-view` does.
+    public var socket: String
+
+    public init(launch: String, socket: String) {
+        self.launch = launch
+        self.socket = socket
+    }
+}
+
 public struct BookmarkRequest: Codable, Sendable, Hashable {
     /// From the root of the mount, percent-encoded bytes.
     public var path: String

@@ -25,6 +25,7 @@ struct fuse_session;
 #define CT_HANDLE_KILLPRIV_V2 (UINT64_C(1) << 28) // Linux 5.11
 #define CT_SETXATTR_EXT (UINT64_C(1) << 29) // Linux 5.13
 #define CT_INIT_EXT (UINT64_C(1) << 30)
+#define CT_DIRECT_IO_ALLOW_MMAP (UINT64_C(1) << 36) // Linux 6.6
 #define CT_PASSTHROUGH (UINT64_C(1) << 37) // Linux 6.9
 #define CT_HAS_RESEND (UINT64_C(1) << 39) // Linux 6.9
 #define CT_OVER_IO_URING (UINT64_C(1) << 41) // Linux 6.14
@@ -48,6 +49,8 @@ struct ct_negotiation {
 // The state of one session: libfuse's user data, so that its hooks find it. `owner` is the caller's own context.
 struct ct_transport;
 struct ct_transport *_Nullable ct_create(void *_Nonnull owner, bool wants_passthrough, bool wants_rings);
+// Files that are opened without pages (CT_OPEN_DIRECT_IO) may be mapped for sharing all the same. Before INIT is answered.
+void ct_want_direct_mappings(struct ct_transport *_Nonnull transport);
 void ct_destroy(struct ct_transport *_Nonnull transport);
 void *_Nonnull ct_owner(const struct ct_transport *_Nonnull transport);
 // Before serving by several threads, or when INIT was answered.

@@ -30,3 +30,7 @@ void cps_holder_tell_thread(int line);
 
 // Says it, with a descriptor unless that is negative. 0 or -1 with errno.
 int cps_holder_tell(int line, enum holder_message message, int descriptor);
+
+// One message of SOCK_SEQPACKET: a descriptor (SCM_RIGHTS) with `count` numbers. The descriptor, close-on-exec; or -1 with errno,
+// which is EPROTO for a message of any other form.
+int cps_receive_descriptor(int line, uint32_t *_Nonnull numbers, int count);

@@ -187,7 +187,7 @@ package final class Containers: Sendable {
 
     func place(_ key: Key) -> PrivateName? { PrivateName(.containers, key.text + ".json") }
 
-    private func checked(_ application: String) throws(Failure) -> Key {
+    func checked(_ application: String) throws(Failure) -> Key {
         guard PrivateName(.containers, application) != nil,
             application.utf8.count <= ValueFiles.nameByteCountMax
         else { throw Failure.noApplication(application) }
@@ -232,7 +232,7 @@ package final class Containers: Sendable {
         }
     }
 
-    private func find(_ container: KnownContainer) async throws(Failure) -> ItemFinder.Finding {
+    func find(_ container: KnownContainer) async throws(Failure) -> ItemFinder.Finding {
         try await tree.find(container.record.folder, bound: container.entry, search)
     }
 

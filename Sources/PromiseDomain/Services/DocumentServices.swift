@@ -14,6 +14,7 @@ package struct DocumentServices: Sendable {
     package let bookmarks: Bookmarks
     package let grants: Grants
     package let audit: AuditLog
+    package let views: Views
 
     init(
         _ tree: DomainTree, _ state: StateFolder, _ configuration: DomainConfiguration,
@@ -32,12 +33,19 @@ package struct DocumentServices: Sendable {
         grants = Grants(tree: tree, key: key, containers: containers, door: door)
         grants.load()
         bookmarks = Bookmarks(tree: tree, search: search, grants: grants, door: door, key: key)
+        views = Views(
+            filesystem: tree.filesystem, containers: containers, domainName: tree.domainName,
+            door: door, logger: logger)
         tree.filesystem.linkTargets.memory?.whenMissed { [search] in search.begin($0) }
     }
 
-    func start() { containers.start() }
+    func start() {
+        containers.start()
+        views.start()
+    }
 
     func stop() {
+        views.stop()
         containers.stop()
         bookmarks.stop()
         grants.stop()

@@ -3,7 +3,29 @@ package import PromiseCore
 import PromiseFilesystem
 import PromiseIndex
 import PromiseKeyValue
+package import PromiseSystem
 import Synchronization
+
+/// Makes a socket for each launch, and ends it.
+package protocol LaunchSockets: Sendable {
+    func open(for principal: Principal, _ launch: LaunchID) async throws(Failure) -> String
+    func close(_ launch: LaunchID) async
+}
+
+/// What all processes of a launch are in, and nobody else is.
+package enum BoundNamespace: Hashable, Sendable {
+    /// This mount namespace.
+    case mount(UInt64)
+    /// Mount namespaces that belong to this user namespace, or to one below it.
+    case user(UInt64)
+
+    func holds(_ peer: PeerProcess) -> Bool {
+        switch self {
+        case .mount(let number): peer.mountNamespace == number
+        case .user(let number): peer.userNamespaces.contains(number)
+        }
+    }
+}
 
 // The launches of applications, and what they start by bookmarks.
 
@@ -12,16 +34,60 @@ extension Grants {
     /// what is given to this launch. `endLaunch` is to be called, whatever becomes of it.
     package func beginLaunch(
         of application: String, by principal: Principal
-    ) async throws(Failure) -> Principal {
+    ) async throws(Failure) -> (principal: Principal, launch: LaunchID, socket: String?) {
         try door.admitOwner(principal, to: "launches.begin", of: application)
         let key = try checked(application)
         let launch = LaunchID(
             String(UInt64.random(in: 0 ... .max), radix: 36)
                 + String(UInt64.random(in: 0 ... .max), radix: 36))
-        state.withLock { $0.launches[launch] = Launch(application: key, number: launch) }
-        let result = Principal.application(application, launch: launch)
-        await giveContainer(to: result)
-        return result
+        let sockets = state.withLock { state in
+            state.launches[launch] = Launch(application: key, number: launch)
+            return state.sockets
+        }
+        let begun = Principal.application(application, launch: launch)
+        await giveContainer(to: begun)
+        do throws(Failure) {
+            return (begun, launch, try await sockets?.open(for: begun, launch))
+        } catch {
+            await endLaunch(launch)
+            throw error
+        }
+    }
+
+    /// Says whose processes the launch has: before that its socket takes no call. Said once.
+    package func bind(
+        _ launch: LaunchID, to namespace: BoundNamespace, by principal: Principal
+    ) throws(Failure) {
+        try door.admitOwner(principal, to: "launches.bind", of: nil)
+        guard let own = PeerProcess.ofThisProcess(), !namespace.holds(own) else {
+            throw Failure(.invalid, "a launch has a namespace of its own, not that of the daemon")
+        }
+        let isBound = state.withLock { state in
+            guard var known = state.launches[launch], known.bound == nil else { return false }
+            known.bound = namespace
+            state.launches[launch] = known
+            return true
+        }
+        if !isBound { throw Failure(.notFound, "there is no such launch, or it was bound already") }
+    }
+
+    /// Whether a process is one of a launch; never before `bind`.
+    package func isProcess(_ peer: PeerProcess?, of launch: LaunchID) -> Bool {
+        guard let peer, let bound = state.withLock({ $0.launches[launch]?.bound }) else { return false }
+        return bound.holds(peer)
+    }
+
+    /// Whether a process is one of any launch: it is never the owner, whatever its user is.
+    package func isSandboxed(_ peer: PeerProcess?) -> Bool {
+        guard let peer else { return false }
+        return state.withLock { state in
+            state.launches.values.contains { $0.bound?.holds(peer) == true }
+        }
+    }
+
+    /// Whoever makes the sockets of launches; once, before the first.
+    package func serve(by sockets: any LaunchSockets) {
+        state.withLock { $0.sockets = sockets }
     }
 
     /// What was given to the launch ends with it. Does nothing when it has ended.
@@ -34,6 +100,7 @@ extension Grants {
             return ended
         }
         guard let ended else { return }
+        await state.withLock({ $0.sockets })?.close(launch)
         door.note(
             .application(ended.application.text, launch: launch), "launches.end",
             of: ended.application.text, isChange: true)

@@ -12,17 +12,19 @@ extension Grants {
         ofShown path: [FileName], for principal: Principal
     ) throws(Failure) -> [FileName]? {
         guard case .application = principal else { return path }
-        guard let first = path.first else { return nil }
+        let isGranted = path.first == Grants.grantedName
+        let rest = isGranted ? path.dropFirst() : path[...]
+        guard let name = rest.first else { return nil }
         return try tree.index.read { transaction throws(Failure) in
-            guard
-                let root = try roots(of: principal, transaction).first(where: { $0.name == first }),
-                let above = try transaction.path(of: root.node)
-            else { return nil }
-            return above + path.dropFirst()
+            let root = try roots(of: principal, transaction).first {
+                $0.name == name && $0.isContainer != isGranted
+            }
+            guard let root, let above = try transaction.path(of: root.node) else { return nil }
+            return above + rest.dropFirst()
         }
     }
 
-    /// As an application has it; nil of what it was not given.
+    /// As an application has it: `container/…` or `granted/NAME/…`; nil of what it was not given.
     package func shownPath(
         of node: NodeID, for principal: Principal
     ) throws(Failure) -> [FileName]? {
@@ -31,18 +33,22 @@ extension Grants {
             let tops = try roots(of: principal, transaction)
             var names: [FileName] = []
             var current = node
-            var depth = 0
-            while current != .root, depth < 4_096 {
+            for _ in 0..<4_096 where current != .root {
                 if let top = tops.first(where: { $0.node == current }) {
-                    return [top.name] + names.reversed()
+                    let first = top.isContainer ? [] : [Grants.grantedName]
+                    return first + [top.name] + names.reversed()
                 }
                 guard let entry = try transaction.entries(of: current).first else { return nil }
                 names.append(entry.name)
                 current = entry.parent
-                depth += 1
             }
             return nil
         }
+    }
+
+    /// What is under a grant's item now.
+    package func node(of grant: Grant) throws(Failure) -> NodeID? {
+        try tree.look(for: grant.key, bound: grant.entry).entry?.node
     }
 
     /// Throws, and writes a line, where the principal may not do as much. Whether there is such a

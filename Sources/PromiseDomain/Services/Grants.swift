@@ -47,6 +47,7 @@ package final class Grants: Sendable {
         var latest = Timestamp.zero
         var trouble: String?
         var isOver = false
+        var sockets: (any LaunchSockets)?
     }
 
     struct Observer { let tell: @Sendable (GrantNews) -> Void }
@@ -54,10 +55,14 @@ package final class Grants: Sendable {
     struct Launch: Sendable {
         var application: Key
         var number: LaunchID
+        /// Whose processes are in it; nil: nobody has said yet.
+        var bound: BoundNamespace?
     }
 
-    /// Names at the top of a view that no item gets.
-    package static let containerName = FileName(trusted: Array("Container".utf8))
+    /// At the top of a view: the application's own folder, and the folder of what it was given.
+    package static let containerName = FileName(trusted: Array("container".utf8))
+
+    package static let grantedName = FileName(trusted: Array("granted".utf8))
 
     let tree: DomainTree
     let store: GrantStore

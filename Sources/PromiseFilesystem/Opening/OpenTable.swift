@@ -15,6 +15,8 @@ final class OpenTable: Sendable {
         var file: SharedDescriptor?
         /// Where it is noted for a successor.
         var position: MountRecord.Position?
+        /// Another kernel has it: it takes no part in the mode of the main mount's.
+        var isOfView = false
     }
 
     struct OpenNode {
@@ -87,12 +89,12 @@ final class OpenTable: Sendable {
     /// `file`, the content file.
     func grant(
         _ node: NodeID, access: OpenRequest.Access, file: SharedDescriptor, generation: Generation,
-        backings: (any BackingRegistrar)?, now: Timestamp, request: UInt64
+        backings: (any BackingRegistrar)?, now: Timestamp, _ caller: Caller
     ) -> (handle: HandleID, backing: BackingID?) {
         state.withLock { state in
             let isWritable = access != .read
             var open = state.nodes[node, default: OpenNode()]
-            var grant = open.mode.open(passthroughPossible: backings != nil)
+            var grant = caller.isOfView ? .cached : open.mode.open(passthroughPossible: backings != nil)
             if grant == .register {
                 var backing = state.resting.take(node, generation)
                 if backing == nil, let made = backings?.register(descriptor: file.number) {
@@ -123,8 +125,9 @@ final class OpenTable: Sendable {
             }
             state.nodes[node] = open
             let keepsFile = isWritable || backing == nil
-            let handle = Handle(node: node, isWritable: isWritable, file: keepsFile ? file : nil)
-            return (enter(handle, open.generation, backing, request, &state), backing)
+            var handle = Handle(node: node, isWritable: isWritable, file: keepsFile ? file : nil)
+            handle.isOfView = caller.isOfView
+            return (enter(handle, open.generation, backing, caller.request, &state), backing)
         }
     }
 
@@ -181,7 +184,9 @@ final class OpenTable: Sendable {
     ) -> HandleID {
         let number: UInt64
         var handle = handle
-        if let record {
+        if let record, handle.isOfView {
+            number = record.nextHandle()
+        } else if let record {
             number = record.nextHandle()
             handle.position = record.note(
                 MountRecord.Open(
@@ -230,7 +235,7 @@ final class OpenTable: Sendable {
             if let position = handle.position { record?.clear(position) }
             state.recentUses[handle.node] = now
             var released: [BackingID] = []
-            if case .lastClose(let backing?) = open.mode.close() {
+            if !handle.isOfView, case .lastClose(let backing?) = open.mode.close() {
                 // A disk keeps room ahead of the end of a file until its last writer has closed it.
                 released =
                     open.wasWritable || open.mayBeMapped ? [backing] : state.resting.rest(backing, handle.node, open.generation)

@@ -42,7 +42,7 @@ extension FileSystem {
                 }
             } else if node.content == .whole {
                 engine.neighbours.opened(id, isHere: true)
-                if request.access == .read, let granted = grantKnown(node, caller) {
+                if request.access == .read, !caller.isOfView, let granted = grantKnown(node, caller) {
                     reply(.success(granted))
                     return nil
                 }
@@ -131,7 +131,7 @@ extension FileSystem {
         let lendsPrivilege = request.isWritable && node.mode & 0o6000 != 0
         let granted = opens.grant(
             id, access: request.access, file: file, generation: node.generation,
-            backings: isWhole && !lendsPrivilege ? backings : nil, now: clock.now(), request: caller.request)
+            backings: isWhole && !lendsPrivilege ? backings : nil, now: clock.now(), caller)
         // A mapping's writes pass the kernel's attributes by, and those that it has from before may be an hour old.
         if granted.backing != nil, request.access == .readWrite { notifier?.invalidateAttributes(of: id) }
         return OpenReply(handle: granted.handle, backing: granted.backing, keepsCache: true)

@@ -89,7 +89,7 @@ extension FileSystem {
         opens.announce(node.id)
         let granted = opens.grant(
             node.id, access: opening.access, file: file, generation: node.generation, backings: backings,
-            now: node.modificationTime, request: caller.request)
+            now: node.modificationTime, caller)
         let opened = OpenReply(handle: granted.handle, backing: granted.backing, keepsCache: true)
         return CreateReply(entry: remember(node), opened: opened)
     }

@@ -9,6 +9,9 @@ enum HelperPlace {
     /// Keeps a mount while no daemon lives (Mount/Holder).
     static func holder() -> [UInt8]? { find("promisefs-holder") }
 
+    /// Mounts the view of an application in a namespace of its own (Mount/ViewHelper).
+    static func view() -> [UInt8]? { find("promisefs-view") }
+
     private static let installed = ["/usr/local/libexec/promisefs", "/usr/libexec/promisefs"]
 
     /// The first that may be run, as bytes of a path: an installed one has its capability, one beside this executable

@@ -1,0 +1,158 @@
+// promisefs-view: mounts an application's view of a domain in a user and mount namespace of its own, hands the device to the
+// daemon, and becomes the command that is to see it.
+//
+// The mount has no path outside: with allow_other the kernel lets in only who is in the mounter's user namespace or below it
+// (fuse_allow_current_process in fs/fuse/dir.c), and it ends with the last process of the namespace. No privilege and no
+// fusermount3 is needed. Started by root it becomes `nobody`: user 0 could write to what belongs to the machine.
+//
+//   promisefs-view SOCKET PLACE COMMAND [ARGUMENT]...
+//
+// SOCKET is where the daemon waits for the device of this launch; with @ before it, it is abstract (unix(7)). PLACE is an existing folder, on which the view is mounted in the
+// new namespace. Exits with 1 and a sentence when that fails, with 127 when there is no such command.
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define NOBODY 65534
+
+static void fail(const char *what) {
+  fprintf(stderr, "promisefs-view: %s: %s\n", what, strerror(errno));
+  exit(1);
+}
+
+static int reach(const char *path) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  if (strlen(path) >= sizeof address.sun_path) {
+    errno = ENAMETOOLONG;
+    fail("the daemon's socket");
+  }
+  strcpy(address.sun_path, path);
+  socklen_t size = sizeof address;
+  if (path[0] == '@') {
+    address.sun_path[0] = 0;
+    size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
+  }
+  int line = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  if (line < 0 || connect(line, (struct sockaddr *)&address, size) < 0) fail("the daemon's socket");
+  return line;
+}
+
+static void write_text(const char *path, const char *text) {
+  int file = open(path, O_WRONLY | O_CLOEXEC);
+  if (file < 0 || write(file, text, strlen(text)) != (ssize_t)strlen(text)) fail(path);
+  close(file);
+}
+
+static void become_nobody(void) {
+  if (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 || setresuid(NOBODY, NOBODY, NOBODY) < 0)
+    fail("becoming an ordinary user");
+}
+
+// Only somebody outside may give a namespace more users than his own: root and nobody, as root alone may open the device on some
+// machines.
+static void map_by_child(int line[2]) {
+  char path[64], byte;
+  close(line[1]);
+  if (read(line[0], &byte, 1) != 1) _exit(1);
+  snprintf(path, sizeof path, "/proc/%d/uid_map", getppid());
+  write_text(path, "0 0 1\n65534 65534 1\n");
+  snprintf(path, sizeof path, "/proc/%d/gid_map", getppid());
+  write_text(path, "0 0 1\n65534 65534 1\n");
+  _exit(0);
+}
+
+static void unshare_namespaces(void) {
+  if (unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0) return;
+  fail("a user namespace (this machine may forbid them to ordinary users: sysctl user.max_user_namespaces, "
+       "kernel.unprivileged_userns_clone)");
+}
+
+static void enter_as_root(void) {
+  int line[2], status;
+  if (pipe2(line, O_CLOEXEC) < 0) fail("a pipe");
+  pid_t child = fork();
+  if (child < 0) fail("a process");
+  if (child == 0) map_by_child(line);
+  unshare_namespaces();
+  if (write(line[1], "", 1) != 1 || waitpid(child, &status, 0) != child || status != 0) {
+    fprintf(stderr, "promisefs-view: the users of the namespace could not be set\n");
+    exit(1);
+  }
+  close(line[0]);
+  close(line[1]);
+}
+
+// The user and the group keep their numbers, and are the only ones.
+static void enter_as_user(void) {
+  char text[64];
+  unsigned user = getuid(), group = getgid();
+  unshare_namespaces();
+  write_text("/proc/self/setgroups", "deny");
+  snprintf(text, sizeof text, "%u %u 1", user, user);
+  write_text("/proc/self/uid_map", text);
+  snprintf(text, sizeof text, "%u %u 1", group, group);
+  write_text("/proc/self/gid_map", text);
+}
+
+// The device must be opened in the namespace in which it is mounted (fuse_get_tree in fs/fuse/inode.c).
+static int mount_view(const char *place, unsigned user, unsigned group) {
+  char options[160];
+  int device = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+  if (device < 0) fail("/dev/fuse");
+  snprintf(options, sizeof options, "fd=%d,rootmode=40000,user_id=%u,group_id=%u,default_permissions,allow_other", device,
+           user, group);
+  if (mount("promisefs-view", place, "fuse.promisefs-view", MS_NOSUID | MS_NODEV, options) < 0) fail(place);
+  return device;
+}
+
+static void hand_over(int line, int device, unsigned user, unsigned group) {
+  union {
+    struct cmsghdr header;
+    char space[CMSG_SPACE(sizeof(int))];
+  } control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+  memcpy(CMSG_DATA(&control.header), &device, sizeof device);
+  unsigned numbers[2] = {user, group};
+  struct iovec part = {numbers, sizeof numbers};
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+  if (sendmsg(line, &message, MSG_NOSIGNAL) < 0) fail("handing the view to the daemon");
+  char answer[512];
+  ssize_t size = recv(line, answer, sizeof answer - 1, 0);
+  if (size == 2 && memcmp(answer, "ok", 2) == 0) return;
+  answer[size > 0 ? size : 0] = 0;
+  fprintf(stderr, "promisefs-view: %s\n", size > 0 ? answer : "the daemon did not take the view");
+  exit(1);
+}
+
+int main(int count, char **words) {
+  if (count < 4) {
+    fprintf(stderr, "usage: promisefs-view SOCKET PLACE COMMAND [ARGUMENT]...\n");
+    return 2;
+  }
+  int line = reach(words[1]);
+  bool is_root = geteuid() == 0;
+  unsigned user = is_root ? NOBODY : getuid(), group = is_root ? NOBODY : getgid();
+  if (is_root) enter_as_root();
+  else enter_as_user();
+  int device = mount_view(words[2], user, group);
+  if (is_root) become_nobody();
+  // No program that it starts gets more than it has.
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) fail("giving up privileges");
+  hand_over(line, device, user, group);
+  close(device);
+  close(line);
+  execvp(words[3], words + 3);
+  fprintf(stderr, "promisefs-view: %s: %s\n", words[3], strerror(errno));
+  return errno == ENOENT ? 127 : 126;
+}

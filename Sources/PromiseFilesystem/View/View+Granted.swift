@@ -1,0 +1,185 @@
+import PromiseCore
+import PromiseIndex
+import PromiseSync
+import PromiseSystem
+import Synchronization
+
+// `granted`: what was given to an application, beside the files that it makes to save it. A document
+// keeps its name here, its place in the tree and its identity, however a program saves it; it is
+// never away from its place meanwhile.
+
+extension View {
+    /// The document that has this name in `granted`, whether a program has put it away or not.
+    func grantedRoot(_ name: FileName) -> ViewRoot? { policy.roots.root(named: name, .granted) }
+
+    func isHidden(_ name: FileName) -> Bool { state.withLock { $0.hidden.contains(name) } }
+
+    /// Where it is now.
+    func place(of root: ViewRoot) throws(Failure) -> Entry? {
+        let entry = try index.read { transaction throws(Failure) in
+            try transaction.entry(root.entry)
+        }
+        if let entry {
+            state.withLock { $0.places[root.name] = TreePlace(entry.name, in: entry.parent) }
+        }
+        return entry
+    }
+
+    func lookupGranted(
+        _ name: FileName, caller: Caller, reply: @escaping Reply<LookupReply>
+    ) -> ParkedRequest? {
+        guard let root = grantedRoot(name), !isHidden(name) else {
+            return lookup(name, below: launch.folders.scratch, caller: caller, reply: reply)
+        }
+        return guarded(reply) { () throws(Failure) in
+            let found = try entry(of: root)
+            reply(.success(found.map { .found($0) } ?? .absent(lifetimeSeconds: 0)))
+            return nil
+        }
+    }
+
+    // MARK: Saving
+
+    /// Takes the name away and leaves the document where it is: the program is about to make it anew,
+    /// or does not want to see it any more.
+    func hide(
+        _ document: ViewRoot, _ operation: StaticString, reply: @escaping Reply<Void>
+    ) -> ParkedRequest? {
+        guarded(reply) { () throws(Failure) in
+            if document.rights < .readWrite {
+                policy.refused(operation, launch.folders.scratch)
+                throw Failure(.refused, "'\(document.name.display)' was given for reading")
+            }
+            let isFolder = try place(of: document).map { entry throws(Failure) in
+                try tree.known(entry.node)?.kind == .folder
+            }
+            if isFolder == true {
+                throw Failure(.isFolder, "'\(document.name.display)' is a folder")
+            }
+            if !state.withLock({ $0.hidden.insert(document.name).inserted }) {
+                throw Failure(.notFound, "there is no such name")
+            }
+            reply(.success(()))
+            return nil
+        }
+    }
+
+    /// What the program has made in its scratch folder becomes the document's content, at the
+    /// document's place.
+    func save(
+        _ name: FileName, as document: ViewRoot, _ caller: Caller,
+        reply: @escaping @Sendable (Result<Void, Failure>) -> Void
+    ) {
+        let place: TreePlace
+        do throws(Failure) {
+            let now = try self.place(of: document).map { TreePlace($0.name, in: $0.parent) }
+            guard let found = now ?? state.withLock({ $0.places[document.name] }) else {
+                throw Failure(.stale, "the document is gone")
+            }
+            place = found
+        } catch {
+            return reply(.failure(error))
+        }
+        let before = try? node(named: place.name, in: place.parent)
+        _ = tree.rename(
+            name, in: launch.folders.scratch, to: place.name, in: place.parent, flags: [],
+            caller: through(caller)
+        ) { [self] result in
+            if case .success = result {
+                state.withLock { _ = $0.hidden.remove(document.name) }
+                follow(document, to: place)
+                if let gone = before { tell(of: .gone(place, gone)) }
+                tell(of: .appeared(place))
+            }
+            reply(result)
+        }
+    }
+
+    /// The document may have a new entry, when it was gone or the provider had never seen it.
+    private func follow(_ document: ViewRoot, to place: TreePlace) {
+        let entry = try? index.read { transaction throws(Failure) in
+            try transaction.entry(in: place.parent, named: place.name)
+        }
+        if let entry, entry.id != document.entry {
+            policy.replaced(document.entry, by: entry.id)
+        }
+    }
+
+    func renameGranted(
+        _ name: FileName, to newName: FileName, _ flags: RenameFlags, _ caller: Caller,
+        reply: @escaping Reply<Void>
+    ) throws(Failure) -> ParkedRequest? {
+        let source = isHidden(name) ? nil : grantedRoot(name)
+        let target = grantedRoot(newName)
+        let scratch = launch.folders.scratch
+        switch (source, target) {
+        case (nil, nil):
+            return tree.rename(
+                name, in: scratch, to: newName, in: scratch, flags: flags, caller: through(caller),
+                reply: reply)
+        case (nil, .some(let document)):
+            guard flags.subtracting(.noReplace).isEmpty else {
+                throw Failure(.invalid, "a granted document is not exchanged")
+            }
+            if flags.contains(.noReplace), !isHidden(newName) {
+                throw Failure(.exists, "the new name is taken")
+            }
+            guard document.rights == .readWrite else {
+                policy.refused("rename", scratch)
+                throw Failure(.refused, "'\(newName.display)' was given for reading")
+            }
+            guard try node(named: name, in: scratch) != nil else {
+                throw Failure(.notFound, "there is no such name")
+            }
+            save(name, as: document, caller, reply: reply)
+            return nil
+        case (.some(let document), nil):
+            guard flags.subtracting(.noReplace).isEmpty else {
+                throw Failure(.invalid, "a granted document is not exchanged")
+            }
+            return try keepAs(newName, document, caller, reply: reply)
+        case (.some, .some):
+            throw Failure(.crossDevice, "a granted document does not take another one's place")
+        }
+    }
+
+    /// A backup of the document: a second name of its file in the scratch folder, while its own
+    /// stays where it is.
+    private func keepAs(
+        _ name: FileName, _ document: ViewRoot, _ caller: Caller, reply: @escaping Reply<Void>
+    ) throws(Failure) -> ParkedRequest? {
+        guard document.rights == .readWrite else {
+            policy.refused("rename", launch.folders.scratch)
+            throw Failure(.refused, "'\(document.name.display)' was given for reading")
+        }
+        guard let place = try place(of: document) else {
+            throw Failure(.notFound, "the document is gone")
+        }
+        let caller = through(caller)
+        let scratch = launch.folders.scratch
+        if try node(named: name, in: scratch) != nil {
+            _ = tree.unlink(name, in: scratch, caller: caller) { _ in }
+        }
+        return tree.addName(name, in: scratch, to: place.node, caller: caller) { [self] result in
+            if case .success(let entry) = result {
+                tree.forget(entry.attributes.node, lookups: 1)
+                state.withLock { _ = $0.hidden.insert(document.name) }
+            }
+            reply(result.map { _ in () })
+        }
+    }
+
+    // MARK: Listing
+
+    /// The lines of a folder that only the view has, after those that were seen.
+    func ownLines(_ node: ViewNode) throws(Failure) -> [(name: FileName, entry: EntryReply)] {
+        var lines: [(FileName, EntryReply)] = []
+        if node == .root { lines.append((View.granted, ownEntry(.granted))) }
+        let hidden = state.withLock { $0.hidden }
+        for root in roots.all(node == .root ? .top : .granted)
+        where node == .root || !hidden.contains(root.name) {
+            if let entry = try entry(of: root) { lines.append((root.name, entry)) }
+        }
+        return lines
+    }
+}

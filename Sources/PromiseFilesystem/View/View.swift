@@ -1,0 +1,215 @@
+import PromiseCore
+import PromiseIndex
+import PromiseSync
+import PromiseSystem
+import Synchronization
+
+/// One mount of the domain for one launch of an application: the same tree as the main mount, of
+/// which only what the application may reach is there.
+///
+/// Its root has the application's own folders, and `granted`: what it was given, under names that
+/// stay while the documents are renamed and moved, beside the files that it makes there while it
+/// saves. Every call comes through one door, `demand`, that asks by identity and by what is so now:
+/// the kernel keeps neither names nor attributes nor pages of a view.
+///
+/// Thread-safe. The lock is a leaf.
+package final class View: FileSystemOperations {
+    /// What the launch is to the view.
+    package struct Launch: Sendable {
+        /// Not 0; each of a daemon's views has another one.
+        package var number: UInt16
+        /// Whom everything in the view belongs to.
+        package var user: UInt32
+        package var group: UInt32
+        package var folders: ViewFolders.Place
+
+        package init(number: UInt16, user: UInt32, group: UInt32, folders: ViewFolders.Place) {
+            self.number = number
+            self.user = user
+            self.group = group
+            self.folders = folders
+        }
+    }
+
+    /// What the kernel knows of a node, and what it was reached by: it may have no name any more.
+    struct Known {
+        var lookups: UInt64 = 0
+        var reach = Reach()
+    }
+
+    struct OpenFile {
+        /// The tree's number.
+        var node: NodeID
+        var isWritable: Bool
+    }
+
+    struct State {
+        var known: [NodeID: Known] = [:]
+        var files: [HandleID: OpenFile] = [:]
+        /// Granted documents that a program inside has renamed or removed, as it does to save.
+        var hidden: Set<FileName> = []
+        /// Where they were, should they be gone when they are saved.
+        var places: [FileName: TreePlace] = [:]
+    }
+
+    let tree: FileSystem
+    let launch: Launch
+    let policy: any ViewPolicy
+    let state = Mutex(State())
+
+    package init(of tree: FileSystem, for launch: Launch, policy: any ViewPolicy) {
+        self.tree = tree
+        self.launch = launch
+        self.policy = policy
+    }
+
+    // MARK: Life
+
+    package func mounted(_ connection: MountConnection) {}
+
+    package func ended() {
+        let left = state.withLock { state in
+            defer { state = State() }
+            return state
+        }
+        for (handle, file) in left.files { tree.release(file.node, handle: handle) }
+        for (node, known) in left.known { tree.forget(node, lookups: known.lookups) }
+    }
+
+    package func interrupt(_ request: ParkedRequest) { tree.interrupt(request) }
+
+    /// How many nodes and files the view's kernel holds.
+    package var counts: (nodes: Int, files: Int) {
+        state.withLock { ($0.known.count, $0.files.count) }
+    }
+
+    // MARK: The door
+
+    /// What makes a node reachable. The document itself counts, not what the program has made of it
+    /// in its scratch folder.
+    struct Reach: Hashable {
+        var rights = ViewRights.none
+        /// The entry of the root that it is below.
+        var root: EntryID?
+    }
+
+    /// Every call that names a node asks here. Throws `.refused`.
+    @discardableResult
+    func demand(
+        _ rights: ViewRights, of node: NodeID, _ operation: StaticString
+    ) throws(Failure) -> Reach {
+        let reach = try index.read { transaction throws(Failure) in
+            try self.reach(node, transaction)
+        }
+        if reach.rights >= rights { return reach }
+        policy.refused(operation, node)
+        throw Failure(.refused, "the application was not given \(reach.rights == .none ? "it" : "it for writing")")
+    }
+
+    func reach(_ node: NodeID, _ transaction: borrowing Transaction) throws(Failure) -> Reach {
+        let roots = roots
+        let entries = try transaction.entries(of: node)
+        if entries.isEmpty { return state.withLock { $0.known[node]?.reach ?? Reach() } }
+        var best = Reach()
+        var temporary = Reach()
+        var hasPlace = false
+        for entry in entries {
+            let found = try reach(entry, roots, transaction)
+            if found.root.flatMap({ roots.byEntry[$0]?.place }) == .scratch {
+                temporary = found
+            } else {
+                hasPlace = true
+                if found.rights > best.rights { best = found }
+            }
+        }
+        return hasPlace ? best : temporary
+    }
+
+    /// The most that any folder above gives.
+    private func reach(
+        _ entry: Entry, _ roots: ViewRoots, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Reach {
+        var best = Reach()
+        var entry = entry
+        // No tree is that deep: a circle in a damaged index must not hold up the mount.
+        for _ in 0..<4096 {
+            if let root = roots.byEntry[entry.id], root.rights > best.rights {
+                best = Reach(rights: root.rights, root: root.entry)
+            }
+            guard entry.parent != .root, let above = try transaction.entries(of: entry.parent).first
+            else { return best }
+            entry = above
+        }
+        return best
+    }
+
+    /// What was granted, and the launch's own folders.
+    var roots: ViewRoots {
+        var roots = policy.roots
+        for root in launch.folders.roots { roots.add(root) }
+        return roots
+    }
+
+    var index: Index { tree.index }
+
+    // MARK: Callers and numbers
+
+    /// What a program makes belongs to whom the domain belongs to; the request's number is one that
+    /// no other kernel gives.
+    func through(_ caller: Caller) -> Caller {
+        var caller = caller
+        caller.user = launch.folders.owner
+        caller.group = launch.folders.group
+        caller.request = 1 << 62 | UInt64(launch.number) << 44 | caller.request & (1 << 44 - 1)
+        caller.isResent = false
+        caller.isOfView = true
+        return caller
+    }
+
+    /// As the view shows it, and counted.
+    func shown(_ entry: EntryReply, reach: Reach) -> EntryReply {
+        let node = entry.attributes.node
+        state.withLock { state in
+            state.known[node, default: Known()].lookups += 1
+            state.known[node]?.reach = reach
+        }
+        return EntryReply(
+            shown(entry.attributes, reach.rights), entryLifetimeSeconds: 0,
+            attributeLifetimeSeconds: 0)
+    }
+
+    func shown(_ attributes: NodeAttributes, _ rights: ViewRights) -> NodeAttributes {
+        var shown = attributes
+        shown.node = ViewNode.tree(attributes.node).shown
+        shown.owner = launch.user
+        shown.group = launch.group
+        if rights < .readWrite { shown.permissions &= ~0o222 }
+        return shown
+    }
+
+    /// A folder that only the view has.
+    func ownFolder(_ node: ViewNode) -> NodeAttributes {
+        let now = tree.clock.now()
+        return NodeAttributes(
+            node: node.shown, kind: .folder, permissions: node == .granted ? 0o755 : 0o555,
+            links: 2, owner: launch.user, group: launch.group, size: 4096, blocks: 8,
+            accessTime: now, modificationTime: now, changeTime: now)
+    }
+
+    func ownEntry(_ node: ViewNode) -> EntryReply {
+        EntryReply(ownFolder(node), entryLifetimeSeconds: 0, attributeLifetimeSeconds: 0)
+    }
+
+    func guarded<Value: Sendable>(
+        _ reply: Reply<Value>, _ body: () throws(Failure) -> ParkedRequest?
+    ) -> ParkedRequest? {
+        do throws(Failure) {
+            return try body()
+        } catch {
+            reply(.failure(error))
+            return nil
+        }
+    }
+
+    static let granted = FileName(trusted: Array("granted".utf8))
+}

@@ -1,0 +1,90 @@
+import CPromiseSystem
+import Glibc
+
+/// Waits for one peer that hands a device over: a descriptor, with the user and the group of
+/// whoever has opened it.
+///
+/// The socket is abstract (unix(7)), so that nothing is left of it; its name is the secret of whom
+/// it was told to, and the kernel says whose process the peer is.
+package struct DeviceListener: Sendable {
+    /// The name of an abstract socket ends with the address.
+    private let socket: SharedDescriptor
+
+    /// A peer that waits for its answer. The connection ends with this.
+    package struct Handed: Sendable {
+        private let line: SharedDescriptor
+        /// Whoever takes it closes it.
+        package let device: CInt
+        package let user: UInt32
+        package let group: UInt32
+
+        fileprivate init(_ line: SharedDescriptor, _ device: CInt, _ user: UInt32, _ group: UInt32) {
+            self.line = line
+            self.device = device
+            self.user = user
+            self.group = group
+        }
+
+        /// `ok`, or a sentence that says why not. One message, of at most 500 bytes.
+        package func answer(_ text: String) {
+            let bytes = Array(text.utf8.prefix(500))
+            _ = send(line.number, bytes, bytes.count, CInt(MSG_NOSIGNAL))
+        }
+    }
+
+    package init(name: String) throws(SystemError) {
+        let type = CInt(SOCK_SEQPACKET.rawValue) | CInt(SOCK_CLOEXEC.rawValue)
+        let number = try call("view.socket") { Glibc.socket(AF_UNIX, type, 0) }
+        socket = SharedDescriptor(Descriptor(adopting: number))
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let bytes = [UInt8(0)] + Array(name.utf8)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+        let place = MemoryLayout<sockaddr_un>.size - MemoryLayout.size(ofValue: address.sun_path)
+        _ = try call("view.bind") {
+            withUnsafePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    bind(number, $0, socklen_t(place + bytes.count))
+                }
+            }
+        }
+        _ = try call("view.listen") { listen(number, 1) }
+    }
+
+    /// Nil when nobody came in time, or somebody else. Blocks.
+    package func take(within patience: Duration) -> Handed? {
+        let milliseconds = CInt(clamping: patience.components.seconds * 1_000)
+        guard isReadable(socket.number, within: milliseconds) else { return nil }
+        let number = accept(socket.number, nil, nil)
+        guard number >= 0 else { return nil }
+        let line = SharedDescriptor(Descriptor(adopting: number))
+        _ = fcntl(number, F_SETFD, FD_CLOEXEC)
+        guard isOwners(number), isReadable(number, within: milliseconds) else { return nil }
+        var numbers: [UInt32] = [0, 0]
+        let device = cps_receive_descriptor(number, &numbers, 2)
+        guard device >= 0 else { return nil }
+        return Handed(line, device, numbers[0], numbers[1])
+    }
+
+    private func isReadable(_ number: CInt, within milliseconds: CInt) -> Bool {
+        var watched = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
+        var result: CInt
+        repeat { result = poll(&watched, 1, milliseconds) } while result < 0 && errno == EINTR
+        return result > 0
+    }
+
+    /// `struct ucred` of unix(7), which the Glibc module does not show.
+    private struct Peer {
+        var process: Int32 = 0
+        var user: UInt32 = .max
+        var group: UInt32 = .max
+    }
+
+    private func isOwners(_ number: CInt) -> Bool {
+        var peer = Peer()
+        var size = socklen_t(MemoryLayout<Peer>.size)
+        // SO_PEERCRED of socket(7).
+        guard getsockopt(number, SOL_SOCKET, 17, &peer, &size) == 0 else { return false }
+        return peer.user == geteuid() || peer.user == 0
+    }
+}
