@@ -52,7 +52,15 @@ struct PeerCheck: RouterMiddleware {
             guard PeerCheck.isForApplications(request) else {
                 throw grants.refuse(context.principal, "socket.route", route)
             }
-            return try await next(request, context)
+            do {
+                return try await next(request, context)
+            } catch {
+                // What was refused for want of rights has its line.
+                if (error as? Failure)?.code != .refused {
+                    _ = grants.refuse(context.principal, "socket.request", "\(route): \(error)")
+                }
+                throw error
+            }
         }
         guard peer.user == 0 || peer.user == geteuid() else {
             throw Failure(.refused, "this domain belongs to another user; ask as its owner or as root")

@@ -46,6 +46,22 @@ extension Grants {
         }
     }
 
+    /// The same of what is at a path of the mount, as far as it is known here.
+    package func shownPath(
+        ofPath path: [FileName], for principal: Principal
+    ) throws(Failure) -> [FileName]? {
+        let node: NodeID? = try tree.index.read { transaction throws(Failure) in
+            var current = NodeID.root
+            for name in path {
+                guard let entry = try transaction.entry(in: current, named: name) else { return nil }
+                current = entry.node
+            }
+            return current
+        }
+        guard let node, try allowed(principal, node) > .none else { return nil }
+        return try shownPath(of: node, for: principal)
+    }
+
     /// What is under a grant's item now.
     package func node(of grant: Grant) throws(Failure) -> NodeID? {
         try tree.look(for: grant.key, bound: grant.entry).entry?.node
