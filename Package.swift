@@ -225,7 +225,7 @@ let package = Package(
             "PromiseControlTests",
             [
                 "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseFilesystem", "PromiseDomain",
-                "PromiseWire",
+                "PromiseAccess", "PromiseIndex", "PromiseWire",
                 "PromiseControl", "PromiseKit", "PromiseTestSupport", logging,
             ]),
         tests(

@@ -12,8 +12,14 @@ package struct Bookmark: Hashable, Sendable {
     package var isReadOnly: Bool
     /// Attributes that were chosen: known also when the item cannot be found.
     package var attributes: [Key: JSON]
+    /// What its application may do by it, for as long as that grant is there; nil of the owner's.
+    package var grant: GrantID?
 
-    package init(key: ItemKey, entry: EntryID, isReadOnly: Bool, attributes: [Key: JSON]) {
+    package init(
+        key: ItemKey, entry: EntryID, isReadOnly: Bool, attributes: [Key: JSON],
+        grant: GrantID? = nil
+    ) {
+        self.grant = grant
         self.key = key
         self.entry = entry
         self.isReadOnly = isReadOnly
@@ -26,6 +32,7 @@ package struct Bookmark: Hashable, Sendable {
             "entry": .number(String(entry.rawValue)), "readOnly": .bool(isReadOnly),
             "attributes": .map(attributes),
         ]
+        fields["grant"] = grant.map { .number(String($0.rawValue)) }
         key.write(to: &fields)
         return .map(fields)
     }
@@ -36,7 +43,8 @@ package struct Bookmark: Hashable, Sendable {
             let attributes = json["attributes"]?.fields
         else { return nil }
         self.init(
-            key: key, entry: EntryID(entry), isReadOnly: isReadOnly, attributes: attributes)
+            key: key, entry: EntryID(entry), isReadOnly: isReadOnly, attributes: attributes,
+            grant: json["grant"]?.integer(Int64.self).map { GrantID($0) })
     }
 
     /// Why what is in it is not what is now: nil when it is.

@@ -3,14 +3,14 @@
 package enum Principal: Hashable, Sendable {
     /// Whoever reaches the domain's own socket: its user, or root. May act for any application.
     case owner(user: UInt32, process: Int32)
-    /// The application whose socket it is.
-    case application(String)
+    /// The application whose socket it is: a socket is of one launch.
+    case application(String, launch: LaunchID)
 
     /// Asks about what belongs to an application; nil: to none in particular.
     package func mayAct(for application: String?) -> Bool {
         switch self {
         case .owner: true
-        case .application(let own): application.map { $0.utf8.elementsEqual(own.utf8) } ?? true
+        case .application(let own, _): application.map { $0.utf8.elementsEqual(own.utf8) } ?? true
         }
     }
 
@@ -20,7 +20,7 @@ package enum Principal: Hashable, Sendable {
     package var text: String {
         switch self {
         case .owner(let user, let process): "owner user=\(user) process=\(process)"
-        case .application(let identifier): "application \(identifier)"
+        case .application(let identifier, let launch): "application \(identifier) launch=\(launch)"
         }
     }
 }

@@ -44,13 +44,23 @@ extension DocumentRoutes {
             renewed = try await service.renewed(
                 standing, for: request.application, attributes: kept, by: principal)
         }
-        let path = standing.path.map { PathText($0) }
+        var names = standing.path
+        if !principal.isOwner {
+            names = try standing.node.flatMap { node throws(Failure) in
+                try services.grants.shownPath(of: node, for: principal)
+            }
+            // Who made it may have noted where the item is.
+            let path = Key(AttributeKey.path.rawValue)
+            if kept[path] != nil { kept[path] = names.map { .string(PathText($0).display) } }
+        }
+        let path = names.map { PathText($0) }
         return ResolvedBookmarkDocument(
             path: path?.display, pathBytes: path?.bytes, node: standing.node?.rawValue,
             kind: standing.bookmark.key.kind.wireName, isReadOnly: standing.bookmark.isReadOnly,
             isStale: standing.isStale, reason: standing.reason, renewed: renewed,
             attributes: WireCoding.decode(
-                [String: WireValue].self, from: JSON.map(kept).encoded) ?? [:])
+                [String: WireValue].self, from: JSON.map(kept).encoded) ?? [:],
+            scope: standing.scope?.grant.id.rawValue)
     }
 
     private func attributes(_ keys: [AttributeKey], of node: NodeID) async throws -> [Key: JSON] {

@@ -47,6 +47,11 @@ final class ConnectionBudget: Sendable {
         surplus.close(promise: nil)
     }
 
+    func closeAll() {
+        let channels = state.withLock { $0.entries.values.map(\.channel) }
+        for channel in channels { channel.close(promise: nil) }
+    }
+
     func began(_ channel: any Channel) { note(channel, 1) }
     func ended(_ channel: any Channel) { note(channel, -1) }
 

@@ -2,7 +2,9 @@ import Glibc
 import NIOCore
 import PromiseAccess
 import PromiseCore
+import PromiseDomain
 import PromiseHTTP
+import PromiseSystem
 import Synchronization
 
 /// `struct ucred` of unix(7), which the Glibc module does not show.
@@ -24,6 +26,8 @@ final class ControlConnection: Sendable {
 
     /// By what the kernel says; nil when it does not.
     let peer: PeerCredentials?
+    /// What the kernel says of the process that connected; asked where there are launches.
+    let process: PeerProcess?
     /// Who makes the calls that come by it.
     let principal: Principal
     /// For tasks that belong to a request; nil: of no thread in particular.
@@ -32,12 +36,15 @@ final class ControlConnection: Sendable {
     private let state = Mutex(State())
 
     /// Without a channel: a request that came by no socket.
-    init(peer: PeerCredentials?, channel: (any Channel)?, application: String? = nil) {
+    init(
+        peer: PeerCredentials?, process: PeerProcess? = nil, channel: (any Channel)?,
+        application: Principal? = nil
+    ) {
         self.peer = peer
+        self.process = process
         // Who is not known is refused before anything is asked.
         principal =
-            application.map { .application($0) }
-            ?? .owner(user: peer?.user ?? .max, process: peer?.process ?? 0)
+            application ?? .owner(user: peer?.user ?? .max, process: peer?.process ?? 0)
         self.channel = channel
         executor = channel.map { LoopExecutor(loop: $0.eventLoop) }
     }
@@ -77,10 +84,14 @@ final class ControlConnections: Sendable {
     static let peerCredentialsOption: CInt = 17
 
     /// Whose socket it is; nil: the domain's own.
-    let application: String?
+    let application: Principal?
+    private let grants: Grants?
     private let known = Mutex<[ObjectIdentifier: ControlConnection]>([:])
 
-    init(application: String?) { self.application = application }
+    init(application: Principal?, grants: Grants?) {
+        self.application = application
+        self.grants = grants
+    }
 
     /// The kernel is asked once for each connection.
     func connection(of channel: any Channel) async -> ControlConnection {
@@ -93,7 +104,18 @@ final class ControlConnections: Sendable {
                 name: NIOBSDSocket.Option(rawValue: ControlConnections.peerCredentialsOption)
             ).get()
         }
-        let connection = ControlConnection(peer: peer, channel: channel, application: application)
+        var process: PeerProcess?
+        if let provider = channel as? any SocketOptionProvider, let number = peer?.process,
+            application != nil || grants?.launches.isEmpty == false
+        {
+            let pidfd: CInt? = try? await provider.unsafeGetSocketOption(
+                level: NIOBSDSocket.OptionLevel(rawValue: SOL_SOCKET),
+                name: NIOBSDSocket.Option(rawValue: PeerProcess.descriptorOption)
+            ).get()
+            if let pidfd, pidfd >= 0 { process = PeerProcess.of(pidfd: pidfd, process: number) }
+        }
+        let connection = ControlConnection(
+            peer: peer, process: process, channel: channel, application: application)
         known.withLock { $0[key] = connection }
         channel.closeFuture.whenComplete { [self] _ in
             known.withLock { _ = $0.removeValue(forKey: key) }

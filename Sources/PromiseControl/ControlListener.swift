@@ -5,18 +5,21 @@ import Logging
 import NIOCore
 import NIOHTTP1
 import NIOPosix
+import PromiseAccess
+import PromiseDomain
 import PromiseHTTP
 import ServiceLifecycle
 
 /// Hummingbird's server by itself. Its `Application` does the same and keeps a clock for the `Date` field, which wakes the
 /// process every second although nobody asks; here the time is told when a reply is made.
 func controlListener(
-    at socketPath: String, _ routes: ControlRoutes, application: String? = nil, logger: Logger,
+    at socketPath: String, _ routes: ControlRoutes, application: Principal? = nil,
+    _ budget: ConnectionBudget, logger: Logger,
     ready: @escaping @Sendable () async -> Void
 ) throws -> any Service {
     let responder = routes.responder()
-    let connections = ControlConnections(application: application)
-    let budget = ConnectionBudget()
+    let connections = ControlConnections(
+        application: application, grants: routes.service.documents?.grants)
     let builder = HTTPServerBuilder { LoopBoundChannel(base: HTTP1Channel(responder: $0), budget: budget) }
     return try builder.buildServer(
         configuration: ServerConfiguration(address: .unixDomainSocket(path: socketPath), serverName: "promisefs"),

@@ -4,6 +4,7 @@ import Logging
 import NIOCore
 import PromiseAccess
 import PromiseCore
+import PromiseDomain
 import PromiseWire
 
 /// A request with its connection, whose peer is checked.
@@ -24,9 +25,12 @@ struct ControlRequestContext: RequestContext {
 }
 
 /// Lets only this user and root in, by what the kernel says of the peer (SO_PEERCRED, unix(7)). The folder (0700) and the
-/// socket (0600) keep others out already; this holds when somebody has loosened them.
+/// socket (0600) keep others out already; this holds when somebody has loosened them. The socket of a launch lets the
+/// processes of the launch in, and nobody else; they are not the owner, whatever their user is.
 struct PeerCheck: RouterMiddleware {
     typealias Context = ControlRequestContext
+
+    let grants: Grants?
 
     func handle(
         _ request: Request, context: ControlRequestContext, next: (Request, ControlRequestContext) async throws -> Response
@@ -34,18 +38,58 @@ struct PeerCheck: RouterMiddleware {
         guard let peer = context.connection.peer else {
             throw Failure(.refused, "the connection does not say who is at its other end")
         }
+        if case .application(let application, let launch) = context.principal {
+            let route = "\(request.method.rawValue) \(request.uri.path)"
+            // Without a channel there is no peer to be somebody else.
+            guard let grants else {
+                guard PeerCheck.isForApplications(request) else { throw PeerCheck.notForApplications }
+                return try await next(request, context)
+            }
+            guard grants.isProcess(context.connection.process, of: launch) else {
+                throw grants.refuse(
+                    context.principal, "socket.peer", "\(route) by process \(peer.process) of \(application)")
+            }
+            guard PeerCheck.isForApplications(request) else {
+                throw grants.refuse(context.principal, "socket.route", route)
+            }
+            do {
+                return try await next(request, context)
+            } catch {
+                // What was refused for want of rights has its line.
+                if (error as? Failure)?.code != .refused {
+                    _ = grants.refuse(context.principal, "socket.request", "\(route): \(error)")
+                }
+                throw error
+            }
+        }
         guard peer.user == 0 || peer.user == geteuid() else {
             throw Failure(.refused, "this domain belongs to another user; ask as its owner or as root")
         }
-        guard context.principal.isOwner || PeerCheck.isForApplications(request.uri.path) else {
-            throw Failure(.refused, "an application asks for what it keeps, and for nothing else")
+        if let grants, grants.isSandboxed(context.connection.process) {
+            throw grants.refuse(context.principal, "socket.peer", "\(request.uri.path) from a sandbox")
         }
         return try await next(request, context)
     }
 
-    /// What knows by itself which application may ask for what.
-    private static func isForApplications(_ path: String) -> Bool {
-        ["/v1/values", "/v1/containers", "/v1/bookmarks"].contains { path == $0 || path.hasPrefix($0 + "/") }
+    private static let notForApplications = Failure(
+        .refused, "an application asks for what it keeps and was given, and for nothing else")
+
+    /// What knows by itself which application may ask for what, or asks an `ApplicationService`.
+    private static let folders = [
+        "/v1/values", "/v1/containers", "/v1/bookmarks", "/v1/references", "/v1/grants", "/v1/scopes",
+        "/v1/claims", "/v1/accesses", "/v1/presenters", "/v1/queries",
+    ]
+    private static let ownersAlone = ["/v1/grants/audit"]
+    private static let items: Set<String> = [
+        "GET /v1/items", "POST /v1/items/values", "POST /v1/items/fetch", "GET /v1/items/versions",
+        "GET /v1/items/thumbnail", "PUT /v1/items/thumbnail",
+    ]
+
+    private static func isForApplications(_ request: Request) -> Bool {
+        let path = request.uri.path
+        if items.contains("\(request.method.rawValue) \(path)") { return true }
+        if ownersAlone.contains(path) { return false }
+        return folders.contains { path == $0 || path.hasPrefix($0 + "/") }
     }
 }
 

@@ -21,7 +21,7 @@ struct ControlRoutes: Sendable {
     func responder() -> some HTTPResponder<ControlRequestContext> {
         let router = Router(context: ControlRequestContext.self)
         router.add(middleware: ProblemReplies())
-        router.add(middleware: PeerCheck())
+        router.add(middleware: PeerCheck(grants: service.documents?.grants))
         router.add(middleware: SettledAnswers(service: service))
         router.get("v1/status") { _, _ in jsonResponse(StatusDocument(await service.status())) }
         router.get("v1/items") { request, _ in try await information(request) }
@@ -50,6 +50,7 @@ struct ControlRoutes: Sendable {
         addValueRoutes(to: router)
         addKeyValueRoutes(to: router)
         DocumentRoutes(routes: self).add(to: router)
+        GrantRoutes(routes: self).add(to: router)
         addTraceRoutes(to: router)
         addClaimRoutes(to: router)
         addPresenterRoutes(to: router)

@@ -4,6 +4,7 @@ import Hummingbird
 import HummingbirdCore
 import Logging
 import NIOCore
+import PromiseAccess
 import PromiseWire
 import Synchronization
 
@@ -13,7 +14,7 @@ extension ControlServer {
     package struct Answerer: Sendable {
         private let responder: any HTTPResponder<ControlRequestContext>
         private let logger: Logger
-        private let application: String?
+        private let application: Principal?
 
         package init(_ server: ControlServer) {
             responder = server.routes.responder()

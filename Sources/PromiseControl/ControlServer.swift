@@ -1,6 +1,8 @@
 import Glibc
 package import Logging
+package import PromiseAccess
 import PromiseCore
+import PromiseDomain
 import PromiseSystem
 import PromiseWire
 import ServiceLifecycle
@@ -28,13 +30,15 @@ package final class ControlServer: Sendable {
     package let socketPath: String
     let routes: ControlRoutes
     let logger: Logger
-    let application: String?
+    let application: Principal?
+    private let launches: LaunchServers?
     private let life = Mutex(Life())
+    private let connections = Mutex<ConnectionBudget?>(nil)
 
     /// `keepAliveInterval`: how often a silent stream says that it lives, and learns that its client has gone.
     /// `application`: the socket is that of an application, which gets what it may ask for.
     package init(
-        service: any ControlService, socketPath: String, application: String? = nil, logger: Logger,
+        service: any ControlService, socketPath: String, application: Principal? = nil, logger: Logger,
         keepAliveInterval: Duration = .seconds(1)
     ) {
         self.socketPath = socketPath
@@ -43,9 +47,20 @@ package final class ControlServer: Sendable {
         routes = ControlRoutes(
             service: service, blocking: BlockingPool(name: "control", threads: 2),
             keepAlive: KeepAlive(interval: keepAliveInterval))
+        launches = application == nil ? LaunchServers(routes, beside: socketPath, logger) : nil
+        if let launches { service.documents?.grants.serve(by: launches) }
     }
 
-    deinit { routes.blocking.stop() }
+    /// Of one launch: with the threads and beats of the domain's own.
+    init(_ routes: ControlRoutes, socketPath: String, for application: Principal, logger: Logger) {
+        self.routes = routes
+        self.socketPath = socketPath
+        self.application = application
+        self.logger = logger
+        launches = nil
+    }
+
+    deinit { if launches != nil { routes.blocking.stop() } }
 
     /// Makes the socket's folder (0700) and sees that nobody else owns it or answers at the socket. Blocking. Call before
     /// mounting, so that nothing is mounted that cannot be asked.
@@ -79,12 +94,17 @@ package final class ControlServer: Sendable {
 
     /// Serves until `stop` or cancellation. `ready` is called once clients can connect.
     package func run(ready: @escaping @Sendable () async -> Void) async throws(StartFailure) {
-        let path = socketPath
+        let (path, isOwners) = (socketPath, application == nil)
+        launches?.sweep()
         let listener: any Service
         do {
-            listener = try controlListener(at: path, routes, application: application, logger: logger) {
-                // The folder (0700) keeps everybody else out between bind and here.
-                chmod(path, 0o600)
+            let budget =
+                isOwners ? ConnectionBudget() : ConnectionBudget(connectionsMax: LaunchServers.connectionsMax)
+            connections.withLock { $0 = budget }
+            listener = try controlListener(at: path, routes, application: application, budget, logger: logger) {
+                // The folder (0700) keeps everybody else out between bind and here. A sandbox may
+                // run as another user, and reaches this socket alone, where it was put into it.
+                chmod(path, isOwners ? 0o600 : 0o666)
                 await ready()
             }
         } catch {
@@ -111,13 +131,18 @@ package final class ControlServer: Sendable {
     }
 
     /// Takes no more requests and lets `run` return when the replies under way are sent, after five seconds at most.
-    package func stop() async {
+    package func stop() async { await stop(atOnce: false) }
+
+    /// `atOnce`: connections end, whatever is under way on them.
+    func stop(atOnce: Bool) async {
         let services = life.withLock { life in
             life.isStopped = true
             return life.services
         }
         routes.open.endAll()
+        await launches?.stop()
         await services?.triggerGracefulShutdown()
+        if atOnce { connections.withLock { $0?.closeAll() } }
     }
 
     /// Whether a daemon accepts connections at a socket. connect(2) on a Unix socket does not wait

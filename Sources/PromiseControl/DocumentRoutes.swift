@@ -21,12 +21,14 @@ struct DocumentRoutes: Sendable {
             let standing = try await services.containers.add(
                 document.application, name: document.name, isPublic: document.isPublic,
                 by: context.principal)
-            return jsonResponse(ContainerDocument(standing))
+            try await services.grants.giveContainer(to: context.principal)
+            return jsonResponse(try shown(standing, context.principal))
         }
         router.delete("v1/containers") { request, context in
             let standing = try await services.containers.remove(
                 try application(of: request), by: context.principal)
-            return jsonResponse(ContainerDocument(standing))
+            try await services.grants.takeContainers(of: standing.application)
+            return jsonResponse(try shown(standing, context.principal))
         }
         router.post("v1/views") { request, context in
             let document = try await routes.decode(ViewRequest.self, from: request)
@@ -47,23 +49,70 @@ struct DocumentRoutes: Sendable {
                 try service.all(below: node, by: principal)
             }
             return jsonResponse(
-                ReferencesDocument(references: found.map { ReferenceDocument($0) }))
+                ReferencesDocument(references: try found.map { try reference($0, principal) }))
         }
         router.post("v1/references") { request, context in
             let document = try await routes.decode(ReferenceRequest.self, from: request)
+            let principal = context.principal
             let made = try await services.references.add(
-                to: try names(ofWirePath: document.target), at: try names(ofWirePath: document.path),
-                by: context.principal)
-            return jsonResponse(ReferenceDocument(made))
+                to: try await reach(document.target, .read, principal),
+                at: try await reach(document.path, .readWrite, principal), by: principal)
+            return jsonResponse(try reference(made, principal))
         }
         router.delete("v1/references") { request, context in
             guard let path = routes.queryValue("path", of: request) else {
                 throw ProblemDocument.request("say which reference: ?path=PERCENT-ENCODED-PATH")
             }
+            let principal = context.principal
             let removed = try await services.references.remove(
-                at: try names(ofWirePath: path), by: context.principal)
-            return jsonResponse(ReferenceDocument(removed))
+                at: try await reach(String(path), .readWrite, principal), by: principal)
+            return jsonResponse(try reference(removed, principal))
         }
+    }
+
+    /// A path in the mount, of one as the caller has it, who may do as much there: to what is at the
+    /// place, or to its folder where nothing is.
+    private func reach(
+        _ path: String, _ rights: Rights, _ principal: Principal
+    ) async throws -> [FileName] {
+        let shown = try names(ofWirePath: path)
+        if principal.isOwner { return shown }
+        let grants = try services.grants
+        guard let inMount = try grants.path(ofShown: shown, for: principal) else {
+            throw grants.refuse(principal, "references", PathText(shown).display)
+        }
+        var node = try? await routes.service.node(at: shown)
+        if node == nil { node = try await routes.service.node(at: Array(shown.dropLast())) }
+        guard let node else { return inMount }
+        try grants.require(rights, principal, node, to: "references")
+        return inMount
+    }
+
+    /// What leads out of an application's reach is told without its place.
+    private func reference(
+        _ standing: ReferenceStanding, _ principal: Principal
+    ) throws -> ReferenceDocument {
+        var document = ReferenceDocument(standing)
+        guard !principal.isOwner else { return document }
+        let grants = try services.grants
+        let path = PathText(try grants.shownPath(of: standing.node, for: principal) ?? [])
+        (document.path, document.pathBytes) = (path.display, path.bytes)
+        let target = PathText(try grants.shownPath(ofPath: standing.target, for: principal) ?? [])
+        (document.target, document.targetBytes) = (target.display, target.bytes)
+        return document
+    }
+
+    /// An application sees the place of its own folder, and of no other.
+    private func shown(
+        _ standing: ContainerStanding, _ principal: Principal
+    ) throws -> ContainerDocument {
+        var result = standing
+        if case .application(let application, _) = principal, let path = standing.path {
+            let isOwn = application == standing.application
+            result.path =
+                isOwn ? try services.grants.shownPath(ofPath: path, for: principal) : nil
+        }
+        return ContainerDocument(result)
     }
 
     var services: DocumentServices {
@@ -97,7 +146,7 @@ struct DocumentRoutes: Sendable {
             domain: availability.domain, provider: availability.provider,
             account: availability.account, isReachable: availability.message == nil,
             connectionMessage: availability.message, trouble: service.trouble,
-            containers: found.map { ContainerDocument($0) })
+            containers: try found.map { try shown($0, principal) })
     }
 }
 

@@ -12,8 +12,9 @@ enum ProcessAge {
         guard fields.count > 19, let ticks = Int(String(decoding: fields[19], as: UTF8.self)) else {
             return nil
         }
-        var now = timespec()
-        guard clock_gettime(CLOCK_BOOTTIME, &now) == 0 else { return nil }
-        return max(0, now.tv_sec - ticks / max(1, sysconf(Int32(_SC_CLK_TCK))))
+        // proc_uptime(5): seconds since the boot, and a fraction.
+        let uptime = readSmallFile(Array("/proc/uptime".utf8))?.prefix { $0 != UInt8(ascii: ".") }
+        guard let now = uptime.flatMap({ Int(String(decoding: $0, as: UTF8.self)) }) else { return nil }
+        return max(0, now - ticks / max(1, sysconf(Int32(_SC_CLK_TCK))))
     }
 }

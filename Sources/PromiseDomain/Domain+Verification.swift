@@ -14,6 +14,7 @@ extension Domain {
     package func verify(repair: Bool, provider asksProvider: Bool) async throws(Failure) -> VerifyReport {
         let checks = DomainChecks(
             index: index, content: content, provider: asksProvider ? provider : nil, clock: clock,
+            grants: services.grants.store,
             makeVerification: { [filesystem] in filesystem.verifyContent(repair: repair) })
         let report = try await checks.run(repair: repair)
         if repair, !report.repaired.isEmpty {
@@ -42,6 +43,8 @@ extension Domain {
             let provider = asksProvider ? try await connectedProvider(of: index, configuration, logger) : nil
             let checks = DomainChecks(
                 index: index, content: content, provider: provider, clock: SystemClock(),
+                grants: GrantStore(
+                    index: index, key: StateKey(path: state.file(StateKey.fileName))),
                 makeVerification: {
                     ContentVerification(
                         index: index, content: content, clock: SystemClock(), isRepairing: repair, isOpen: { _ in false },
@@ -86,6 +89,7 @@ private struct DomainChecks {
     /// nil: it is not asked.
     let provider: (any Provider)?
     let clock: any TimeSource
+    let grants: GrantStore
     let makeVerification: () -> ContentVerification
 
     func run(repair: Bool) async throws(Failure) -> VerifyReport {
@@ -93,6 +97,9 @@ private struct DomainChecks {
         if repair { report.repaired += try mendIndex() }
         report.problems += try index.verify()
         report.problems += try index.verifyQueue()
+        let granted = try grants.check(isRepairing: repair)
+        report.problems += granted.problems
+        report.repaired += granted.repaired
         var verification = makeVerification()
         var differences: [ProviderVerification.Difference] = []
         if let provider {

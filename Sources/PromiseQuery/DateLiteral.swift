@@ -1,8 +1,8 @@
 /// Dates as RFC 3339 writes them (a profile of ISO 8601): `2024-02-29`, `2024-02-29T12:00`, with seconds, a fraction and a
 /// zone. Without a zone UTC is meant, as the daemon does not know its caller's.
-enum DateLiteral {
+package enum DateLiteral {
     /// Nanoseconds since 1970; nil for what is no date, or one outside 1678 to 2261.
-    static func nanoseconds(_ text: [UInt8]) -> Int64? {
+    package static func nanoseconds(_ text: [UInt8]) -> Int64? {
         var rest = text[...]
         guard let year = number(&rest, digits: 4), take("-", &rest), let month = number(&rest, digits: 2), take("-", &rest),
             let day = number(&rest, digits: 2), (1...12).contains(month),

@@ -209,11 +209,15 @@ public struct ResolvedBookmarkDocument: Codable, Sendable, Hashable {
     public var renewed: String?
     /// As they are now, or, where it leads nowhere, as they were.
     public var attributes: [String: WireValue]
+    /// Of an application: the grant of its launch that this has started, to be stopped once.
+    public var scope: Int64?
 
     public init(
         path: String?, pathBytes: String?, node: UInt64?, kind: String, isReadOnly: Bool,
-        isStale: Bool, reason: String?, renewed: String?, attributes: [String: WireValue]
+        isStale: Bool, reason: String?, renewed: String?, attributes: [String: WireValue],
+        scope: Int64? = nil
     ) {
+        self.scope = scope
         self.path = path
         self.pathBytes = pathBytes
         self.node = node

@@ -73,7 +73,7 @@ import Testing
     }
 
     @Test func anApplicationActsForItselfAndTheOwnerForAll() {
-        let own = Principal.application("com.example.editor")
+        let own = Principal.application("com.example.editor", launch: LaunchID("1"))
         #expect(own.mayAct(for: "com.example.editor") && !own.mayAct(for: "com.example.other"))
         #expect(Principal.owner(user: 0, process: 1).mayAct(for: "com.example.other"))
     }

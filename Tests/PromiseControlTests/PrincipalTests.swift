@@ -1,4 +1,5 @@
 import Logging
+import PromiseAccess
 import PromiseControl
 import PromiseWire
 import Testing
@@ -14,7 +15,7 @@ import Testing
         logger.logLevel = .critical
         let server = ControlServer(
             service: FakeService(isQuick: true, values: folder.path + "/values"), socketPath: "/none",
-            application: application, logger: logger)
+            application: application.map { .application($0, launch: LaunchID("1")) }, logger: logger)
         try await body(ControlServer.Answerer(server))
     }
 

@@ -1,11 +1,9 @@
-import Glibc
 package import PromiseAccess
 package import PromiseCore
 import PromiseFilesystem
 import PromiseIndex
 package import PromiseKeyValue
 import PromiseSystem
-import Synchronization
 
 /// What a bookmark leads to.
 package struct BookmarkStanding: Sendable {
@@ -16,35 +14,36 @@ package struct BookmarkStanding: Sendable {
     /// It does not say what is now, or leads nowhere.
     package var isStale: Bool
     package var reason: String?
+    /// The access that resolving it has started, where an application did.
+    package var scope: GrantStanding?
 }
 
 /// Bookmarks: sealed by a key of the state folder, so that they are of use on this machine, in this
 /// domain and to their application alone.
 ///
-/// **Threads.** One thread of its own reads the key; `seal` is a leaf.
+/// **Threads.** One thread of its own reads the key.
 package final class Bookmarks: Sendable {
     private let tree: DomainTree
     private let search: ItemSearch
-    private let containers: Containers
+    private let grants: Grants
     private let door: AccessDoor
-    private let keyFile: [UInt8]
+    private let key: StateKey
     private let pool = BlockingPool(name: "bookmarks", threads: 1)
-    private let known = Mutex<BookmarkSeal?>(nil)
 
     init(
-        tree: DomainTree, search: ItemSearch, containers: Containers, door: AccessDoor,
-        keyFile: [UInt8]
+        tree: DomainTree, search: ItemSearch, grants: Grants, door: AccessDoor,
+        key: StateKey
     ) {
         self.tree = tree
         self.search = search
-        self.containers = containers
+        self.grants = grants
         self.door = door
-        self.keyFile = keyFile
+        self.key = key
     }
 
     func stop() { pool.stop() }
 
-    /// An application may note what is in its container.
+    /// An application may note what it was given: with as many rights as it has, or fewer.
     package func create(
         _ node: NodeID, for application: String?, isReadOnly: Bool, attributes: [Key: JSON],
         by principal: Principal
@@ -52,14 +51,14 @@ package final class Bookmarks: Sendable {
         let application = try named(application, principal)
         try door.admit(principal, to: "bookmarks.create", of: application, isChange: true)
         let (key, entry, _) = try tree.key(of: node)
-        if let application, !principal.isOwner {
-            let own = try await containers.container(of: application, by: principal)
-            guard let path = own.path, key.path.starts(with: path) else {
-                throw Failure(.refused, "this application was not given that item")
-            }
+        var grant: GrantID?
+        if let application {
+            grant = try await grants.back(
+                node, for: application, isReadOnly ? .read : .readWrite, by: principal)
         }
         let bookmark = Bookmark(
-            key: key, entry: entry.id, isReadOnly: isReadOnly, attributes: attributes)
+            key: key, entry: entry.id, isReadOnly: isReadOnly, attributes: attributes,
+            grant: grant)
         return try await sealed(bookmark, for: application)
     }
 
@@ -71,10 +70,10 @@ package final class Bookmarks: Sendable {
         let application = try named(application, principal)
         try door.admit(principal, to: "bookmarks.resolve", of: application)
         guard let bookmark = try await seal().open(text, for: application) else {
-            throw Failure(
-                .refused,
-                "this is no bookmark that '\(tree.domainName)' has given to \(application ?? "its owner")"
-            )
+            throw door.refusal(
+                principal, "bookmarks.resolve",
+                "this is no bookmark that '\(tree.domainName)' has given to \(application ?? "its owner")",
+                of: application)
         }
         let finding = try await tree.find(bookmark.key, bound: bookmark.entry, search)
         guard finding.fate == .found, let entry = finding.entry else {
@@ -83,9 +82,13 @@ package final class Bookmarks: Sendable {
                 reason: finding.fate.reason)
         }
         let reason = bookmark.staleness(try tree.key(of: entry.node).key)
-        return BookmarkStanding(
+        var standing = BookmarkStanding(
             bookmark: bookmark, node: entry.node, path: finding.path, isStale: reason != nil,
             reason: reason)
+        if !principal.isOwner {
+            standing.scope = try await grants.start(bookmark.grant, entry.node, by: principal)
+        }
+        return standing
     }
 
     /// The same bookmark of the item as it is now.
@@ -104,7 +107,7 @@ package final class Bookmarks: Sendable {
     private func named(
         _ application: String?, _ principal: Principal
     ) throws(Failure) -> String? {
-        if case .application(let own) = principal { return application ?? own }
+        if case .application(let own, _) = principal { return application ?? own }
         if let application, application.utf8.count > ValueFiles.nameByteCountMax {
             throw Failure.noApplication(application)
         }
@@ -120,29 +123,15 @@ package final class Bookmarks: Sendable {
         return text
     }
 
-    /// The key is made when the first bookmark is.
     private func seal() async throws(Failure) -> BookmarkSeal {
-        if let seal = known.withLock({ $0 }) { return seal }
-        return try await pool.run { () throws(Failure) in
-            if let seal = self.known.withLock({ $0 }) { return seal }
-            let seal = try Self.readKey(self.keyFile)
-            self.known.withLock { $0 = seal }
-            return seal
+        let bytes: [UInt8]
+        if let known = key.bytes {
+            bytes = known
+        } else {
+            bytes = try await pool.run { [key] () throws(Failure) in try key.read() }
         }
-    }
-
-    private static func readKey(_ path: [UInt8]) throws(Failure) -> BookmarkSeal {
-        do throws(SystemError) {
-            _ = try FileStatus.of(path, label: "bookmarks.status")
-        } catch {
-            guard error.errno == ENOENT else { throw Failure(error) }
-            try replaceStateFile(path, by: BookmarkSeal.freshKey())
-        }
-        guard let bytes = readSmallFile(path), let seal = BookmarkSeal(key: bytes) else {
-            throw Failure(
-                .corrupted,
-                "'\(escapedForDisplay(path))' is no key: restore it, or remove it to begin anew without the bookmarks there are"
-            )
+        guard let seal = BookmarkSeal(key: bytes) else {
+            throw Failure(.corrupted, "the key of the state folder has a wrong size")
         }
         return seal
     }

@@ -12,6 +12,8 @@ package struct DocumentServices: Sendable {
     package let containers: Containers
     package let references: References
     package let bookmarks: Bookmarks
+    package let grants: Grants
+    package let audit: AuditLog
     package let views: Views
 
     init(
@@ -20,15 +22,17 @@ package struct DocumentServices: Sendable {
     ) {
         self.tree = tree
         search = ItemSearch(tree: tree, pollInterval: configuration.pollInterval)
-        let door = AccessDoor(logger: logger)
+        audit = AuditLog(path: state.file("audit.log"))
+        let door = AccessDoor(logger: logger, audit: audit)
         containers = Containers(
             tree: tree, search: search, file: state.file("containers.json"), configuration: configuration,
             door: door, logger: logger)
         references = References(
             tree: tree, search: search, configuration: configuration, door: door)
-        bookmarks = Bookmarks(
-            tree: tree, search: search, containers: containers, door: door,
-            keyFile: state.file("bookmark.key"))
+        let key = StateKey(path: state.file(StateKey.fileName))
+        grants = Grants(tree: tree, key: key, containers: containers, door: door)
+        grants.load()
+        bookmarks = Bookmarks(tree: tree, search: search, grants: grants, door: door, key: key)
         views = Views(
             filesystem: tree.filesystem, containers: containers, domainName: tree.domainName,
             door: door, logger: logger)
@@ -44,8 +48,10 @@ package struct DocumentServices: Sendable {
         views.stop()
         containers.stop()
         bookmarks.stop()
+        grants.stop()
+        audit.stop()
     }
 
     /// For `status`.
-    var troubles: [String] { containers.troubles }
+    var troubles: [String] { containers.troubles + grants.troubles }
 }

@@ -86,6 +86,9 @@ enum Schema {
         migrator.registerMigration("7 folded names") { database in
             try database.execute(literal: SQL(sql: searchedNames))
         }
+        migrator.registerMigration("8 grants") { database in
+            try database.execute(literal: SQL(sql: accessGrants))
+        }
         return migrator
     }
 
@@ -95,7 +98,7 @@ enum Schema {
         "entry_identifier", "entry_conflict", "entry_excluded", "attribute",
         "local_range", "synced", "synced_place", "remote", "remote_place", "pending",
         "pending_identifier", "pending_due", "pending_failing", "change", "setting", "name_search", "sent", "sent_item",
-        "sent_place", "sent_entry", "displaced", "fingerprint", "hole",
+        "sent_place", "sent_entry", "displaced", "fingerprint", "hole", "access_grant",
     ]
 
     /// Each index costs a page in every commit that touches it, so one partial index (`node_local`) serves every
@@ -240,6 +243,15 @@ enum Schema {
     /// Rows of the search of names begin and end with a `/` now, so all are made again.
     private static let searchedNames = """
         INSERT OR REPLACE INTO setting SELECT 'search.rebuild', '0' WHERE EXISTS (SELECT 1 FROM name_search LIMIT 1);
+        """
+
+    /// What applications were given: sealed, so that what is in a record is not looked at here.
+    private static let accessGrants = """
+        CREATE TABLE access_grant (
+            id INTEGER PRIMARY KEY,
+            record BLOB NOT NULL,
+            seal BLOB NOT NULL
+        );
         """
 
     /// What the provider was told and has not answered; nodes that the provider's changes took from their names while a program

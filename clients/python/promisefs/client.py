@@ -159,6 +159,43 @@ class Domain:
         body = {"bookmark": bookmark} | ({} if application is None else {"application": application})
         return self._call("POST", "bookmarks/resolve", body)
 
+    def grants(self, application=None):
+        """What applications were given, a list of objects; of an application's socket its own."""
+        query = "" if application is None else "?application=" + urllib.parse.quote(application)
+        return self._call("GET", "grants" + query)["grants"]
+
+    def give(self, path, application, rights="read-write", until=None, launch=None):
+        """Gives an application an item, and what is below it; `until` is a date, as 2027-01-31T12:00:00Z."""
+        body = {"path": _wire(path), "application": application, "rights": rights, "until": until, "launch": launch}
+        return self._call("POST", "grants", {key: value for key, value in body.items() if value is not None})
+
+    def pass_on(self, grant, application, rights="read", path=None, until=None):
+        """Hands a grant on to another application: never more of it, and for no longer."""
+        body = {"application": application, "rights": rights, "until": until, "path": path and _wire(path)}
+        return self._call("POST", f"grants/{grant}/pass", {key: value for key, value in body.items() if value})
+
+    def revoke(self, grant):
+        """With all that was made from it; returns what went."""
+        return self._call("DELETE", f"grants/{grant}")["grants"]
+
+    def audit(self, application=None, limit=1000):
+        """The newest lines of the audit log, oldest first."""
+        about = "" if application is None else "&application=" + urllib.parse.quote(application)
+        return self._call("GET", f"grants/audit?limit={limit}{about}")["lines"]
+
+    def launch(self, application, mount_namespace=None):
+        """Begins a launch: the first event has its socket; it ends with the iterator. `bind_launch` opens the socket."""
+        body = {"application": application, "mountNamespace": mount_namespace}
+        return self._events("launches", {key: value for key, value in body.items() if value is not None})
+
+    def bind_launch(self, launch, mount_namespace):
+        """Whose calls the launch's socket takes: processes of that mount namespace (`os.stat("/proc/PID/ns/mnt").st_ino`)."""
+        return self._call("PUT", f"launches/{launch}", {"mountNamespace": mount_namespace})["done"]
+
+    def stop_scope(self, scope):
+        """Ends one access that resolving a bookmark has started; returns how many are left."""
+        return self._call("POST", f"scopes/{scope}/stop", {})["remaining"]
+
     def pending(self, path=None):
         return self._call("GET", "pending" + ("" if path is None else "?path=" + _wire(path)))["items"]
 

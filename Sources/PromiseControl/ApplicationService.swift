@@ -1,0 +1,255 @@
+import PromiseAccess
+import PromiseCoordination
+import PromiseCore
+import PromiseDomain
+import PromiseFilesystem
+import PromiseQuery
+import Synchronization
+
+/// A domain as the socket of one launch has it: what the application was given, by the paths that
+/// its view has, and nothing else. Whatever is not named here is refused.
+///
+/// **Threads.** As a service's; `presenters` is a leaf.
+final class ApplicationService: ControlService {
+    let base: any ControlService
+    let grants: Grants
+    let principal: Principal
+    private let presenters = Mutex<Set<PresenterID>>([])
+    private let claims = Mutex<Set<ClaimID>>([])
+
+    init(_ base: any ControlService, _ grants: Grants, for principal: Principal) {
+        self.base = base
+        self.grants = grants
+        self.principal = principal
+    }
+
+    // MARK: Finding
+
+    /// The path in the mount, of one as the application has it.
+    private func inMount(_ path: [FileName], _ call: StaticString) throws(Failure) -> [FileName] {
+        if let found = try grants.path(ofShown: path, for: principal) { return found }
+        throw grants.refuse(principal, call, PathText(path).display)
+    }
+
+    private func shown(_ node: NodeID, _ call: StaticString) throws(Failure) -> [FileName] {
+        if let path = try grants.shownPath(of: node, for: principal) { return path }
+        throw grants.refuse(principal, call, "node \(node)")
+    }
+
+    private func require(_ rights: Rights, _ node: NodeID, _ call: StaticString) throws(Failure) {
+        try grants.require(rights, principal, node, to: call)
+    }
+
+    func node(at path: [FileName]) async throws(Failure) -> NodeID {
+        let node = try await base.node(at: try inMount(path, "items.find"))
+        try require(.read, node, "items.find")
+        return node
+    }
+
+    func item(at path: [FileName]) async throws(Failure) -> NamedItem {
+        let item = try await base.item(at: try inMount(path, "items.find"))
+        try require(.read, item.node, "items.find")
+        return item
+    }
+
+    // MARK: Looking
+
+    func information(of item: NamedItem) throws(Failure) -> ItemInformation {
+        try require(.read, item.node, "items.show")
+        var information = try base.information(of: item)
+        information.path = try shown(item.node, "items.show")
+        information.values = own(information.values, information.path)
+        return information
+    }
+
+    func values(of items: [NamedItem], _ keys: [AttributeKey]) throws(Failure) -> [PromisedValues] {
+        for item in items { try require(.read, item.node, "items.values") }
+        return try base.values(of: items, keys).map { found throws(Failure) in
+            let path = try shown(found.node, "items.values")
+            return PromisedValues(node: found.node, path: path, values: own(found.values, path))
+        }
+    }
+
+    /// Without what tells where an item is.
+    private func own(
+        _ values: [AttributeKey: QueryValue], _ path: [FileName]
+    ) -> [AttributeKey: QueryValue] {
+        var values = values
+        if values[.path] != nil { values[.path] = .text(PathText(path).display) }
+        return values
+    }
+
+    func versions(of node: NodeID) throws(Failure) -> [ItemVersion] {
+        try require(.read, node, "versions.list")
+        var result: [ItemVersion] = []
+        for var version in try base.versions(of: node) {
+            // The second version of a conflict is an item of its own, which may not have been given.
+            guard let node = version.node, let path = try reach(node) else { continue }
+            version.path = path
+            result.append(version)
+        }
+        return result
+    }
+
+    func thumbnail(of node: NodeID, size: Int) async throws(Failure) -> [UInt8] {
+        try require(.read, node, "thumbnails.read")
+        return try await base.thumbnail(of: node, size: size)
+    }
+
+    func saveThumbnail(_ picture: [UInt8], of node: NodeID) throws(Failure) {
+        try require(.readWrite, node, "thumbnails.write")
+        try base.saveThumbnail(picture, of: node)
+    }
+
+    func hasThumbnail(_ node: NodeID) -> Bool {
+        ((try? grants.allowed(principal, node)) ?? .none) > .none && base.hasThumbnail(node)
+    }
+
+    func fetch(
+        _ node: NodeID, progress: @escaping @Sendable (FetchProgress) -> Void
+    ) async throws(Failure) -> FetchProgress {
+        try require(.read, node, "items.fetch")
+        return try await base.fetch(node, progress: progress)
+    }
+
+    /// Below a folder that it was given, or all that it was given.
+    func run(
+        _ query: QueryRequest, aliveInterval: Duration, _ send: (QueryEvent) async throws -> Void
+    ) async throws {
+        if query.scope != .root { try require(.read, query.scope, "queries.run") }
+        var known: Set<EntryID> = []
+        try await base.run(query, aliveInterval: aliveInterval) { event in
+            switch event {
+            case .added(let found):
+                let own = try reachable(found)
+                known.formUnion(own.map(\.id))
+                try await send(.added(own))
+            case .changed(let found):
+                let own = try reachable(found)
+                let gone = found.filter { item in
+                    known.contains(item.id) && !own.contains { $0.id == item.id }
+                }
+                known.subtract(gone.map(\.id))
+                let (new, old) = (own.filter { !known.contains($0.id) }, own.filter { known.contains($0.id) })
+                known.formUnion(new.map(\.id))
+                if !gone.isEmpty { try await send(.removed(gone.map { ($0.id, $0.node) })) }
+                if !new.isEmpty { try await send(.added(new)) }
+                try await send(old.isEmpty ? .alive : .changed(old))
+            case .removed(let items):
+                let own = items.filter { known.remove($0.id) != nil }
+                try await send(own.isEmpty ? .alive : .removed(own))
+            case .reset:
+                known = []
+                try await send(.reset)
+            case .gathered, .alive: try await send(event)
+            }
+        }
+    }
+
+    private func reachable(_ found: [FoundItem]) throws(Failure) -> [FoundItem] {
+        var result: [FoundItem] = []
+        for var item in found {
+            guard let path = try reach(item.node) else { continue }
+            item.path = path
+            item.values = own(item.values, path)
+            result.append(item)
+        }
+        return result
+    }
+
+    /// The path that the application has; nil of what it was not given.
+    private func reach(_ node: NodeID) throws(Failure) -> [FileName]? {
+        guard try grants.allowed(principal, node) > .none else { return nil }
+        return try grants.shownPath(of: node, for: principal)
+    }
+
+    // MARK: Coordination
+
+    func claim(_ request: ClaimRequest) async throws(Failure) -> GrantedClaim {
+        var request = request
+        var wanted: [Rights] = []
+        for (number, item) in request.items.enumerated() {
+            request.items[number].path = try inMount(item.path, "claims.begin")
+            if case .read = item.access { wanted.append(.read) } else { wanted.append(.readWrite) }
+        }
+        // A claim that another launch has does not become this one's.
+        request.within = request.within.map { within in claims.withLock { within.intersection($0) } }
+        for (item, rights) in zip(request.items, wanted) {
+            // What is to be made new is in a folder that was given.
+            let node: NodeID
+            do throws(Failure) {
+                node = try await base.node(at: item.path)
+            } catch where error.code == .notFound && item.path.count > 1 {
+                node = try await base.node(at: Array(item.path.dropLast()))
+            }
+            try require(rights, node, "claims.begin")
+        }
+        let claim = try await base.claim(request)
+        do throws(Failure) {
+            // A link that was followed may lead anywhere.
+            for (node, rights) in zip(claim.nodes, wanted) { try require(rights, node, "claims.begin") }
+        } catch {
+            base.release(claim.id)
+            throw error
+        }
+        claims.withLock { _ = $0.insert(claim.id) }
+        return claim
+    }
+
+    func release(_ claim: ClaimID) {
+        if claims.withLock({ $0.remove(claim) }) != nil { base.release(claim) }
+    }
+
+    func snapshot(of node: NodeID) async throws(Failure) -> Snapshot {
+        throw grants.refuse(principal, "claims.snapshot", "node \(node)")
+    }
+
+    func present(
+        _ path: [FileName], purpose: Purpose?,
+        events: @escaping @Sendable (Coordinator.PresenterEvent) -> Bool
+    ) async throws(Failure) -> (id: PresenterID, node: NodeID) {
+        let path = try inMount(path, "presenters.begin")
+        try require(.read, try await base.node(at: path), "presenters.begin")
+        let found = try await base.present(path, purpose: purpose, events: events)
+        presenters.withLock { _ = $0.insert(found.id) }
+        return found
+    }
+
+    func removePresenter(_ id: PresenterID) {
+        if presenters.withLock({ $0.remove(id) }) != nil { base.removePresenter(id) }
+    }
+
+    func answered(_ number: UInt64, by presenter: PresenterID, hasFailed: Bool) -> Bool {
+        guard presenters.withLock({ $0.contains(presenter) }) else {
+            _ = grants.refuse(principal, "presenters.answer", "presenter \(presenter.rawValue)")
+            return false
+        }
+        return base.answered(number, by: presenter, hasFailed: hasFailed)
+    }
+
+    /// Of what has left its reach it is told no place.
+    func currentPath(of node: NodeID) throws(Failure) -> [FileName]? {
+        try reach(node)
+    }
+
+    func paths(of claim: GrantedClaim) throws(Failure) -> [[FileName]] {
+        try claim.nodes.map { node throws(Failure) in try shown(node, "claims.begin") }
+    }
+
+    func entry(of node: NodeID) throws(Failure) -> EntryID? {
+        try require(.read, node, "items.find")
+        return try base.entry(of: node)
+    }
+
+    func currentNode(of entry: EntryID) throws(Failure) -> NodeID? {
+        guard let node = try base.currentNode(of: entry) else { return nil }
+        try require(.read, node, "items.find")
+        return node
+    }
+
+    func settle() async { await base.settle() }
+    var trace: RequestTrace { base.trace }
+    var keyValues: Values { base.keyValues }
+    var documents: DocumentServices? { base.documents }
+    var earlierVersionsNote: String { base.earlierVersionsNote }
+}

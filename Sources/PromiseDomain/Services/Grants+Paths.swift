@@ -1,0 +1,95 @@
+package import PromiseAccess
+package import PromiseCore
+import PromiseFilesystem
+import PromiseIndex
+
+// Paths as an application has them: below the names at the top of its view. It never learns a name
+// of what it was not given.
+
+extension Grants {
+    /// From the root of the mount; nil where an application has nothing of that name.
+    package func path(
+        ofShown path: [FileName], for principal: Principal
+    ) throws(Failure) -> [FileName]? {
+        guard case .application = principal else { return path }
+        let isGranted = path.first == Grants.grantedName
+        let rest = isGranted ? path.dropFirst() : path[...]
+        guard let name = rest.first else { return nil }
+        return try tree.index.read { transaction throws(Failure) in
+            let root = try roots(of: principal, transaction).first {
+                $0.name == name && $0.isContainer != isGranted
+            }
+            guard let root, let above = try transaction.path(of: root.node) else { return nil }
+            return above + rest.dropFirst()
+        }
+    }
+
+    /// As an application has it: `container/…` or `granted/NAME/…`; nil of what it was not given.
+    package func shownPath(
+        of node: NodeID, for principal: Principal
+    ) throws(Failure) -> [FileName]? {
+        try tree.index.read { transaction throws(Failure) in
+            guard case .application = principal else { return try transaction.path(of: node) }
+            let tops = try roots(of: principal, transaction)
+            var names: [FileName] = []
+            var current = node
+            for _ in 0..<4_096 where current != .root {
+                if let top = tops.first(where: { $0.node == current }) {
+                    let first = top.isContainer ? [] : [Grants.grantedName]
+                    return first + [top.name] + names.reversed()
+                }
+                guard let entry = try transaction.entries(of: current).first else { return nil }
+                names.append(entry.name)
+                current = entry.parent
+            }
+            return nil
+        }
+    }
+
+    /// The same of what is at a path of the mount, as far as it is known here.
+    package func shownPath(
+        ofPath path: [FileName], for principal: Principal
+    ) throws(Failure) -> [FileName]? {
+        let node: NodeID? = try tree.index.read { transaction throws(Failure) in
+            var current = NodeID.root
+            for name in path {
+                guard let entry = try transaction.entry(in: current, named: name) else { return nil }
+                current = entry.node
+            }
+            return current
+        }
+        guard let node, try allowed(principal, node) > .none else { return nil }
+        return try shownPath(of: node, for: principal)
+    }
+
+    /// What is under a grant's item now.
+    package func node(of grant: Grant) throws(Failure) -> NodeID? {
+        try tree.look(for: grant.key, bound: grant.entry).entry?.node
+    }
+
+    /// Throws, and writes a line, where the principal may not do as much. Whether there is such a
+    /// node is not told.
+    package func require(
+        _ rights: Rights, _ principal: Principal, _ node: NodeID, to call: StaticString
+    ) throws(Failure) {
+        if principal.isOwner { return }
+        if try allowed(principal, node) >= rights { return }
+        throw refuse(principal, call, "node \(node)")
+    }
+
+    /// Of what an application was not given. `detail` is for the audit log alone.
+    package func refuse(_ principal: Principal, _ call: StaticString, _ detail: String) -> Failure {
+        door.refusal(
+            principal, call, "this application was not given that", of: application(principal),
+            detail: detail)
+    }
+
+    /// For a view: an application has used what it was given.
+    package func noteUse(_ principal: Principal, _ call: StaticString, _ node: NodeID) {
+        door.note(principal, call, of: application(principal), detail: "node \(node)")
+    }
+
+    private func application(_ principal: Principal) -> String? {
+        if case .application(let name, _) = principal { name } else { nil }
+    }
+}
