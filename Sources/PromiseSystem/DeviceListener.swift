@@ -15,16 +15,20 @@ package struct DeviceListener: Sendable {
         private let line: SharedDescriptor
         /// The peer's, which no other process can be taken for; nil where the kernel has none.
         private let process: SharedDescriptor?
+        /// Where it is; nil where the kernel does not say.
+        package let peer: PeerProcess?
         /// Whoever takes it closes it.
         package let device: CInt
         package let user: UInt32
         package let group: UInt32
 
         fileprivate init(
-            _ line: SharedDescriptor, _ process: CInt, _ device: CInt, _ user: UInt32, _ group: UInt32
+            _ line: SharedDescriptor, _ process: CInt, _ peer: PeerProcess?, _ device: CInt,
+            _ user: UInt32, _ group: UInt32
         ) {
             self.line = line
             self.process = process < 0 ? nil : SharedDescriptor(Descriptor(adopting: process))
+            self.peer = peer
             self.device = device
             self.user = user
             self.group = group
@@ -75,7 +79,9 @@ package struct DeviceListener: Sendable {
         guard device >= 0 else { return nil }
         // It waits for its answer, so its number is still its own.
         let process = cps_process_descriptor(peer.process)
-        return Handed(line, process, device, numbers[0], numbers[1])
+        let space = fcntl(process, F_DUPFD_CLOEXEC, 0)
+        let place = space < 0 ? nil : PeerProcess.of(pidfd: space, process: peer.process)
+        return Handed(line, process, place, device, numbers[0], numbers[1])
     }
 
     private func isReadable(_ number: CInt, within milliseconds: CInt) -> Bool {
