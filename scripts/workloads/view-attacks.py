@@ -115,9 +115,9 @@ each("remove", os.unlink, "granted/read", "granted/folder/inside")
 each("chmod", lambda path: os.chmod(path, 0o777), "granted/read", "granted/folder/inside", "granted/folder", ".")
 each("set times of", lambda path: os.utime(path, (1, 1)), "granted/read", "granted/folder/inside", "granted/folder")
 each("set an attribute of", lambda path: os.setxattr(path, "user.x", b"1"), "granted/read", "granted/folder/inside")
-each("make in", lambda path: open(path + "/new", "xb"), "granted/folder", ".", "..")
-each("make a folder in", lambda path: os.mkdir(path + "/new"), "granted/folder", ".", "..")
-each("link in", lambda path: os.symlink("x", path + "/new"), "granted/folder", ".", "..")
+each("make in", lambda path: open(path + "/new", "xb"), "granted/folder", ".")
+each("make a folder in", lambda path: os.mkdir(path + "/new"), "granted/folder", ".")
+each("link in", lambda path: os.symlink("x", path + "/new"), "granted/folder", ".")
 each("give away", lambda path: os.chown(path, 0, 0), "granted/read", "granted/write", "container", ".")
 
 

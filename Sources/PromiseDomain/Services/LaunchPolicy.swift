@@ -73,8 +73,11 @@ final class LaunchPolicy: ViewPolicy {
         _ = grants.refuse(principal, operation, "node \(node) in its view")
     }
 
-    func replaced(_ entry: EntryID, by other: EntryID) {
-        Task { [grants, principal] in await grants.replaced(entry, by: other, for: principal) }
+    func replaced(_ entry: EntryID, by other: EntryID, done: @escaping @Sendable () -> Void) {
+        Task { [grants, principal] in
+            await grants.replaced(entry, by: other, for: principal)
+            done()
+        }
     }
 }
 

@@ -77,7 +77,7 @@ extension View {
             let line = FolderEntry(name: name, node: node.shown, kind: .folder, nextCookie: place)
             if !add(line) { return false }
         }
-        for line in try ownLines(node) {
+        for line in try given.lines(of: node) {
             place += 1
             let number = line.entry.attributes.node
             var isTaken = false

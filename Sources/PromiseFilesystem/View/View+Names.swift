@@ -24,7 +24,7 @@ extension View {
                 }
                 return nil
             }
-        case .granted: return lookupGranted(name, caller: caller, reply: reply)
+        case .granted: return given.lookup(name, caller: caller, reply: reply)
         case .tree(let folder): return lookup(name, below: folder, caller: caller, reply: reply)
         }
     }
@@ -48,7 +48,7 @@ extension View {
 
     /// Nil when what was granted is not there any more.
     func entry(of root: ViewRoot) throws(Failure) -> EntryReply? {
-        guard let entry = try place(of: root) else { return nil }
+        guard let entry = try given.place(of: root) else { return nil }
         return shown(
             try tree.entry(of: entry.node), reach: Reach(rights: root.rights, root: root.entry))
     }
@@ -66,10 +66,7 @@ extension View {
     package func parentEntry(of folder: NodeID) throws(Failure) -> EntryReply {
         guard case .tree(let node) = ViewNode(folder) else { return ownEntry(.root) }
         let above = try tree.parentFolder(of: node)
-        let isReachable = try index.read { transaction throws(Failure) in
-            try reach(above, transaction).rights > .none
-        }
-        return isReachable ? try entry(of: ViewNode.tree(above).shown) : ownEntry(.root)
+        return try reach(above).rights > .none ? try entry(of: ViewNode.tree(above).shown) : ownEntry(.root)
     }
 
     package func forget(_ node: NodeID, lookups: UInt64) {
@@ -153,7 +150,7 @@ extension View {
     ) -> ParkedRequest? {
         guarded(reply) { () throws(Failure) in
             let (folder, reach) = try folderToMakeIn(parent, operation)
-            let document = folder == launch.folders.scratch ? grantedRoot(name) : nil
+            let document = folder == launch.folders.scratch ? given.root(name) : nil
             if let document, document.rights < .readWrite {
                 policy.refused(operation, folder)
                 throw Failure(.refused, "'\(name.display)' was given for reading")
@@ -164,7 +161,7 @@ extension View {
                 }
                 tell(of: .appeared(TreePlace(name, in: folder)))
                 guard let document else { return reply(.success(shown(made, reach))) }
-                save(name, as: document, caller) { reply($0.map { shown(made, reach) }) }
+                given.save(name, as: document, caller) { reply($0.map { shown(made, reach) }) }
             }
         }
     }
@@ -203,7 +200,7 @@ extension View {
             let source = try demand(.readWrite, of: node, "addName")
             let (folder, reach) = try folderToMakeIn(parent, "addName")
             let isScratch = folder == launch.folders.scratch
-            if isScratch ? grantedRoot(name) != nil : source.root != reach.root {
+            if isScratch ? given.root(name) != nil : source.root != reach.root {
                 policy.refused("addName", node)
                 throw Failure(.crossDevice, "a second name would be outside what was granted")
             }
@@ -219,8 +216,8 @@ extension View {
     package func unlink(
         _ name: FileName, in parent: NodeID, caller: Caller, reply: @escaping Reply<Void>
     ) -> ParkedRequest? {
-        if ViewNode(parent) == .granted, let document = grantedRoot(name) {
-            return hide(document, "unlink", reply: reply)
+        if ViewNode(parent) == .granted, let document = given.root(name) {
+            return given.hide(document, "unlink", reply: reply)
         }
         return remove(name, in: parent, "unlink", reply: reply) { [self] folder, done in
             tree.unlink(name, in: folder, caller: through(caller), reply: done)
@@ -230,7 +227,7 @@ extension View {
     package func removeFolder(
         _ name: FileName, in parent: NodeID, caller: Caller, reply: @escaping Reply<Void>
     ) -> ParkedRequest? {
-        if ViewNode(parent) == .granted, grantedRoot(name) != nil {
+        if ViewNode(parent) == .granted, given.root(name) != nil {
             reply(.failure(Failure(.busy, "'\(name.display)' was granted")))
             return nil
         }
@@ -268,7 +265,7 @@ extension View {
                 throw Failure(.crossDevice, "a rename stays within what was granted")
             }
             if ViewNode(parent) == .granted, ViewNode(newParent) == .granted {
-                return try renameGranted(name, to: newName, flags, caller, reply: reply)
+                return try given.rename(name, to: newName, flags, caller, reply: reply)
             }
             let moved = try node(named: name, in: from)
             return tree.rename(

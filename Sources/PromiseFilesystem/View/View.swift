@@ -48,6 +48,8 @@ package final class View: FileSystemOperations {
         var files: [HandleID: OpenFile] = [:]
         /// Granted documents that a program inside has renamed or removed, as it does to save.
         var hidden: Set<FileName> = []
+        /// Documents that were saved anew a moment ago, of which the policy is being told.
+        var followed: [EntryID: ViewRoot] = [:]
         /// Where they were, should they be gone when they are saved.
         var places: [FileName: TreePlace] = [:]
     }
@@ -98,16 +100,23 @@ package final class View: FileSystemOperations {
     func demand(
         _ rights: ViewRights, of node: NodeID, _ operation: StaticString
     ) throws(Failure) -> Reach {
-        let reach = try index.read { transaction throws(Failure) in
-            try self.reach(node, transaction)
-        }
+        let reach = try reach(node)
         if reach.rights >= rights { return reach }
         policy.refused(operation, node)
         throw Failure(.refused, "the application was not given \(reach.rights == .none ? "it" : "it for writing")")
     }
 
-    func reach(_ node: NodeID, _ transaction: borrowing Transaction) throws(Failure) -> Reach {
+    func reach(_ node: NodeID) throws(Failure) -> Reach {
+        // Asked first: the policy reads the index, too.
         let roots = roots
+        return try index.read { transaction throws(Failure) in
+            try reach(node, roots, transaction)
+        }
+    }
+
+    private func reach(
+        _ node: NodeID, _ roots: ViewRoots, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Reach {
         let entries = try transaction.entries(of: node)
         if entries.isEmpty { return state.withLock { $0.known[node]?.reach ?? Reach() } }
         var best = Reach()
@@ -147,10 +156,12 @@ package final class View: FileSystemOperations {
     var roots: ViewRoots {
         var roots = policy.roots
         for root in launch.folders.roots { roots.add(root) }
+        for root in state.withLock({ $0.followed.values }) { roots.add(root) }
         return roots
     }
 
     var index: Index { tree.index }
+    var given: GrantedFolder { GrantedFolder(view: self) }
 
     // MARK: Callers and numbers
 

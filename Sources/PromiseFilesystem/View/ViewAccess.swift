@@ -64,8 +64,9 @@ package protocol ViewPolicy: Sendable {
     var endsOpenFiles: Bool { get }
     /// An attempt that came to nothing, for the audit log.
     func refused(_ operation: StaticString, _ node: NodeID)
-    /// A program inside saved the document anew: what was granted is the new entry.
-    func replaced(_ entry: EntryID, by entry: EntryID)
+    /// A program inside saved the document anew: what was granted is the new entry. `done` is called
+    /// when `roots` has it.
+    func replaced(_ entry: EntryID, by entry: EntryID, done: @escaping @Sendable () -> Void)
 }
 
 /// A number that the kernel has for something in a view. The tree's own numbers are shown as they

@@ -69,6 +69,9 @@ struct RunCommand: AsyncParsableCommand {
         guard let helper = HelperPlace.view() else {
             throw CommandFailure("promisefs-view is missing; it is installed beside promisefs")
         }
+        guard Sandbox.isInstalled else {
+            throw CommandFailure("the sandbox needs bubblewrap: install the package 'bubblewrap'")
+        }
         guard let place = Sandbox.place else {
             throw CommandFailure("this machine has none of the folders on which a view is mounted")
         }

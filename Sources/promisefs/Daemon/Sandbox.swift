@@ -19,6 +19,12 @@ struct Sandbox {
     /// Words of bubblewrap, of a profile file.
     var additions: [[UInt8]] = []
 
+    /// bwrap(1) is found as execvp(3) finds it.
+    static var isInstalled: Bool {
+        let path = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
+        return path.split(separator: ":").contains { access("\($0)/bwrap", X_OK) == 0 }
+    }
+
     /// An existing folder.
     static var place: String? { places.first { isFolder($0) } }
 

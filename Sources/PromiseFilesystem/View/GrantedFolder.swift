@@ -4,15 +4,21 @@ import PromiseSync
 import PromiseSystem
 import Synchronization
 
-// `granted`: what was given to an application, beside the files that it makes to save it. A document
-// keeps its name here, its place in the tree and its identity, however a program saves it; it is
-// never away from its place meanwhile.
+/// `granted`: what was given to an application, beside the files that it makes to save it. A document
+/// keeps its name here, its place in the tree and its identity, however a program saves it; it is
+/// never away from its place meanwhile.
+struct GrantedFolder: Sendable {
+    let view: View
 
-extension View {
+    private var tree: FileSystem { view.tree }
+    private var index: Index { view.index }
+    private var policy: any ViewPolicy { view.policy }
+    private var scratch: NodeID { view.launch.folders.scratch }
+
     /// The document that has this name in `granted`, whether a program has put it away or not.
-    func grantedRoot(_ name: FileName) -> ViewRoot? { policy.roots.root(named: name, .granted) }
+    func root(_ name: FileName) -> ViewRoot? { view.roots.root(named: name, .granted) }
 
-    func isHidden(_ name: FileName) -> Bool { state.withLock { $0.hidden.contains(name) } }
+    func isHidden(_ name: FileName) -> Bool { view.state.withLock { $0.hidden.contains(name) } }
 
     /// Where it is now.
     func place(of root: ViewRoot) throws(Failure) -> Entry? {
@@ -20,19 +26,19 @@ extension View {
             try transaction.entry(root.entry)
         }
         if let entry {
-            state.withLock { $0.places[root.name] = TreePlace(entry.name, in: entry.parent) }
+            view.state.withLock { $0.places[root.name] = TreePlace(entry.name, in: entry.parent) }
         }
         return entry
     }
 
-    func lookupGranted(
-        _ name: FileName, caller: Caller, reply: @escaping Reply<LookupReply>
+    func lookup(
+        _ name: FileName, caller: Caller, reply: @escaping View.Reply<LookupReply>
     ) -> ParkedRequest? {
-        guard let root = grantedRoot(name), !isHidden(name) else {
-            return lookup(name, below: launch.folders.scratch, caller: caller, reply: reply)
+        guard let root = root(name), !isHidden(name) else {
+            return view.lookup(name, below: scratch, caller: caller, reply: reply)
         }
-        return guarded(reply) { () throws(Failure) in
-            let found = try entry(of: root)
+        return view.guarded(reply) { () throws(Failure) in
+            let found = try view.entry(of: root)
             reply(.success(found.map { .found($0) } ?? .absent(lifetimeSeconds: 0)))
             return nil
         }
@@ -43,11 +49,11 @@ extension View {
     /// Takes the name away and leaves the document where it is: the program is about to make it anew,
     /// or does not want to see it any more.
     func hide(
-        _ document: ViewRoot, _ operation: StaticString, reply: @escaping Reply<Void>
+        _ document: ViewRoot, _ operation: StaticString, reply: @escaping View.Reply<Void>
     ) -> ParkedRequest? {
-        guarded(reply) { () throws(Failure) in
+        view.guarded(reply) { () throws(Failure) in
             if document.rights < .readWrite {
-                policy.refused(operation, launch.folders.scratch)
+                policy.refused(operation, scratch)
                 throw Failure(.refused, "'\(document.name.display)' was given for reading")
             }
             let isFolder = try place(of: document).map { entry throws(Failure) in
@@ -56,7 +62,7 @@ extension View {
             if isFolder == true {
                 throw Failure(.isFolder, "'\(document.name.display)' is a folder")
             }
-            if !state.withLock({ $0.hidden.insert(document.name).inserted }) {
+            if !view.state.withLock({ $0.hidden.insert(document.name).inserted }) {
                 throw Failure(.notFound, "there is no such name")
             }
             reply(.success(()))
@@ -73,23 +79,23 @@ extension View {
         let place: TreePlace
         do throws(Failure) {
             let now = try self.place(of: document).map { TreePlace($0.name, in: $0.parent) }
-            guard let found = now ?? state.withLock({ $0.places[document.name] }) else {
+            guard let found = now ?? view.state.withLock({ $0.places[document.name] }) else {
                 throw Failure(.stale, "the document is gone")
             }
             place = found
         } catch {
             return reply(.failure(error))
         }
-        let before = try? node(named: place.name, in: place.parent)
+        let before = try? view.node(named: place.name, in: place.parent)
         _ = tree.rename(
-            name, in: launch.folders.scratch, to: place.name, in: place.parent, flags: [],
-            caller: through(caller)
+            name, in: scratch, to: place.name, in: place.parent, flags: [],
+            caller: view.through(caller)
         ) { [self] result in
             if case .success = result {
-                state.withLock { _ = $0.hidden.remove(document.name) }
+                view.state.withLock { _ = $0.hidden.remove(document.name) }
                 follow(document, to: place)
-                if let gone = before { tell(of: .gone(place, gone)) }
-                tell(of: .appeared(place))
+                if let gone = before { view.tell(of: .gone(place, gone)) }
+                view.tell(of: .appeared(place))
             }
             reply(result)
         }
@@ -100,22 +106,25 @@ extension View {
         let entry = try? index.read { transaction throws(Failure) in
             try transaction.entry(in: place.parent, named: place.name)
         }
-        if let entry, entry.id != document.entry {
-            policy.replaced(document.entry, by: entry.id)
+        guard let entry, entry.id != document.entry else { return }
+        var successor = document
+        successor.entry = entry.id
+        view.state.withLock { [successor] in $0.followed[document.entry] = successor }
+        policy.replaced(document.entry, by: entry.id) { [weak view] in
+            view?.state.withLock { _ = $0.followed.removeValue(forKey: document.entry) }
         }
     }
 
-    func renameGranted(
+    func rename(
         _ name: FileName, to newName: FileName, _ flags: RenameFlags, _ caller: Caller,
-        reply: @escaping Reply<Void>
+        reply: @escaping View.Reply<Void>
     ) throws(Failure) -> ParkedRequest? {
-        let source = isHidden(name) ? nil : grantedRoot(name)
-        let target = grantedRoot(newName)
-        let scratch = launch.folders.scratch
+        let source = isHidden(name) ? nil : root(name)
+        let target = root(newName)
         switch (source, target) {
         case (nil, nil):
             return tree.rename(
-                name, in: scratch, to: newName, in: scratch, flags: flags, caller: through(caller),
+                name, in: scratch, to: newName, in: scratch, flags: flags, caller: view.through(caller),
                 reply: reply)
         case (nil, .some(let document)):
             guard flags.subtracting(.noReplace).isEmpty else {
@@ -128,7 +137,7 @@ extension View {
                 policy.refused("rename", scratch)
                 throw Failure(.refused, "'\(newName.display)' was given for reading")
             }
-            guard try node(named: name, in: scratch) != nil else {
+            guard try view.node(named: name, in: scratch) != nil else {
                 throw Failure(.notFound, "there is no such name")
             }
             save(name, as: document, caller, reply: reply)
@@ -146,24 +155,23 @@ extension View {
     /// A backup of the document: a second name of its file in the scratch folder, while its own
     /// stays where it is.
     private func keepAs(
-        _ name: FileName, _ document: ViewRoot, _ caller: Caller, reply: @escaping Reply<Void>
+        _ name: FileName, _ document: ViewRoot, _ caller: Caller, reply: @escaping View.Reply<Void>
     ) throws(Failure) -> ParkedRequest? {
         guard document.rights == .readWrite else {
-            policy.refused("rename", launch.folders.scratch)
+            policy.refused("rename", scratch)
             throw Failure(.refused, "'\(document.name.display)' was given for reading")
         }
-        guard let place = try place(of: document) else {
+        guard let place = try self.place(of: document) else {
             throw Failure(.notFound, "the document is gone")
         }
-        let caller = through(caller)
-        let scratch = launch.folders.scratch
-        if try node(named: name, in: scratch) != nil {
+        let caller = view.through(caller)
+        if try view.node(named: name, in: scratch) != nil {
             _ = tree.unlink(name, in: scratch, caller: caller) { _ in }
         }
         return tree.addName(name, in: scratch, to: place.node, caller: caller) { [self] result in
             if case .success(let entry) = result {
                 tree.forget(entry.attributes.node, lookups: 1)
-                state.withLock { _ = $0.hidden.insert(document.name) }
+                view.state.withLock { _ = $0.hidden.insert(document.name) }
             }
             reply(result.map { _ in () })
         }
@@ -172,13 +180,13 @@ extension View {
     // MARK: Listing
 
     /// The lines of a folder that only the view has, after those that were seen.
-    func ownLines(_ node: ViewNode) throws(Failure) -> [(name: FileName, entry: EntryReply)] {
+    func lines(of node: ViewNode) throws(Failure) -> [(name: FileName, entry: EntryReply)] {
         var lines: [(FileName, EntryReply)] = []
-        if node == .root { lines.append((View.granted, ownEntry(.granted))) }
-        let hidden = state.withLock { $0.hidden }
-        for root in roots.all(node == .root ? .top : .granted)
+        if node == .root { lines.append((View.granted, view.ownEntry(.granted))) }
+        let hidden = view.state.withLock { $0.hidden }
+        for root in view.roots.all(node == .root ? .top : .granted)
         where node == .root || !hidden.contains(root.name) {
-            if let entry = try entry(of: root) { lines.append((root.name, entry)) }
+            if let entry = try view.entry(of: root) { lines.append((root.name, entry)) }
         }
         return lines
     }
