@@ -5,13 +5,15 @@
 // (fuse_allow_current_process in fs/fuse/dir.c), and it ends with the last process of the namespace. No privilege and no
 // fusermount3 is needed. Started by root it becomes `nobody`: user 0 could write to what belongs to the machine.
 //
-//   promisefs-view SOCKET PLACE COMMAND [ARGUMENT]...
+//   promisefs-view HANDOVER PLACE SOCKET COMMAND [ARGUMENT]...
 //
-// SOCKET is where the daemon waits for the device of this launch; with @ before it, it is abstract (unix(7)). PLACE is an existing folder, on which the view is mounted in the
-// new namespace. Exits with 1 and a sentence when that fails, with 127 when there is no such command.
+// HANDOVER is where the daemon waits for the device of this launch; with @ before it, it is abstract (unix(7)). PLACE is an existing
+// folder, in which the new namespace has `view` and `socket`: the second is SOCKET, the application's own, or nothing for "-". Exits
+// with 1 and a sentence when that fails, with 127 when there is no such command.
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,6 +23,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -107,14 +110,26 @@ static void enter_as_user(void) {
 }
 
 // The device must be opened in the namespace in which it is mounted (fuse_get_tree in fs/fuse/inode.c).
-static int mount_view(const char *place, unsigned user, unsigned group) {
-  char options[160];
+static int mount_view(const char *folder, unsigned user, unsigned group) {
+  char options[160], place[PATH_MAX];
+  snprintf(place, sizeof place, "%s/view", folder);
+  if (mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=64k") < 0 || mkdir(place, 0755) < 0) fail(folder);
   int device = open("/dev/fuse", O_RDWR | O_CLOEXEC);
   if (device < 0) fail("/dev/fuse");
   snprintf(options, sizeof options, "fd=%d,rootmode=40000,user_id=%u,group_id=%u,default_permissions,allow_other", device,
            user, group);
   if (mount("promisefs-view", place, "fuse.promisefs-view", MS_NOSUID | MS_NODEV, options) < 0) fail(place);
   return device;
+}
+
+// The socket's folder is the owner's, and shut to others; who is at its other end is what the daemon goes by.
+static void show_socket(const char *folder, const char *socket) {
+  char place[PATH_MAX];
+  snprintf(place, sizeof place, "%s/socket", folder);
+  int file = open(place, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0) fail(place);
+  close(file);
+  if (mount(socket, place, NULL, MS_BIND, NULL) < 0) fail(socket);
 }
 
 static void hand_over(int line, int device, unsigned user, unsigned group) {
@@ -136,8 +151,8 @@ static void hand_over(int line, int device, unsigned user, unsigned group) {
 }
 
 int main(int count, char **words) {
-  if (count < 4) {
-    fprintf(stderr, "usage: promisefs-view SOCKET PLACE COMMAND [ARGUMENT]...\n");
+  if (count < 5) {
+    fprintf(stderr, "usage: promisefs-view HANDOVER PLACE SOCKET COMMAND [ARGUMENT]...\n");
     return 2;
   }
   int line = reach(words[1]);
@@ -146,13 +161,14 @@ int main(int count, char **words) {
   if (is_root) enter_as_root();
   else enter_as_user();
   int device = mount_view(words[2], user, group);
+  if (strcmp(words[3], "-") != 0) show_socket(words[2], words[3]);
   if (is_root) become_nobody();
   // No program that it starts gets more than it has.
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) fail("giving up privileges");
   hand_over(line, device, user, group);
   close(device);
   close(line);
-  execvp(words[3], words + 3);
-  fprintf(stderr, "promisefs-view: %s: %s\n", words[3], strerror(errno));
+  execvp(words[4], words + 4);
+  fprintf(stderr, "promisefs-view: %s: %s\n", words[4], strerror(errno));
   return errno == ENOENT ? 127 : 126;
 }

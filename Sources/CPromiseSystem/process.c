@@ -163,4 +163,8 @@ int cps_look_at_folder(
   return (int)length;
 }
 
+int cps_signal_process(int descriptor, int signal) {
+  return (int)syscall(SYS_pidfd_send_signal, descriptor, signal, NULL, 0);
+}
+
 int cps_process_descriptor(int process) { return (int)syscall(SYS_pidfd_open, process, 0); }

@@ -34,7 +34,9 @@ struct DocumentRoutes: Sendable {
             let document = try await routes.decode(ViewRequest.self, from: request)
             let place = try await services.views.open(
                 for: document.application, by: context.principal)
-            return jsonResponse(ViewDocument(launch: place.launch, socket: place.socket))
+            return jsonResponse(
+                ViewDocument(
+                    launch: place.launch, handover: place.handover, socket: place.socket))
         }
         addReferences(to: router)
         addBookmarks(to: router)

@@ -378,6 +378,7 @@ package final class Domain: Sendable {
     private func unmountWhenIdle(lazy: Bool) async throws(Failure) {
         for attempt in 0... {
             do throws(Failure) {
+                try services.views.letGo(lazy: lazy)
                 return try session.unmount(lazy: lazy)
             } catch {
                 guard error.code == .busy, attempt < 20 else { throw error }

@@ -13,17 +13,29 @@ package struct DeviceListener: Sendable {
     /// A peer that waits for its answer. The connection ends with this.
     package struct Handed: Sendable {
         private let line: SharedDescriptor
+        /// The peer's, which no other process can be taken for; nil where the kernel has none.
+        private let process: SharedDescriptor?
+        /// Where it is; nil where the kernel does not say.
+        package let peer: PeerProcess?
         /// Whoever takes it closes it.
         package let device: CInt
         package let user: UInt32
         package let group: UInt32
 
-        fileprivate init(_ line: SharedDescriptor, _ device: CInt, _ user: UInt32, _ group: UInt32) {
+        fileprivate init(
+            _ line: SharedDescriptor, _ process: CInt, _ peer: PeerProcess?, _ device: CInt,
+            _ user: UInt32, _ group: UInt32
+        ) {
             self.line = line
+            self.process = process < 0 ? nil : SharedDescriptor(Descriptor(adopting: process))
+            self.peer = peer
             self.device = device
             self.user = user
             self.group = group
         }
+
+        /// Ends the process that came, and what it has become.
+        package func terminate() { if let process { _ = cps_signal_process(process.number, SIGTERM) } }
 
         /// `ok`, or a sentence that says why not. One message, of at most 500 bytes.
         package func answer(_ text: String) {
@@ -59,11 +71,17 @@ package struct DeviceListener: Sendable {
         guard number >= 0 else { return nil }
         let line = SharedDescriptor(Descriptor(adopting: number))
         _ = fcntl(number, F_SETFD, FD_CLOEXEC)
-        guard isOwners(number), isReadable(number, within: milliseconds) else { return nil }
+        guard let peer = peer(number), peer.user == geteuid() || peer.user == 0,
+            isReadable(number, within: milliseconds)
+        else { return nil }
         var numbers: [UInt32] = [0, 0]
         let device = cps_receive_descriptor(number, &numbers, 2)
         guard device >= 0 else { return nil }
-        return Handed(line, device, numbers[0], numbers[1])
+        // It waits for its answer, so its number is still its own.
+        let process = cps_process_descriptor(peer.process)
+        let space = fcntl(process, F_DUPFD_CLOEXEC, 0)
+        let place = space < 0 ? nil : PeerProcess.of(pidfd: space, process: peer.process)
+        return Handed(line, process, place, device, numbers[0], numbers[1])
     }
 
     private func isReadable(_ number: CInt, within milliseconds: CInt) -> Bool {
@@ -80,11 +98,10 @@ package struct DeviceListener: Sendable {
         var group: UInt32 = .max
     }
 
-    private func isOwners(_ number: CInt) -> Bool {
+    private func peer(_ number: CInt) -> Peer? {
         var peer = Peer()
         var size = socklen_t(MemoryLayout<Peer>.size)
         // SO_PEERCRED of socket(7).
-        guard getsockopt(number, SOL_SOCKET, 17, &peer, &size) == 0 else { return false }
-        return peer.user == geteuid() || peer.user == 0
+        return getsockopt(number, SOL_SOCKET, 17, &peer, &size) == 0 ? peer : nil
     }
 }

@@ -143,10 +143,13 @@ public struct ViewRequest: Codable, Sendable, Hashable {
 public struct ViewDocument: Codable, Sendable, Hashable {
     public var launch: String
     /// Where the FUSE device of the view is handed over, within 30 seconds, as `promisefs-view` does.
-    public var socket: String
+    public var handover: String
+    /// Where the application asks for what it was given.
+    public var socket: String?
 
-    public init(launch: String, socket: String) {
+    public init(launch: String, handover: String, socket: String?) {
         self.launch = launch
+        self.handover = handover
         self.socket = socket
     }
 }

@@ -81,3 +81,5 @@ int cps_look_at_folder(
     const char *_Nonnull path, int flags, int milliseconds, char *_Nonnull resolved, unsigned size);
 // pidfd_open(2): readable when the process has ended. Removable when the Glibc module exports <sys/pidfd.h>.
 int cps_process_descriptor(int process);
+// pidfd_send_signal(2).
+int cps_signal_process(int descriptor, int signal);

@@ -26,15 +26,6 @@ extension Containers {
     }
 
     /// What others have is waited for once, and not for long.
-    /// The folder here; nil of an application that has none, and of one that is not here.
-    func entry(of application: String) async throws(Failure) -> EntryID? {
-        let key = try checked(application)
-        await lookOnce()
-        guard let known = try await containers()[key] else { return nil }
-        let finding = try await find(known)
-        return finding.fate == .found ? finding.entry?.id : nil
-    }
-
     func lookOnce() async {
         guard isOnline, !state.withLock({ $0.hasLooked }) else { return }
         _ = await within(Containers.firstPatience) { await $0.exchangeAll() }

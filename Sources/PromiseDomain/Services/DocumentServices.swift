@@ -34,8 +34,8 @@ package struct DocumentServices: Sendable {
         grants.load()
         bookmarks = Bookmarks(tree: tree, search: search, grants: grants, door: door, key: key)
         views = Views(
-            filesystem: tree.filesystem, containers: containers, domainName: tree.domainName,
-            door: door, logger: logger)
+            filesystem: tree.filesystem, grants: grants, domainName: tree.domainName, door: door,
+            logger: logger)
         tree.filesystem.linkTargets.memory?.whenMissed { [search] in search.begin($0) }
     }
 

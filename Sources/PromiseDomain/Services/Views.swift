@@ -17,11 +17,19 @@ package final class Views: Sendable {
     package struct Place: Sendable, Hashable {
         package var launch: String
         /// An abstract socket (unix(7)) that one peer may reach, once: with `@` before its name.
-        package var socket: String
+        package var handover: String
+        /// Where the application asks for what it was given; nil where nobody makes sockets.
+        package var socket: String?
+    }
+
+    private struct Running {
+        var session: MountSession
+        var application: String
+        var process: DeviceListener.Handed
     }
 
     private struct State {
-        var sessions: [UInt16: MountSession] = [:]
+        var running: [UInt16: Running] = [:]
         var next: UInt16 = 1
         var count = 0
         var isOver = false
@@ -32,18 +40,17 @@ package final class Views: Sendable {
     private static let countMax = 1_000
 
     private let filesystem: FileSystem
-    private let containers: Containers
+    private let grants: Grants
     private let domainName: String
     private let door: AccessDoor
     private let logger: Logger
     private let state = Monitor(State())
 
     init(
-        filesystem: FileSystem, containers: Containers, domainName: String, door: AccessDoor,
-        logger: Logger
+        filesystem: FileSystem, grants: Grants, domainName: String, door: AccessDoor, logger: Logger
     ) {
         self.filesystem = filesystem
-        self.containers = containers
+        self.grants = grants
         self.domainName = domainName
         self.door = door
         self.logger = logger
@@ -57,12 +64,24 @@ package final class Views: Sendable {
 
     /// Ends every view: programs inside get ENOTCONN. Returns when that is done.
     func stop() {
-        let sessions = state.update { state in
+        let running = state.update { state in
             state.isOver = true
-            return Array(state.sessions.values)
+            return Array(state.running.values)
         }
-        for session in sessions { try? session.unmount(lazy: true) }
+        for view in running { try? view.session.unmount(lazy: true) }
         _ = state.wait(timeout: .seconds(5)) { $0.count == 0 ? true : nil }
+    }
+
+    /// Before the domain is unmounted. Throws `.busy` while applications run that have views of it;
+    /// lazily they are ended, as they hold the domain's mount in namespaces of theirs.
+    func letGo(lazy: Bool) throws(Failure) {
+        let running = state.withLock { Array($0.running.values) }
+        if lazy { return running.forEach { $0.process.terminate() } }
+        guard let first = running.first else { return }
+        let others = running.count == 1 ? "" : ", and \(running.count - 1) more"
+        throw Failure(
+            .busy,
+            "\(first.application)\(others) runs with a view of the domain: end it, or unmount with --lazy")
     }
 
     package var count: Int { state.withLock { $0.count } }
@@ -71,36 +90,42 @@ package final class Views: Sendable {
     package func open(
         for application: String, by principal: Principal
     ) async throws(Failure) -> Place {
-        try door.admit(principal, to: "views.open", of: application, isChange: true)
-        guard principal.isOwner else {
-            throw Failure(.refused, "an application does not start others")
-        }
-        var roots = ViewRoots()
-        if let entry = try await containers.entry(of: application) {
-            roots.add(
-                ViewRoot(
-                    name: Views.containerName, entry: entry, rights: .readWrite, place: .top))
-        }
-        let policy = LaunchPolicy(application: application, roots: roots, logger: logger)
         let number = try take()
-        let launch = Views.chance()
         do throws(Failure) {
-            let listener = try Views.listener(launch)
+            let begun = try await grants.beginLaunch(of: application, by: principal)
+            let listener: DeviceListener
+            let name = "promisefs-view-\(Views.chance())"
+            do throws(SystemError) {
+                listener = try DeviceListener(name: name)
+            } catch {
+                await grants.endLaunch(begun.launch)
+                throw Failure(error)
+            }
+            let launch = Starting(
+                number: number, launch: begun.launch, application: application, owner: principal,
+                policy: LaunchPolicy(grants, begun.principal, door))
             OwnedThread(name: "view") { [self] in
-                serve(listener, number, launch, policy)
-                state.update { state in
-                    state.sessions[number] = nil
-                    state.count -= 1
+                serve(listener, launch)
+                state.update { $0.running[number] = nil }
+                Task { [self] in
+                    await grants.endLaunch(launch.launch)
+                    state.update { $0.count -= 1 }
                 }
             }.detach()
-            return Place(launch: launch, socket: "@promisefs-view-\(launch)")
+            return Place(launch: begun.launch.text, handover: "@\(name)", socket: begun.socket)
         } catch {
             state.update { $0.count -= 1 }
             throw error
         }
     }
 
-    package static let containerName = FileName(trusted: Array("container".utf8))
+    private struct Starting: Sendable {
+        var number: UInt16
+        var launch: LaunchID
+        var application: String
+        var owner: Principal
+        var policy: LaunchPolicy
+    }
 
     private func take() throws(Failure) -> UInt16 {
         try state.withLock { state throws(Failure) in
@@ -109,17 +134,9 @@ package final class Views: Sendable {
                 throw Failure(.tooManyOpen, "\(Views.countMax) views are mounted already")
             }
             state.count += 1
-            while state.next == 0 || state.sessions[state.next] != nil { state.next &+= 1 }
+            while state.next == 0 || state.running[state.next] != nil { state.next &+= 1 }
             defer { state.next &+= 1 }
             return state.next
-        }
-    }
-
-    private static func listener(_ launch: String) throws(Failure) -> DeviceListener {
-        do throws(SystemError) {
-            return try DeviceListener(name: "promisefs-view-\(launch)")
-        } catch {
-            throw Failure(error)
         }
     }
 
@@ -133,72 +150,53 @@ package final class Views: Sendable {
 
     // MARK: One view
 
-    private func serve(
-        _ listener: DeviceListener, _ number: UInt16, _ launch: String, _ policy: LaunchPolicy
-    ) {
+    private func serve(_ listener: DeviceListener, _ launch: Starting) {
+        let shown = escapedForDisplay(launch.application.utf8.prefix(80))
         guard let handed = listener.take(within: Views.patience) else {
-            logger.notice(
-                "a launch did not come for its view", metadata: ["application": "\(policy.shown)"])
+            logger.notice("a launch did not come for its view", metadata: ["application": "\(shown)"])
             return
         }
         let folders = ViewFolders(filesystem)
         do throws(Failure) {
-            let place = try folders.make(FileName(trusted: Array(launch.utf8)))
+            try bind(launch, handed)
+            let place = try folders.make(FileName(trusted: Array(launch.launch.text.utf8)))
             defer { folders.remove(place) }
             let view = View(
                 of: filesystem,
                 for: View.Launch(
-                    number: number, user: handed.user, group: handed.group, folders: place),
-                policy: policy)
+                    number: launch.number, user: handed.user, group: handed.group, folders: place),
+                policy: launch.policy)
             let session = MountSession(
                 filesystem: view, options: .view(of: domainName, device: handed.device),
                 logger: logger)
             try session.mount()
             let isOver = state.update { state in
-                state.sessions[number] = session
+                state.running[launch.number] = Running(
+                    session: session, application: shown, process: handed)
                 return state.isOver
             }
             handed.answer("ok")
             logger.info(
                 "a view is mounted",
-                metadata: ["application": "\(policy.shown)", "launch": "\(launch)"])
+                metadata: ["application": "\(shown)", "launch": "\(launch.launch)"])
             if isOver { try session.unmount(lazy: true) }
+            launch.policy.begin()
             session.serve()
+            launch.policy.end()
         } catch {
             handed.answer(error.message)
             logger.warning(
                 "a view could not be mounted",
-                metadata: ["application": "\(policy.shown)", "reason": "\(error.message)"])
+                metadata: ["application": "\(shown)", "reason": "\(error.message)"])
         }
     }
-}
 
-/// What one launch may reach.
-private final class LaunchPolicy: ViewPolicy {
-    private let application: String
-    private let logger: Logger
-    private let state: Mutex<ViewRoots>
-
-    init(application: String, roots: ViewRoots, logger: Logger) {
-        self.application = application
-        self.logger = logger
-        state = Mutex(roots)
+    /// Whoever has handed the device over has made the namespaces, and what is inside them is the
+    /// application, whatever its user.
+    private func bind(_ launch: Starting, _ handed: DeviceListener.Handed) throws(Failure) {
+        guard let user = handed.peer?.userNamespaces.first else {
+            throw Failure(.notSupported, "the kernel does not say in whose namespace the view is")
+        }
+        try grants.bind(launch.launch, to: .user(user), by: launch.owner)
     }
-
-    /// For the log.
-    var shown: String { escapedForDisplay(application.utf8.prefix(80)) }
-
-    var roots: ViewRoots { state.withLock { $0 } }
-    var endsOpenFiles: Bool { false }
-
-    func refused(_ operation: StaticString, _ node: NodeID) {
-        logger.warning(
-            "access",
-            metadata: [
-                "by": "application \(shown)", "call": "view.\(operation)", "node": "\(node)",
-                "outcome": "refused",
-            ])
-    }
-
-    func replaced(_ entry: EntryID, by other: EntryID) {}
 }

@@ -77,7 +77,9 @@ struct RunCommand: AsyncParsableCommand {
         if let profile { sandbox.additions += try await Sandbox.words(ofProfile: profile.bytes) }
         let mount = try await Targets.mount(ofDomain: domain, saidBy: "--domain")
         let view = try await PromiseClient(mount: mount).openView(for: application)
-        return [helper, Array(view.socket.utf8), Array(place.utf8)]
-            + sandbox.words(place: place, command: command)
+        return [helper] + [view.handover, place, view.socket ?? "-"].map { Array($0.utf8) }
+            + sandbox.words(
+                place: place + "/view", socket: view.socket == nil ? nil : place + "/socket",
+                command: command)
     }
 }

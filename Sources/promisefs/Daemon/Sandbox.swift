@@ -3,12 +3,16 @@ import PromiseCore
 import PromiseSystem
 
 /// The command line of bubblewrap around an application: it sees the system's programs read-only,
-/// its view of a domain, and nothing else of the machine.
+/// its view of a domain, and nothing else of the machine: no home, no other process, no socket.
+///
+/// User 0 of the machine is never inside: promisefs-view becomes `nobody`.
 struct Sandbox {
     /// Where the view is mounted in the namespace of the launch; the first that is there is taken.
     private static let places = ["/mnt", "/media", "/srv", "/tmp"]
     /// Where the application finds it.
     static let view = "/documents"
+    /// Where it asks for what it was given.
+    static let socket = "/run/promisefs.sock"
 
     var application: String
     var hasNetwork: Bool
@@ -24,7 +28,7 @@ struct Sandbox {
     }
 
     /// `place`: where the view is mounted. What is absent on this machine is left out.
-    func words(place: String, command: [[UInt8]]) -> [[UInt8]] {
+    func words(place: String, socket: String?, command: [[UInt8]]) -> [[UInt8]] {
         var words = ["bwrap", "--ro-bind", "/usr", "/usr"]
         for name in ["bin", "sbin", "lib", "lib32", "lib64"] {
             if let target = Sandbox.link("/\(name)") {
@@ -51,7 +55,11 @@ struct Sandbox {
             if let value = getenv(name) { words += ["--setenv", name, String(cString: value)] }
         }
         words += ["--setenv", "PROMISEFS_VIEW", Sandbox.view, "--setenv", "PROMISEFS_APP", application]
+        if let socket {
+            words += ["--bind", socket, Sandbox.socket, "--setenv", "PROMISEFS_SOCKET", Sandbox.socket]
+        }
         words += ["--chdir", Sandbox.view]
+        if let filter = SystemCallFilter.descriptor() { words += ["--seccomp", "\(filter)"] }
         return words.map { Array($0.utf8) } + additions + [Array("--".utf8)] + command
     }
 

@@ -1,0 +1,147 @@
+import Foundation
+import Testing
+
+extension MountSuites {
+    /// Documents that an application was given, in its view: one document, whatever happens to it.
+    @Suite struct GrantedViewTests {
+        /// `give PATH RIGHTS` prints the grant's number; `app COMMAND…` runs it as the application.
+        private func shorthand(_ domain: MountedDomain) -> String {
+            """
+            ID=com.example.editor; D=\(domain.domainName)
+            app() { "$P" run --app $ID --domain $D -- "$@"; }
+            client() { PYTHONPATH=$R/clients/python python3 -c "
+            import promisefs, sys
+            d, _ = promisefs.locate('$M')
+            $1" "${@:2}"; }
+            give() { client "print(d.give(sys.argv[1], '$ID', rights=sys.argv[2])['id'])" "$1" "$2"; }
+            revoke() { client "d.revoke(int(sys.argv[1]))" "$1"; }
+            identifier() { getfattr -n user.promisefs.identifier --only-values "$1"; }\n
+            """
+        }
+
+        private func given(
+            _ script: String, seconds: Int = 60
+        ) async throws {
+            let options = MountedDomain.Options(
+                arguments: ["--poll-interval", "1s"],
+                prepare: "mkdir -p $C/Work/sub; echo one > $C/Work/text.txt; echo beside > $C/Work/beside; echo in > $C/Work/sub/in")
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(shorthand(domain) + script, seconds: seconds)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func aGrantedDocumentKeepsItsNameWhereverItIsMoved() async throws {
+            try await given(
+                """
+                give Work/text.txt read-write > /dev/null; give Work/sub read > /dev/null
+                [ "$(app sh -c 'ls granted; cat granted/text.txt granted/sub/in')" = "$(printf 'sub\\ntext.txt\\none\\nin')" ]
+                cat > $T/inside.sh << 'EOF'
+                cd /documents/granted
+                for n in 1 2 3 4 5; do
+                    until grep -q "round $n" text.txt; do sleep 0.02; done
+                    echo "seen $n" >> text.txt
+                done
+                ls; [ ! -e beside ] && [ ! -e ../beside ]
+                EOF
+                app sh -s < $T/inside.sh > $T/out & p=$!
+                cd $M; mkdir Else
+                for n in 1 2 3 4 5; do
+                    case $n in
+                    1) f=Work/text.txt ;;
+                    2) mv Work/text.txt Else/text; f=Else/text ;;
+                    3) mv Else Renamed; f=Renamed/text ;;
+                    4) mv Renamed/text .; f=text ;;
+                    5) "$P" sync --wait $M; mv $C/text $C/Work/back; within 10 '[ -e Work/back ]'; f=Work/back ;;
+                    esac
+                    echo "round $n" >> $f; within 10 'grep -q "seen $n" $f'
+                done
+                wait $p; [ "$(tr '\\n' ' ' < $T/out)" = 'sub text.txt ' ]
+                cd /; "$P" sync --wait $M; [ "$(grep -c . $C/Work/back)" = 11 ]
+                """)
+        }
+
+        @Test(.timeLimit(.minutes(3))) func aDocumentIsSavedFromAViewInEveryWayAsOneDocument() async throws {
+            try await given(
+                """
+                give Work/text.txt read-write > $T/grant; i=$(identifier $M/Work/text.txt); n=0
+                check() {
+                    [ "$(cat $M/Work/text.txt)" = "$1" ]; [ "$(identifier $M/Work/text.txt)" = "$i" ]
+                    [ "$(app cat granted/text.txt)" = "$1" ]; [ "$(app ls -A granted)" = text.txt ]
+                    [ "$(ls -A $M/Work | tr '\\n' ' ')" = 'beside sub text.txt ' ]
+                    "$P" sync --wait $M; [ "$(cat $C/Work/text.txt)" = "$1" ]; [ "$(ls -A $C/Work | wc -l)" = 3 ]
+                }
+                # In place; over it; with a temporary file; with a backup that stays; without the old one; with an exchange that
+                # is not to be had; a link; as patch(1), sed(1) and vim save.
+                app sh -c 'echo 1 > granted/text.txt'; check 1
+                app sh -c 'cd granted; echo 2 > .text.tmp; mv .text.tmp text.txt'; check 2
+                app sh -c 'cd granted; mv text.txt text.txt~; echo 3 > text.txt; [ "$(cat text.txt~)" = 2 ]; rm text.txt~'; check 3
+                app sh -c 'cd granted; mv text.txt text.txt~; echo 4 > text.txt; ls -A | grep -q text.txt~'; check 4
+                app sh -c 'cd granted; rm text.txt; [ ! -e text.txt ]; echo 5 > text.txt'; check 5
+                app sh -c 'cd granted; ln text.txt keep; echo 6 > new; mv new text.txt; [ "$(cat keep)" = 5 ]'; check 6
+                app sh -c 'cd granted; sed -i s/6/7/ text.txt'; check 7
+                app sh -c 'cd granted; cp --remove-destination /dev/stdin text.txt' <<< 8; check 8
+                for way in yes no auto; do
+                    app vim -u NONE -i NONE -n -es -c "set nocompatible backup backupcopy=$way" -c '%s/.*/vim '$way'/' -c 'wq' granted/text.txt
+                    check "vim $way"
+                done
+                app vim -u NONE -i NONE -es -c 'set swapfile writebackup' -c '%s/.*/swap/' -c 'wq' granted/text.txt; check swap
+                # Removed and not made again it stays where it is.
+                app rm granted/text.txt; check swap
+                [ "$(client "print(d.grants('$ID')[0]['id'])")" = "$(cat $T/grant)" ]
+                """, seconds: 150)
+        }
+
+        @Test(.timeLimit(.minutes(2))) func aDocumentThatTheProviderHasNotSeenKeepsItsGrant() async throws {
+            try await given(
+                """
+                echo new > $M/fresh; give fresh read-write > /dev/null
+                app sh -c 'cd granted; echo two > t; mv t fresh; cat fresh; mv fresh fresh~; echo three > fresh; sleep 0.5; cat fresh'
+                [ "$(cat $M/fresh)" = three ]; [ "$(app cat granted/fresh)" = three ]
+                # Deleted outside while it is edited: what is saved is there again.
+                app sh -c 'cd granted; cat fresh > /dev/null; echo up > ../granted/up; until [ ! -e fresh ]; do sleep 0.05; done
+                    echo again > t; mv t fresh' & p=$!
+                within 10 'ls $M/.promisefs-views/*/scratch/up > /dev/null 2>&1'; rm $M/fresh; wait $p; [ "$(cat $M/fresh)" = again ]
+                """)
+        }
+
+        @Test(.timeLimit(.minutes(2))) func aRevokedGrantEndsAtOnceAndLeavesWhatIsOpen() async throws {
+            try await given(
+                """
+                g=$(give Work/text.txt read-write); give Work/beside read-write > /dev/null
+                cat > $T/inside.sh << 'EOF'
+                cd /documents/granted; exec 3<> text.txt; echo up > up
+                until ! cat text.txt > /dev/null 2>&1; do sleep 0.02; done
+                ls | tr '\\n' ' '; read line <&3; echo "$line"; echo done
+                ! echo x > text.txt.new 2>/dev/null; ! mv text.txt.new text.txt 2> /dev/null || echo "made"; cat beside
+                EOF
+                app sh -s < $T/inside.sh > $T/out & p=$!
+                within 10 'ls $M/.promisefs-views/*/scratch/up > /dev/null 2>&1'; revoke $g; wait $p
+                grep -q '^beside up one$' $T/out; grep -q done $T/out; grep -q beside $T/out
+                # Its name is an ordinary one of the application's now, and nobody else's.
+                [ "$(cat $M/Work/text.txt)" = one ]
+                """)
+        }
+
+        @Test(.timeLimit(.minutes(2))) func attemptsFromInsideTheSandboxAreRefusedAndWritten() async throws {
+            try await given(
+                """
+                echo secret > $M/secret; echo w > $M/write; echo r > $M/read; mkdir $M/folder; echo i > $M/folder/inside
+                give write read-write > /dev/null; give read read > /dev/null; give folder read > /dev/null
+                "$P" container add --app $ID --name Editor $D > /dev/null
+                app python3 - $M < $R/scripts/workloads/view-attacks.py > $T/attempts || { grep SUCCEEDED $T/attempts >&2; false; }
+                [ "$(grep -c refused $T/attempts)" -ge 60 ]
+                [ "$(cat $M/read $M/folder/inside $M/write)" = "$(printf 'r\\ni\\nw')" ]; [ "$(ls -A $M/folder)" = inside ]
+                [ "$(stat -c %a $M/read)" = 644 ]
+                # What reached the daemon has its line.
+                client "print(sum(1 for line in d.audit('$ID') if line['outcome'] == 'refused'))" > $T/lines
+                [ "$(cat $T/lines)" -ge 10 ]
+                # From outside: root too, and another user.
+                app sh -c 'echo up > container/up; sleep 20' & p=$!; within 10 '[ -e $M/Editor/up ]'
+                inner=$(pgrep -f 'echo up > container/up; sleep 20' | tail -1)
+                ! ls /proc/$inner/root/documents/granted 2> $T/said; grep -q 'Permission denied' $T/said
+                ! cat /proc/$inner/root/documents/granted/read 2> /dev/null
+                kill $p; wait $p || true
+                """)
+        }
+    }
+}
