@@ -133,11 +133,12 @@ package final class Domain: Sendable {
         filesystem = FileSystem(
             index: index, content: content, engine: engine, clock: clock, configuration: behaviour,
             record: holder?.record, logger: logger)
-        keyValues = Values(state.file("values"), root, provider, engine, configuration, logger)
-        services = DocumentServices(
-            DomainTree(
-                index: index, engine: engine, filesystem: filesystem, provider: provider,
-                domainName: configuration.name, account: root), state, configuration, logger)
+        let audit = AuditLog(path: state.file("audit.log"))
+        keyValues = Values(state.file("values"), root, provider, engine, configuration, audit, logger)
+        let tree = DomainTree(
+            index: index, engine: engine, filesystem: filesystem, provider: provider,
+            domainName: configuration.name, account: root)
+        services = DocumentServices(tree, state, configuration, audit, logger)
         hub = QueryHub(
             domainName: configuration.name, index: index, filesystem: filesystem, engine: engine, logger: logger)
         do throws(Failure) {

@@ -88,3 +88,75 @@ extension PromiseClient {
         return try await reply("POST", "bookmarks/resolve", request, deadline: .minutes(2))
     }
 }
+
+extension PromiseClient {
+    // MARK: Grants
+
+    /// What applications were given, or one of them; an application sees its own.
+    public func grants(of application: String? = nil) async throws(PromiseError) -> GrantsDocument {
+        let query = application.map { "?application=\(PromiseClient.field($0))" } ?? ""
+        return try await reply("GET", "grants\(query)", deadline: .minutes(1))
+    }
+
+    public func grant(_ id: Int64) async throws(PromiseError) -> GrantDocument {
+        try await reply("GET", "grants/\(id)", deadline: .minutes(1))
+    }
+
+    /// Gives an application an item, and what is below it where that is a folder. `until`: a date, as
+    /// RFC 3339 has it; nil: until it is revoked. Only the owner may.
+    public func give(
+        _ path: [UInt8], to application: String, isReadOnly: Bool = false, until: String? = nil
+    ) async throws(PromiseError) -> GrantDocument {
+        let request = GrantRequest(
+            path: "/" + PercentCoding.encode(path), application: application,
+            rights: isReadOnly ? "read" : "read-write", until: until)
+        return try await reply("POST", "grants", request, deadline: .minutes(1))
+    }
+
+    /// Hands a grant on to another application: never more of it, and for no longer.
+    public func passOn(
+        _ id: Int64, to application: String, isReadOnly: Bool = true, until: String? = nil
+    ) async throws(PromiseError) -> GrantDocument {
+        let request = GrantPassing(
+            application: application, rights: isReadOnly ? "read" : "read-write", until: until)
+        return try await reply("POST", "grants/\(id)/pass", request, deadline: .minutes(1))
+    }
+
+    /// With all that was made from it; returns what went.
+    @discardableResult
+    public func revoke(_ id: Int64) async throws(PromiseError) -> [GrantDocument] {
+        let document: GrantsDocument = try await reply(
+            "DELETE", "grants/\(id)", deadline: .minutes(1))
+        return document.grants
+    }
+
+    @discardableResult
+    public func revokeAll(of application: String) async throws(PromiseError) -> [GrantDocument] {
+        let document: GrantsDocument = try await reply(
+            "DELETE", "grants?application=\(PromiseClient.field(application))",
+            deadline: .minutes(1))
+        return document.grants
+    }
+
+    /// The newest lines of the audit log, oldest first. Only the owner may.
+    public func audit(
+        of application: String? = nil, limit: Int = 1_000
+    ) async throws(PromiseError) -> [AuditLineDocument] {
+        let about = application.map { "&application=\(PromiseClient.field($0))" } ?? ""
+        let document: AuditDocument = try await reply(
+            "GET", "grants/audit?limit=\(limit)\(about)", deadline: .minutes(1))
+        return document.lines
+    }
+
+    /// Ends one access that resolving a bookmark has started; returns how many are left.
+    @discardableResult
+    public func stopScope(_ scope: Int64) async throws(PromiseError) -> Int {
+        let document: ScopeDocument = try await reply(
+            "POST", "scopes/\(scope)/stop", deadline: .seconds(30))
+        return document.remaining
+    }
+
+    private static func field(_ text: String) -> String {
+        PercentCoding.encode(Array(text.utf8)).replacingSlashes()
+    }
+}

@@ -20,22 +20,33 @@ public final class ScopedURL: Sendable {
         var bookmark: String
         var access: Access?
         var count = 0
+        /// Of each start that the daemon counts.
+        var scopes: [Int64] = []
     }
 
     package typealias Resolve = @Sendable (String) async throws(PromiseError) ->
         ResolvedBookmarkDocument
 
+    private struct Stop { let call: @Sendable (Int64) -> Void }
+
     private let resolve: Resolve
+    private let stop: Stop?
     private let state: Mutex<State>
 
     public convenience init(_ client: PromiseClient, bookmark: String, application: String?) {
-        self.init(bookmark: bookmark) { (text: String) async throws(PromiseError) in
+        // Nobody waits for it: what is not told ends with the launch.
+        self.init(
+            bookmark: bookmark, stop: { scope in Task { try? await client.stopScope(scope) } }
+        ) { (text: String) async throws(PromiseError) in
             try await client.resolve(bookmark: text, for: application)
         }
     }
 
-    package init(bookmark: String, resolve: @escaping Resolve) {
+    package init(
+        bookmark: String, stop: (@Sendable (Int64) -> Void)? = nil, resolve: @escaping Resolve
+    ) {
         self.resolve = resolve
+        self.stop = stop.map { Stop(call: $0) }
         state = Mutex(State(bookmark: bookmark))
     }
 
@@ -63,6 +74,7 @@ public final class ScopedURL: Sendable {
         return state.withLock { state in
             if let renewed = found.renewed { state.bookmark = renewed }
             state.count += 1
+            if let scope = found.scope { state.scopes.append(scope) }
             // Another call was faster.
             let access = state.access ?? fresh
             state.access = access
@@ -73,12 +85,16 @@ public final class ScopedURL: Sendable {
     /// False when nothing was under way.
     @discardableResult
     public func stopAccessing() -> Bool {
-        state.withLock { state in
-            guard state.count > 0 else { return false }
+        let (isStopped, ended): (Bool, [Int64]) = state.withLock { state in
+            guard state.count > 0 else { return (false, []) }
             state.count -= 1
-            if state.count == 0 { state.access = nil }
-            return true
+            guard state.count == 0 else { return (true, []) }
+            state.access = nil
+            defer { state.scopes = [] }
+            return (true, state.scopes)
         }
+        for scope in ended { stop?.call(scope) }
+        return isStopped
     }
 
     public func accessing<Value>(

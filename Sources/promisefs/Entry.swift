@@ -36,7 +36,7 @@ struct PromiseFS: AsyncParsableCommand {
             ProviderCommand.self, RestartCommand.self, RunCommand.self, FindCommand.self, ChangesCommand.self,
             CoordinateCommand.self, WatchCommand.self, VersionsCommand.self, ConflictsCommand.self,
             ResolveCommand.self, ThumbnailCommand.self, KeyValueCommand.self, ContainerCommand.self,
-            ReferenceCommand.self, BookmarkCommand.self, TraceCommand.self, EnableCommand.self,
+            ReferenceCommand.self, BookmarkCommand.self, GrantsCommand.self, TraceCommand.self, EnableCommand.self,
             DisableCommand.self, TryCommand.self, SetupCommand.self, DomainCommand.self,
         ])
 

@@ -63,7 +63,7 @@ import Testing
             for subcommand in command.configuration.subcommands { check(subcommand) }
         }
         check(PromiseFS.self)
-        #expect(PromiseFS.configuration.subcommands.count == 33)
+        #expect(PromiseFS.configuration.subcommands.count == 34)
     }
 
     @Test func everyWorkingCommandTakesJSON() throws {

@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 
 @Suite struct ScopedURLTests {
+    private final class Stopped: Sendable { let scopes = Mutex<[Int64]>([]) }
     private final class Calls: Sendable { let count = Mutex(0) }
 
     private func found(_ path: String?, renewed: String? = nil) -> ResolvedBookmarkDocument {
@@ -29,6 +30,21 @@ import Testing
         // The item may have moved since: the bookmark is resolved anew.
         _ = try await url.accessing { #expect($0.path == Array("a folder".utf8)) }
         #expect(!url.isAccessing && calls.count.withLock { $0 } == 2)
+    }
+
+    @Test func anAccessThatTheDaemonCountsIsStoppedWithTheLastOne() async throws {
+        let stopped = Stopped()
+        var answer = found("/granted/a")
+        answer.scope = 7
+        let scoped = answer
+        let url = ScopedURL(
+            bookmark: "first", stop: { scope in stopped.scopes.withLock { $0.append(scope) } }
+        ) { (text: String) async throws(PromiseError) in scoped }
+        _ = try await url.startAccessing()
+        _ = try await url.startAccessing()
+        #expect(url.stopAccessing() && stopped.scopes.withLock { $0 } == [])
+        #expect(url.stopAccessing() && stopped.scopes.withLock { $0 } == [7])
+        #expect(!url.stopAccessing() && stopped.scopes.withLock { $0 } == [7])
     }
 
     @Test func aStaleBookmarkIsRenewedAndOneThatLeadsNowhereGivesNoAccess() async throws {

@@ -200,7 +200,7 @@ def main(mount):
     doc, read = domain.give("doc.txt", EDITOR), domain.give("read.txt", EDITOR, "read")
     domain.give("folder", EDITOR, "read")
     revoked, foreign_grant = domain.give("revoked.txt", EDITOR), domain.give("other.txt", OTHER)
-    brief = domain.give("brief.txt", EDITOR, until=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 3)))
+    brief = domain.give("brief.txt", EDITOR, until=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 8)))
     bookmarks = {name: domain.bookmark(name, EDITOR) for name in ("doc.txt", "revoked.txt")}
     foreign, owners = domain.bookmark("other.txt", OTHER), domain.bookmark("doc.txt")
     sandbox, stranger = Sandbox(), Sandbox()
@@ -258,6 +258,9 @@ def main(mount):
     attack.check("a guessed presenter is not answered for", status == 200 and not json.loads(text)["done"])
 
     # Rights that are narrowed, end, are revoked.
+    status, text = ask("POST", "bookmarks", {"path": "/granted/brief.txt"})
+    attack.check(f"an application notes what it was given: {text[:100]}", status == 200)
+    ending = json.loads(text).get("bookmark", "")
     attempt(sandbox, launch.socket, "POST", f"grants/{read['id']}/pass", {"application": OTHER, "rights": "read-write"})
     attempt(sandbox, launch.socket, "POST", f"grants/{read['id']}/pass", {"application": OTHER, "rights": "read", "path": "/granted/doc.txt"})
     status, text = ask("POST", f"grants/{brief['id']}/pass", {"application": OTHER, "rights": "read", "until": "2200-01-01T00:00:00Z"})
@@ -277,7 +280,9 @@ def main(mount):
     scope = json.loads(ask("POST", "bookmarks/resolve", {"bookmark": bookmarks["doc.txt"]})[1])["scope"]
     attack.check("an access is stopped", ask("POST", f"scopes/{scope}/stop", {})[0] == 200)
     attempt(sandbox, launch.socket, "POST", f"scopes/{scope}/stop", {})
-    time.sleep(max(0, 4 - (time.time() % 1)))
+    while domain.grants(EDITOR) and any(grant["id"] == brief["id"] and grant["rights"] != "none" for grant in domain.grants(EDITOR)):
+        time.sleep(0.1)
+    attempt(sandbox, launch.socket, "POST", "bookmarks/resolve", {"bookmark": ending})
     attempt(sandbox, launch.socket, "GET", "items?path=/granted/brief.txt")
     attempt(stranger, second.socket, "GET", "items?path=/granted/brief.txt")
 

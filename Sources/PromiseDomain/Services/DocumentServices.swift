@@ -18,11 +18,11 @@ package struct DocumentServices: Sendable {
 
     init(
         _ tree: DomainTree, _ state: StateFolder, _ configuration: DomainConfiguration,
-        _ logger: Logger
+        _ audit: AuditLog, _ logger: Logger
     ) {
+        self.audit = audit
         self.tree = tree
         search = ItemSearch(tree: tree, pollInterval: configuration.pollInterval)
-        audit = AuditLog(path: state.file("audit.log"))
         let door = AccessDoor(logger: logger, audit: audit)
         containers = Containers(
             tree: tree, search: search, file: state.file("containers.json"), configuration: configuration,

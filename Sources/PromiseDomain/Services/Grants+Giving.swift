@@ -1,4 +1,3 @@
-import Glibc
 package import PromiseAccess
 package import PromiseCore
 import PromiseFilesystem
@@ -34,7 +33,7 @@ extension Grants {
         if let launch = end.launch { _ = try self.launch(launch, of: application) }
         let known = try item(node)
         return try await give(
-            known, to: application, rights, until: end, kind: kind, parent: nil)
+            known, to: application, rights, until: end, kind: kind, parent: nil, by: principal)
     }
 
     /// An application hands on what it has, or something below it, to another: never more, and for
@@ -62,7 +61,7 @@ extension Grants {
         if let date = grant.end.date { limit = .date(min(date, end.date ?? date)) }
         return try await give(
             known, to: other, rights, until: limit, kind: .item, parent: id,
-            giver: grant.application)
+            giver: grant.application, by: principal)
     }
 
     /// Something of a grant's item: the item itself, or what is below it.
@@ -180,7 +179,7 @@ extension Grants {
     func give(
         _ item: (key: ItemKey, entry: Entry), to application: Key, _ rights: Rights,
         until end: Grant.End, kind: Grant.Kind, parent: GrantID?, source: GrantID? = nil,
-        giver: Key? = nil
+        giver: Key? = nil, by principal: Principal
     ) async throws(Failure) -> GrantStanding {
         let (key, entry) = (item.key, item.entry)
         let standing = try await onThread { () throws(Failure) in
@@ -207,8 +206,7 @@ extension Grants {
             }
             guard let made else { throw Failure(.gone, "the grant is gone again") }
             self.door.note(
-                .owner(user: geteuid(), process: getpid()), "grants.given", of: application.text,
-                grant: id,
+                principal, "grants.given", of: application.text, grant: id,
                 detail: "\(rights.name) \(kind.rawValue) \(ItemKey.text(key.path))", isChange: true)
             return try self.standing(made)
         }

@@ -136,7 +136,8 @@ extension Grants {
             let item = try? item(entry.node)
         else { return }
         _ = try? await give(
-            item, to: key, .readWrite, until: .launch(launch), kind: .container, parent: nil)
+            item, to: key, .readWrite, until: .launch(launch), kind: .container, parent: nil,
+            by: principal)
     }
 
     /// The folder is no container any more.
@@ -183,7 +184,7 @@ extension Grants {
         let known = try item(node)
         guard case .application(_, let launch) = principal else {
             return try await give(
-                known, to: key, rights, until: .revoked, kind: .bookmark, parent: nil
+                known, to: key, rights, until: .revoked, kind: .bookmark, parent: nil, by: principal
             ).grant.id
         }
         // What it is made from: the grant that gives most here.
@@ -205,7 +206,7 @@ extension Grants {
         return try await give(
             known, to: key, rights, until: above.end.date.map { .date($0) } ?? .revoked,
             kind: .bookmark, parent: isKept ? above.id : nil,
-            source: isKept || above.kind == .container ? nil : above.id
+            source: isKept || above.kind == .container ? nil : above.id, by: principal
         ).grant.id
     }
 
@@ -245,7 +246,7 @@ extension Grants {
         }
         let started = try await give(
             try item(node), to: key, table.rights(grant, at: now), until: .launch(launch),
-            kind: .item, parent: backing)
+            kind: .item, parent: backing, by: principal)
         return try await onThread { () throws(Failure) in
             self.state.withLock { state in
                 // Revoked meanwhile: nothing is counted.

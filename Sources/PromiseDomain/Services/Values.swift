@@ -70,13 +70,14 @@ package final class Values: Sendable {
     private let state = Mutex(State())
 
     package init(
-        folder: [UInt8], needs: Needs, clock: any TimeSource = SystemClock(), logger: Logger
+        folder: [UInt8], needs: Needs, clock: any TimeSource = SystemClock(),
+        audit: AuditLog? = nil, logger: Logger
     ) {
         files = ValueFiles(folder: folder)
         self.needs = needs
         self.clock = clock
         self.logger = logger
-        door = AccessDoor(logger: logger)
+        door = AccessDoor(logger: logger, audit: audit)
     }
 
     // MARK: What applications ask

@@ -1,0 +1,91 @@
+import Foundation
+import Testing
+
+extension MountSuites {
+    /// What applications are given, and what they can do by the socket of their launch.
+    @Suite struct GrantTests {
+        private static let options = MountedDomain.Options(
+            arguments: ["--poll-interval", "1s", "--upload-delay", "0s"])
+
+        private static let shorthand = """
+            D=$(findmnt -no SOURCE "$M"); A=com.example.editor
+            g() { local c=$1; shift; "$P" grants "$c" --domain "$D" "$@"; }
+            give() { "$P" grants add --app "$A" "$@"; }
+            rights() { g show "$1" --json | sed 's/.*"rights":"\\([^"]*\\)".*/\\1/'; }
+            place() { g show "$1" --json | sed -n 's/.*"path":"\\([^"]*\\)".*/\\1/p'; }
+
+            """
+
+        @Test(.timeLimit(.minutes(2))) func everyAttemptAgainstTheSocketOfALaunchIsRefusedAndHasALine() async throws {
+            try await MountedDomain.with(Self.options) { domain in
+                let result = try await domain.shell("python3 \"$W/grant-attacks.py\" \"$M\"", seconds: 100)
+                let count = Int(result.output.split(separator: " ").first ?? "0") ?? 0
+                #expect(count > 150, "\(result.output)")
+                try await domain.shell(
+                    """
+                    [ -z "$(find "$XDG_RUNTIME_DIR" -name '*.app.sock')" ]
+                    [ "$("$P" verify "$M" --json | grep -c '"problems":\\[\\]')" = 1 ]
+                    [ "$(stat -c %a "$S/audit.log")" = 600 ]
+                    """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func aGrantFollowsItsItemAndSurvivesAKill() async throws {
+            try await MountedDomain.with(Self.options) { domain in
+                try await domain.shell(
+                    Self.shorthand
+                        + """
+                        mkdir "$M/a" "$M/b"; echo one > "$M/a/doc"; n=$(give "$M/a/doc" --read-only)
+                        [ "$(rights "$n")" = read ]; [ "$(place "$n")" = /a/doc ]
+                        echo two > "$M/a/.new"; mv "$M/a/.new" "$M/a/doc"; [ "$(place "$n")" = /a/doc ]
+                        mv "$M/a/doc" "$M/b/other"; [ "$(place "$n")" = /b/other ]
+                        "$P" sync --wait "$M"; echo three > "$C/b/.x"; mv "$C/b/.x" "$C/b/other"
+                        within 5 '[ "$(cat "$M/b/other")" = three ]'; [ "$(place "$n")" = /b/other ]
+                        mv "$M/b" "$M/c"; [ "$(place "$n")" = /c/other ]
+                        [ "$(give "$M/c/other" --read-only)" = "$n" ]
+                        g list --app "$A" | grep -q "$n.*read.*until revoked.*/c/other"
+                        echo "$n" > "$T/n"; rm "$M/c/other"; echo another > "$M/c/other"; [ -z "$(place "$n")" ]
+                        """)
+                try await domain.kill9()
+                try await domain.remount()
+                try await domain.shell(
+                    Self.shorthand
+                        + """
+                        n=$(cat "$T/n"); [ "$(rights "$n")" = read ]
+                        m=$(give "$M/c"); [ "$m" -gt "$n" ]; g revoke "$n" | grep -q "revoked $n"
+                        s=0; g show "$n" 2> /dev/null || s=$?; [ "$s" = 1 ]
+                        g revoke --app "$A" > /dev/null; [ "$(g list --json | grep -c '"grants":\\[\\]')" = 1 ]
+                        g audit --app "$A" --json | grep -q '"call":"grants.given"'
+                        g audit | grep -q 'grants.revoke'
+                        s=0; give "$M" 2> /dev/null || s=$?; [ "$s" != 0 ]
+                        """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func aStoredGrantThatWasEditedGivesNothingAndVerifyTellsAndMends() async throws {
+            try await MountedDomain.with(Self.options) { domain in
+                try await domain.shell(
+                    Self.shorthand
+                        + """
+                        echo one > "$M/doc"; echo two > "$M/two"; give "$M/doc" --read-only; give "$M/two"
+                        "$P" unmount "$M"
+                        python3 - "$S/index.sqlite" <<'END'
+                        import sqlite3, sys
+                        index = sqlite3.connect(sys.argv[1])
+                        index.execute("UPDATE access_grant SET record = replace(record, 'read', 'read-write') WHERE id = 1")
+                        index.commit()
+                        END
+                        """)
+                try await domain.remount()
+                try await domain.shell(
+                    Self.shorthand
+                        + """
+                        s=0; g show 1 2> /dev/null || s=$?; [ "$s" = 1 ]; [ "$(rights 2)" = read-write ]
+                        "$P" status "$M" --json | grep -q 'grants do not verify'
+                        s=0; "$P" verify "$M" > "$T/out" || s=$?; [ "$s" = 1 ]; grep -q 'grant 1 .*gives no right' "$T/out"
+                        "$P" verify --repair "$M" > /dev/null || true; "$P" verify "$M"; [ "$(rights 2)" = read-write ]
+                        """)
+            }
+        }
+    }
+}
