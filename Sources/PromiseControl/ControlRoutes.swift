@@ -50,6 +50,7 @@ struct ControlRoutes: Sendable {
         addValueRoutes(to: router)
         addKeyValueRoutes(to: router)
         DocumentRoutes(routes: self).add(to: router)
+        ListingRoutes(routes: self).add(to: router)
         addTraceRoutes(to: router)
         addClaimRoutes(to: router)
         addPresenterRoutes(to: router)

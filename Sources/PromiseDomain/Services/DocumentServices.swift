@@ -12,6 +12,7 @@ package struct DocumentServices: Sendable {
     package let containers: Containers
     package let references: References
     package let bookmarks: Bookmarks
+    package let windows: FolderWindows
 
     init(
         _ tree: DomainTree, _ state: StateFolder, _ configuration: DomainConfiguration,
@@ -19,6 +20,7 @@ package struct DocumentServices: Sendable {
     ) {
         self.tree = tree
         search = ItemSearch(tree: tree, pollInterval: configuration.pollInterval)
+        windows = FolderWindows(tree)
         let door = AccessDoor(logger: logger)
         containers = Containers(
             tree: tree, search: search, file: state.file("containers.json"), configuration: configuration,
