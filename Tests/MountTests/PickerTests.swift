@@ -99,10 +99,11 @@ extension MountSuites {
             try await MountedDomain.with(Self.options) { domain in
                 try await domain.shell(
                     """
-                    X=\(size.split(separator: "x")[0]); Y=\(size.split(separator: "x")[1]);
+                    X=\(size.split(separator: "x")[0]); Y=\(size.split(separator: "x")[1])
                     mux() { tmux -S "$T/mux" "$@"; }
                     trap 'mux kill-server 2> /dev/null' EXIT
-                    mux new-session -d -x $X -y $Y "x=\\$(\\"$P\\" pick --multiple --at $M); echo \\"\\$? \\$x\\" > $T/got; sleep 60"
+                    command="\\"$P\\" pick --multiple --at $M"
+                    mux new-session -d -x $X -y $Y "x=\\$($command); echo \\"\\$? \\$x\\" > $T/got; sleep 60"
                     shown() { mux capture-pane -p; }
                     within 10 'shown | grep -q "> docs/"'
                     [ "$(shown | awk '{ print length }' | sort -n | tail -1)" -le $X ]
