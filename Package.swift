@@ -149,10 +149,18 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
+        module(
+            "PromisePicker",
+            [
+                "PromiseCore", "PromiseSystem", "PromiseKit", "PromiseWire", .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ]),
         .executableTarget(
             name: "promisefs",
             dependencies: [
                 "PromiseCore", "PromiseSystem", "PromiseFilesystem", "PromiseDomain", "PromiseControl", "PromiseKit",
+                "PromisePicker",
                 "PromiseWire", logging, .product(name: "TOMLKit", package: "TOMLKit"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
@@ -227,6 +235,11 @@ let package = Package(
                 "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseFilesystem", "PromiseDomain",
                 "PromiseAccess", "PromiseIndex", "PromiseWire",
                 "PromiseControl", "PromiseKit", "PromiseTestSupport", logging,
+            ]),
+        tests(
+            "PromisePickerTests",
+            [
+                "PromisePicker", "PromiseKit",
             ]),
         tests(
             "CommandTests",

@@ -51,6 +51,7 @@ struct ControlRoutes: Sendable {
         addKeyValueRoutes(to: router)
         DocumentRoutes(routes: self).add(to: router)
         GrantRoutes(routes: self).add(to: router)
+        ListingRoutes(routes: self).add(to: router)
         addTraceRoutes(to: router)
         addClaimRoutes(to: router)
         addPresenterRoutes(to: router)

@@ -38,7 +38,7 @@ final class QueryHub: Sendable {
     private let filesystem: FileSystem
     private let engine: SyncEngine
     private let logger: Logger
-    private let domainName: String
+    private let reader: AttributeReader
     private let state = Mutex(State())
     private let thread = Mutex<OwnedThread?>(nil)
     private let pool = BlockingPool(name: "queries", threads: 2)
@@ -50,7 +50,7 @@ final class QueryHub: Sendable {
     private let listeners: Mutex<[any ChangeListener]>
 
     init(domainName: String, index: Index, filesystem: FileSystem, engine: SyncEngine, logger: Logger) {
-        self.domainName = domainName
+        reader = AttributeReader(domainName: domainName, filesystem: filesystem, engine: engine)
         self.index = index
         self.filesystem = filesystem
         self.engine = engine
@@ -181,26 +181,7 @@ final class QueryHub: Sendable {
     func attributes(
         of item: IndexedItem, _ needs: ItemAttributes.Needs, _ transaction: borrowing Transaction
     ) throws(Failure) -> ItemAttributes {
-        var result = ItemAttributes(item: item, domainName: domainName)
-        if needs.contains(.path) {
-            result.path = try transaction.path(of: item.entry.parent).map { $0 + [item.entry.name] }
-        }
-        if needs.contains(.state) {
-            let pending = try transaction.pending(.entry(item.entry.id))
-            result.state = filesystem.state(of: item.node, item.entry, pending)
-            result.isPending = pending != nil
-            result.error = pending?.error == nil ? nil : pending?.message
-        }
-        if needs.contains(.tags) {
-            result.tags = try transaction.attribute(Array("user.xdg.tags".utf8), of: item.node.id)
-        }
-        if needs.contains(.progress), item.node.kind == .file, item.node.content != .whole {
-            if let (present, size) = engine.hydrator.progress(of: item.node.id), size > 0 {
-                result.progress = Double(present) / Double(size)
-            }
-            result.downloadingError = engine.hydrator.problem(of: item.node.id)?.message
-        }
-        return result
+        try reader.attributes(of: item, needs, transaction)
     }
 
     // MARK: - Following

@@ -7,6 +7,8 @@ import Synchronization
 enum Output {
     /// A path as scripts take it.
     static func bytes(_ bytes: [UInt8]) { write(bytes + [0x0A], to: STDOUT_FILENO) }
+    /// The same with a NUL behind it, which no path contains.
+    static func separated(_ bytes: [UInt8]) { write(bytes + [0], to: STDOUT_FILENO) }
     static func line(_ text: String) { write(shown(text) + "\n", to: STDOUT_FILENO) }
     static func text(_ text: String) { write(shown(text), to: STDOUT_FILENO) }
     static func json(_ document: some Encodable) {
@@ -25,6 +27,9 @@ enum Output {
         var error: String
         var exitStatus: Int32?
     }
+
+    /// For a person, beside what a script reads.
+    static func note(_ sentence: String) { write("promisefs: \(escapedForTerminal(sentence))\n", to: STDERR_FILENO) }
 
     /// `--json` was given.
     static var problemsAreJSON: Bool {

@@ -24,7 +24,8 @@ import Testing
         ["mount"], ["mount", "a", "b", "c"], ["mount", "--cache-limit", "lots", "/x"], ["mount", "--upload-delay", "soon", "/x"],
         ["mount", "--hydration-rule", "refuse:color=red", "/x"], ["run"], ["run", "--no-hydrate", "--"],
         ["run", "--no-hydrate", "--profile", "x", "--", "true"], ["run", "--profile", "-", "--", "true"],
-        ["nonsense"],
+        ["nonsense"], ["pick", "--mode", "export"], ["pick", "file"], ["pick", "--mode", "none"], ["pick", "--web", "--plain"],
+        ["pick", "--mode", "create", "--suggest", "a/b"],
         ["mount", "--domain", "a/b", "/x"], ["info"], ["fetch"], ["unmount"], ["status", "--bogus"],
         ["unmount", "/x", "--timeout", "1y"],
         ["mount", "webdav:/x", "/tmp"], ["mount", "/srv/x", "/tmp"], ["mount", "folder:", "/tmp"],
@@ -63,7 +64,7 @@ import Testing
             for subcommand in command.configuration.subcommands { check(subcommand) }
         }
         check(PromiseFS.self)
-        #expect(PromiseFS.configuration.subcommands.count == 34)
+        #expect(PromiseFS.configuration.subcommands.count == 36)
     }
 
     @Test func everyWorkingCommandTakesJSON() throws {
@@ -73,7 +74,7 @@ import Testing
             ["pending"], ["sync"], ["verify"], ["doctor"], ["provider", "list"], ["provider", "check", "folder:/x"],
             ["restart", "/m"], ["find", "TRUEPREDICATE"], ["changes", "--since", "0"], ["watch", "/m"],
             ["versions", "/m"], ["conflicts", "/m"], ["resolve", "/m", "--keep", "both"], ["thumbnail", "/m"], ["trace", "/m"],
-            ["setup", "--yes"], ["enable", "work"], ["disable", "work"],
+            ["pick"], ["web"], ["setup", "--yes"], ["enable", "work"], ["disable", "work"],
         ]
         for command in commands { _ = try PromiseFS.parseAsRoot(command + ["--json"]) }
         _ = try PromiseFS.parseAsRoot(["run", "--json", "--", "true"])

@@ -63,7 +63,11 @@ import Testing
             "Foundation",
             "FoundationEssentials",
         ],
+        "PromisePicker": [
+            "PromiseWire", "PromiseCore", "PromiseSystem", "PromiseKit", "Crypto", "NIOCore", "NIOHTTP1", "NIOPosix",
+        ],
         "promisefs": [
+            "PromisePicker",
             "PromiseCore", "PromiseSystem", "PromiseFilesystem", "PromiseDomain", "PromiseControl", "PromiseKit", "PromiseWire",
             "Logging", "ArgumentParser", "TOMLKit", "Foundation", "FoundationEssentials", "Dispatch",
         ],

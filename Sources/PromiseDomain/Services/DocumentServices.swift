@@ -15,6 +15,7 @@ package struct DocumentServices: Sendable {
     package let grants: Grants
     package let audit: AuditLog
     package let views: Views
+    package let windows: FolderWindows
 
     init(
         _ tree: DomainTree, _ state: StateFolder, _ configuration: DomainConfiguration,
@@ -23,6 +24,7 @@ package struct DocumentServices: Sendable {
         self.audit = audit
         self.tree = tree
         search = ItemSearch(tree: tree, pollInterval: configuration.pollInterval)
+        windows = FolderWindows(tree)
         let door = AccessDoor(logger: logger, audit: audit)
         containers = Containers(
             tree: tree, search: search, file: state.file("containers.json"), configuration: configuration,

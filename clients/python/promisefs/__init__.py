@@ -13,5 +13,6 @@ described in docs/openapi.yaml; every document is given as the dictionary that i
 """
 from .client import Domain, PromiseError, reading, writing
 from .mounts import domains, locate
+from .picking import pick
 
-__all__ = ["Domain", "PromiseError", "domains", "locate", "reading", "writing"]
+__all__ = ["Domain", "PromiseError", "domains", "locate", "pick", "reading", "writing"]

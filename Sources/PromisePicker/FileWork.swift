@@ -1,0 +1,161 @@
+import Glibc
+import PromiseCore
+import PromiseKit
+import PromiseSystem
+
+/// Files that are copied, moved and made so that a kill at any moment leaves what there was, and at
+/// most a hidden file of ours beside it.
+enum FileWork {
+    /// What is under way has this before its name, as GLib's saves do: it stays on this machine,
+    /// and becomes a document by getting its name.
+    private static let prefix = Array(".goutputstream-".utf8)
+    private static let bufferCount = 1 << 20
+
+    private static let pool = BlockingPool(name: "picker", threads: 2)
+
+    /// Off the threads that tasks share.
+    static func run<Value: Sendable>(
+        _ body: @escaping @Sendable () throws -> Value
+    ) async throws -> Value {
+        try await pool.run { () throws(any Error) in try body() }
+    }
+
+    static func failure(_ what: String, _ code: CInt = errno) -> PromiseError {
+        PromiseError(
+            .local, "\(what): \(String(cString: strerror(code)))",
+            exitStatus: code == ENETDOWN ? 4 : 1)
+    }
+
+    static func makeFolder(_ path: [UInt8]) throws {
+        guard withPath(path, { mkdir($0, 0o777) }) == 0 else {
+            throw failure("\(shown(path)) cannot be made")
+        }
+    }
+
+    /// Over nothing that is there.
+    static func rename(_ old: [UInt8], _ new: [UInt8]) throws {
+        do throws(SystemError) {
+            try PromiseSystem.rename(old, to: new, flags: .noReplace, label: "picker.rename")
+        } catch {
+            throw failure("\(shown(new)) cannot be made", error.errno)
+        }
+    }
+
+    static func remove(_ path: [UInt8]) { _ = withPath(path) { unlink($0) } }
+
+    static func exists(_ path: [UInt8]) -> Bool {
+        var status = stat()
+        return withPath(path) { lstat($0, &status) } == 0
+    }
+
+    static func create(_ path: [UInt8]) throws {
+        let file = withPath(path) { open($0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666) }
+        guard file >= 0 else { throw failure("\(shown(path)) cannot be made") }
+        defer { close(file) }
+        guard fsync(file) == 0 else { throw failure("\(shown(path)) cannot be written") }
+    }
+
+    /// A copy under a hidden name in `folder`, synced to disk; the name is given back.
+    static func copy(_ source: [UInt8], into folder: [UInt8]) throws -> [UInt8] {
+        let input = withPath(source) { open($0, O_RDONLY | O_CLOEXEC | O_NOCTTY) }
+        guard input >= 0 else { throw failure("\(shown(source)) cannot be read") }
+        defer { close(input) }
+        var status = stat()
+        guard fstat(input, &status) == 0 else { throw failure("\(shown(source)) cannot be read") }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            throw PromiseError(.local, "\(shown(source)) is no document", exitStatus: 1)
+        }
+        let path = folder + [0x2F] + hiddenName()
+        let mode = status.st_mode & 0o777
+        let output = withPath(path) {
+            open($0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode | 0o200)
+        }
+        guard output >= 0 else { throw failure("nothing can be written in \(shown(folder))") }
+        do {
+            defer { close(output) }
+            try transfer(input, output, source, folder)
+            // The date of a document is a part of it.
+            var times = [status.st_atim, status.st_mtim]
+            _ = futimens(output, &times)
+            guard fsync(output) == 0 else {
+                throw failure("a copy in \(shown(folder)) cannot be written")
+            }
+        } catch {
+            remove(path)
+            throw error
+        }
+        return path
+    }
+
+    private static func transfer(
+        _ input: CInt, _ output: CInt, _ source: [UInt8], _ folder: [UInt8]
+    ) throws {
+        var buffer = [UInt8](repeating: 0, count: bufferCount)
+        while true {
+            let count = read(input, &buffer, buffer.count)
+            if count < 0 && errno == EINTR { continue }
+            guard count >= 0 else { throw failure("\(shown(source)) cannot be read") }
+            if count == 0 { return }
+            var rest = buffer[..<count]
+            while !rest.isEmpty {
+                let written = rest.withUnsafeBytes { write(output, $0.baseAddress, $0.count) }
+                if written < 0 && errno == EINTR { continue }
+                guard written > 0 else {
+                    throw failure("a copy in \(shown(folder)) cannot be written")
+                }
+                rest = rest.dropFirst(written)
+            }
+        }
+    }
+
+    /// In place of what is there, in one step.
+    static func replace(_ path: [UInt8], byLinkTo target: [UInt8]) throws {
+        let folder = Array(path[..<(path.lastIndex(of: 0x2F) ?? 0)])
+        let hidden = folder + [0x2F] + hiddenName()
+        guard withPath(target, { target in withPath(hidden) { symlink(target, $0) } }) == 0 else {
+            throw failure("no link can be made in \(shown(folder))")
+        }
+        guard withPath(hidden, { hidden in withPath(path) { Glibc.rename(hidden, $0) } }) == 0
+        else {
+            let problem = failure("\(shown(path)) cannot be replaced")
+            remove(hidden)
+            throw problem
+        }
+        syncFolder(folder)
+    }
+
+    static func syncFolder(_ folder: [UInt8]) {
+        let file = withPath(folder.isEmpty ? [0x2F] : folder) {
+            open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        }
+        guard file >= 0 else { return }
+        fsync(file)
+        close(file)
+    }
+
+    /// A folder of this user alone, below the runtime folder or the temporary one.
+    static func makeTemporaryFolder() throws -> [UInt8] {
+        let base = getenv("TMPDIR") ?? getenv("XDG_RUNTIME_DIR")
+        let root = base.map { String(cString: $0) } ?? "/tmp"
+        var template = Array((root + "/promisefs-import-XXXXXX").utf8CString)
+        guard mkdtemp(&template) != nil else { throw failure("no folder can be made in \(root)") }
+        return template.dropLast().map { UInt8(bitPattern: $0) }
+    }
+
+    private static func hiddenName() -> [UInt8] {
+        prefix + Array(String(UInt64.random(in: 0 ... .max), radix: 36).utf8)
+    }
+
+    static func shown(_ path: [UInt8]) -> String { escapedForDisplay(path) }
+
+    static func withPath<Value>(_ path: [UInt8], _ body: (UnsafePointer<CChar>) -> Value) -> Value {
+        // Names have no NUL: they came from the kernel, or were checked.
+        let terminated = path.map { CChar(bitPattern: $0) } + [0]
+        return terminated.withUnsafeBufferPointer { buffer in
+            guard let start = buffer.baseAddress else {
+                preconditionFailure("an array with an element has an address")
+            }
+            return body(start)
+        }
+    }
+}

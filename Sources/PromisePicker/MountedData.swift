@@ -1,0 +1,178 @@
+import Glibc
+import PromiseCore
+public import PromiseKit
+import PromiseWire
+import Synchronization
+
+/// Lists of the domains that are mounted, by their daemons: no content is fetched by looking.
+public final class MountedData: PickerData {
+    private let mounts: [MountEntry]
+    private let application: String?
+    private let clients: Mutex<[String: PromiseClient]> = Mutex([:])
+
+    /// `application`: whose containers are shown though they are not public.
+    public init(_ mounts: [MountEntry], application: String?) {
+        self.mounts = mounts
+        self.application = application
+    }
+
+    public func mount(of domain: String) throws(PromiseError) -> MountEntry {
+        guard let mount = mounts.first(where: { $0.domain == domain }) else {
+            throw PromiseError(.notPromiseFS, "no domain '\(domain)' is mounted", exitStatus: 3)
+        }
+        return mount
+    }
+
+    public func client(of domain: String) throws(PromiseError) -> PromiseClient {
+        if let known = clients.withLock({ $0[domain] }) { return known }
+        let client = try PromiseClient(mount: try mount(of: domain))
+        clients.withLock { $0[domain] = client }
+        return client
+    }
+
+    /// Where the mount shows it.
+    public func absolutePath(of path: [UInt8], in domain: String) throws(PromiseError) -> [UInt8] {
+        guard let absolute = Location.absolutePath(of: path, on: try mount(of: domain)) else {
+            throw PromiseError(.local, "the mount of '\(domain)' does not show that", exitStatus: 1)
+        }
+        return absolute
+    }
+
+    // MARK: Places
+
+    public func places() async -> [PickerPlace] {
+        var result = [PickerPlace(.recent, title: "Recent")]
+        let parts = await withTaskGroup(of: (Int, [PickerPlace]).self) { group in
+            for (index, mount) in mounts.enumerated() {
+                group.addTask { (index, await self.places(of: mount)) }
+            }
+            var parts: [(Int, [PickerPlace])] = []
+            for await part in group { parts.append(part) }
+            return parts.sorted { $0.0 < $1.0 }.map(\.1)
+        }
+        result += parts.compactMap(\.first)
+        result += parts.flatMap { $0.dropFirst() }
+        return result
+    }
+
+    /// The domain, and what of it has a name of its own.
+    private func places(of mount: MountEntry) async -> [PickerPlace] {
+        let domain = mount.domain
+        var place = PickerPlace(.domain, title: domain, folder: PickerFolder(domain: domain))
+        do throws(PromiseError) {
+            let known = try await client(of: domain).containers()
+            if !known.isReachable { place.note = known.connectionMessage ?? "not reachable" }
+            let containers = known.containers.filter {
+                $0.isPublic || $0.application == application
+            }
+            return [place]
+                + containers.compactMap { container in
+                    guard let bytes = container.pathBytes.flatMap({ PercentCoding.decode($0[...]) })
+                    else { return nil }
+                    let path = Array(bytes.drop { $0 == 0x2F }) + Array("/Documents".utf8)
+                    return PickerPlace(
+                        .container, title: container.name, note: domain,
+                        folder: PickerFolder(domain: domain, path: path))
+                }
+        } catch {
+            place.note = error.message
+            return [place]
+        }
+    }
+
+    // MARK: Lists
+
+    public func list(_ listing: PickerListing, offset: Int, limit: Int) async throws -> PickerPage {
+        switch listing.view {
+        case .folder(let folder):
+            return try await page(.folder(folder.path), listing, folder.domain, offset, limit)
+        case .recent: return try await merged(.recent, listing, offset, limit)
+        case .everywhere(let text):
+            var wanted = listing
+            wanted.filter = text
+            return try await merged(.everywhere, wanted, offset, limit)
+        }
+    }
+
+    private func page(
+        _ scope: FolderListing.Scope, _ listing: PickerListing, _ domain: String, _ offset: Int,
+        _ limit: Int
+    ) async throws(PromiseError) -> PickerPage {
+        var wanted = FolderListing(scope)
+        wanted.key = listing.key
+        wanted.isDescending = listing.isDescending
+        wanted.text = listing.filter
+        wanted.types = listing.types
+        wanted.showsHidden = listing.showsHidden
+        wanted.foldersOnly = listing.foldersOnly
+        let found = try await client(of: domain).window(of: wanted, offset: offset, limit: limit)
+        return PickerPage(
+            total: found.total, items: found.items.compactMap { PickerItem($0, in: domain) },
+            reason: found.reason)
+    }
+
+    /// Of all domains, one after the other; one that does not answer keeps nobody from the others.
+    private func merged(
+        _ scope: FolderListing.Scope, _ listing: PickerListing, _ offset: Int, _ limit: Int
+    ) async throws -> PickerPage {
+        var page = PickerPage(total: 0, items: [])
+        for mount in mounts {
+            do throws(PromiseError) {
+                let start = max(0, offset - page.total)
+                let part = try await self.page(
+                    scope, listing, mount.domain, start, limit - page.items.count)
+                if page.items.count < limit, offset < page.total + part.total {
+                    page.items += part.items
+                }
+                page.total += part.total
+                page.reason = page.reason ?? part.reason
+            } catch {
+                page.reason = "\(mount.domain): \(error.message)"
+            }
+        }
+        return page
+    }
+
+    // MARK: Changes
+
+    public func makeFolder(_ folder: PickerFolder, name: [UInt8]) async throws -> PickerFolder {
+        let path = folder.child(name)
+        let absolute = try absolutePath(of: path, in: folder.domain)
+        try await FileWork.run { try FileWork.makeFolder(absolute) }
+        return PickerFolder(domain: folder.domain, path: path)
+    }
+
+    public func rename(_ item: PickerItem, to name: [UInt8]) async throws {
+        let old = try absolutePath(of: item.path, in: item.domain)
+        let new = try absolutePath(of: item.folder.child(name), in: item.domain)
+        let coordinator = FileCoordinator(try client(of: item.domain))
+        try await coordinator.coordinate([.writing(item.path, .forMoving)], timeout: .seconds(30)) {
+            _ in
+            try await FileWork.run { try FileWork.rename(old, new) }
+        }
+    }
+}
+
+extension PickerItem {
+    init?(_ found: FoundItemDocument, in domain: String) {
+        guard let bytes = PercentCoding.decode(found.pathBytes[...]) else { return nil }
+        var tags: [String] = []
+        if case .list(let words)? = found.attributes?["kMDItemUserTags"] {
+            tags = words.compactMap { if case .text(let word) = $0 { word } else { nil } }
+        }
+        var type: String?
+        if case .text(let text)? = found.attributes?["kMDItemContentType"] { type = text }
+        var percent: Double?
+        if found.attributes?["NSMetadataUbiquitousItemIsDownloadingKey"] == .truth(true),
+            case .real(let part)? = found.attributes?[
+                "NSMetadataUbiquitousItemPercentDownloadedKey"]
+        {
+            percent = part
+        }
+        self.init(
+            domain: domain, path: Array(bytes.drop { $0 == 0x2F }), kind: found.kind,
+            size: found.size,
+            modificationTime: found.modificationTime, state: found.state, type: type, tags: tags,
+            percent: percent)
+    }
+}

@@ -1,0 +1,208 @@
+import Glibc
+import PromiseCore
+import PromiseKit
+import PromiseWire
+
+/// Gives an application its right to what was picked. The one place where an application's rights
+/// grow.
+public protocol PickerGrants: Sendable {
+    /// After it the application may use the item for as long as it runs; what it needs for that is
+    /// in the answer.
+    func grant(_ item: PickerItem, to application: String) async throws -> PickedDocument
+}
+
+/// Carries out what a person has decided, by the mounts and their daemons.
+public struct MountedConsequences: PickerConsequences {
+    private let data: MountedData
+    private let application: String?
+    private let grants: any PickerGrants
+
+    /// `grants` nil: by a bookmark and a reference in the application's container.
+    public init(_ data: MountedData, application: String?, grants: (any PickerGrants)? = nil) {
+        self.data = data
+        self.application = application
+        self.grants = grants ?? BookmarkGrants(data)
+    }
+
+    public func perform(_ consequences: [PickerConsequence]) async throws -> [PickedDocument] {
+        var result: [PickedDocument] = []
+        for consequence in consequences { result.append(try await perform(consequence)) }
+        return result
+    }
+
+    private func perform(_ consequence: PickerConsequence) async throws -> PickedDocument {
+        switch consequence {
+        case .open(let item):
+            guard let application else { return PickedDocument(path: try path(item)) }
+            return try await grants.grant(item, to: application)
+        case .copyOut(let item): return try await copyOut(item)
+        case .export(let source, let folder, let name):
+            return try await bring(source, folder, name, leavesReference: false)
+        case .move(let source, let folder, let name): return try await move(source, folder, name)
+        case .create(let folder, let name):
+            let item = PickerItem(domain: folder.domain, path: folder.child(name), kind: "file")
+            let path = try path(item)
+            // Nobody can have a claim on what is not there.
+            try await FileWork.run { try FileWork.create(path) }
+            guard let application else { return PickedDocument(path: path) }
+            return try await grants.grant(item, to: application)
+        }
+    }
+
+    private func path(_ item: PickerItem) throws -> [UInt8] {
+        try data.absolutePath(of: item.path, in: item.domain)
+    }
+
+    private func coordinated<Value: Sendable>(
+        _ domain: String, _ intents: [FileAccessIntent], _ body: @Sendable () async throws -> Value
+    ) async throws -> Value {
+        let coordinator = FileCoordinator(try data.client(of: domain))
+        return try await coordinator.coordinate(intents, timeout: .seconds(60)) { _ in
+            try await body()
+        }
+    }
+
+    /// One state of the document, as a file of its own. The folder around it is whose asked, who
+    /// removes it.
+    private func copyOut(_ item: PickerItem) async throws -> PickedDocument {
+        let source = try path(item)
+        let folder = try await FileWork.run { try FileWork.makeTemporaryFolder() }
+        let target = folder + [0x2F] + item.name
+        do {
+            try await coordinated(item.domain, [.reading(item.path)]) {
+                try await FileWork.run {
+                    try FileWork.rename(try FileWork.copy(source, into: folder), target)
+                }
+            }
+        } catch {
+            try? await FileWork.run { _ = FileWork.withPath(folder) { rmdir($0) } }
+            throw error
+        }
+        return PickedDocument(path: target)
+    }
+
+    private func move(
+        _ source: PickerRequest.Source, _ folder: PickerFolder, _ name: [UInt8]
+    ) async throws -> PickedDocument {
+        let table = try MountTable.current()
+        guard let old = try? Location.of(source.path, in: table), old.domain == folder.domain else {
+            return try await bring(source, folder, name, leavesReference: true)
+        }
+        // The document stays the same one: with its identifier, its versions, and whoever has it
+        // open.
+        let new = folder.child(name)
+        let target = try data.absolutePath(of: new, in: folder.domain)
+        let former = old.absolutePath
+        if target == former { throw PromiseError(.local, "it is there already", exitStatus: 1) }
+        let client = try data.client(of: folder.domain)
+        try await coordinated(folder.domain, [.writing(old.path, .forMoving)]) {
+            try await FileWork.run { try FileWork.rename(former, target) }
+        }
+        let reference = try await client.addReference(to: new, at: old.path)
+        let place = PercentCoding.decode(reference.pathBytes[...]).map {
+            Array($0.drop { $0 == 0x2F })
+        }
+        return PickedDocument(
+            path: target,
+            reference: try place.map { try data.absolutePath(of: $0, in: folder.domain) })
+    }
+
+    /// One state of a source that is on a mount itself.
+    private func reading<Value: Sendable>(
+        _ source: PickerRequest.Source, _ body: @Sendable () async throws -> Value
+    ) async throws -> Value {
+        guard let place = try? Location.of(source.path, in: try MountTable.current()),
+            (try? data.mount(of: place.domain)) != nil
+        else { return try await body() }
+        return try await coordinated(place.domain, [.reading(place.path)]) { try await body() }
+    }
+
+    /// Copies a file into a domain, whole or not at all.
+    private func bring(
+        _ source: PickerRequest.Source, _ folder: PickerFolder, _ name: [UInt8],
+        leavesReference: Bool
+    ) async throws -> PickedDocument {
+        let path = folder.child(name)
+        let target = try data.absolutePath(of: path, in: folder.domain)
+        let place = try data.absolutePath(of: folder.path, in: folder.domain)
+        if FileWork.exists(target) {
+            throw PromiseError(
+                .local, "there is a '\(escapedForDisplay(name))' already; give it another name",
+                exitStatus: 6)
+        }
+        let copy = try await reading(source) {
+            try await FileWork.run { try FileWork.copy(source.path, into: place) }
+        }
+        try await FileWork.run {
+            do {
+                try FileWork.rename(copy, target)
+            } catch {
+                FileWork.remove(copy)
+                throw error
+            }
+            FileWork.syncFolder(place)
+            // Only when the document is safely there does its place here become a link to it.
+            if leavesReference { try FileWork.replace(source.path, byLinkTo: target) }
+        }
+        return PickedDocument(path: target, reference: leavesReference ? source.path : nil)
+    }
+}
+
+/// What an application without a view of its own can use: a bookmark, and a reference in its
+/// container.
+struct BookmarkGrants: PickerGrants {
+    let data: MountedData
+
+    init(_ data: MountedData) { self.data = data }
+
+    func grant(_ item: PickerItem, to application: String) async throws -> PickedDocument {
+        let client = try data.client(of: item.domain)
+        var result = PickedDocument(path: try data.absolutePath(of: item.path, in: item.domain))
+        result.bookmark = try await client.bookmark(of: item.path, for: application)
+        let containers = try await client.containers().containers
+        guard let own = containers.first(where: { $0.application == application }),
+            let bytes = own.pathBytes.flatMap({ PercentCoding.decode($0[...]) })
+        else { return result }
+        let container = Array(bytes.drop { $0 == 0x2F })
+        // What is in the container is the application's already.
+        if item.path.starts(with: container + [0x2F]) { return result }
+        let documents = container + Array("/Documents".utf8)
+        let known = try await client.references(below: documents).first {
+            PercentCoding.decode($0.targetBytes[...]).map { Array($0.drop { $0 == 0x2F }) }
+                == item.path
+        }
+        let reference = try await reference(known, to: item, in: documents, client)
+        let place = PercentCoding.decode(reference.pathBytes[...]).map {
+            Array($0.drop { $0 == 0x2F })
+        }
+        result.reference = try place.map { try data.absolutePath(of: $0, in: item.domain) }
+        return result
+    }
+
+    /// The one there is, or a new one, with a number where the name is taken.
+    private func reference(
+        _ known: ReferenceDocument?, to item: PickerItem, in folder: [UInt8],
+        _ client: PromiseClient
+    ) async throws -> ReferenceDocument {
+        if let known { return known }
+        var last: PromiseError?
+        for number in 1...50 {
+            let name = number == 1 ? item.name : numbered(item.name, number)
+            do throws(PromiseError) {
+                return try await client.addReference(to: item.path, at: folder + [0x2F] + name)
+            } catch {
+                guard case .refused(let problem) = error.kind, problem.code == "exists" else {
+                    throw error
+                }
+                last = error
+            }
+        }
+        throw last ?? PromiseError(.local, "no name is free", exitStatus: 1)
+    }
+
+    /// `plan 2.md`.
+    private func numbered(_ name: [UInt8], _ number: Int) -> [UInt8] {
+        let dot = name.lastIndex(of: UInt8(ascii: ".")).flatMap { $0 > 0 ? $0 : nil } ?? name.count
+        return name[..<dot] + Array(" \(number)".utf8) + name[dot...]
+    }
+}

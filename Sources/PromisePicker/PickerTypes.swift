@@ -1,0 +1,176 @@
+public import PromiseKit
+
+/// What a person is asked to pick, and what becomes of it.
+public struct PickerRequest: Sendable, Equatable {
+    public enum Mode: String, Sendable, CaseIterable {
+        /// A document is given as it is.
+        case open
+        /// A copy of it, which is temporary.
+        case `import`
+        /// The sources go where the person says; references to them stay where they were.
+        case move
+        /// Copies of the sources go there; nothing stays.
+        case export
+        /// A new document, empty, where the person says.
+        case create
+    }
+
+    /// A file that goes somewhere: its absolute path.
+    public struct Source: Sendable, Equatable {
+        public var path: [UInt8]
+
+        public init(path: [UInt8]) { self.path = path }
+
+        public var name: [UInt8] { path.split(separator: 0x2F).last.map { Array($0) } ?? [] }
+    }
+
+    public var mode: Mode
+    /// Uniform type identifiers and MIME types; empty: all.
+    public var types: [String] = []
+    public var allowsMultiple = false
+    /// Folders are what is picked.
+    public var picksFolders = false
+    /// Of what is made.
+    public var suggestedName: [UInt8] = []
+    public var sources: [Source] = []
+    /// Who gets what is picked; nil: the owner.
+    public var application: String?
+    /// Where to begin.
+    public var start: PickerFolder?
+
+    public init(_ mode: Mode) { self.mode = mode }
+
+    /// A place is picked, not a document.
+    public var picksPlace: Bool { mode == .move || mode == .export || mode == .create }
+    /// The person says what the one thing that comes there is called.
+    public var hasName: Bool { mode == .create || picksPlace && sources.count == 1 }
+}
+
+/// A folder of a domain: bytes from its root.
+public struct PickerFolder: Sendable, Hashable {
+    public var domain: String
+    public var path: [UInt8]
+
+    public init(domain: String, path: [UInt8] = []) {
+        self.domain = domain
+        self.path = path
+    }
+
+    public var name: [UInt8] { path.split(separator: 0x2F).last.map { Array($0) } ?? [] }
+
+    /// Nil for the root.
+    public var parent: PickerFolder? {
+        if path.isEmpty { return nil }
+        let end = path.lastIndex(of: 0x2F) ?? 0
+        return PickerFolder(domain: domain, path: Array(path[..<end]))
+    }
+
+    public func child(_ name: [UInt8]) -> [UInt8] { path.isEmpty ? name : path + [0x2F] + name }
+}
+
+/// One line of a list.
+public struct PickerItem: Sendable, Hashable {
+    public var domain: String
+    /// Bytes from the root of the domain.
+    public var path: [UInt8]
+    /// As `FoundItemDocument` has it, like what follows.
+    public var kind: String
+    public var size: UInt64
+    public var modificationTime: String
+    public var state: String
+    public var type: String?
+    public var tags: [String]
+    /// 0 to 100 while the content is on its way.
+    public var percent: Double?
+
+    public init(
+        domain: String, path: [UInt8], kind: String, size: UInt64 = 0,
+        modificationTime: String = "",
+        state: String = "current", type: String? = nil, tags: [String] = [], percent: Double? = nil
+    ) {
+        self.domain = domain
+        self.path = path
+        self.kind = kind
+        self.size = size
+        self.modificationTime = modificationTime
+        self.state = state
+        self.type = type
+        self.tags = tags
+        self.percent = percent
+    }
+
+    public var name: [UInt8] { path.split(separator: 0x2F).last.map { Array($0) } ?? [] }
+    public var isFolder: Bool { kind == "folder" }
+    public var asFolder: PickerFolder { PickerFolder(domain: domain, path: path) }
+    public var folder: PickerFolder { asFolder.parent ?? PickerFolder(domain: domain) }
+}
+
+/// Where a person can begin.
+public struct PickerPlace: Sendable, Hashable {
+    public enum Kind: String, Sendable { case recent, domain, container }
+
+    public var kind: Kind
+    public var title: String
+    /// Why it is of no use now, or whose it is.
+    public var note: String?
+    /// Nil: of no folder.
+    public var folder: PickerFolder?
+
+    public init(_ kind: Kind, title: String, note: String? = nil, folder: PickerFolder? = nil) {
+        self.kind = kind
+        self.title = title
+        self.note = note
+        self.folder = folder
+    }
+}
+
+/// What is listed, and in which order.
+public struct PickerListing: Sendable, Hashable {
+    public enum View: Sendable, Hashable {
+        case recent
+        case folder(PickerFolder)
+        /// Names of all domains with a text in them.
+        case everywhere(String)
+    }
+
+    public var view: View
+    public var key = FolderListing.Key.name
+    public var isDescending = false
+    /// Of a folder: only names with this in them.
+    public var filter = ""
+    public var showsHidden = false
+    public var types: [String] = []
+    public var foldersOnly = false
+
+    public init(_ view: View) { self.view = view }
+}
+
+/// Something that happens when a person has picked, and not before.
+public enum PickerConsequence: Sendable, Equatable {
+    case open(PickerItem)
+    case copyOut(PickerItem)
+    case move(PickerRequest.Source, to: PickerFolder, as: [UInt8])
+    case export(PickerRequest.Source, to: PickerFolder, as: [UInt8])
+    case create(PickerFolder, name: [UInt8])
+}
+
+/// What whoever asked is told, and all that is told.
+public struct PickedDocument: Sendable, Equatable {
+    /// Absolute: what to open.
+    public var path: [UInt8]
+    /// Of the application, to find it again.
+    public var bookmark: String?
+    /// Absolute: where a reference to it is now.
+    public var reference: [UInt8]?
+
+    public init(path: [UInt8], bookmark: String? = nil, reference: [UInt8]? = nil) {
+        self.path = path
+        self.bookmark = bookmark
+        self.reference = reference
+    }
+}
+
+public enum PickerOutcome: Sendable, Equatable {
+    case cancelled
+    case picked([PickedDocument])
+}

@@ -1,0 +1,124 @@
+import PromiseKit
+
+/// The picker by lines: what is shown is said once, from top to bottom, and what is typed is a
+/// word. For screen readers, and for whatever has lines and no screen.
+public struct PlainScreen: Sendable {
+    private static let pageCount = 20
+
+    private var first = 0
+    private var said: Said?
+    private var saidMessage: String?
+
+    /// What has been said of the list.
+    private struct Said: Sendable, Equatable {
+        var listing: PickerListing?
+        var total: Int?
+        var first: Int
+        var items: [PickerItem]
+        var marked: Int
+    }
+
+    public init() {}
+
+    public static let help = """
+        A number opens that folder or picks that document. Other words:
+        .. (up)  n, b (next, previous page)  /TEXT (filter here, / alone: all)  ?TEXT (find everywhere)
+        m NUMBER (mark)  ok (pick what is marked, or this place)  sort KEY  hidden  places  at NUMBER (go to a place)
+        name TEXT  folder TEXT (make one)  rename NUMBER TEXT  help  q (cancel)
+        """
+
+    /// What is to be said now; empty while a list is on its way, or when nothing is new.
+    public mutating func say(_ machine: PickerMachine) -> (text: String, sight: PickerEvent) {
+        let sight = PickerEvent.see(first: first, count: PlainScreen.pageCount)
+        var text = ""
+        if let message = machine.message, message != saidMessage {
+            text += TerminalText.shown(Array(message.utf8)) + "\n"
+        }
+        saidMessage = machine.message
+        guard machine.phase == .browsing, let total = machine.total else { return (text, sight) }
+        if first >= total { first = 0 }
+        let range = first..<min(total, first + PlainScreen.pageCount)
+        let items = range.compactMap { machine.item($0) }
+        guard items.count == range.count else { return (text, sight) }
+        let now = Said(
+            listing: machine.listing, total: total, first: first, items: items,
+            marked: machine.marked.count)
+        if now == said { return (text, sight) }
+        said = now
+        text += head(machine, total) + zip(range, items).map { line($0, $1, machine) }.joined()
+        return (text, .see(first: first, count: PlainScreen.pageCount))
+    }
+
+    private func head(_ machine: PickerMachine, _ total: Int) -> String {
+        let count = total == 0 ? "nothing here" : total == 1 ? "1 item" : "\(total) items"
+        let part = total > PlainScreen.pageCount ? ", from \(first + 1)" : ""
+        let name = machine.request.hasName ? "; name: \(TerminalText.shown(machine.name))" : ""
+        let reason = machine.reason.map { "; \(TerminalText.shown(Array($0.utf8)))" } ?? ""
+        return
+            "\(TerminalText.title(machine.request)): \(TerminalText.place(machine.listing)): \(count)\(part)\(name)\(reason)\n"
+    }
+
+    private func line(_ index: Int, _ item: PickerItem, _ machine: PickerMachine) -> String {
+        let name = TerminalText.shown(machine.folder == nil ? item.path : item.name)
+        var words = [item.isFolder ? "folder" : TerminalText.size(item.size)]
+        if item.state != "current" { words.append(item.state) }
+        if machine.isMarked(item) { words.append("marked") }
+        return "\(index + 1) \(name), \(words.joined(separator: ", "))\n"
+    }
+
+    /// What a typed line means, and what is answered to it at once.
+    public mutating func take(_ line: String, _ machine: PickerMachine) -> (
+        events: [PickerEvent], text: String
+    ) {
+        let words = line.split(separator: " ", maxSplits: 1)
+        let rest = words.count > 1 ? String(words[1]) : ""
+        if let number = Int(line) { return (number > 0 ? [.go(to: number - 1), .enter] : [], "") }
+        if line.hasPrefix("/") { return ([.filter(String(line.dropFirst()))], "") }
+        if line.hasPrefix("?") { return ([.search(String(line.dropFirst()))], "") }
+        switch words.first ?? "" {
+        case "": said = nil
+        case "..": return ([.up], "")
+        case "n": return (turn(by: PlainScreen.pageCount, machine), "")
+        case "b": return (turn(by: -PlainScreen.pageCount, machine), "")
+        case "m":
+            guard let number = Int(rest) else { break }
+            return ([.go(to: number - 1), .mark], "")
+        case "ok": return ([.confirm], "")
+        case "q": return ([.cancel], "")
+        case "sort":
+            guard let key = FolderListing.Key(rawValue: rest) else {
+                return (
+                    [],
+                    "sort by \(FolderListing.Key.allCases.map(\.rawValue).joined(separator: ", "))\n"
+                )
+            }
+            return ([.sort(key)], "")
+        case "hidden": return ([.toggleHidden], "")
+        case "name": return ([.name(Array(rest.utf8)), .changed], "")
+        case "folder": return ([.makeFolder(Array(rest.utf8))], "")
+        case "rename":
+            let parts = rest.split(separator: " ", maxSplits: 1)
+            guard parts.count == 2, let number = Int(parts[0]) else { break }
+            return ([.go(to: number - 1), .rename(Array(parts[1].utf8))], "")
+        case "places": return ([], places(machine))
+        case "at":
+            guard let number = Int(rest), machine.places.indices.contains(number - 1) else { break }
+            return ([machine.places[number - 1].folder.map { .visit($0) } ?? .showRecent], "")
+        default: break
+        }
+        return ([], PlainScreen.help + "\n")
+    }
+
+    private mutating func turn(by count: Int, _ machine: PickerMachine) -> [PickerEvent] {
+        let last = max(0, (machine.total ?? 1) - 1) / PlainScreen.pageCount * PlainScreen.pageCount
+        first = max(0, min(last, first + count))
+        return [.see(first: first, count: PlainScreen.pageCount), .go(to: first)]
+    }
+
+    private func places(_ machine: PickerMachine) -> String {
+        machine.places.enumerated().map { index, place in
+            let note = place.note.map { ", \($0)" } ?? ""
+            return "\(index + 1) \(TerminalText.shown(Array((place.title + note).utf8)))\n"
+        }.joined()
+    }
+}

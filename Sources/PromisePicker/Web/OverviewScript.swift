@@ -1,0 +1,122 @@
+/// The script of the page to look after it all.
+enum OverviewScript {
+    static let text = #"""
+        const page = {};
+        const cell = text => make('td', {}, text === undefined || text === null ? '' : String(text));
+        const head = names => make('tr', {}, names.map(name => make('th', { scope: 'col' }, name)));
+        const button = (text, label, act) => make('button', { 'aria-label': label, onclick: act }, text);
+        const say = text => { page.message.textContent = text; };
+        function tabled(caption, names, rows, none) {
+          if (!rows.length) return make('p', { class: 'soft' }, none);
+          return make('table', { 'aria-label': caption }, make('thead', {}, head(names)), make('tbody', {}, rows));
+        }
+        async function send(path, body) {
+          const answer = await (await ask(path, body)).json();
+          say(answer.error || answer.text || '');
+          return answer;
+        }
+        function problems(domains) {
+          const rows = [];
+          for (const domain of domains) {
+            const add = (what, remedy) => rows.push(make('tr', {}, cell(domain.name), cell(what), cell(remedy)));
+            if (domain.problem) add(domain.problem, 'promisefs doctor');
+            const status = domain.status;
+            if (!status) continue;
+            if (status.connection !== 'online') add(status.connectionMessage || status.connection,
+              'Changes wait here until the provider answers: promisefs doctor');
+            for (const work of domain.pending) if (work.error) add(`${work.path}: ${work.error}`,
+              'It is tried again: promisefs pending');
+            if (status.conflicts) add(`${status.conflicts} documents in conflict`, 'Choose a version below');
+            for (const limit of status.limitations || []) add(limit, '');
+          }
+          return tabled('Problems', ['Domain', 'What', 'What to do'], rows, 'No problems.');
+        }
+        function domainTable(domains) {
+          return tabled('Domains', ['Domain', 'State', 'Items', 'Away', 'To be sent', 'Kept here', 'Where'],
+            domains.map(({ name, status, mountPoint, problem }) => make('tr', {}, cell(name),
+              cell(status ? status.connection : problem), cell(status && status.nodes), cell(status && status.placeholders),
+              cell(status && status.pending), cell(status && size(status.cacheBytes)), cell(mountPoint))),
+            'No domain is mounted.');
+        }
+        function workTable(domains) {
+          const rows = domains.flatMap(domain => domain.pending.map(work => make('tr', {}, cell(domain.name), cell(work.kind),
+            cell(work.path), cell(work.progress === undefined ? work.isRunning ? 'running' : 'waiting'
+              : Math.round(work.progress * 100) + '%'), cell(work.error))));
+          return tabled('Under way', ['Domain', 'What', 'Path', 'State', 'Problem'], rows, 'Nothing is under way.');
+        }
+        async function storage(domain, order) {
+          const found = await (await ask(`/storage?domain=${encodeURIComponent(domain)}&order=${order}`)).json();
+          const act = (item, action) => async () => {
+            await send('/item', { domain, path: item.pathBytes, action }); storage(domain, order); };
+          const rows = (found.items || []).map(item => {
+            const pinned = item.attributes['promisefs.pin'] === 'pinned';
+            return make('tr', {}, cell(item.path), cell(size(item.attributes['promisefs.localBytes'])), make('td', {},
+              button('Evict', 'Evict ' + item.path, act(item, 'evict')), ' ', pinned
+                ? button('Unpin', 'Unpin ' + item.path, act(item, 'unpin'))
+                : button('Pin', 'Pin ' + item.path, act(item, 'pin'))));
+          });
+          page.storage.replaceChildren(make('div', { class: 'bar' },
+            ['largest', 'oldest'].map(word => make('button', { 'aria-pressed': String(word === order),
+              onclick: () => storage(domain, word) }, word))),
+            tabled('Storage of ' + domain, ['Path', 'Kept here', 'Choice'], rows, 'Nothing of it is here.'));
+        }
+        async function conflicts(domain) {
+          const found = await (await ask('/conflicts?domain=' + encodeURIComponent(domain))).json();
+          const parts = (found.documents || []).map(({ versions }) => {
+            const current = versions[0], states = versions.map(version => version.state).filter(state => state);
+            const choose = (action, version) => async () => {
+              await send('/resolve', { domain, path: current.pathBytes, action, version, states }); conflicts(domain); };
+            const shown = make('div', {});
+            const compare = version => async () => {
+              const answer = await send('/difference', { domain, path: current.pathBytes, version });
+              shown.replaceChildren(answer.note ? make('p', {}, answer.note) : make('pre', { tabindex: 0,
+                role: 'region', 'aria-label': 'Difference' },
+                (answer.lines || []).map(line => make('span', { class: line.kind }, line.text))));
+            };
+            const others = versions.slice(1).filter(version => version.kind === 'conflict').map(version =>
+              make('li', {}, `${version.path} (${size(version.size)}, ${version.modificationTime.slice(0, 16)}) `,
+                button('Compare', 'Compare ' + version.path, compare(version.identifier)), ' ',
+                button('Keep this', 'Keep ' + version.path, choose('version', version.identifier))));
+            return make('section', {}, make('h3', {}, current.path), make('p', {},
+              `(${size(current.size)}, ${current.modificationTime.slice(0, 16)}) `,
+              button('Keep this', 'Keep ' + current.path, choose('current')), ' ',
+              button('Keep both', 'Keep both of ' + current.path, choose('both'))), make('ul', {}, others), shown);
+          });
+          page.conflicts.replaceChildren(...(parts.length ? parts : [make('p', { class: 'soft' }, 'No conflicts.')]));
+        }
+        let known = '';
+        async function look() {
+          const { domains } = await (await ask('/overview')).json();
+          page.problems.replaceChildren(problems(domains));
+          page.domains.replaceChildren(domainTable(domains));
+          page.work.replaceChildren(workTable(domains));
+          const names = domains.map(domain => domain.name).join('\n');
+          if (names === known) return;
+          known = names;
+          page.domain.replaceChildren(...domains.map(domain => make('option', { value: domain.name }, domain.name)));
+          chosen();
+        }
+        function chosen() {
+          if (!page.domain.value) return;
+          storage(page.domain.value, 'largest').catch(() => {});
+          conflicts(page.domain.value).catch(() => {});
+        }
+        begin(async () => {
+          for (const name of ['problems', 'domains', 'work', 'storage', 'conflicts']) page[name] = make('div', { id: name });
+          page.message = make('p', { id: 'message', role: 'status' });
+          page.domain = make('select', { id: 'domain', onchange: chosen });
+          const part = (title, ...content) => make('section', {}, make('h2', {}, title), content);
+          byId('main').replaceChildren(make('h1', {}, 'PromiseFS'), page.message, part('Problems', page.problems),
+            part('Domains', page.domains), part('Under way', page.work), make('div', { class: 'bar' },
+              make('label', { for: 'domain' }, 'Conflicts and storage of'), page.domain),
+            part('Conflicts', page.conflicts), part('Storage', page.storage));
+          for (;;) {
+            try { await look(); } catch (error) {
+              if (!byId('over')) over('PromiseFS does not answer any more: promisefs web shows a new page.');
+              return;
+            }
+            await new Promise(done => setTimeout(done, 2000));
+          }
+        });
+        """#
+}

@@ -1,0 +1,253 @@
+import PromiseCore
+public import PromiseKit
+import PromiseSystem
+import PromiseWire
+
+/// The page to look after all domains: what they are, what is under way, what is wrong and what to
+/// do about it.
+public struct OverviewSite: WebSite {
+    static let workCountMax = 200
+    static let itemCountMax = 100
+    private static let textCountMax = 1 << 20
+    private static let lineCountMax = 4_000
+
+    private let mounts: @Sendable () throws -> [MountEntry]
+
+    /// `mounts` is asked each time: domains come and go.
+    public init(mounts: @escaping @Sendable () throws -> [MountEntry]) { self.mounts = mounts }
+
+    public var title: String { "PromiseFS" }
+    public var script: String { OverviewScript.text }
+
+    public func answer(_ request: WebRequest) async -> WebResponse {
+        do {
+            switch (request.method, request.path) {
+            case ("GET", "/overview"): return .json(try await overview())
+            case ("GET", "/storage"): return .json(try await storage(request))
+            case ("GET", "/conflicts"): return .json(try await conflicts(request))
+            case ("POST", "/difference"): return .json(try await difference(try choice(request)))
+            case ("POST", "/resolve"): return .json(try await resolve(try choice(request)))
+            case ("POST", "/item"): return .json(try await act(try choice(request)))
+            default: return .text("no such page", status: 404)
+            }
+        } catch {
+            return .json(Problem(error: escapedForTerminal("\(error)")), status: 409)
+        }
+    }
+
+    private struct Problem: Encodable { var error: String }
+    private struct Done: Encodable { var text: String }
+
+    /// What a person has decided.
+    private struct Choice: Decodable {
+        var domain: String
+        /// Percent-encoded bytes from the root of the domain.
+        var path: String
+        var action: String?
+        var version: String?
+        var states: [String]?
+    }
+
+    private func choice(_ request: WebRequest) throws -> Choice {
+        guard let choice = WireCoding.decode(Choice.self, from: request.body) else {
+            throw PromiseError(.local, "that is no choice of this page", exitStatus: 2)
+        }
+        return choice
+    }
+
+    private func bytes(_ path: String) throws -> [UInt8] {
+        guard let bytes = PercentCoding.decode(path[...]), !bytes.contains(0) else {
+            throw PromiseError(.local, "that is no path", exitStatus: 2)
+        }
+        return Array(bytes.drop { $0 == 0x2F })
+    }
+
+    private func mount(_ domain: String?) throws -> MountEntry {
+        guard let mount = try mounts().first(where: { $0.domain == domain }) else {
+            throw PromiseError(.notPromiseFS, "that domain is not mounted any more", exitStatus: 3)
+        }
+        return mount
+    }
+
+    // MARK: Domains
+
+    private struct Overview: Encodable {
+        struct Domain: Encodable {
+            var name: String
+            var mountPoint: String
+            var status: StatusDocument?
+            var pending: [PendingItemDocument]
+            var pendingCount: Int
+            var problem: String?
+        }
+
+        var domains: [Domain]
+    }
+
+    private func overview() async throws -> Overview {
+        var domains: [Overview.Domain] = []
+        for mount in try mounts() {
+            var domain = Overview.Domain(
+                name: mount.domain, mountPoint: escapedForDisplay(mount.mountPoint), pending: [],
+                pendingCount: 0)
+            do throws(PromiseError) {
+                let client = try PromiseClient(mount: mount)
+                domain.status = try await client.status()
+                let work = try await client.pending().items
+                domain.pending = Array(work.prefix(OverviewSite.workCountMax))
+                domain.pendingCount = work.count
+            } catch {
+                domain.problem = error.message
+            }
+            domains.append(domain)
+        }
+        return Overview(domains: domains)
+    }
+
+    // MARK: Storage
+
+    private func storage(_ request: WebRequest) async throws -> FoundItemsDocument {
+        let client = try PromiseClient(mount: try mount(request.query["domain"]))
+        let order =
+            request.query["order"] == "oldest" ? "kMDItemLastUsedDate" : "-promisefs.localBytes"
+        let query = MetadataQuery("promisefs.kind == 'file' AND promisefs.localBytes > 0").sorted(
+            by: order
+        )
+        .limit(OverviewSite.itemCountMax).attributes("promisefs.localBytes", "promisefs.pin")
+        return FoundItemsDocument(items: try await query.results(of: client), isComplete: true)
+    }
+
+    private func act(_ choice: Choice) async throws -> Done {
+        let client = try PromiseClient(mount: try mount(choice.domain))
+        let path = try bytes(choice.path)
+        switch choice.action {
+        case "evict":
+            let report = try await client.evict([path])
+            if let failure = report.failures.first {
+                throw PromiseError(.local, failure.detail, exitStatus: 1)
+            }
+            return Done(text: report.kept.first?.reason ?? "evicted")
+        case "pin", "unpin":
+            let done = try await client.setPin(
+                choice.action == "pin" ? "pinned" : "automatic", of: [path])
+            if let failure = done.failures.first {
+                throw PromiseError(.local, failure.detail, exitStatus: 1)
+            }
+            return Done(text: done.pin)
+        default: throw PromiseError(.local, "evict, pin or unpin", exitStatus: 2)
+        }
+    }
+
+    // MARK: Conflicts
+
+    private struct Conflicts: Encodable { var documents: [VersionsDocument] }
+
+    private func conflicts(_ request: WebRequest) async throws -> Conflicts {
+        let client = try PromiseClient(mount: try mount(request.query["domain"]))
+        let query = MetadataQuery("NSMetadataUbiquitousItemHasUnresolvedConflictsKey == YES")
+            .limit(OverviewSite.itemCountMax)
+        var documents: [VersionsDocument] = []
+        var seen: Set<String> = []
+        for item in try await query.results(of: client) {
+            let document = try await client.versions(of: try bytes(item.pathBytes))
+            guard let first = document.versions.first,
+                document.versions.contains(where: { $0.kind == "conflict" }),
+                seen.insert(first.pathBytes).inserted
+            else { continue }
+            documents.append(document)
+        }
+        return Conflicts(documents: documents)
+    }
+
+    private struct Difference: Encodable {
+        struct Line: Encodable {
+            /// `same`, `cut` or `add`.
+            var kind: String
+            var text: String
+        }
+
+        var lines: [Line]
+        var note: String?
+    }
+
+    /// Of the document and one of its versions, by lines. Reading them brings their content here: a
+    /// person has asked.
+    private func difference(_ choice: Choice) async throws -> Difference {
+        let mount = try mount(choice.domain)
+        let versions = try await PromiseClient(mount: mount).versions(of: try bytes(choice.path))
+            .versions
+        guard let ours = versions.first,
+            let other = versions.first(where: { $0.identifier == choice.version })
+        else {
+            throw PromiseError(.local, "that version is gone", exitStatus: 1)
+        }
+        guard max(ours.size, other.size) <= UInt64(OverviewSite.textCountMax) else {
+            return Difference(lines: [], note: "they are too long to be compared here")
+        }
+        var texts: [[String]] = []
+        for version in [ours, other] {
+            guard let path = Location.absolutePath(of: try bytes(version.pathBytes), on: mount)
+            else { continue }
+            let content = try await FileWork.run {
+                readSmallFile(path, countMax: OverviewSite.textCountMax) ?? []
+            }
+            guard let text = String(validating: content, as: UTF8.self), !text.contains("\0") else {
+                return Difference(lines: [], note: "they are no text")
+            }
+            texts.append(
+                text.split(separator: "\n", omittingEmptySubsequences: false).map { String($0) })
+        }
+        guard texts.count == 2, texts.allSatisfy({ $0.count <= OverviewSite.lineCountMax }) else {
+            return Difference(lines: [], note: "they have too many lines to be compared here")
+        }
+        return Difference(lines: OverviewSite.lines(from: texts[0], to: texts[1]))
+    }
+
+    private static func lines(from old: [String], to new: [String]) -> [Difference.Line] {
+        let changes = new.difference(from: old)
+        let cut = Set(
+            changes.removals.map { if case .remove(let offset, _, _) = $0 { offset } else { -1 } })
+        let added = Set(
+            changes.insertions.map { if case .insert(let offset, _, _) = $0 { offset } else { -1 } }
+        )
+        var result: [Difference.Line] = []
+        var (left, right) = (0, 0)
+        while left < old.count || right < new.count {
+            if left < old.count, cut.contains(left) {
+                result.append(.init(kind: "cut", text: old[left]))
+                left += 1
+            } else if right < new.count, added.contains(right) {
+                result.append(.init(kind: "add", text: new[right]))
+                right += 1
+            } else {
+                if left < old.count { result.append(.init(kind: "same", text: old[left])) }
+                left += 1
+                right += 1
+            }
+        }
+        return result
+    }
+
+    /// `states` are of the versions that the person saw: what was written since is never destroyed.
+    private func resolve(_ choice: Choice) async throws -> Done {
+        let client = try PromiseClient(mount: try mount(choice.domain))
+        let path = try bytes(choice.path)
+        let versions = FileVersions(client)
+        let all = try await versions.all(of: path)
+        let seen = all.filter { version in
+            version.state.map { choice.states?.contains($0) ?? false } ?? true
+        }
+        switch choice.action {
+        case "current": try await versions.remove(of: path, listed: seen)
+        case "both": try await versions.markResolved(of: path)
+        case "version":
+            guard let version = seen.first(where: { $0.id == choice.version }) else {
+                throw PromiseError(
+                    .local, "it has changed meanwhile; look at it again", exitStatus: 6)
+            }
+            try await versions.replaceItem(at: path, with: version, of: seen)
+        default: throw PromiseError(.local, "current, version or both", exitStatus: 2)
+        }
+        return Done(text: "resolved")
+    }
+}

@@ -1,0 +1,147 @@
+/// The script of the picker's page: what the machine says is shown, what a person does is sent.
+enum PickerScript {
+    static let text = #"""
+        const ui = {}; let state = null, list = null, grid = false;
+        const post = (kind, more) => ask('/event', Object.assign({ kind }, more));
+        const name = item => item.name;
+        function build(first) {
+          list = new List('Documents', load, fill, item => item && post('enter', { item }), mark);
+          list.onselect = () => { ui.pick.disabled = !mayConfirm(); };
+          ui.places = make('select', { id: 'places', 'aria-label': 'Place', onchange: () => {
+            const place = state.places[ui.places.value];
+            if (place) place.folder ? post('visit', { folder: place.folder }) : post('recent');
+          } });
+          ui.up = make('button', { onclick: () => post('up') }, 'Up');
+          ui.where = make('span', { class: 'grow', id: 'where' });
+          ui.filter = make('input', { type: 'search', id: 'filter', autocomplete: 'off', placeholder: 'In this folder',
+            'aria-label': 'Filter names here', oninput: () => post('filter', { text: ui.filter.value }) });
+          ui.search = make('input', { type: 'search', id: 'search', autocomplete: 'off', placeholder: 'Everywhere',
+            'aria-label': 'Search all domains', onkeydown: event => {
+              if (event.key === 'Enter' && ui.search.value) post('search', { text: ui.search.value }); } });
+          ui.sort = make('select', { id: 'sort', 'aria-label': 'Sort by',
+            onchange: () => post('sort', { text: ui.sort.value }) },
+            ['name', 'date', 'size', 'kind', 'state', 'tags'].map(word => make('option', { value: word }, word)));
+          ui.reverse = make('button', { onclick: () => post('reverse') }, 'Reverse');
+          ui.grid = make('button', { 'aria-pressed': 'false', onclick: () => {
+            grid = !grid; ui.grid.setAttribute('aria-pressed', grid); list.setGrid(grid); } }, 'Pictures');
+          ui.hidden = make('button', { 'aria-pressed': 'false', onclick: () => post('hidden') }, 'Hidden');
+          ui.count = make('p', { id: 'count', role: 'status', class: 'soft' });
+          ui.message = make('p', { id: 'message', role: 'alert' });
+          ui.name = make('input', { id: 'name', autocomplete: 'off', value: first.name || '',
+            oninput: () => post('name', { text: ui.name.value }) });
+          ui.folder = make('button', { id: 'newfolder', onclick: newFolder }, 'New folder');
+          ui.pick = make('button', { id: 'pick', class: 'main', onclick: confirm }, verb(first));
+          ui.cancel = make('button', { id: 'cancel', onclick: () => post('cancel') }, 'Cancel');
+          byId('main').replaceChildren(...[make('h1', {}, document.title),
+            make('div', { class: 'bar' }, ui.places, ui.up, ui.where),
+            make('div', { class: 'bar' }, ui.filter, ui.search, ui.sort, ui.reverse, ui.grid, ui.hidden),
+            list.element, ui.count, ui.message,
+            first.hasName ? make('div', { class: 'bar' }, make('label', { for: 'name' }, 'Name'), ui.name) : null,
+            make('div', { class: 'bar' }, first.picksPlace ? ui.folder : null, make('span', { class: 'grow' }),
+              ui.cancel, ui.pick)].filter(part => part));
+          document.addEventListener('keydown', event => { if (event.key === 'Escape') post('cancel'); });
+          list.element.focus();
+        }
+        const verb = now => ({ open: 'Open', import: 'Import', move: 'Move here', export: 'Export here',
+          create: 'Create here' })[now.mode];
+        function mayConfirm() {
+          if (state.picksPlace) return !!state.folder;
+          if (state.marked.length) return true;
+          if (state.picksFolders) return true;
+          return !!list.current;
+        }
+        function confirm() {
+          const item = list.current;
+          if (!state.picksPlace && !state.marked.length && item) {
+            return item.isFolder && !state.picksFolders ? post('enter', { item }) : post('confirm', { item });
+          }
+          post('confirm');
+        }
+        function mark(item) { if (item) post('mark', { item }); }
+        function newFolder() {
+          const field = make('input', { id: 'foldername', autocomplete: 'off', 'aria-label': 'Name of the new folder' });
+          const row = make('span', {}, field, make('button', { onclick: () => {
+            post('folder', { text: field.value }); row.replaceWith(ui.folder); ui.folder.focus(); } }, 'Make'));
+          ui.folder.replaceWith(row); field.focus();
+        }
+        async function load(offset, limit) {
+          const mine = state.generation;
+          const answer = await ask(`/items?generation=${mine}&offset=${offset}&limit=${limit}`);
+          if (!answer.ok) return { total: 0, items: [] };
+          const page = await answer.json();
+          if (page.generation !== state.generation) return null;
+          ui.count.textContent = page.total + (page.total === 1 ? ' item' : ' items')
+            + (page.reason ? ' · ' + page.reason : '') + marked();
+          return page;
+        }
+        const marked = () => state.marked.length ? ` · ${state.marked.length} marked` : '';
+        function fill(row, item, isGrid) {
+          const isMarked = state.marked.includes(item.domain + '/' + item.pathBytes);
+          const mark = isMarked ? '✓ ' : '', folder = item.isFolder ? '/' : '';
+          const word = item.percent !== undefined ? Math.round(item.percent) + '%'
+            : item.state === 'current' ? '' : item.state;
+          const label = make('span', { class: 'name', title: item.name }, mark + item.name + folder);
+          if (isGrid) {
+            const picture = make('span', { class: 'picture', 'aria-hidden': 'true' }, item.isFolder ? '/'
+              : item.name.split('.').slice(1).pop() || '');
+            row.append(picture, label, make('span', { class: 'cell soft' }, word));
+            if (!item.isFolder) show(picture, item, row);
+            return;
+          }
+          row.append(label, make('span', { class: 'cell soft' }, word),
+            make('span', { class: 'cell soft' }, item.isFolder ? '' : size(item.size)),
+            make('span', { class: 'cell soft far' }, item.date.slice(0, 10)));
+        }
+        async function show(picture, item, row) {
+          const answer = await ask(`/thumbnail?domain=${encodeURIComponent(item.domain)}&path=${
+            encodeURIComponent(item.pathBytes)}`);
+          if (answer.status !== 200 || !row.isConnected) return;
+          const address = URL.createObjectURL(await answer.blob());
+          const image = make('img', { alt: '', src: address });
+          image.onload = () => URL.revokeObjectURL(address);
+          picture.replaceChildren(image);
+        }
+        function take(next) {
+          const before = state;
+          state = next;
+          if (!before) build(next);
+          if (next.phase === 'finished') return over(next.isPicked ? 'Done. This page can be closed.'
+            : 'Cancelled. This page can be closed.');
+          ui.where.textContent = next.where;
+          ui.up.disabled = !next.folder || !next.folder.path;
+          ui.sort.value = next.key; ui.hidden.setAttribute('aria-pressed', next.showsHidden);
+          ui.reverse.setAttribute('aria-pressed', next.isDescending);
+          ui.message.textContent = next.phase === 'performing' ? 'Working…' : next.message || '';
+          ui.message.className = next.message ? 'bad' : '';
+          if (document.activeElement !== ui.filter) ui.filter.value = next.filter;
+          if (document.activeElement !== ui.name) ui.name.value = next.name || '';
+          const places = next.places.map(place => place.title + (place.note ? ` (${place.note})` : ''));
+          if (!before || before.places.length !== next.places.length) {
+            ui.places.replaceChildren(make('option', { value: -1 }, 'Go to…'),
+              ...places.map((text, index) => make('option', { value: index }, text)));
+          }
+          ui.places.value = -1;
+          if (!before || before.generation !== next.generation) list.reset();
+          else if (before.marked.length !== next.marked.length) {
+            for (const row of list.rows.values()) row.remove();
+            list.rows.clear(); list.draw();
+            ui.count.textContent = list.total + ' items' + marked();
+          }
+          ui.pick.disabled = !mayConfirm() || next.phase === 'performing';
+        }
+        begin(async () => {
+          let version = -1;
+          for (;;) {
+            let next;
+            try { next = await (await ask('/state?after=' + version)).json(); } catch (error) {
+              if (!byId('over')) over('The picker has ended. This page can be closed.');
+              return;
+            }
+            version = next.version;
+            if (!next.hasPlaces && !state) continue;
+            take(next);
+            if (next.phase === 'finished') { ask('/bye'); return; }
+          }
+        });
+        """#
+}

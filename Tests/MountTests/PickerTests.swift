@@ -1,0 +1,165 @@
+import Testing
+
+extension MountSuites {
+    /// A person picks, by lines, on a terminal and on a page.
+    @Suite struct PickerTests {
+        private static let options = MountedDomain.Options(
+            prepare: """
+                mkdir "$C/docs"; echo plan > "$C/docs/plan.md"; echo one > "$C/a.txt"; echo two > "$C/b.png"
+                head -c 300000 /dev/urandom > "$C/large.bin"
+                """)
+
+        private static let shorthand = """
+            pick() { "$P" pick --plain --at "$M" "$@" 2> "$T/said"; }
+            fetched() { "$P" status --json "$M" | grep -o '"bytesFetched":[0-9]*' | head -1; }
+
+            """
+
+        @Test(.timeLimit(.minutes(2))) func openingGivesThePathAndFetchesNothing() async throws {
+            try await MountedDomain.with(Self.options) { domain in
+                try await domain.shell(
+                    Self.shorthand
+                        + """
+                        [ "$(printf '1\\n1\\n' | pick)" = "$M/docs/plan.md" ]
+                        # Filtered by type; folders stay.
+                        [ "$(printf '2\\n' | pick --type image/png)" = "$M/b.png" ]
+                        [ "$(printf '2\\n' | pick --type public.text)" = "$M/a.txt" ]
+                        # Found anywhere, and several in the order of their marks.
+                        [ "$(printf '?plan\\n1\\n' | pick)" = "$M/docs/plan.md" ]
+                        [ "$(printf 'm 4\\nm 2\\nok\\n' | pick --multiple)" = "$M/large.bin
+                        $M/a.txt" ]
+                        [ "$(printf '1\\nok\\n' | pick --folders | tail -1)" = "$M/docs" ]
+                        printf 'm 2\\nok\\n' | pick --multiple -0 | cmp - <(printf '%s\\0' "$M/a.txt")
+                        # The same from Python.
+                        code='import promisefs, sys; print(promisefs.pick(start=sys.argv[1], plain=True)[0]["path"])'
+                        [ "$(printf '2\\n' | PYTHONPATH="$R/clients/python" PROMISEFS_EXECUTABLE="$P" \
+                            python3 -c "$code" "$M" 2> /dev/null)" = "$M/a.txt" ]
+                        # A person who cancels, and lines that end.
+                        status=0; printf 'q\\n' | pick || status=$?; [ $status = 1 ]; [ ! -s "$T/nothing" ]
+                        status=0; pick < /dev/null || status=$?; [ $status = 1 ]
+                        [ "$(fetched)" = '"bytesFetched":0' ]
+                        """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func eachModeDoesWhatItSaysAndNothingElse() async throws {
+            try await MountedDomain.with(Self.options) { domain in
+                try await domain.shell(
+                    Self.shorthand
+                        + """
+                        # Import: a copy of its own, with the document's date.
+                        copy=$(printf '4\\n' | pick --mode import)
+                        cmp "$copy" "$C/large.bin"; [ "$(stat -c %Y "$copy")" = "$(stat -c %Y "$C/large.bin")" ]
+                        case "$copy" in "$M"/*) false;; esac; [ "$(stat -c %a "$(dirname "$copy")")" = 700 ]
+                        # Export: a copy there, none stays, under the name that the person gives.
+                        echo mine > "$T/report"; made=$(printf 'name report.md\\nok\\n' | pick --mode export "$T/report")
+                        [ "$made" = "$M/report.md" ] && [ "$(cat "$M/report.md")" = mine ] && [ -f "$T/report" ]
+                        [ ! -L "$T/report" ]; "$P" reference list "$M" | not grep -q .
+                        # A name that is taken is nobody's to replace.
+                        printf 'name a.txt\\nok\\nq\\n' | pick --mode export "$T/report" && exit 1
+                        [ "$(cat "$M/a.txt")" = one ] && grep -q already "$T/said"
+                        # Move of a file from elsewhere: it is there, and a link to it stays.
+                        echo moved > "$T/paper"; printf '1\\nok\\n' | pick --mode move "$T/paper" | grep -qx "$M/docs/paper"
+                        [ "$(cat "$M/docs/paper")" = moved ] && [ "$(readlink "$T/paper")" = "$M/docs/paper" ]
+                        # Move within the domain: the same document, and a reference that follows it.
+                        node=$(stat -c %i "$M/a.txt"); printf '1\\nok\\n' | pick --mode move "$M/a.txt"
+                        [ "$(stat -c %i "$M/docs/a.txt")" = "$node" ] && [ "$(cat "$M/a.txt")" = one ]
+                        mv "$M/docs/a.txt" "$M/docs/c.txt"; [ "$(cat "$M/a.txt")" = one ]
+                        # Create.
+                        [ "$(printf 'folder new\\nok\\n' | pick --mode create --suggest 'x y.md')" = "$M/new/x y.md" ]
+                        [ -f "$M/new/x y.md" ] && [ ! -s "$M/new/x y.md" ]
+                        # Nothing of ours is left anywhere.
+                        find "$M" "$T" -name '.goutputstream-*' | not grep -q .
+                        """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func anApplicationGetsABookmarkAndAReferenceInItsContainer()
+            async throws
+        {
+            try await MountedDomain.with(Self.options) { domain in
+                try await domain.shell(
+                    Self.shorthand
+                        + """
+                        "$P" container add --app com.example.editor --name Editor \(domain.domainName) > "$T/container"
+                        printf '/a.txt\\n1\\n' | pick --app com.example.editor --json > "$T/picked"
+                        bookmark=$(grep -o '"bookmark":"[^"]*"' "$T/picked" | cut -d'"' -f4)
+                        [ "$("$P" bookmark resolve "$bookmark" --app com.example.editor)" = "$M/a.txt" ]
+                        not "$P" bookmark resolve "$bookmark" --app com.example.other 2> /dev/null
+                        link=$(cat "$T/container")/Documents/a.txt; [ -L "$link" ] && [ "$(cat "$link")" = one ]
+                        # Once more: the same reference.
+                        printf '/a.txt\\n1\\n' | pick --app com.example.editor --json > "$T/picked"
+                        [ "$(ls "$(cat "$T/container")/Documents" | wc -l)" = 1 ]
+                        """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2)), arguments: ["40x8", "80x24"])
+        func aTerminalOfAnySizePicks(size: String) async throws {
+            try await MountedDomain.with(Self.options) { domain in
+                try await domain.shell(
+                    """
+                    X=\(size.split(separator: "x")[0]); Y=\(size.split(separator: "x")[1])
+                    mux() { tmux -S "$T/mux" "$@"; }
+                    trap 'mux kill-server 2> /dev/null' EXIT
+                    command="\\"$P\\" pick --multiple --at $M"
+                    mux new-session -d -x $X -y $Y "x=\\$($command); echo \\"\\$? \\$x\\" > $T/got; sleep 60"
+                    shown() { mux capture-pane -p; }
+                    within 10 'shown | grep -q "> docs/"'
+                    [ "$(shown | awk '{ print length }' | sort -n | tail -1)" -le $X ]
+                    mux send-keys j; within 5 'shown | grep -q "> a.txt"'
+                    mux send-keys Tab Tab; within 5 'shown | grep -q "2 marked"'
+                    mux send-keys / l a r; within 5 'shown | grep -q "> large.bin"'
+                    mux send-keys Escape; within 5 'shown | grep -q "docs/"'
+                    mux send-keys g Enter; within 5 'shown | grep -q "plan.md"'
+                    # The terminal changes under it.
+                    mux resize-window -x 60 -y 12; within 5 'shown | grep -q "plan.md"'
+                    mux send-keys s; within 5 '[ -s "$T/got" ]'
+                    [ "$(cat "$T/got")" = "0 $M/a.txt
+                    $M/b.png" ]
+                    # What was on the terminal before is there again.
+                    within 5 '! shown | grep -q "plan.md"'
+                    """)
+            }
+        }
+
+        /// The page's server by plain HTTP, as a program that means ill would speak to it.
+        @Test(.timeLimit(.minutes(2))) func aPageAnswersTheOneWhoOpenedItAndNobodyElse()
+            async throws
+        {
+            try await MountedDomain.with(Self.options) { domain in
+                try await domain.shell(
+                    """
+                    echo x > "$C/<img src=x onerror=alert(1)>.md"
+                    "$P" pick --web --no-browser --at "$M" > "$T/picked" 2> "$T/said" & picker=$!
+                    trap 'kill $picker 2> /dev/null || true' EXIT
+                    within 10 'grep -q http "$T/said"'
+                    python3 "$W/picker_page.py" "$(grep -o 'http.*' "$T/said")" a.txt
+                    wait $picker; [ "$(cat "$T/picked")" = "$M/a.txt" ]
+                    """)
+            }
+        }
+
+        /// What a person can do by the page to look after it all.
+        @Test(.timeLimit(.minutes(2))) func thePageToLookAfterItAllResolvesConflictsAndEvicts()
+            async throws
+        {
+            try await MountedDomain.with(Self.options) { domain in
+                try await domain.shell("cat \"$M/large.bin\" \"$M/a.txt\" > \"$T/all\"")
+                try domain.setFaults(["offline=true"])
+                try await domain.shell(
+                    "printf 'one\\nhere\\n' > \"$M/a.txt\"; printf 'one\\nthere\\n' > \"$C/a.txt\"")
+                try domain.setFaults([])
+                try await domain.shell(
+                    """
+                    within 30 'ls "$C" | grep -q "(conflict,"'; "$P" sync --wait "$M"
+                    "$P" web --no-browser 2> "$T/said" & web=$!; trap 'kill $web' EXIT
+                    within 10 'grep -q http "$T/said"'
+                    python3 "$W/overview_page.py" "$(grep -o 'http.*' "$T/said")" "$M"
+                    [ -z "$("$P" conflicts "$M")" ]; [ "$(tail -1 "$M/a.txt")" = here ]
+                    [ "$(getfattr --only-values -n user.promisefs.state "$M/large.bin")" = placeholder ]
+                    """)
+            }
+        }
+    }
+}

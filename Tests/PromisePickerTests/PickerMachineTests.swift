@@ -1,0 +1,209 @@
+import PromiseKit
+import PromisePicker
+import Testing
+
+/// The picker as transcripts: an event, and the actions that follow.
+@Suite struct PickerMachineTests {
+    private let work = PickerFolder(domain: "work")
+
+    private func file(_ path: String, _ kind: String = "file") -> PickerItem {
+        PickerItem(domain: "work", path: Array(path.utf8), kind: kind)
+    }
+
+    private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
+
+    /// A machine that shows a folder with these items.
+    private func shown(_ request: PickerRequest, _ items: [PickerItem], total: Int? = nil)
+        -> PickerMachine
+    {
+        var machine = PickerMachine(request)
+        _ = machine.handle(.places([PickerPlace(.domain, title: "work", folder: work)]))
+        let generation = machine.generation
+        _ = machine.handle(
+            .window(
+                generation: generation, offset: 0, total: total ?? items.count, items: items,
+                reason: nil))
+        return machine
+    }
+
+    @Test func theOnlyDomainIsShownAtOnce() {
+        var machine = PickerMachine(PickerRequest(.open))
+        let actions = machine.handle(
+            .places([
+                PickerPlace(.recent, title: "Recent"),
+                PickerPlace(.domain, title: "work", folder: work),
+            ]))
+        #expect(
+            actions == [.list(PickerListing(.folder(work)), generation: 1, offset: 0, limit: 200)])
+    }
+
+    @Test func ofSeveralDomainsTheRecentDocumentsAreShownAndPlacesAreAFolder() {
+        let places = ["a", "b"].map {
+            PickerPlace(.domain, title: $0, folder: PickerFolder(domain: $0))
+        }
+        var machine = PickerMachine(PickerRequest(.open))
+        #expect(
+            machine.handle(.places(places)) == [
+                .list(PickerListing(.recent), generation: 1, offset: 0, limit: 200)
+            ])
+        var request = PickerRequest(.export)
+        request.sources = [.init(path: bytes("/tmp/x"))]
+        machine = PickerMachine(request)
+        _ = machine.handle(.places(places))
+        #expect(machine.folder == PickerFolder(domain: "a") && machine.name == bytes("x"))
+    }
+
+    @Test func enterOpensAFolderAndPicksADocument() {
+        var machine = shown(PickerRequest(.open), [file("docs", "folder"), file("plan.md")])
+        let inside = PickerFolder(domain: "work", path: bytes("docs"))
+        #expect(
+            machine.handle(.enter) == [
+                .list(PickerListing(.folder(inside)), generation: 2, offset: 0, limit: 200)
+            ])
+        _ = machine.handle(.window(generation: 2, offset: 0, total: 0, items: [], reason: nil))
+        #expect(machine.handle(.enter) == [])
+        // Up again, the cursor is on the folder one came from.
+        _ = machine.handle(.up)
+        _ = machine.handle(
+            .window(
+                generation: 3, offset: 0, total: 2,
+                items: [file("another", "folder"), file("docs", "folder")], reason: nil))
+        #expect(machine.cursor == 1)
+        _ = machine.handle(
+            .window(generation: 3, offset: 0, total: 1, items: [file("plan.md")], reason: nil))
+        #expect(machine.handle(.enter) == [.perform([.open(file("plan.md"))])])
+        #expect(
+            machine.handle(.performed([PickedDocument(path: bytes("/m/plan.md"))]))
+                == [.finish(.picked([PickedDocument(path: bytes("/m/plan.md"))]))])
+        #expect(machine.handle(.cancel) == [])
+    }
+
+    @Test func aLateAnswerToAnotherListIsNotShown() {
+        var machine = shown(PickerRequest(.open), [file("a", "folder")])
+        _ = machine.handle(.enter)
+        _ = machine.handle(
+            .window(generation: 1, offset: 0, total: 9, items: [file("late")], reason: nil))
+        #expect(machine.total == nil && machine.current == nil)
+        _ = machine.handle(.failed(generation: 1, message: "late"))
+        #expect(machine.message == nil)
+        _ = machine.handle(.failed(generation: 2, message: "it is offline"))
+        #expect(machine.message == "it is offline" && machine.total == 0)
+    }
+
+    @Test func severalAreMarkedInOrderAndOnlyWhereSeveralAreWanted() {
+        var request = PickerRequest(.import)
+        request.allowsMultiple = true
+        let items = [file("d", "folder"), file("a"), file("b")]
+        var machine = shown(request, items)
+        _ = machine.handle(.mark)
+        #expect(machine.marked.isEmpty, "a folder is no document")
+        _ = machine.handle(.go(to: 2))
+        _ = machine.handle(.mark)
+        _ = machine.handle(.go(to: 1))
+        _ = machine.handle(.mark)
+        #expect(machine.handle(.confirm) == [.perform([.copyOut(file("b")), .copyOut(file("a"))])])
+        machine = shown(PickerRequest(.open), items)
+        _ = machine.handle(.go(to: 1))
+        _ = machine.handle(.mark)
+        #expect(machine.marked.isEmpty)
+    }
+
+    @Test func foldersArePickedByTheMarkOrAsTheOneThatIsShown() {
+        var request = PickerRequest(.open)
+        request.picksFolders = true
+        var machine = shown(request, [file("d", "folder")])
+        #expect(machine.listing?.foldersOnly == true)
+        #expect(machine.handle(.confirm) == [.perform([.open(file("d", "folder"))])])
+        machine = shown(request, [])
+        #expect(machine.handle(.confirm) == [.perform([.open(file("", "folder"))])])
+    }
+
+    @Test func eachModeHasItsConsequence() {
+        let source = PickerRequest.Source(path: bytes("/home/me/report.pdf"))
+        var request = PickerRequest(.move)
+        request.sources = [source]
+        var machine = shown(request, [file("report.pdf")])
+        #expect(
+            machine.handle(.confirm) == [
+                .perform([.move(source, to: work, as: bytes("report.pdf"))])
+            ])
+        request = PickerRequest(.export)
+        request.sources = [source]
+        machine = shown(request, [])
+        _ = machine.handle(.name(bytes("final.pdf")))
+        #expect(
+            machine.handle(.confirm) == [
+                .perform([.export(source, to: work, as: bytes("final.pdf"))])
+            ])
+        request = PickerRequest(.create)
+        machine = shown(request, [])
+        #expect(machine.handle(.confirm) == [] && machine.message == "it needs a name")
+        for name in ["a/b", "..", String(repeating: "n", count: 256)] {
+            _ = machine.handle(.name(bytes(name)))
+            #expect(machine.handle(.confirm) == [], "\(name)")
+        }
+        _ = machine.handle(.name(bytes("new.md")))
+        #expect(machine.handle(.confirm) == [.perform([.create(work, name: bytes("new.md"))])])
+    }
+
+    @Test func whatCannotBeDoneIsSaidAndThePickerGoesOn() {
+        var machine = shown(PickerRequest(.open), [file("a")])
+        _ = machine.handle(.enter)
+        #expect(machine.phase == .performing && machine.handle(.cancel) == [])
+        let again = machine.handle(.refused("the disk is full"))
+        #expect(
+            again == [.list(PickerListing(.folder(work)), generation: 2, offset: 0, limit: 200)])
+        #expect(machine.message == "the disk is full" && machine.phase == .browsing)
+        #expect(machine.handle(.cancel) == [.finish(.cancelled)])
+    }
+
+    @Test func aLongListKeepsAFewWindowsOnly() {
+        let total = 100_000
+        func window(_ offset: Int) -> [PickerItem] {
+            (offset..<min(total, offset + 200)).map { file("document \($0)") }
+        }
+        var machine = shown(PickerRequest(.open), window(0), total: total)
+        for first in stride(from: 0, to: total, by: 500) {
+            for case .list(_, let generation, let offset, let limit) in machine.handle(
+                .see(first: first, count: 40))
+            {
+                #expect(limit == 200)
+                _ = machine.handle(
+                    .window(
+                        generation: generation, offset: offset, total: total, items: window(offset),
+                        reason: nil))
+            }
+            #expect(machine.item(first)?.path == bytes("document \(first)"))
+            #expect((0..<500).filter { machine.item($0 * 200) != nil }.count <= 7)
+        }
+        let last = PickerListing(.folder(work))
+        #expect(machine.handle(.end) == [.list(last, generation: 1, offset: 99_800, limit: 200)])
+    }
+
+    @Test func orderFilterAndSearchAskAgain() {
+        var machine = shown(PickerRequest(.open), [file("a")])
+        _ = machine.handle(.sort(.date))
+        #expect(machine.listing?.key == .date && machine.listing?.isDescending == true)
+        _ = machine.handle(.sort(.date))
+        #expect(machine.listing?.isDescending == false)
+        _ = machine.handle(.filter("pl"))
+        #expect(machine.listing?.filter == "pl" && machine.generation == 4)
+        #expect(machine.handle(.filter("pl")) == [])
+        _ = machine.handle(.search("budget"))
+        #expect(machine.listing?.view == .everywhere("budget") && machine.listing?.filter == "")
+    }
+
+    @Test func aPlaceCanBeMadeAndRenamedWhereOneIsPicked() {
+        var request = PickerRequest(.create)
+        request.suggestedName = bytes("x")
+        var machine = shown(request, [file("d", "folder")])
+        #expect(
+            machine.handle(.makeFolder(bytes("new"))) == [.makeFolder(work, name: bytes("new"))])
+        #expect(
+            machine.handle(.rename(bytes("e"))) == [.rename(file("d", "folder"), to: bytes("e"))])
+        machine = shown(PickerRequest(.open), [file("a")])
+        #expect(
+            machine.handle(.makeFolder(bytes("new"))) == []
+                && machine.handle(.rename(bytes("e"))) == [])
+    }
+}

@@ -1,0 +1,135 @@
+import PromiseKit
+import PromisePicker
+import Testing
+
+/// What a terminal shows, and what keys mean.
+@Suite struct TerminalTests {
+    private func machine(_ names: [String], _ request: PickerRequest = PickerRequest(.open))
+        -> PickerMachine
+    {
+        var machine = PickerMachine(request)
+        let folder = PickerFolder(domain: "work")
+        _ = machine.handle(.places([PickerPlace(.domain, title: "work", folder: folder)]))
+        let items = names.map {
+            PickerItem(
+                domain: "work", path: Array($0.utf8), kind: $0.hasSuffix("d") ? "folder" : "file",
+                size: 1_234_567,
+                modificationTime: "2026-01-31T12:00:00.000000000Z", state: "placeholder")
+        }
+        _ = machine.handle(
+            .window(generation: 1, offset: 0, total: items.count, items: items, reason: nil))
+        return machine
+    }
+
+    @Test func keysAreReadHoweverTheyArrive() {
+        var keys = TerminalKeys()
+        #expect(
+            keys.feed("j\u{1B}[A\u{1B}OB\r\t\u{7F}".utf8) == [
+                .text("j"), .up, .down, .enter, .tab, .backspace,
+            ])
+        #expect(keys.feed([0x1B]) == [] && keys.isInside)
+        #expect(keys.feed("[5".utf8) == [] && keys.feed("~".utf8) == [.pageUp])
+        #expect(keys.feed([0xC3]) == [] && keys.feed([0xA9]) == [.text("é")])
+        #expect(keys.feed([0x1B]) == [] && keys.flush() == [.escape])
+        #expect(keys.feed([3, 0xFF, 0x41]) == [.control("c"), .text("A")])
+        #expect(
+            keys.feed([UInt8](repeating: 0x5B, count: 5000)).isEmpty, "nothing is kept without end")
+    }
+
+    /// 40 by 8 is the smallest that is said to work.
+    @Test(arguments: [(40, 8), (60, 10), (80, 24), (200, 50), (12, 4), (3, 3)])
+    func everyLineHasExactlyTheColumnsOfTheScreen(columns: Int, rows: Int) {
+        let names = [
+            "folder d", "文書の名前がとても長い場合.md", "e\u{301}tude.txt",
+            String(repeating: "long ", count: 40),
+        ]
+        for hasColours in [false, true] {
+            var screen = TerminalScreen(
+                size: .init(columns: columns, rows: rows), hasColours: hasColours)
+            let (lines, _) = screen.draw(machine(names))
+            #expect(lines.count == rows)
+            #expect(lines.contains { $0.contains("\u{1B}") } == hasColours)
+            guard !hasColours, columns >= 12 else { continue }
+            for line in lines { #expect(width(line) == columns, "\(line)") }
+        }
+    }
+
+    /// Ideographs and kana of this test have two columns.
+    private func width(_ text: String) -> Int {
+        text.reduce(0) {
+            $0 + ((0x3040...0x9FFF).contains($1.unicodeScalars.first?.value ?? 0) ? 2 : 1)
+        }
+    }
+
+    @Test func aNameCannotObeyTheTerminal() {
+        let name = "a\u{1B}[2Jb\nc\u{202E}d.txt"
+        var screen = TerminalScreen(size: .init(columns: 80, rows: 8), hasColours: false)
+        let (lines, _) = screen.draw(machine([name]))
+        #expect(
+            lines.allSatisfy {
+                !$0.contains("\u{1B}") && !$0.contains("\n") && !$0.contains("\u{202E}")
+            })
+        var plain = PlainScreen()
+        let said = plain.say(machine([name])).text
+        #expect(
+            !said.contains("\u{1B}") && !said.contains("\u{202E}")
+                && said.split(separator: "\n").count == 2)
+    }
+
+    @Test func keysMeanWhatTheyMeanInLessAndFzf() {
+        var screen = TerminalScreen(size: .init(columns: 40, rows: 8), hasColours: false)
+        let shown = machine(["a.txt", "folder d"])
+        func press(_ key: TerminalKey) -> [PickerEvent] { screen.press(key, shown) }
+        #expect(
+            press(.text("j")) == [.step(1)] && press(.up) == [.step(-1)]
+                && press(.text("G")) == [.end])
+        #expect(
+            press(.text("g")) == [.go(to: 0)] && press(.pageDown) == [.step(5)]
+                && press(.enter) == [.enter])
+        #expect(
+            press(.tab) == [.mark] && press(.text("q")) == [.cancel] && press(.escape) == [.cancel])
+        #expect(
+            press(.text("/")) == [] && press(.text("q")) == [.filter("q")]
+                && press(.backspace) == [.filter("")])
+        #expect(
+            press(.text("x")) == [.filter("x")] && press(.escape) == [.filter("")]
+                && press(.text("q")) == [.cancel])
+        #expect(
+            press(.text("f")) == [] && press(.text("ab")) == [] && press(.enter) == [.search("ab")])
+        #expect(press(.text("p")) == [] && press(.enter) == [.visit(PickerFolder(domain: "work"))])
+        #expect(press(.text("?")) == [] && press(.text("q")) == [], "help goes by any key")
+        #expect(
+            press(.text("o")) == [.sort(.date)] && press(.text("+")) == [],
+            "nothing is made where one opens")
+    }
+
+    @Test func theCursorStaysInSight() {
+        var long = machine((0..<200).map { "file \($0).txt" })
+        var screen = TerminalScreen(size: .init(columns: 40, rows: 8), hasColours: false)
+        _ = long.handle(.go(to: 150))
+        let (lines, sight) = screen.draw(long)
+        #expect(
+            lines.contains { $0.hasPrefix("> file 150.txt") } && sight == .see(first: 146, count: 5)
+        )
+        _ = long.handle(.go(to: 0))
+        #expect(screen.draw(long).sight == .see(first: 0, count: 5))
+    }
+
+    @Test func linesAreSaidOnceAndNumbersPick() {
+        var plain = PlainScreen()
+        let shown = machine(["folder d", "a.txt"])
+        let said = plain.say(shown).text
+        #expect(
+            said
+                == "Open a document: work:/: 2 items\n1 folder d, folder, placeholder\n2 a.txt, 1.2 MB, placeholder\n"
+        )
+        #expect(plain.say(shown).text.isEmpty)
+        #expect(plain.take("2", shown).events == [.go(to: 1), .enter])
+        #expect(
+            plain.take("/x", shown).events == [.filter("x")]
+                && plain.take("q", shown).events == [.cancel])
+        #expect(plain.take("places", shown).text == "1 work\n")
+        #expect(plain.take("at 1", shown).events == [.visit(PickerFolder(domain: "work"))])
+        #expect(plain.take("nonsense", shown).text == PlainScreen.help + "\n")
+    }
+}
