@@ -137,7 +137,8 @@ package final class Domain: Sendable {
         services = DocumentServices(
             DomainTree(
                 index: index, engine: engine, filesystem: filesystem, provider: provider,
-                domainName: configuration.name, account: root), state, configuration, logger)
+                domainName: configuration.name, account: root, patience: configuration.requestDeadline),
+            state, configuration, logger)
         hub = QueryHub(
             domainName: configuration.name, index: index, filesystem: filesystem, engine: engine, logger: logger)
         do throws(Failure) {
