@@ -32,7 +32,8 @@ struct Machine {
             .listingComplete,
             .listingEnded, .listingLost, .motionEnded:
             try handleListing(event, &turn, transaction)
-        case .rootAnswered, .rootSilent, .silenceNoticed, .probeDue, .probeLater, .anchorKnown, .changesKnown, .feedFailed, .feedDue,
+        case .rootAnswered, .rootSilent, .silenceNoticed, .probeDue, .probeLater,
+            .anchorKnown, .changesKnown, .feedFailed, .feedDue,
             .newsKnown,
             .usedDue, .usedKnown, .cameBack, .cameBackTo:
             try handleProvider(event, &turn, transaction)
