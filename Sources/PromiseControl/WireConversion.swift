@@ -54,6 +54,8 @@ extension StatusDocument {
         holderID = status.holderID
         restarts = status.restarts
         lastEnd = status.lastEnd
+        connectionSince = status.connectionSince.map { $0.wireText }
+        nextTry = status.nextTry.map { $0.wireText }
         excluded = status.excluded
         conflicts = status.conflicts
         uptimeSeconds = ProcessAge.seconds()

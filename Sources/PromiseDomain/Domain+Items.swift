@@ -91,11 +91,11 @@ extension Domain {
             var reported = clock.uptime()
             for await (node, failure) in group {
                 startOne()
-                state.filesDone += 1
                 if let failure {
                     // What is gone meanwhile is not missed.
                     if let path = path(of: node.id) { state.failures.append((path, failure)) }
                 } else {
+                    state.filesDone += 1
                     state.bytesDone = state.bytesDone.plus(node.size)
                 }
                 if clock.uptime() - reported > .milliseconds(100) {
@@ -111,6 +111,8 @@ extension Domain {
     func hydrate(_ id: NodeID) async -> Failure? {
         if let failure = engine.connectionFailure { return failure }
         let wait = HydrationWait(hydrator: engine.hydrator, node: id)
+        let alarm = Task { [clock, limit = configuration.requestDeadline] in await wait.watch(limit, clock) }
+        defer { alarm.cancel() }
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { wait.start($0) }
         } onCancel: {
@@ -199,9 +201,21 @@ private final class HydrationWait: Sendable {
         if isLate, let waiter { hydrator.detach(waiter, from: node) }
     }
 
-    func cancel() {
+    /// Ends the wait when nothing has come for so long.
+    func watch(_ limit: Duration, _ clock: any TimeSource) async {
+        var (present, changed) = (UInt64.max, clock.uptime())
+        while (try? await Task.sleep(for: min(limit / 4, .seconds(1)))) != nil {
+            let now = hydrator.progress(of: node)?.present ?? 0
+            if now != present { (present, changed) = (now, clock.uptime()) }
+            if clock.uptime() - changed >= limit { return end(HydrationWait.late) }
+        }
+    }
+
+    func cancel() { end(HydrationWait.cancelled) }
+
+    private func end(_ failure: Failure) {
         let waiter = state.withLock { $0.waiter }
-        finish(.failure(HydrationWait.cancelled))
+        finish(.failure(failure))
         if let waiter { hydrator.detach(waiter, from: node) }
     }
 
@@ -215,4 +229,5 @@ private final class HydrationWait: Sendable {
     }
 
     private static let cancelled = Failure(.interrupted, "the fetch was cancelled")
+    private static let late = Failure(.timedOut, "the provider did not answer in time")
 }

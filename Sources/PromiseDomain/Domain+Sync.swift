@@ -101,42 +101,14 @@ extension Domain {
     /// Looks at the provider now; with `wait`, returns when nothing is pending below `node`, or throws `.timedOut`,
     /// `.offline` or `.inputOutput` with a sentence saying what is left.
     package func synchronize(below scope: NodeID?, wait: Bool, timeout: Duration?) async throws(Failure) {
-        engine.lookNow()
-        if wait { engine.setDraining(true) }
-        defer { if wait { engine.setDraining(false) } }
-        let start = clock.uptime()
-        var offlineSince: Duration?
-        var lookTime = Duration.zero
-        while true {
-            // Polling is enough for a barrier: it is rare, and what it waits for takes milliseconds at least. What there is much
-            // to look at for is not looked at all the time.
-            try? await Task.sleep(for: max(.milliseconds(20), lookTime * 10))
-            if Task.isCancelled { throw Failure(.interrupted, "the wait was cancelled") }
-            let now = clock.uptime()
-            if let failure = engine.connectionFailure {
-                let since = offlineSince ?? now
-                offlineSince = since
-                // The provider is asked once more before this is believed, and may be slow to answer.
-                let patience: Duration = engine.isProbing ? .seconds(10) : .milliseconds(500)
-                if now - since > patience { throw try leftOver(scope, because: failure) }
-                continue
-            }
-            offlineSince = nil
-            let remainder = try engine.remainder()
-            if !wait {
-                if !remainder.isLooking || now - start > .seconds(10) { return }
-                continue
-            }
-            let left = scope == nil ? remainder.pending : try pending(below: scope).filter { $0.kind != .download }.count
-            lookTime = clock.uptime() - now
-            if left == 0 && !remainder.isLooking { return }
-            if left > 0 && remainder.failing >= left && !remainder.isLooking && now - start > .seconds(2) {
-                throw try leftOver(scope, because: Failure(.inputOutput, try engine.obstacle() ?? "the provider refuses it"))
-            }
-            if let trouble = engine.trouble, now - start > .seconds(6) { throw try leftOver(scope, because: trouble) }
-            if let timeout, now - start > timeout {
-                throw try leftOver(scope, because: Failure(.timedOut, try engine.obstacle() ?? "the time given was not enough"))
-            }
+        var below: (() throws(Failure) -> Int)?
+        if let scope {
+            below = { () throws(Failure) in try self.pending(below: scope).filter { $0.kind != .download }.count }
+        }
+        do throws(Failure) {
+            try await Barrier(engine: engine, clock: clock, leftBelow: below).wait(untilDone: wait, timeout: timeout)
+        } catch {
+            throw error.code == .interrupted ? error : try leftOver(scope, because: error)
         }
     }
 
@@ -183,6 +155,7 @@ extension Domain {
         case .offline(let message): (status.connection, status.connectionMessage) = (.offline, message)
         case .failing(let message): (status.connection, status.connectionMessage) = (.failing, message)
         }
+        (status.connectionSince, status.nextTry) = engine.connectionTimes
         return status
     }
 }

@@ -137,7 +137,8 @@ package final class Domain: Sendable {
         keyValues = Values(state.file("values"), root, provider, engine, configuration, audit, logger)
         let tree = DomainTree(
             index: index, engine: engine, filesystem: filesystem, provider: provider,
-            domainName: configuration.name, account: root)
+            domainName: configuration.name, account: root,
+            patience: configuration.requestDeadline)
         services = DocumentServices(tree, state, configuration, audit, logger)
         hub = QueryHub(
             domainName: configuration.name, index: index, filesystem: filesystem, engine: engine, logger: logger)

@@ -65,6 +65,9 @@ package struct DomainStatus: Sendable {
     package var connection: Connection
     /// Why it is not online.
     package var connectionMessage: String?
+    /// Since when it is not, and when it is tried again.
+    package var connectionSince: Timestamp?
+    package var nextTry: Timestamp?
     /// `device` or `io_uring`.
     package var transport: String
     /// Why the transport is the device.

@@ -59,6 +59,9 @@ public struct StatusDocument: Codable, Sendable, Equatable {
     public var lastEnd: String?
     /// Items that stay on this machine: `GET /v1/pending?excluded=true` lists them.
     public var excluded: Int?
+    /// Since when it is not online, and when it is tried again.
+    public var connectionSince: String?
+    public var nextTry: String?
     /// Documents that have unresolved versions: `promisefs conflicts` lists them.
     public var conflicts: Int?
     /// Of the daemon.

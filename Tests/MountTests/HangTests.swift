@@ -63,6 +63,61 @@ extension MountSuites {
             }
         }
 
+        /// It was online for minutes, and each call waited to its own end.
+        @Test(.timeLimit(.minutes(2))) func aSilentProviderIsSaidToBeAwayWithinSeconds() async throws {
+            var options = options
+            options.arguments = ["--request-deadline", "30s", "--poll-interval", "2s"]
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell("ls -l \"$M\" \"$M/small\" > /dev/null")
+                try domain.setFaults(["hang=true"])
+                let noticed = try await domain.shell(
+                    """
+                    for n in 1 2 3; do not cat "$M/small/$n" 2> "$T/err.$n" & pids="${pids:-} $!"; done
+                    for pid in $pids; do wait $pid; done; grep -q 'Network is down' "$T/err.1"
+                    "$P" status "$M" | grep 'connection.*offline (the provider does not answer) since .*, next try at'
+                    timeout 1 ls "$M/unlisted/2" && exit 1; timeout 1 cat "$M/small/4" && exit 1
+                    timeout 10 "$P" fetch "$M/small"
+                    """, seconds: 40, status: 4)
+                #expect(noticed.elapsed < .seconds(14))
+                #expect(noticed.text.contains("0 files here"))
+                let looked = try await domain.shell("\"$P\" sync \"$M\"", status: 4)
+                #expect(looked.error.contains("does not answer"))
+                try domain.setFaults([])
+                let back = try await domain.shell("echo new > \"$C/new\"; within 10 '[ -e \"$M/new\" ]'")
+                #expect(back.elapsed < .seconds(6))
+                try await domain.shell("cmp \"$M/small/4\" \"$C/small/4\"; \"$P\" sync \"$M\"")
+            }
+        }
+
+        /// It waited for ever for content that does not come, and counted what failed as here.
+        @Test(.timeLimit(.minutes(2))) func aFetchThatGetsNothingEndsByTheDeadline() async throws {
+            try await listed { domain in
+                try domain.setFaults(["hang=true", "only=fetchContents"])
+                let fetched = try await domain.shell("\"$P\" fetch \"$M/small\"", seconds: 20, status: 4)
+                #expect(fetched.text.contains("0 files here"))
+                #expect(fetched.error.contains("did not answer in time"))
+                #expect(fetched.elapsed < .seconds(8))
+            }
+        }
+
+        /// The kernel asks three times for a page that it could not read.
+        @Test(.timeLimit(.minutes(2))) func aPageFaultWaitsOneDeadline() async throws {
+            var options = options
+            options.arguments = ["--request-deadline", "3s"]
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell("ls -l \"$M\" > /dev/null")
+                try domain.setFaults(["hang=true", "only=fetchContents"])
+                let touched = try await domain.shell(
+                    """
+                    python3 -c '
+                    import mmap, os, sys
+                    file = os.open(sys.argv[1], os.O_RDONLY)
+                    print(mmap.mmap(file, 0, prot=mmap.PROT_READ)[5000000])' "$M/large"
+                    """, seconds: 30, status: 135)
+                #expect(touched.elapsed < .seconds(5))
+            }
+        }
+
         /// What suspend does to all processes (cgroups(7), the freezer).
         @Test(.enabled(if: Freezer.isThere, "no freezer that this user may use"), .timeLimit(.minutes(3)))
         func aReaderThatWaitsCanBeFrozen() async throws {

@@ -88,6 +88,79 @@ import Testing
             try await Task.sleep(for: .milliseconds(100))
         }
     }
+
+    /// It was online until a call timed out, after minutes: each call waited to its own end.
+    @Test(.timeLimit(.minutes(1)))
+    func aProviderThatFallsSilentIsNotOnlineForMinutes() async throws {
+        let memory = MemoryProvider()
+        let frozen = FrozenProvider(memory: memory)
+        let fixture = try EngineFixture(memory, mediator: frozen)
+        let (clock, outcome) = (SystemClock(), Monitor<Failure.Code?>(nil))
+        try await fixture.run {
+            #expect(await fixture.eventually { fixture.engine.connection == .online })
+            try await fixture.list()
+            frozen.isFrozen.update { $0 = true }
+            let start = clock.uptime()
+            fixture.engine.lookNow()
+            #expect(await fixture.eventually { fixture.engine.connectionFailure?.code == .offline })
+            #expect(clock.uptime() - start < .seconds(10))
+            let times = fixture.engine.connectionTimes
+            #expect(times.since != nil && times.nextTry != nil)
+            // What comes later does not wait.
+            fixture.engine.list(.root) { result in
+                if case .failure(let failure) = result { outcome.update { $0 = failure.code } }
+            }
+            #expect(outcome.withLock { $0 } == .offline)
+            frozen.isFrozen.update { $0 = false }
+            #expect(await fixture.eventually { fixture.engine.connection == .online })
+            #expect(fixture.engine.connectionTimes.since == nil)
+        }
+    }
+
+    /// Whoever asks is answered, if late: that is no provider that is away.
+    @Test(.timeLimit(.minutes(1)))
+    func aProviderThatTakesSecondsIsThere() async throws {
+        let memory = MemoryProvider()
+        let frozen = FrozenProvider(memory: memory, delay: .milliseconds(4500))
+        let fixture = try EngineFixture(memory, mediator: frozen)
+        let wasAway = Monitor(false)
+        try await fixture.run {
+            let watch = Task {
+                while !Task.isCancelled {
+                    if fixture.engine.connectionFailure != nil { wasAway.update { $0 = true } }
+                    try? await Task.sleep(for: .milliseconds(50))
+                }
+            }
+            try await fixture.list()
+            watch.cancel()
+            #expect(!wasAway.withLock { $0 })
+        }
+    }
+}
+
+/// Falls silent when told to, without any sign; or answers late.
+private struct FrozenProvider: ForwardingProvider {
+    let memory: MemoryProvider
+    let isFrozen = Monitor(false)
+    var delay = Duration.zero
+
+    private func answer() async throws(ProviderError) {
+        if delay > .zero { try? await Task.sleep(for: delay) }
+        while isFrozen.withLock({ $0 }) {
+            if Task.isCancelled { throw ProviderError(.cancelled, "the call was cancelled") }
+            try? await Task.sleep(for: .milliseconds(20))
+        }
+    }
+
+    func root() async throws(ProviderError) -> Item {
+        try await answer()
+        return try await memory.root()
+    }
+
+    func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
+        try await answer()
+        return try await memory.enumerateItems(in: folder, page: page)
+    }
 }
 
 /// Never says whether it is there.

@@ -5,6 +5,7 @@ import PromiseFilesystem
 import PromiseIndex
 import PromiseProvider
 import PromiseSync
+import PromiseSystem
 
 /// What services need of a domain's tree: to find items, to make some, to note what they are called.
 struct DomainTree: Sendable {
@@ -15,6 +16,8 @@ struct DomainTree: Sendable {
     let domainName: String
     /// The root of the domain: another one is another account.
     let account: ItemIdentifier
+    /// How long the provider may be silent about a folder.
+    let patience: Duration
 
     /// So that the kernel shows what was made when the call returns.
     private static let kernelPatience = Duration.seconds(1)
@@ -36,12 +39,20 @@ struct DomainTree: Sendable {
 
     /// Makes a folder's children known; does nothing for what is no folder.
     func list(_ folder: NodeID) async throws(Failure) {
-        let node = try index.read { transaction throws(Failure) in try transaction.node(folder) }
-        guard let node, node.kind == .folder, !node.isPopulated else { return }
-        let result = await withCheckedContinuation { continuation in
-            engine.list(folder) { continuation.resume(returning: $0) }
+        while true {
+            let node = try index.read { transaction throws(Failure) in try transaction.node(folder) }
+            guard let node, node.kind == .folder, !node.isPopulated else { return }
+            // Part by part: what is large may take long, and a part may not.
+            let attempt = Attempt { [engine] in
+                await withCheckedContinuation { continuation in
+                    engine.listMore(of: folder) { continuation.resume(returning: $0) }
+                }
+            }
+            guard let result = await attempt.outcome(within: patience) else {
+                throw Failure(.timedOut, "the provider did not answer in time")
+            }
+            try result.get()
         }
-        try result.get()
     }
 
     /// As `ItemFinder`; what is not known here is looked for at the provider: where it was, and then

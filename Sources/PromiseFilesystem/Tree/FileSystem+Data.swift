@@ -32,7 +32,7 @@ extension FileSystem {
                 return nil
             }
             let program = engine.hydrator.isHere(range, of: id) ? nil : try admit(caller)
-            let parked = parking.enter(process: caller.process) { reply(.failure($0)) }
+            let parked = parking.enter(process: caller.process, node: id) { reply(.failure($0)) }
             let waiter = engine.hydrator.read(id, range, for: program) { [parking] result in
                 guard parking.claim(parked) else { return }
                 switch result {

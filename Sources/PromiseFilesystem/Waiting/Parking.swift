@@ -8,6 +8,8 @@ import Synchronization
 package final class Parking: Sendable {
     struct Parked {
         var deadline: Duration
+        /// Whose content is waited for.
+        var node: NodeID?
         /// Who waits; 0 when unknown.
         var process: Int32
         var fail: @Sendable (Failure) -> Void
@@ -24,6 +26,8 @@ package final class Parking: Sendable {
         var next: UInt64 = 1
         /// When the thread that watches deadlines looks again; nil: when it is woken.
         var nextLook: Duration?
+        /// Content that was waited for in vain, and when.
+        var late: [NodeID: Duration] = [:]
         var isEnded = false
 
         /// True when that thread has to be woken.
@@ -48,13 +52,18 @@ package final class Parking: Sendable {
     }
 
     /// Enters a request; `fail` answers it when it is not claimed in time.
-    package func enter(process: Int32 = 0, fail: @escaping @Sendable (Failure) -> Void) -> ParkedRequest {
-        let deadline = clock.uptime() + limit
-        let (number, wakes) = state.withLock { state in
+    /// `node`: whose content is waited for. The kernel asks for a page again and again, at once, when it could not be read, and
+    /// whoever touched it waits for all of that: when the time is over for the first request it is for the others.
+    package func enter(process: Int32 = 0, node: NodeID? = nil, fail: @escaping @Sendable (Failure) -> Void) -> ParkedRequest {
+        let now = clock.uptime()
+        let (number, wakes, isLate) = state.withLock { state in
             defer { state.next += 1 }
-            let parked = Parked(deadline: deadline, process: process, fail: fail, abandon: nil)
-            return (state.next, state.park(parked, state.next))
+            let late = node.flatMap { state.late[$0] }
+            if let late, now - late < Parking.lateTime { return (state.next, false, true) }
+            let parked = Parked(deadline: now + limit, node: node, process: process, fail: fail, abandon: nil)
+            return (state.next, state.park(parked, state.next), false)
         }
+        if isLate { fail(Parking.late) }
         // Mostly it looks again for an earlier request, answered or not.
         if wakes { state.update { _ in } }
         return ParkedRequest(number)
@@ -141,6 +150,9 @@ package final class Parking: Sendable {
         state.update { _ = $0.park(parked, request.rawValue) }
     }
 
+    private static let lateTime = Duration.milliseconds(200)
+    private static let late = Failure(.timedOut, "the provider did not answer in time")
+
     private func watchDeadlines() {
         while true {
             // Sleeps until the earliest deadline, or until something is parked.
@@ -155,11 +167,13 @@ package final class Parking: Sendable {
             let late = state.withLock { state in
                 let late = state.parked.filter { $0.value.deadline <= now }
                 late.keys.forEach { state.parked[$0] = nil }
+                state.late = state.late.filter { now - $0.value < Parking.lateTime }
+                for node in late.values.compactMap(\.node) { state.late[node] = now }
                 return Array(late.values)
             }
             for parked in late {
                 parked.abandon?()
-                parked.fail(Failure(.timedOut, "the provider did not answer in time"))
+                parked.fail(Parking.late)
             }
         }
     }

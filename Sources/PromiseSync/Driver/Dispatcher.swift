@@ -15,6 +15,7 @@ final class Dispatcher: ActionPerformer {
     private var listings: [Int: Task<Void, Never>] = [:]
     private var operations: [Pending.Subject: Task<Void, Never>] = [:]
     private var feeds: [Int: Task<Void, Never>] = [:]
+    private var roots: [Int: Task<Void, Never>] = [:]
     private(set) var isShortOfRoom = false
 
     init(_ engine: SyncEngine, _ observer: any LocalTreeObserver) {
@@ -27,6 +28,7 @@ final class Dispatcher: ActionPerformer {
         switch event {
         case .listed(let part) where part.isLast: listings[part.number] = nil
         case .listingFailed(let number, _): listings[number] = nil
+        case .rootAnswered(let number, _): roots[number] = nil
         case .told(let operation, _): operations[operation.subject] = nil
         case .anchorKnown(let feed, _), .changesKnown(let feed, _), .feedFailed(let feed, _):
             feeds[feed] = nil
@@ -40,6 +42,7 @@ final class Dispatcher: ActionPerformer {
         case .cancelListing(let number): listings.removeValue(forKey: number)?.cancel()
         case .cancelTelling(let subject): operations[subject]?.cancel()
         case .cancelFeed(let feed): feeds.removeValue(forKey: feed)?.cancel()
+        case .cancelRoot(let number): roots.removeValue(forKey: number)?.cancel()
         case .show(let notices): engine.show(notices)
         case .reply(let waiter, let result): engine.reply(waiter, result)
         case .stepped(let waiter, let operation): engine.reply(waiter, operation)
@@ -83,7 +86,7 @@ final class Dispatcher: ActionPerformer {
         case .tell(let operation):
             tell(operation)
         case .root(let number):
-            answer { provider async throws(ProviderError) in
+            roots[number] = answer { provider async throws(ProviderError) in
                 try await provider.root()
             } event: { .rootAnswered(number: number, $0) }
         case .currentAnchor(let feed):
@@ -108,24 +111,27 @@ final class Dispatcher: ActionPerformer {
     /// Asks, and posts what comes of it as an event.
     @discardableResult
     private func answer<Value: Sendable>(
-        _ question: @escaping @Sendable (any Provider) async throws(ProviderError) -> Value,
+        isWaiting: Bool = false, _ question: @escaping @Sendable (any Provider) async throws(ProviderError) -> Value,
         event: @escaping @Sendable (Result<Value, ProviderError>) -> Event
     ) -> Task<Void, Never> {
-        Task(executorPreference: engine.executor) { [provider, mailbox] in
+        let call = isWaiting ? nil : engine.answers.began()
+        return Task(executorPreference: engine.executor) { [provider, mailbox, answers = engine.answers] in
             let result: Result<Value, ProviderError>
             do throws(ProviderError) {
                 result = .success(try await question(provider))
             } catch {
                 result = .failure(error)
             }
+            if let call { answers.ended(call, isHeard: result.isHeard) }
             mailbox.post(event(result))
         }
     }
 
     private func tell(_ operation: Operation) {
         let disk = engine.diskPool
+        let call = engine.answers.began()
         operations[operation.subject] = Task(executorPreference: engine.executor) {
-            [provider, mailbox] in
+            [provider, mailbox, answers = engine.answers] in
             // In the index before it is sent: it makes up for an answer that is lost, also by a
             // daemon that is killed.
             if let sent = operation.sent, let source = operation.source, operation.wantsDigest,
@@ -133,12 +139,14 @@ final class Dispatcher: ActionPerformer {
             {
                 await mailbox.deliver(.digested(sent, digest))
             }
-            mailbox.post(.told(operation, await operation.run(provider, disk)))
+            let outcome = await operation.run(provider, disk)
+            answers.ended(call, isHeard: outcome.isHeard)
+            mailbox.post(.told(operation, outcome))
         }
     }
 
     private func changes(_ feed: Int, since anchor: Anchor, _ isWaiting: Bool) {
-        feeds[feed] = answer { provider async throws(ProviderError) in
+        feeds[feed] = answer(isWaiting: isWaiting) { provider async throws(ProviderError) in
             if isWaiting { try await provider.waitForChanges(since: anchor) }
             return try await provider.changes(since: anchor)
         } event: { result in
@@ -168,6 +176,8 @@ final class Dispatcher: ActionPerformer {
     }
 
     private func list(_ number: Int, _ folder: ItemReference, isFirst: Bool) {
+        let answers = engine.answers
+        let call = answers.began()
         listings[number] = Task(executorPreference: engine.executor) { [provider, mailbox] in
             let room = PageRoom()
             do throws(ProviderError) {
@@ -176,17 +186,28 @@ final class Dispatcher: ActionPerformer {
                     try await provider.enumerateAllItems(in: folder) { items in
                         // One page is stored while the provider makes the next one; it may be
                         // faster, but not by much.
+                        answers.isHeard()
                         await room.add()
                         mailbox.post(page: items, of: number, isFirst, isLast: false) {
                             room.remove()
                         }
                     }
                 }
+                answers.ended(call, isHeard: true)
                 mailbox.post(page: rest, of: number, isFirst, isLast: true) {}
             } catch {
+                answers.ended(call, isHeard: error.code != .cancelled)
                 mailbox.post(.listingFailed(number: number, error))
             }
         }
+    }
+}
+
+extension Result where Failure == ProviderError {
+    /// The provider said so, and not whoever asked.
+    fileprivate var isHeard: Bool {
+        if case .failure(let problem) = self { return problem.code != .cancelled }
+        return true
     }
 }
 

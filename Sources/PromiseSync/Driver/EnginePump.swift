@@ -76,7 +76,8 @@ package final class EnginePump {
         let world = World(
             observer: observer, content: engine.content,
             fetchProblem: { hydrator.problem(of: $0) },
-            lastChange: { .nanoseconds(engine.lastChange.load(ordering: .relaxed)) })
+            lastChange: { .nanoseconds(engine.lastChange.load(ordering: .relaxed)) },
+            silence: { [answers = engine.answers] in answers.silence() })
         return Machine(facts, world)
     }
 
@@ -104,6 +105,8 @@ package final class EnginePump {
         defer { if !changed.isEmpty { engine.index.touch(changed) } }
         engine.published.withLock { published in
             published.connection = memory.connection.state
+            published.connectionSince = memory.connection.since
+            published.nextTry = memory.connection.nextTry
             published.runningSubjects = Set(running.keys)
             changed = published.uploading.symmetricDifference(uploading)
             published.uploading = uploading

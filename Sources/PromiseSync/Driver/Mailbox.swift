@@ -45,6 +45,8 @@ final class Mailbox: Sendable {
 
     var hasMessages: Bool { state.withLock { !$0.messages.isEmpty || $0.isWoken } }
 
+    var isClosed: Bool { state.withLock { $0.isClosed } }
+
     /// Makes the engine look for due work.
     func wake() { state.update { $0.isWoken = true } }
 

@@ -114,6 +114,10 @@ extension SyncEngine {
     // MARK: What is known of the engine
 
     package var connection: Connection { published.withLock { $0.connection } }
+    /// Since when the provider has been away, and when it is tried again.
+    package var connectionTimes: (since: Timestamp?, nextTry: Timestamp?) {
+        published.withLock { ($0.connectionSince, $0.nextTry) }
+    }
     package var trouble: Failure? { published.withLock { $0.trouble } }
     package var bytesUploaded: UInt64 { published.withLock { $0.bytesUploaded } }
     package var uploadingCount: Int { published.withLock { $0.runningSubjects.count } }

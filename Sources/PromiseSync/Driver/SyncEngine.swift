@@ -62,6 +62,8 @@ package final class SyncEngine: Sendable {
     /// What other threads may look at.
     struct Published {
         var connection = Connection.online
+        var connectionSince: Timestamp?
+        var nextTry: Timestamp?
         var uploading: Set<NodeID> = []
         var runningSubjects: Set<Pending.Subject> = []
         var bytesUploaded: UInt64 = 0
@@ -85,6 +87,7 @@ package final class SyncEngine: Sendable {
     let configuration: Configuration
     let rootIdentifier: ItemIdentifier
     let mailbox = Mailbox()
+    let answers: AnswerWatch
     let published = Mutex(Published())
     package let hydrator: Hydrator
     package let neighbours: NeighbourPrefetch
@@ -130,9 +133,11 @@ package final class SyncEngine: Sendable {
         executor = workers.executor
         self.configuration = configuration
         self.logger = logger
+        let answers = AnswerWatch(mailbox, clock)
+        self.answers = answers
         hydrator = Hydrator(
             index: index, content: content, provider: provider, clock: clock, logger: logger,
-            executor: workers.executor, sleep: { [mailbox] in await mailbox.sleep(for: $0) },
+            answers: answers, executor: workers.executor, sleep: { [mailbox] in await mailbox.sleep(for: $0) },
             onTrouble: { [mailbox] node, problem in mailbox.post(.fetchTroubled(node, problem)) },
             onCompletion: { [mailbox] in mailbox.wake() },
             onIdle: { [mailbox] node in mailbox.post(.hydrationPaused(node)) })

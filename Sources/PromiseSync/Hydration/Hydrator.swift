@@ -26,7 +26,7 @@ package final class Hydrator: Sendable {
     private let sleep: @Sendable (Duration) async -> Void
     /// Where tasks go on that the provider's executor is not for.
     private let executor: any TaskExecutor
-    private let delay = ProviderDelay()
+    private let delay: ProviderDelay
     private let line = Mutex(LineSpeed())
     /// Told of every provider error of a fetch: the engine judges the connection and looks at the item again.
     private let onTrouble: @Sendable (NodeID, ProviderError) -> Void
@@ -49,7 +49,7 @@ package final class Hydrator: Sendable {
     package init(
         index: Index, content: ContentStore, provider: any Provider, clock: any TimeSource, logger: Logger,
         backoff: Backoff = Backoff(first: .milliseconds(200), longest: .seconds(5)),
-        executor: (any TaskExecutor)? = nil, sleep: @escaping @Sendable (Duration) async -> Void,
+        answers: AnswerWatch? = nil, executor: (any TaskExecutor)? = nil, sleep: @escaping @Sendable (Duration) async -> Void,
         onTrouble: @escaping @Sendable (NodeID, ProviderError) -> Void, onCompletion: @escaping @Sendable () -> Void,
         onIdle: @escaping @Sendable (NodeID) -> Void
     ) {
@@ -60,6 +60,7 @@ package final class Hydrator: Sendable {
         self.logger = logger
         self.backoff = backoff
         self.sleep = sleep
+        delay = ProviderDelay(answers)
         self.executor = executor ?? globalConcurrentExecutor
         self.onTrouble = onTrouble
         self.onCompletion = onCompletion

@@ -17,7 +17,11 @@ package final class ProviderDelay: Sendable {
     private let average = Atomic<Int64>(0)
     private let runningCount = Atomic<Int>(0)
 
-    package init() {}
+    /// Who is told of calls and of what comes.
+    private let answers: AnswerWatch?
+
+    package init() { answers = nil }
+    init(_ answers: AnswerWatch?) { self.answers = answers }
 
     package var fetchesAtOnce: Int {
         average.load(ordering: .relaxed) < ProviderDelay.nearMax.nanoseconds
@@ -40,6 +44,7 @@ package final class ProviderDelay: Sendable {
         private let begun: Duration
         private let isAlone: Bool
         private let isWaiting = Atomic<Bool>(true)
+        private let number: UInt64?
 
         package init(_ delay: ProviderDelay, _ clock: any TimeSource) {
             self.delay = delay
@@ -47,11 +52,16 @@ package final class ProviderDelay: Sendable {
             begun = clock.uptime()
             let others = delay.runningCount.wrappingAdd(1, ordering: .relaxed).oldValue
             isAlone = others == 0
+            number = delay.answers?.began()
         }
 
-        deinit { delay.runningCount.wrappingSubtract(1, ordering: .relaxed) }
+        deinit {
+            delay.runningCount.wrappingSubtract(1, ordering: .relaxed)
+            if let number { delay.answers?.ended(number, isHeard: false) }
+        }
 
         package func bytesCame() {
+            delay.answers?.isHeard()
             if isWaiting.exchange(false, ordering: .relaxed) { delay.note(clock.uptime() - begun, isAlone: isAlone) }
         }
     }

@@ -14,6 +14,8 @@ enum Action {
     case cancelListing(number: Int)
     case cancelTelling(Pending.Subject)
     case cancelFeed(Int)
+    /// A call for the root that nobody waits for any more.
+    case cancelRoot(number: Int)
 
     // Time.
 

@@ -18,7 +18,7 @@ enum Connecting {
         if turn.memory.connection.isHoped {
             turn.log(.notice, "the provider cannot be reached", reason: message)
         }
-        turn.remember { $0.connection.state = .offline(message) }
+        became(.offline(message), &turn)
         disconnect(Failure(.offline, message), &turn)
     }
 
@@ -26,8 +26,16 @@ enum Connecting {
         if turn.memory.connection.isHoped {
             turn.log(.warning, "the provider refuses us", reason: message)
         }
-        turn.remember { $0.connection.state = .failing(message) }
+        became(.failing(message), &turn)
         disconnect(Failure(.refused, message), &turn)
+    }
+
+    private static func became(_ state: SyncEngine.Connection, _ turn: inout Turn) {
+        let now = turn.now.time
+        turn.remember { memory in
+            if memory.connection.isHoped || memory.connection.since == nil { memory.connection.since = now }
+            memory.connection.state = state
+        }
     }
 
     /// Nobody is left waiting for a provider that cannot answer.
@@ -41,14 +49,22 @@ enum Connecting {
     private static func probeLater(_ turn: inout Turn) {
         guard !turn.memory.connection.isProbing else { return }
         let attempts = turn.memory.connection.probeAttempts + 1
+        let delay = delay(after: attempts, turn)
+        let next = turn.now.time.advanced(by: delay)
         turn.remember { memory in
             memory.connection.isProbing = true
             memory.connection.probeAttempts = attempts
+            memory.connection.nextTry = next
         }
-        turn.act(
-            .wait(
-                min(turn.facts.configuration.backoff.delay(after: attempts), .seconds(30)),
-                .probeDue))
+        turn.act(.wait(delay, .probeDue))
+    }
+
+    /// Whatever went wrong before, the provider is looked at within the poll interval after that is
+    /// over.
+    static func delay(after attempts: Int, _ turn: Turn) -> Duration {
+        let configuration = turn.facts.configuration
+        let longest = max(configuration.pollInterval, configuration.backoff.first)
+        return min(configuration.backoff.delay(after: attempts), .seconds(30), longest)
     }
 
     static func probeLaterAgain(_ turn: inout Turn) {
@@ -59,6 +75,9 @@ enum Connecting {
 
     /// How long a call may be silent before another one is made: it may be one that nothing ends.
     private static let answerPatience = Duration.seconds(30)
+    /// The same of one that is made because others are silent: so long, and no longer, a silent
+    /// provider seems to be there.
+    private static let watchPatience = Duration.seconds(5)
     /// Calls that have not returned beside which no further one is made, as each may hold a thread of
     /// the provider's.
     private static let rootCallsMax = 3
@@ -82,6 +101,22 @@ enum Connecting {
         turn.remember { $0.connection.askedCount += 1 }
     }
 
+    /// A program waits, and the provider may be away without having said so.
+    static func silenceNoticed(_ turn: inout Turn) {
+        let connection = turn.memory.connection
+        guard connection.isOnline, !connection.isWatching else { return }
+        turn.remember { $0.connection.isWatching = true }
+        guard !ask(.watch, &turn) else { return }
+        isOver(.watch, &turn)
+        silent(.watch, &turn)
+    }
+
+    /// What is large may keep the line busy, or a provider that does one thing at a time.
+    private static func patience(of call: ConnectionMemory.RootCall, _ turn: Turn) -> Duration {
+        guard call == .watch else { return answerPatience }
+        return turn.memory.operations.hasLarge ? answerPatience : watchPatience
+    }
+
     /// False when so many calls hang that another one would only hang beside them.
     private static func ask(_ reason: ConnectionMemory.RootCall, _ turn: inout Turn) -> Bool {
         guard turn.memory.connection.rootCalls.count < rootCallsMax else { return false }
@@ -91,7 +126,7 @@ enum Connecting {
             memory.connection.rootCalls[number] = .some(reason)
         }
         turn.act(.call(.root(number: number)))
-        turn.act(.wait(answerPatience, .rootSilent(number: number)))
+        turn.act(.wait(patience(of: reason, turn), .rootSilent(number: number)))
         return true
     }
 
@@ -112,6 +147,10 @@ enum Connecting {
         guard let call = turn.memory.connection.rootCalls[number], let call else { return }
         turn.remember { $0.connection.rootCalls[number] = .some(nil) }
         isOver(call, &turn)
+        // Others were answered meanwhile.
+        if call == .watch, turn.world.silence().map({ $0 < watchPatience }) ?? true { return }
+        // The line that it was made on may be dead.
+        turn.act(.cancelRoot(number: number))
         silent(call, &turn)
     }
 
@@ -125,6 +164,7 @@ enum Connecting {
         case .start: break
         case .probe: turn.remember { $0.connection.isProbing = false }
         case .asked: turn.remember { $0.connection.askedCount -= 1 }
+        case .watch: turn.remember { $0.connection.isWatching = false }
         }
     }
 
@@ -140,7 +180,7 @@ enum Connecting {
         case .probe where !turn.memory.connection.isOnline:
             turn.remember { $0.connection.isProbing = false }
             turn.act(.go(.probeLater))
-        case .probe, .asked: judge(problem, &turn)
+        case .probe, .asked, .watch: judge(problem, &turn)
         }
     }
 
@@ -164,6 +204,8 @@ enum Connecting {
         turn.remember { memory in
             memory.connection.probeAttempts = 0
             memory.connection.state = .online
+            memory.connection.since = nil
+            memory.connection.nextTry = nil
             memory.fetches.lookForPinned()
         }
         turn.log(.notice, "the provider is back")

@@ -71,6 +71,8 @@ enum Event {
     /// What other machines have moved out of the way has been there for long.
     case asideDue
     case probeLater
+    /// Those who wait for the provider have heard nothing for seconds.
+    case silenceNoticed
     case feedDue(feed: Int)
     /// The folders of what programs use are to be looked at.
     case usedDue(round: Int)

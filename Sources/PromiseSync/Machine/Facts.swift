@@ -31,6 +31,8 @@ struct World {
     let fetchProblem: @Sendable (NodeID) -> Failure?
     /// Uptime of the last change that programs made here.
     let lastChange: @Sendable () -> Duration
+    /// For how long those who wait for the provider have heard nothing; nil: nobody waits.
+    let silence: @Sendable () -> Duration?
 }
 
 /// A name in a folder of the provider.

@@ -86,8 +86,7 @@ enum Feeding {
         if problem.code == .offline || problem.code == .authenticate { return }
         let attempts = turn.memory.feed.attempts + 1
         turn.remember { $0.feed.attempts = attempts }
-        turn.act(
-            .wait(turn.facts.configuration.backoff.delay(after: attempts), .feedDue(feed: feed)))
+        turn.act(.wait(Connecting.delay(after: attempts, turn), .feedDue(feed: feed)))
     }
 
     /// What a page tells of items.

@@ -32,7 +32,8 @@ struct Machine {
             .listingComplete,
             .listingEnded, .listingLost, .motionEnded:
             try handleListing(event, &turn, transaction)
-        case .rootAnswered, .rootSilent, .probeDue, .probeLater, .anchorKnown, .changesKnown, .feedFailed, .feedDue,
+        case .rootAnswered, .rootSilent, .silenceNoticed, .probeDue, .probeLater,
+            .anchorKnown, .changesKnown, .feedFailed, .feedDue,
             .newsKnown,
             .usedDue, .usedKnown, .cameBack, .cameBackTo:
             try handleProvider(event, &turn, transaction)
@@ -80,6 +81,7 @@ struct Machine {
         case .rootAnswered(let number, let result):
             try Connecting.answered(number, result, &turn, transaction)
         case .rootSilent(let number): Connecting.isSilent(number, &turn)
+        case .silenceNoticed: Connecting.silenceNoticed(&turn)
         case .probeDue: Connecting.probe(&turn)
         case .probeLater: Connecting.probeLaterAgain(&turn)
         case .anchorKnown(let feed, let anchor):

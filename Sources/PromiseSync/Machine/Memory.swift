@@ -24,6 +24,9 @@ struct Memory {
 /// Whether the provider can be reached.
 struct ConnectionMemory {
     var state = SyncEngine.Connection.online
+    /// Since when it has been in that state, and when the provider is tried again.
+    var since: Timestamp?
+    var nextTry: Timestamp?
     var probeAttempts = 0
     /// A question whether it is back is under way, or to be asked soon.
     var isProbing = false
@@ -34,7 +37,9 @@ struct ConnectionMemory {
     var rootCalls: [Int: RootCall?] = [:]
     var rootCallCount = 0
 
-    enum RootCall { case start, probe, asked }
+    /// `watch`: as those who wait for something else hear nothing.
+    enum RootCall { case start, probe, asked, watch }
+    var isWatching = false
 
     var isOnline: Bool { state == .online }
     /// Programs may wait for it.
@@ -116,6 +121,7 @@ struct OperationMemory {
     }
 
     private static let largeByteCount: UInt64 = 1 << 20
+    var hasLarge: Bool { running.values.contains { $0.byteCount > OperationMemory.largeByteCount } }
 
     /// An operation on the item, or in its place, is under way or ended after `count` others had.
     func isNewer(_ item: Item, in folder: ItemIdentifier, than count: Int) -> Bool {

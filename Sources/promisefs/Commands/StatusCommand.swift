@@ -82,7 +82,7 @@ struct StatusCommand: AsyncParsableCommand {
     }
 
     static func text(_ status: StatusDocument) -> String {
-        let connection = status.connection + (status.connectionMessage.map { " (\($0))" } ?? "")
+        let connection = StatusCommand.connection(status)
         let passthrough = status.hasPassthrough ? "yes" : "no" + (status.passthroughMessage.map { " (\($0))" } ?? "")
         let running = "\(status.uploading) uploading, \(status.downloading) downloading, \(status.failing) failing"
         let limit = status.cacheLimit.map { " of \(ByteSize.text($0))" } ?? ""
@@ -115,6 +115,16 @@ struct StatusCommand: AsyncParsableCommand {
         rows.append(["  supervision", supervision(status)])
         let mark = status.isReadOnly ? " (read-only)" : ""
         return "\(Terminal.styled(status.name, .bold)) on \(status.mountPoint)\(mark)\n" + table(rows)
+    }
+
+    /// `offline (the provider does not answer) since 2024-02-29 12:00:00 UTC, next try at 12:00:30`
+    static func connection(_ status: StatusDocument) -> String {
+        var text = status.connection + (status.connectionMessage.map { " (\($0))" } ?? "")
+        if let since = status.connectionSince, since.count > 19 {
+            text += " since \(since.prefix(10)) \(since.dropFirst(11).prefix(8)) UTC"
+        }
+        if let next = status.nextTry, next.count > 19 { text += ", next try at \(next.dropFirst(11).prefix(8))" }
+        return text
     }
 
     /// `3 d 4 h`, `5 min`, `12 s`.

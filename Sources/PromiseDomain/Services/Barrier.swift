@@ -1,0 +1,60 @@
+import PromiseCore
+import PromiseSync
+import PromiseSystem
+
+/// Looks at the provider now, and waits until that, or all work, is done.
+struct Barrier {
+    let engine: SyncEngine
+    let clock: any TimeSource
+    /// Items below the scope that wait to be sent; nil: of all there are, the engine knows how many.
+    let leftBelow: (() throws(Failure) -> Int)?
+
+    /// The provider is asked once more before it is believed to be away, and may be slow to answer.
+    private static let probePatience = Duration.seconds(6)
+    /// How long a look may take that nobody gave a time for. It goes on by itself.
+    private static let lookPatience = Duration.seconds(60)
+
+    /// Throws what stands in the way, with `.offline`, `.refused`, `.timedOut` or `.inputOutput`. Whoever waits for no more
+    /// than a look is never told that there was one when there was none.
+    func wait(untilDone: Bool, timeout: Duration?) async throws(Failure) {
+        engine.lookNow()
+        if untilDone { engine.setDraining(true) }
+        defer { if untilDone { engine.setDraining(false) } }
+        let start = clock.uptime()
+        var offlineSince: Duration?
+        var lookTime = Duration.zero
+        while true {
+            // Polling is enough for a barrier: it is rare, and what it waits for takes milliseconds at least. What there is much
+            // to look at for is not looked at all the time.
+            try? await Task.sleep(for: max(.milliseconds(20), lookTime * 10))
+            if Task.isCancelled { throw Failure(.interrupted, "the wait was cancelled") }
+            let now = clock.uptime()
+            if let failure = engine.connectionFailure {
+                let since = offlineSince ?? now
+                offlineSince = since
+                let patience: Duration = engine.isProbing ? Barrier.probePatience : .milliseconds(500)
+                if now - since > patience { throw failure }
+                continue
+            }
+            offlineSince = nil
+            let remainder = try engine.remainder()
+            if let trouble = engine.trouble, now - start > .seconds(6) { throw trouble }
+            if !untilDone {
+                if !remainder.isLooking { return }
+                if now - start > timeout ?? Barrier.lookPatience {
+                    throw Failure(.timedOut, "the look at the provider is not over; it goes on, and 'sync --wait' waits for it")
+                }
+                continue
+            }
+            let left = try leftBelow?() ?? remainder.pending
+            lookTime = clock.uptime() - now
+            if left == 0 && !remainder.isLooking { return }
+            if left > 0 && remainder.failing >= left && !remainder.isLooking && now - start > .seconds(2) {
+                throw Failure(.inputOutput, try engine.obstacle() ?? "the provider refuses it")
+            }
+            if let timeout, now - start > timeout {
+                throw Failure(.timedOut, try engine.obstacle() ?? "the time given was not enough")
+            }
+        }
+    }
+}
