@@ -110,14 +110,7 @@ extension Domain {
 
     func hydrate(_ id: NodeID) async -> Failure? {
         if let failure = engine.connectionFailure { return failure }
-        let wait = HydrationWait(hydrator: engine.hydrator, node: id)
-        let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { wait.start($0) }
-        } onCancel: {
-            wait.cancel()
-        }
-        if case .failure(let failure) = result { return failure }
-        return nil
+        return await HydrationWait(hydrator: engine.hydrator, node: id).outcome()
     }
 
     // MARK: Evicting and pinning
@@ -166,7 +159,7 @@ extension Domain {
 }
 
 /// Somebody who waits for content until it is here or until the wait is cancelled, whichever comes first.
-private final class HydrationWait: Sendable {
+final class HydrationWait: Sendable {
     private struct State {
         var continuation: CheckedContinuation<Result<Void, Failure>, Never>?
         var waiter: UInt64?
@@ -182,7 +175,17 @@ private final class HydrationWait: Sendable {
         self.node = node
     }
 
-    func start(_ continuation: CheckedContinuation<Result<Void, Failure>, Never>) {
+    func outcome() async -> Failure? {
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { start($0) }
+        } onCancel: {
+            cancel()
+        }
+        if case .failure(let failure) = result { return failure }
+        return nil
+    }
+
+    private func start(_ continuation: CheckedContinuation<Result<Void, Failure>, Never>) {
         let isOver = state.withLock { state in
             if !state.isOver { state.continuation = continuation }
             return state.isOver
@@ -199,7 +202,7 @@ private final class HydrationWait: Sendable {
         if isLate, let waiter { hydrator.detach(waiter, from: node) }
     }
 
-    func cancel() {
+    private func cancel() {
         let waiter = state.withLock { $0.waiter }
         finish(.failure(HydrationWait.cancelled))
         if let waiter { hydrator.detach(waiter, from: node) }

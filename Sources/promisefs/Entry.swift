@@ -38,6 +38,7 @@ struct PromiseFS: AsyncParsableCommand {
             ResolveCommand.self, ThumbnailCommand.self, KeyValueCommand.self, ContainerCommand.self,
             ReferenceCommand.self, BookmarkCommand.self, TraceCommand.self, EnableCommand.self,
             DisableCommand.self, TryCommand.self, SetupCommand.self, DomainCommand.self,
+            MoveCommand.self, AdoptCommand.self,
         ])
 
     /// Parses and runs; says what went wrong on stderr in one sentence and returns the exit status.

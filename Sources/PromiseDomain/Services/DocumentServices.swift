@@ -4,6 +4,7 @@ import PromiseFilesystem
 import PromiseIndex
 import PromiseProvider
 import PromiseSync
+import PromiseSystem
 
 /// What applications keep in a domain besides values, and find again.
 package struct DocumentServices: Sendable {
@@ -12,6 +13,7 @@ package struct DocumentServices: Sendable {
     package let containers: Containers
     package let references: References
     package let bookmarks: Bookmarks
+    package let adoption: Adoption
 
     init(
         _ tree: DomainTree, _ state: StateFolder, _ configuration: DomainConfiguration,
@@ -28,6 +30,7 @@ package struct DocumentServices: Sendable {
         bookmarks = Bookmarks(
             tree: tree, search: search, containers: containers, door: door,
             keyFile: state.file("bookmark.key"))
+        adoption = Adoption(tree: tree, door: door, pool: BlockingPool(name: "adopt", threads: 2))
         tree.filesystem.linkTargets.memory?.whenMissed { [search] in search.begin($0) }
     }
 
@@ -36,6 +39,7 @@ package struct DocumentServices: Sendable {
     func stop() {
         containers.stop()
         bookmarks.stop()
+        adoption.pool.stop()
     }
 
     /// For `status`.
