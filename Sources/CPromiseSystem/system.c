@@ -8,6 +8,7 @@
 #include <linux/fs.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
@@ -125,4 +126,25 @@ int cps_is_idle(int process) {
   // ioprio_get(2): IOPRIO_WHO_PROCESS is 1, the class is above bit 13, IOPRIO_CLASS_IDLE is 3. glibc has no wrapper.
   long priority = syscall(SYS_ioprio_get, 1, process);
   return priority >= 0 && (priority >> 13) == 3;
+}
+
+int cps_copy_attributes(int from, int to) {
+  static const size_t most = 1 << 16;
+  char *names = malloc(most), *value = malloc(most);
+  int result = names != NULL && value != NULL ? 0 : -1;
+  ssize_t count = result == 0 ? flistxattr(from, names, most) : 0;
+  if (count < 0) {
+    result = errno == ENOTSUP ? 0 : -1;
+    count = 0;
+  }
+  for (char *name = names; result == 0 && name < names + count; name += strlen(name) + 1) {
+    if (strncmp(name, "user.", 5) != 0 || strncmp(name, "user.promisefs.", 15) == 0) continue;
+    ssize_t size = fgetxattr(from, name, value, most);
+    if (size < 0 ? errno != ENODATA : fsetxattr(to, name, value, (size_t)size, 0) != 0) result = -1;
+  }
+  int problem = errno;
+  free(names);
+  free(value);
+  errno = problem;
+  return result;
 }

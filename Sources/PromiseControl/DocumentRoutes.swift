@@ -40,6 +40,24 @@ struct DocumentRoutes: Sendable {
         }
         addReferences(to: router)
         addBookmarks(to: router)
+        router.post("v1/adopt") { request, context in
+            let document = try await routes.decode(AdoptionRequest.self, from: request)
+            return jsonResponse(try await adopted(document, context.principal))
+        }
+    }
+
+    private func adopted(
+        _ request: AdoptionRequest, _ principal: Principal
+    ) async throws -> AdoptionDocument {
+        let files = try await routes.itemPaths(ItemsRequest(paths: request.files))
+        guard let folder = PercentCoding.decode(request.folder[...]) else {
+            throw ProblemDocument.request("'folder' is to be a percent-encoded path")
+        }
+        let report = try await services.adoption.take(
+            files, of: folder, below: try names(ofWirePath: request.path), by: principal)
+        return AdoptionDocument(
+            taken: report.taken, bytesTaken: report.bytesTaken, alreadyHere: report.alreadyHere,
+            failures: report.failures.map { ItemFailureDocument(path: $0.path, $0.failure) })
     }
 
     private func addReferences(to router: Router<Context>) {

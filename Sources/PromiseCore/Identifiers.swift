@@ -61,6 +61,12 @@ package struct Timestamp: RawRepresentable, Hashable, Comparable, Sendable {
 
     package static let zero = Timestamp(nanoseconds: 0)
 
+    /// As far as both tell: a store that keeps whole seconds says nothing of the parts of one.
+    package func isSame(as other: Timestamp) -> Bool {
+        if self == other { return true }
+        return seconds == other.seconds && (nanosecondPart == 0 || other.nanosecondPart == 0)
+    }
+
     /// Whole seconds, rounded down, so that `nanosecondPart` is never negative.
     package var seconds: Int {
         let (whole, rest) = rawValue.quotientAndRemainder(dividingBy: 1_000_000_000)

@@ -113,13 +113,7 @@ extension Domain {
         let wait = HydrationWait(hydrator: engine.hydrator, node: id)
         let alarm = Task { [clock, limit = configuration.requestDeadline] in await wait.watch(limit, clock) }
         defer { alarm.cancel() }
-        let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { wait.start($0) }
-        } onCancel: {
-            wait.cancel()
-        }
-        if case .failure(let failure) = result { return failure }
-        return nil
+        return await wait.outcome()
     }
 
     // MARK: Evicting and pinning
@@ -168,7 +162,7 @@ extension Domain {
 }
 
 /// Somebody who waits for content until it is here or until the wait is cancelled, whichever comes first.
-private final class HydrationWait: Sendable {
+final class HydrationWait: Sendable {
     private struct State {
         var continuation: CheckedContinuation<Result<Void, Failure>, Never>?
         var waiter: UInt64?
@@ -184,7 +178,17 @@ private final class HydrationWait: Sendable {
         self.node = node
     }
 
-    func start(_ continuation: CheckedContinuation<Result<Void, Failure>, Never>) {
+    func outcome() async -> Failure? {
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { start($0) }
+        } onCancel: {
+            cancel()
+        }
+        if case .failure(let failure) = result { return failure }
+        return nil
+    }
+
+    private func start(_ continuation: CheckedContinuation<Result<Void, Failure>, Never>) {
         let isOver = state.withLock { state in
             if !state.isOver { state.continuation = continuation }
             return state.isOver
@@ -211,7 +215,7 @@ private final class HydrationWait: Sendable {
         }
     }
 
-    func cancel() { end(HydrationWait.cancelled) }
+    private func cancel() { end(HydrationWait.cancelled) }
 
     private func end(_ failure: Failure) {
         let waiter = state.withLock { $0.waiter }

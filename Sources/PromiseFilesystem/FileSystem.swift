@@ -68,8 +68,7 @@ package final class FileSystem: FileSystemOperations {
     let echoes: Echoes
     /// A serving thread is in an fsync.
     let isSynchronizing = Atomic(false)
-    /// A document was renamed to a name that stays here. A hint that outlives a roll-back: it costs a look at each new name.
-    let backupsMade = Atomic(false)
+    let leftNames = LeftNames()
     /// What the provider has room for, when it says so.
     let quota = Mutex<(total: UInt64, available: UInt64)?>(nil)
 

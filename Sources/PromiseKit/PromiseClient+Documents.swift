@@ -62,6 +62,19 @@ extension PromiseClient {
             "DELETE", "references?path=\(PercentCoding.encode(place))", deadline: .minutes(1))
     }
 
+    // MARK: Adopting
+
+    /// Gives the domain the content of files that it has without content: those of `folder`, an absolute path outside of
+    /// the mount, at the same paths below `place`, where they are the same by size and time. Nothing is fetched or sent.
+    public func adopt(
+        _ files: [[UInt8]], of folder: [UInt8], below place: [UInt8] = []
+    ) async throws(PromiseError) -> AdoptionDocument {
+        let request = AdoptionRequest(
+            folder: PercentCoding.encode(folder), path: PercentCoding.encode(place),
+            files: files.map { PercentCoding.encode($0) })
+        return try await reply("POST", "adopt", request, deadline: .hours(24))
+    }
+
     // MARK: Bookmarks
 
     /// One line that finds an item again on this machine, whatever it is called then. It is of use

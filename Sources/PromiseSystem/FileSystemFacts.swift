@@ -58,6 +58,11 @@ package func setAttribute(_ name: StaticString, to value: [UInt8], of descriptor
     _ = try call(label) { cps_set_attribute(descriptor, name, value, value.count) }
 }
 
+/// What programs noted of a file, `user.` attributes, goes to another one. fsetxattr(2).
+package func copyAttributes(from source: CInt, to target: CInt, label: StaticString) throws(SystemError) {
+    _ = try call(label) { cps_copy_attributes(source, target) }
+}
+
 /// The path by which calls without a descriptor form reach an open file: `/proc/self/fd/N`. proc(5).
 package func descriptorPath(_ descriptor: CInt) -> [UInt8] { Array("/proc/self/fd/\(descriptor)".utf8) }
 

@@ -4,8 +4,9 @@ import Testing
 extension MountSuites {
     /// What an application keeps of an item to find it again.
     @Suite struct BookmarkTests {
+        // An editor's temporary file is one only as long as the provider was not told of it.
         private static let options = MountedDomain.Options(
-            arguments: ["--poll-interval", "1s", "--upload-delay", "0s"])
+            arguments: ["--poll-interval", "1s", "--upload-delay", "1s"])
 
         private static let shorthand = """
             make() { "$P" bookmark create "$@" --app com.example.editor; }

@@ -75,5 +75,34 @@ extension MountSuites {
                         """)
             }
         }
+
+        @Test(.timeLimit(.minutes(2))) func pythonMakesContainersReferencesAndBookmarks() async throws {
+            let options = MountedDomain.Options(arguments: ["--upload-delay", "0s"])
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    mkdir "$M/a"; echo one > "$M/a/doc"
+                    PYTHONPATH="$R/clients/python" python3 - "$M" <<'END'
+                    import os, promisefs, sys
+                    mount = sys.argv[1]
+                    domain, _ = promisefs.locate(mount)
+                    made = domain.add_container("com.example.editor", name="Editor", public=True)
+                    assert made["documentsPath"] == "/Editor/Documents" and made["isPublic"], made
+                    assert [c["application"] for c in domain.containers()["containers"]] == ["com.example.editor"]
+                    assert domain.add_reference("/a/doc", "/Editor/Documents")["state"] == "found"
+                    assert open(mount + "/Editor/Documents/doc").read() == "one\\n"
+                    assert [r["target"] for r in domain.references()] == ["/a/doc"]
+                    bookmark = domain.bookmark("/a/doc", "com.example.editor")
+                    os.rename(mount + "/a/doc", mount + "/a/other")
+                    found = domain.resolve_bookmark(bookmark, "com.example.editor")
+                    assert found["path"] == "/a/other" and found["isStale"] and found["renewed"], found
+                    assert found["attributes"]["kMDItemFSName"] == "other", found
+                    domain.remove_reference("/Editor/Documents/doc")
+                    assert domain.references("/") == [] and os.path.exists(mount + "/a/other")
+                    assert domain.remove_container("com.example.editor")["name"] == "Editor"
+                    END
+                    """)
+            }
+        }
     }
 }

@@ -21,6 +21,56 @@ extension MountSuites {
 
             """
 
+        @Test(.timeLimit(.minutes(2))) func aReferenceFollowsItsDocumentThroughEveryChange() async throws {
+            // An editor's backup gives the item back as long as the provider was not told of it.
+            let options = MountedDomain.Options(arguments: ["--poll-interval", "1s", "--upload-delay", "1s"])
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    Self.shorthand
+                        + """
+                        mkdir -p "$M/a/b" "$M/desk"; echo one > "$M/a/doc"
+                        [ "$(ref add "$M/a/doc" "$M/desk")" = "$M/desk/doc" ]
+                        leads() { [ "$(readlink "$M/desk/doc")" = "$1" ]; [ "$(cat "$M/desk/doc")" = "$2" ]; }
+                        leads ../a/doc one; [ -L "$M/desk/doc" ]; [ "$(why "$M/desk/doc")" = found ]
+                        echo two >> "$M/desk/doc"; [ "$(tail -1 "$M/a/doc")" = two ]; echo one > "$M/a/doc"
+                        mv "$M/a/doc" "$M/a/renamed"; leads ../a/renamed one
+                        mv "$M/a/renamed" "$M/a/b/doc"; leads ../a/b/doc one
+                        mv "$M/a" "$M/c"; leads ../c/b/doc one
+                        # The reference itself is moved.
+                        mv "$M/desk/doc" "$M/link"; [ "$(readlink "$M/link")" = c/b/doc ]; mv "$M/link" "$M/desk/doc"
+                        # Safe saves.
+                        echo three > "$M/c/b/.new"; mv "$M/c/b/.new" "$M/c/b/doc"; leads ../c/b/doc three
+                        mv "$M/c/b/doc" "$M/c/b/doc~"; echo four > "$M/c/b/doc"; leads ../c/b/doc four; rm "$M/c/b/doc~"
+                        "$P" sync --wait "$M"; leads ../c/b/doc four
+                        "$P" evict "$M/c/b/doc"; leads ../c/b/doc four
+                        # At the provider: replaced as a whole, and moved.
+                        echo five > "$C/c/b/.x"; mv "$C/c/b/.x" "$C/c/b/doc"; within 5 '[ "$(cat "$M/desk/doc")" = five ]'
+                        leads ../c/b/doc five; mv "$C/c/b/doc" "$C/top"; within 5 '[ "$(readlink "$M/desk/doc")" = ../top ]'
+                        readlink "$C/desk/doc" | grep -q '^promisefs-reference:.*stands for'
+                        ref list "$M" | grep -q "$M/desk/doc *-> $M/top"
+                        "$P" info "$M/desk/doc" | grep -q 'follows its document'
+                        found=$("$P" find "$M" 'NSMetadataUbiquitousItemIsExternalDocumentKey == YES')
+                        [ "$found" = "$M/desk/doc" ]
+                        """)
+                try await domain.kill9()
+                try await domain.remount()
+                try await domain.shell(
+                    Self.shorthand
+                        + """
+                        [ "$(readlink "$M/desk/doc")" = ../top ]; [ "$(cat "$M/desk/doc")" = five ]
+                        # Removing the reference leaves the document.
+                        ref add "$M/top" "$M/second"; rm "$M/second"
+                        ref add "$M/desk/doc" "$M/second"
+                        [ "$(readlink "$M/second")" = top ]; ref remove "$M/second"
+                        [ "$(cat "$M/top")" = five ]
+                        s=0; ref remove "$M/top" 2> /dev/null || s=$?; [ "$s" = 1 ]; [ -e "$M/top" ]
+                        s=0; ref add "$M/top" "$M/desk/doc" 2> /dev/null || s=$?; [ "$s" = 1 ]
+                        s=0; ref add "$M/nothing" "$M/x" 2> /dev/null || s=$?; [ "$s" = 1 ]
+                        [ ! -L "$M/x" ]
+                        """)
+            }
+        }
+
         /// > Of links, whose `user.` attributes the kernel lets nobody read
         @Test(.timeLimit(.minutes(2))) func aReferenceToWhatIsGoneSaysWhyAndLeadsToNothingElse() async throws {
             try await MountedDomain.with(Self.options) { domain in
@@ -61,6 +111,23 @@ extension MountSuites {
                     Self.shorthand
                         + """
                         within 10 '[ "$(readlink "$M/link")" = deep/er/doc ]'; [ "$(cat "$M/link")" = one ]
+                        """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func aReferenceCostsOneRequestAndAMoveNothing() async throws {
+            try await MountedDomain.with(Self.options) { domain in
+                try await domain.shell(
+                    Self.shorthand
+                        + """
+                        mkdir "$M/a"; for i in $(seq 20); do echo $i > "$M/a/$i"; done; "$P" sync --wait "$M"
+                        for i in $(seq 20); do ref add "$M/a/$i" "$M/l$i" > /dev/null; done
+                        count() {
+                          "$P" status "$M" --json | grep -o '"readlink":[0-9]*' | cut -d: -f2 || true
+                        }
+                        before=$(count); mv "$M/a" "$M/b"; [ "$(count)" = "$before" ]
+                        before=${before:-0}; for i in $(seq 20); do [ "$(readlink "$M/l$i")" = b/$i ]; done
+                        [ "$(count)" = $((before + 20)) ]
                         """)
             }
         }

@@ -117,7 +117,7 @@ extension MountSuites {
 
         /// A document saved by a temporary file, by a backup and a new file, in place, or removed and made again is one
         /// document. An editor has read what it backs up, so the content of the second is here.
-        /// > Safe save: a file (or link) that the provider has never seen, renamed over one that it knows, is an edit of that
+        /// > Safe save: a file (or link) that the provider has never seen, renamed over another, is an edit of that
         @Test(.timeLimit(.minutes(2))) func aSavedDocumentKeepsItsIdentifier() async throws {
             var options = MountedDomain.Options()
             options.prepare = "for n in 1 2 3 4; do echo \"old $n\" > \"$C/$n\"; done"

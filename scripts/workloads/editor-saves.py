@@ -107,12 +107,50 @@ def document(domain, number, suffix):
     return path, os.path.join(domain.cloud, f"work{number}", name)
 
 
+class Found:
+    """A reference and a bookmark of a document, which are to lead to it whatever becomes of it."""
+
+    def __init__(self, domain, path, number):
+        self.domain, self.reference = domain, os.path.join(domain.top, f"found{number}")
+        domain.run("reference", "add", path, self.reference)
+        self.bookmark = domain.run("bookmark", "create", path, "--app", "com.example.editor").strip()
+
+    def expect(self, path, when):
+        if os.path.realpath(self.reference) != path:
+            raise Failed(f"{when} the reference leads to {os.readlink(self.reference)}")
+        place = self.domain.run("bookmark", "resolve", self.bookmark, "--app", "com.example.editor").strip()
+        if place != path:
+            raise Failed(f"{when} the bookmark leads to {place}")
+
+
+def moved(domain, number, save, suffix):
+    """The document gets another name and folder just before, of which the provider has not heard."""
+    path, _ = document(domain, number, suffix)
+    identifier, found = attribute(path, "identifier"), Found(domain, path, number)
+    domain.settle()
+    fresh = os.path.join(os.path.dirname(path), "fresh", "document" + suffix)
+    os.makedirs(os.path.dirname(fresh))
+    os.rename(path, fresh)
+    save(fresh, lambda: None)
+    found.expect(fresh, "after the save")
+    domain.settle()
+    found.expect(fresh, "in the end")
+    if text_of(os.path.join(domain.cloud, f"work{number}", "fresh", "document" + suffix)) != NEW:
+        raise Failed("the provider does not have what was saved")
+    if attribute(fresh, "identifier") != identifier:
+        raise Failed(f"the identifier was {identifier} and is {attribute(fresh, 'identifier')}")
+
+
 def undisturbed(domain, number, save, suffix, tag):
     path, there = document(domain, number, suffix)
-    identifier = attribute(path, "identifier")
+    identifier, found = attribute(path, "identifier"), Found(domain, path, number)
+    domain.settle()
+    domain.names_seen()
     uploaded = domain.bytes_uploaded()
     save(path, lambda: None)
+    found.expect(path, "after the save")
     domain.settle()
+    found.expect(path, "in the end")
     uploaded = domain.bytes_uploaded() - uploaded
     if text_of(path) != NEW:
         raise Failed("the mount does not have what was saved")
@@ -190,10 +228,15 @@ def main():
                 continue
             suffix = SUFFIXES.get(name, ".txt")
             tag = kept_by_a_disk(save, suffix, folder)
-            for kind in ("undisturbed", "disturbed"):
+            tries = {
+                "undisturbed": lambda: undisturbed(domain, number, save, suffix, tag),
+                "disturbed": lambda: disturbed(domain, number, save, suffix),
+                "just moved": lambda: moved(domain, number, save, suffix),
+            }
+            for kind, attempt in tries.items():
                 number += 1
                 try:
-                    undisturbed(domain, number, save, suffix, tag) if kind == "undisturbed" else disturbed(domain, number, save, suffix)
+                    attempt()
                     print(f"right  {name}, {kind}", flush=True)
                 except (Failed, OSError, subprocess.TimeoutExpired) as problem:
                     wrong += 1

@@ -41,6 +41,8 @@ int cps_file_handle_at(int folder, const char *_Nonnull path, uint8_t *_Nonnull 
 enum { CPS_RENAME_NOREPLACE = 1, CPS_RENAME_EXCHANGE = 2 };
 
 // Removable when the Glibc module exports <sys/xattr.h>, <sys/statfs.h> and <sys/eventfd.h>.
+// Copies what programs noted of a file (`user.` attributes, but for the virtual ones of a mount) to another open file.
+int cps_copy_attributes(int from, int to);
 // getxattrat(2) of an entry of a folder, not following a link; through /proc/self/fd before Linux 6.13. And fsetxattr(2).
 int64_t cps_get_attribute_at(
     int folder, const char *_Nonnull path, const char *_Nonnull name, void *_Nonnull value, size_t size);

@@ -4,6 +4,7 @@ import PromiseFilesystem
 import PromiseIndex
 import PromiseProvider
 import PromiseSync
+import PromiseSystem
 
 /// What applications keep in a domain besides values, and find again.
 package struct DocumentServices: Sendable {
@@ -16,6 +17,7 @@ package struct DocumentServices: Sendable {
     package let audit: AuditLog
     package let views: Views
     package let windows: FolderWindows
+    package let adoption: Adoption
 
     init(
         _ tree: DomainTree, _ state: StateFolder, _ configuration: DomainConfiguration,
@@ -38,6 +40,7 @@ package struct DocumentServices: Sendable {
         views = Views(
             filesystem: tree.filesystem, grants: grants, domainName: tree.domainName, door: door,
             logger: logger)
+        adoption = Adoption(tree: tree, door: door, pool: BlockingPool(name: "adopt", threads: 2))
         tree.filesystem.linkTargets.memory?.whenMissed { [search] in search.begin($0) }
     }
 
@@ -52,6 +55,7 @@ package struct DocumentServices: Sendable {
         bookmarks.stop()
         grants.stop()
         audit.stop()
+        adoption.pool.stop()
     }
 
     /// For `status`.

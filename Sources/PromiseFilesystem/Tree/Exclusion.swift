@@ -47,19 +47,21 @@ struct Exclusion {
         return count == 0 || bytes == expected
     }
 
-    /// The item whose file was renamed to a name that stays here, which the provider was not told of yet: that file is a
-    /// backup, and loses the item to the document that is made anew. Nil when there is none. `isRunning`: the
+    /// The item whose file was removed, or was renamed to a name that stays here, which the provider was not told of yet:
+    /// that file is a backup, and loses the item to the document that is made anew. Nil when it is neither. `isRunning`: the
     /// provider is being told of an entry.
     func takeItem(
-        fromBackupOf name: FileName, in parent: ItemIdentifier, _ transaction: borrowing Transaction,
-        isRunning: (EntryID) -> Bool
+        _ synced: SyncedItem, _ transaction: borrowing Transaction, isRunning: (EntryID) -> Bool
     ) throws(Failure) -> SyncedItem? {
-        guard let synced = try transaction.synced(in: parent, named: name),
-            var backup = try transaction.entry(for: synced.item.identifier), !isRunning(backup.id),
+        let identifier = synced.item.identifier
+        guard var backup = try transaction.entry(for: identifier) else {
+            return try transaction.pending(.deletion(identifier)) == nil ? nil : synced
+        }
+        guard !isRunning(backup.id), synced.item.name != backup.name,
             let node = try transaction.node(backup.node), node.kind == .file, node.content == .whole,
             try coversByName(backup.name, node.kind, in: backup.parent, transaction)
         else { return nil }
-        try transaction.rememberPin(node.pin, of: synced.item.identifier)
+        try transaction.rememberPin(node.pin, of: identifier)
         try transaction.deletePending(.entry(backup.id))
         backup.identifier = nil
         backup.isExcluded = true

@@ -264,12 +264,13 @@ extension FileSystem {
         _ name: FileName, _ kind: NodeKind, in folder: NodeID, _ transaction: borrowing Transaction
     ) throws(Failure) -> SyncedItem? {
         // What was removed here and is still there waits to be deleted there.
-        let areBackups = backupsMade.load(ordering: .relaxed)
+        let areLeft = !leftNames.isEmpty
         let areDeletions = try transaction.hasPendingDeletions()
-        guard areBackups || areDeletions, let parent = try identifier(of: folder, transaction) else { return nil }
-        var known = try transaction.unboundSynced(in: parent, named: name)
-        if known == nil, areBackups {
-            known = try exclusion.takeItem(fromBackupOf: name, in: parent, transaction) { engine.isRunning(.entry($0)) }
+        guard areLeft || areDeletions else { return nil }
+        let parent = try identifier(of: folder, transaction)
+        var known = try parent.flatMap { parent throws(Failure) in try transaction.unboundSynced(in: parent, named: name) }
+        if known == nil, areLeft, let left = try leftNames.item(named: name, in: folder, parent, transaction) {
+            known = try exclusion.takeItem(left, transaction) { engine.isRunning(.entry($0)) }
         }
         guard let known, known.item.kind == kind, try transaction.remote(known.item.identifier) == nil else { return nil }
         return known

@@ -90,9 +90,10 @@ extension FileSystem {
     /// Takes one name from a node within a transaction.
     func remove(_ entry: Entry, _ node: Node, _ transaction: borrowing Transaction) throws(Failure) -> Removed? {
         try transaction.delete(entry.id)
-        if let identifier = entry.identifier, try transaction.synced(identifier) != nil,
+        if let identifier = entry.identifier, let known = try transaction.synced(identifier),
             try !handOver(identifier, of: node, transaction)
         {
+            leftNames.note(removed: entry, known: known.item, in: try self.identifier(of: entry.parent, transaction))
             try transaction.rememberPin(node.pin, of: identifier)
             try markPending(.deletion(identifier), transaction)
         }

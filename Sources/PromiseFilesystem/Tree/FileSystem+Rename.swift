@@ -129,7 +129,7 @@ extension FileSystem {
         } else if renaming.sourceNode.kind == .folder {
             throw Failure(.notFolder, "the new name is not a folder")
         }
-        if try isSafeSave(renaming, target, targetNode, transaction) {
+        if isSafeSave(renaming, target, targetNode) {
             return try putUnder(target, targetNode, renaming.source, renaming.sourceNode, transaction)
         }
         let removed = try remove(target, targetNode, transaction)
@@ -139,12 +139,11 @@ extension FileSystem {
 
     // MARK: Saving by a temporary file
 
-    /// A file that the provider has never seen is renamed over one it knows: the usual way to save a document.
-    private func isSafeSave(
-        _ renaming: Renaming, _ target: Entry, _ targetNode: Node, _ transaction: borrowing Transaction
-    ) throws(Failure) -> Bool {
-        guard renaming.sourceNode.kind == targetNode.kind, targetNode.kind != .folder, !target.isExcluded else { return false }
-        return renaming.source.identifier == nil && target.identifier != nil && renaming.sourceNode.kind.isStorable
+    /// A file that the provider has never seen is renamed over another: the usual way to save a document.
+    private func isSafeSave(_ renaming: Renaming, _ target: Entry, _ targetNode: Node) -> Bool {
+        let kind = renaming.sourceNode.kind
+        guard kind == targetNode.kind, kind != .folder, kind.isStorable else { return false }
+        return !target.isExcluded && renaming.source.identifier == nil
     }
 
     /// The document keeps its entry, with its identifier; what is under it is the new file's node.
@@ -201,7 +200,7 @@ extension FileSystem {
             if entry.identifier != nil {
                 // The provider has the only other copy. Should the document be made anew, that is the item, and this stays here.
                 guard try exclusion.covers(entry.parent, transaction) else {
-                    backupsMade.store(true, ordering: .relaxed)
+                    leftNames.note(source)
                     return
                 }
                 // Folders with items, and content that is not here, cannot. Programs copy what cannot be renamed.

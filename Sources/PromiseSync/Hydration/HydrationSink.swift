@@ -10,10 +10,17 @@ struct HydrationSink: ContentSink {
     let call: ProviderDelay.Call
     /// Of the item at the provider, where it is known: more than that is not what was asked for.
     let size: UInt64?
-    let counted: @Sendable (UInt64) -> Void
+    var counted: @Sendable (UInt64) -> Void
     let finished: @Sendable () -> Void
 
     func finish() { finished() }
+
+    /// For what nobody has fetched.
+    var uncounted: HydrationSink {
+        var sink = self
+        sink.counted = { _ in }
+        return sink
+    }
 
     func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(ProviderError) {
         call.bytesCame()

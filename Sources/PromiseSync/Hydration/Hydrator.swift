@@ -20,6 +20,7 @@ package final class Hydrator: Sendable {
     let index: Index
     let content: ContentStore
     private let provider: any Provider
+    package let copies: LocalCopies
     let clock: any TimeSource
     let logger: Logger
     private let backoff: Backoff
@@ -55,6 +56,7 @@ package final class Hydrator: Sendable {
     ) {
         self.index = index
         self.content = content
+        copies = LocalCopies(content: content)
         self.provider = provider
         self.clock = clock
         self.logger = logger
@@ -321,7 +323,9 @@ package final class Hydrator: Sendable {
             // Of a file that was cut or grown here less is wanted than the item has, or more.
             let wanted = range.clamped(to: size ?? range.upper)
             let whole = wanted == ByteRange(0, size ?? job.progress.size) || !provider.capabilities.contains(.ranges)
-            try await provider.fetchContents(of: reference, version: version, range: whole ? nil : wanted, into: sink)
+            if await !copies.bring(whole ? ByteRange(0, job.progress.size) : wanted, of: job.node, into: sink) {
+                try await provider.fetchContents(of: reference, version: version, range: whole ? nil : wanted, into: sink)
+            }
             guard job.ranges.contains(range.clamped(to: job.progress.size)) else {
                 return ProviderError(.corrupted, "the provider sent fewer bytes than the item has")
             }

@@ -1,0 +1,180 @@
+import ArgumentParser
+import Glibc
+import PromiseCore
+import PromiseKit
+import PromiseSystem
+import PromiseWire
+
+struct AdoptCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "adopt",
+        abstract: "Make an existing folder a domain, or give a mounted domain what a folder has of it.",
+        discussion: """
+            Where nothing is mounted on MOUNTPOINT, DIR becomes a domain as it is: nothing is copied or uploaded. Where a \
+            domain is, files of DIR that are the same there by size and time become its content on this machine without \
+            being fetched or uploaded, and what only DIR has is copied into it. DIR stays as it is. Ends with status 6 when \
+            files differ; they are named, and neither is touched. With --json it is one object.
+
+            Example:
+              promisefs adopt ~/Documents /mnt/documents
+              promisefs mount webdav+https://ann@example.com/files /mnt/files; promisefs adopt ~/old-files /mnt/files
+            """)
+
+    @Argument(help: "The folder that is there.") var folder: PathArgument
+    @Argument(help: "Where the domain is mounted, or is to be.") var mountPoint: PathArgument
+    @Option(name: .long, help: "The name of the new domain.") var domain: String?
+    @OptionGroup var output: OutputOptions
+
+    private struct Document: Encodable {
+        var domain: String
+        var mountPoint: String
+        /// The folder is the domain's storage now.
+        var isStorage: Bool
+        /// Files whose content is here now without having been fetched.
+        var taken = 0
+        var bytesTaken: UInt64 = 0
+        var alreadyHere = 0
+        /// Items that only the folder had.
+        var added = 0
+        /// Paths, with what is not plain ASCII percent-encoded, of what is not the same.
+        var different: [String] = []
+        var failures: [ItemFailureDocument] = []
+    }
+
+    func run() async throws {
+        let source = try absolute(folder)
+        let place = MoveCommand.plain(mountPoint.bytes)
+        if let location = try? await Targets.location(of: PathArgument(bytes: place)) {
+            if domain.map({ $0 != location.mount.domain }) ?? false {
+                throw CommandFailure(
+                    "the domain there is '\(location.mount.domain)'", exitStatus: ExitStatus.usage)
+            }
+            return try await give(source, to: location)
+        }
+        guard let name = String(validating: source, as: UTF8.self),
+            let point = String(validating: place, as: UTF8.self)
+        else {
+            throw CommandFailure("the path of a new domain's folder is to be UTF-8")
+        }
+        let arguments = domain.map { ["--domain", $0] } ?? []
+        var command = try MountCommand.parse(arguments + ["folder:" + name, point])
+        command.output.json = output.json
+        try await command.run()
+    }
+
+    private func absolute(_ path: PathArgument) throws -> [UInt8] {
+        do throws(SystemError) {
+            let descriptor = try Descriptor.open(
+                path.bytes, flags: O_RDONLY | O_DIRECTORY, label: "adopt.open")
+            return try readLink(descriptorPath(descriptor.number), label: "adopt.path")
+        } catch {
+            throw CommandFailure("'\(escapedForDisplay(path.bytes))' cannot be read: \(error.reason)")
+        }
+    }
+
+    private func give(_ source: [UInt8], to location: Location) async throws {
+        var document = Document(
+            domain: location.mount.domain, mountPoint: escapedForDisplay(location.mount.mountPoint),
+            isStorage: false)
+        let top = MoveCommand.plain(mountPoint.bytes)
+        let found = try await Blocking.run { () throws(CommandFailure) -> FolderComparison in
+            var comparison = FolderComparison(source: source, target: top)
+            try comparison.run()
+            return comparison
+        }
+        (document.added, document.different) = (found.added, found.different.map { PercentCoding.encode($0) })
+        let client = try PromiseClient(mount: location.mount)
+        var start = 0
+        while start < found.same.count {
+            let part = found.same[start..<min(start + 500, found.same.count)]
+            let reply = try await client.adopt(part.map { Array($0) }, of: source, below: location.path)
+            document.taken += reply.taken
+            document.bytesTaken += reply.bytesTaken
+            document.alreadyHere += reply.alreadyHere
+            document.failures += reply.failures
+            start = part.endIndex
+        }
+        try report(document)
+    }
+
+    private func report(_ document: Document) throws {
+        if output.json {
+            Output.json(document)
+        } else {
+            Output.line(
+                "\(counted(document.taken, "file")) taken, \(ByteSize.text(document.bytesTaken)) not fetched; "
+                    + "\(document.alreadyHere) here already, \(document.added) added")
+        }
+        let total = document.different.count
+        if let first = document.different.first {
+            throw CommandFailure(
+                "\(counted(total, "item")) not the same in both, and left alone: '\(first)'\(total > 1 ? " and others" : "")",
+                exitStatus: ExitStatus.conflict)
+        }
+        if let first = document.failures.first {
+            throw CommandFailure("\(first.path): \(first.detail)", exitStatus: first.exitStatus)
+        }
+    }
+}
+
+/// What a folder has and a mount has of it. Blocks.
+struct FolderComparison {
+    let source: [UInt8]
+    let target: [UInt8]
+    /// Below the folder: files of one size and time.
+    private(set) var same: [[UInt8]] = []
+    private(set) var different: [[UInt8]] = []
+    private(set) var added = 0
+
+    init(source: [UInt8], target: [UInt8]) {
+        (self.source, self.target) = (source, target)
+    }
+
+    mutating func run() throws(CommandFailure) { try compare([]) }
+
+    private mutating func compare(_ folder: [UInt8]) throws(CommandFailure) {
+        for name in try names(in: source + folder) {
+            let path = folder + [0x2F] + name
+            let (here, there) = (source + path, target + path)
+            guard let one = try? FileStatus.of(here, label: "adopt.look") else { continue }
+            guard let two = try? FileStatus.of(there, label: "adopt.look") else {
+                try add(here, at: there)
+                continue
+            }
+            switch (one.kind, two.kind) {
+            case (.folder, .folder): try compare(path)
+            case (.file, .file) where one.size == two.size && isSameTime(one, two):
+                same.append(Array(path.dropFirst()))
+            case (.link, .link) where isSameLink(here, there): break
+            default: different.append(Array(path.dropFirst()))
+            }
+        }
+    }
+
+    /// Not every store keeps parts of a second.
+    private func isSameTime(_ one: FileStatus, _ two: FileStatus) -> Bool {
+        one.modificationTime.isSame(as: two.modificationTime)
+    }
+
+    private func isSameLink(_ one: [UInt8], _ two: [UInt8]) -> Bool {
+        let text = try? readLink(one, label: "adopt.readlink")
+        return text != nil && text == (try? readLink(two, label: "adopt.readlink"))
+    }
+
+    private mutating func add(_ path: [UInt8], at place: [UInt8]) throws(CommandFailure) {
+        var mover = FileMover()
+        mover.isCopy = true
+        try mover.move(path, to: place)
+        added += max(mover.count, 1)
+    }
+
+    private func names(in folder: [UInt8]) throws(CommandFailure) -> [[UInt8]] {
+        do throws(SystemError) {
+            let descriptor = try Descriptor.open(
+                folder, flags: O_RDONLY | O_DIRECTORY, label: "adopt.opendir")
+            return try listFolder(descriptor, label: "adopt.list").map(\.name)
+        } catch {
+            throw CommandFailure("'\(escapedForDisplay(folder))' cannot be listed: \(error.reason)")
+        }
+    }
+}

@@ -1,0 +1,257 @@
+import Glibc
+import PromiseCore
+import PromiseSystem
+
+/// Moves files between a disk and a mount, or between two mounts, so that there is no moment at
+/// which a crash loses one: it goes only when the other is whole on the disk under its name.
+///
+/// Blocks. What was moved before something failed stays moved, and the same call goes on with the
+/// rest.
+struct FileMover {
+    /// Of what an editor writes: it stays on this machine until it has its name.
+    private static let draftMark = Array(".goutputstream-promisefs-move-".utf8)
+
+    /// Files and links that were moved.
+    private(set) var count = 0
+    private(set) var byteCount: UInt64 = 0
+    /// The source stays.
+    var isCopy = false
+
+    // MARK: Moving
+
+    mutating func move(_ source: [UInt8], to target: [UInt8]) throws(CommandFailure) {
+        if !isCopy, try renamed(source, to: target) { return }
+        let status = try look(at: source)
+        switch status.kind {
+        case .folder: try moveFolder(source, status, to: target)
+        case .link: try moveLink(source, to: target)
+        case .file: try moveFile(source, status, to: target)
+        default:
+            throw CommandFailure("'\(escapedForDisplay(source))' is no file, folder or link, and stays")
+        }
+    }
+
+    /// Where both are on one file system nothing needs to be copied.
+    private mutating func renamed(
+        _ source: [UInt8], to target: [UInt8]
+    ) throws(CommandFailure) -> Bool {
+        do throws(SystemError) {
+            try PromiseSystem.rename(source, to: target, flags: .noReplace, label: "move.rename")
+            count += 1
+            return true
+        } catch {
+            // A folder that is there already is what an earlier call had made.
+            if error.errno == EXDEV || error.errno == EEXIST || error.errno == EINVAL { return false }
+            throw problem(source, "cannot be moved", error)
+        }
+    }
+
+    private mutating func moveFolder(
+        _ source: [UInt8], _ status: FileStatus, to target: [UInt8]
+    ) throws(CommandFailure) {
+        if target.starts(with: source + [0x2F]) {
+            throw CommandFailure("'\(escapedForDisplay(source))' cannot be moved into itself")
+        }
+        do throws(SystemError) {
+            try makeFolder(target, mode: 0o700, label: "move.folder")
+        } catch {
+            let there = try? FileStatus.of(target, label: "move.look")
+            guard error.errno == EEXIST, there?.kind == .folder else {
+                throw problem(target, "cannot be made", error)
+            }
+            // What a call that was killed has left. Whose it is if it is not fails and keeps its source.
+            for name in try names(in: target) where name.starts(with: FileMover.draftMark) {
+                try? unlink(target + [0x2F] + name, label: "move.leftover")
+            }
+        }
+        for name in try names(in: source) {
+            try move(source + [0x2F] + name, to: target + [0x2F] + name)
+        }
+        try finish(status, of: source, at: target)
+        if isCopy { return }
+        do throws(SystemError) {
+            try unlink(source, isFolder: true, label: "move.rmdir")
+        } catch {
+            throw problem(source, "cannot be removed; all that was in it is moved", error)
+        }
+    }
+
+    private mutating func moveLink(
+        _ source: [UInt8], to target: [UInt8]
+    ) throws(CommandFailure) {
+        do throws(SystemError) {
+            let text = try readLink(source, label: "move.readlink")
+            if let known = try? readLink(target, label: "move.readlink") {
+                guard known == text else { throw SystemError(errno: EEXIST, label: "move.link") }
+            } else {
+                let result = text.withCPath { text in target.withCPath { symlink(text, $0) } }
+                if result != 0 { throw SystemError(errno: errno, label: "move.link") }
+                try synchronizeFolder(of: target)
+            }
+            count += 1
+            if !isCopy { try unlink(source, label: "move.unlink") }
+        } catch {
+            throw problem(source, "cannot be moved", error)
+        }
+    }
+
+    private mutating func moveFile(
+        _ source: [UInt8], _ status: FileStatus, to target: [UInt8]
+    ) throws(CommandFailure) {
+        do throws(SystemError) {
+            let file = try Descriptor.open(
+                source, flags: O_RDONLY | O_NOFOLLOW, label: "move.open")
+            if (try? FileStatus.of(target, label: "move.look")) != nil {
+                // What a call that was cut off had copied is looked at, byte for byte.
+                guard try isSame(file, target) else {
+                    throw SystemError(errno: EEXIST, label: "move.target")
+                }
+            } else {
+                try copy(file, status, to: target)
+            }
+            let now = try FileStatus.of(source, label: "move.look")
+            guard now.size == status.size, now.modificationTime == status.modificationTime,
+                now.inode == status.inode
+            else {
+                throw SystemError(errno: ESTALE, label: "move.source")
+            }
+            count += 1
+            byteCount += status.size
+            if !isCopy { try unlink(source, label: "move.unlink") }
+        } catch {
+            throw problem(source, "cannot be moved", error)
+        }
+    }
+
+    // MARK: Copying
+
+    /// Under its own name there is never half of it.
+    private func copy(
+        _ file: borrowing Descriptor, _ status: FileStatus, to target: [UInt8]
+    ) throws(SystemError) {
+        let folder = FileMover.folder(of: target)
+        let number = String(UInt64.random(in: 0 ... .max), radix: 36)
+        let draft = folder + [0x2F] + FileMover.draftMark + Array(number.utf8)
+        do throws(SystemError) {
+            let copy = try Descriptor.open(
+                draft, flags: O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600,
+                label: "move.create")
+            let done = try copyBytes(
+                from: file.number, at: 0, to: copy.number, at: 0, count: status.size,
+                label: "move.copy")
+            guard done == status.size else { throw SystemError(errno: ESTALE, label: "move.copy") }
+            try copyAttributes(from: file.number, to: copy.number, label: "move.attributes")
+            try dress(copy.number, as: status)
+            try synchronize(copy.number, dataOnly: false, label: "move.fsync")
+            try PromiseSystem.rename(
+                draft, to: target, flags: .noReplace, label: "move.name")
+            try synchronizeFolder(of: target)
+        } catch {
+            try? unlink(draft, label: "move.draft")
+            throw error
+        }
+    }
+
+    private func dress(_ descriptor: CInt, as status: FileStatus) throws(SystemError) {
+        // Only the superuser gives files away.
+        if geteuid() == 0 { _ = fchown(descriptor, status.owner, status.group) }
+        if fchmod(descriptor, status.permissions) != 0 {
+            throw SystemError(errno: errno, label: "move.mode")
+        }
+        try setTimes(
+            descriptor, access: status.accessTime, modification: status.modificationTime,
+            label: "move.times")
+    }
+
+    private func finish(
+        _ status: FileStatus, of source: [UInt8], at target: [UInt8]
+    ) throws(CommandFailure) {
+        do throws(SystemError) {
+            let from = try FileMover.opened(source)
+            let to = try FileMover.opened(target)
+            try copyAttributes(from: from.number, to: to.number, label: "move.attributes")
+            try dress(to.number, as: status)
+            try synchronize(to.number, dataOnly: false, label: "move.fsync")
+        } catch {
+            throw problem(target, "does not get the attributes of its folder", error)
+        }
+    }
+
+    private func isSame(
+        _ file: borrowing Descriptor, _ path: [UInt8]
+    ) throws(SystemError) -> Bool {
+        let other = try Descriptor.open(path, flags: O_RDONLY | O_NOFOLLOW, label: "move.compare")
+        let size = try FileStatus.of(descriptor: file.number, label: "move.compare").size
+        guard try FileStatus.of(descriptor: other.number, label: "move.compare").size == size else {
+            return false
+        }
+        var left = [UInt8](repeating: 0, count: 1 << 16)
+        var right = left
+        var offset: UInt64 = 0
+        let numbers = (file.number, other.number)
+        while offset < size {
+            let one = left.withUnsafeMutableBytes { buffer in
+                try? readFully(numbers.0, into: buffer, at: offset, label: "move.compare")
+            }
+            let two = right.withUnsafeMutableBytes { buffer in
+                try? readFully(numbers.1, into: buffer, at: offset, label: "move.compare")
+            }
+            guard let one, let two else { throw SystemError(errno: EIO, label: "move.compare") }
+            guard one == two, one > 0, left[..<one] == right[..<two] else { return false }
+            offset += UInt64(one)
+        }
+        return true
+    }
+
+    // MARK: Looking
+
+    private func look(at path: [UInt8]) throws(CommandFailure) -> FileStatus {
+        do throws(SystemError) {
+            return try FileStatus.of(path, label: "move.look")
+        } catch {
+            throw problem(path, "cannot be moved", error)
+        }
+    }
+
+    private func names(in folder: [UInt8]) throws(CommandFailure) -> [[UInt8]] {
+        do throws(SystemError) {
+            return try listFolder(try FileMover.opened(folder), label: "move.list").map(\.name)
+        } catch {
+            throw problem(folder, "cannot be listed", error)
+        }
+    }
+
+    private static func opened(_ folder: [UInt8]) throws(SystemError) -> Descriptor {
+        try Descriptor.open(
+            folder, flags: O_RDONLY | O_DIRECTORY | O_NOFOLLOW, label: "move.opendir")
+    }
+
+    private func synchronizeFolder(of path: [UInt8]) throws(SystemError) {
+        let folder = try FileMover.opened(FileMover.folder(of: path))
+        try synchronize(folder.number, dataOnly: false, label: "move.fsync")
+    }
+
+    static func folder(of path: [UInt8]) -> [UInt8] {
+        guard let slash = path.lastIndex(of: 0x2F) else { return [0x2E] }
+        return slash == 0 ? [0x2F] : Array(path[..<slash])
+    }
+
+    private func problem(_ path: [UInt8], _ what: String, _ error: SystemError) -> CommandFailure {
+        let reason =
+            switch error.errno {
+            case EEXIST: "there is something else at its place already"
+            case ESTALE: "it was changed meanwhile; both stay"
+            default: error.reason
+            }
+        return CommandFailure("'\(escapedForDisplay(path))' \(what): \(reason)")
+    }
+}
+
+extension [UInt8] {
+    /// As system calls take it. Paths of the command line have no NUL.
+    fileprivate func withCPath<Value>(_ body: (UnsafePointer<CChar>) -> Value) -> Value {
+        (self + [0]).withUnsafeBufferPointer { bytes in
+            bytes.withMemoryRebound(to: CChar.self) { body($0.baseAddress!) }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+import Foundation
+import Testing
+
+extension MountSuites {
+    /// Files that come into a domain, and go out of it.
+    @Suite struct InAndOutTests {
+        @Test(.timeLimit(.minutes(2))) func movedFilesKeepWhatTheyAre() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    mkdir -p "$T/in/deep" "$T/out"; echo one > "$T/in/a"; echo two > "$T/in/deep/b"; ln -s a "$T/in/l"
+                    chmod 640 "$T/in/a"; touch -d '2001-02-03 04:05:06.789' "$T/in/a"; setfattr -n user.tag -v red "$T/in/a"
+                    chmod 750 "$T/in/deep"; touch -d '2002-02-03 04:05:06' "$T/in/deep"; cp -a "$T/in" "$T/kept"
+                    "$P" move "$T/in" "$M/new"; [ ! -e "$T/in" ]; diff -r "$T/kept" "$M/new"
+                    said() { (cd "$1"; stat -c '%n %a %y' a deep; readlink l; getfattr --only-values -n user.tag a); }
+                    [ "$(said "$M/new")" = "$(said "$T/kept")" ]
+                    "$P" sync --wait "$M"; "$P" evict "$M/new"; "$P" move "$M/new" "$T/out"; [ ! -e "$M/new" ]
+                    diff -r "$T/kept" "$T/out/new"; [ "$(said "$T/out/new")" = "$(said "$T/kept")" ]
+                    # Nothing is replaced, and what is the same already was moved before.
+                    echo other > "$M/a"; s=0; "$P" move "$T/out/new/a" "$M" 2> "$T/said" || s=$?; [ "$s" = 1 ]
+                    grep -q 'something else' "$T/said"; [ "$(cat "$M/a")" = other ]; [ "$(cat "$T/out/new/a")" = one ]
+                    cp "$T/out/new/a" "$M/a"; "$P" move "$T/out/new/a" "$M" --json | grep -q '"files":1'; [ ! -e "$T/out/new/a" ]
+                    """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3))) func aMoveThatIsKilledAnywhereLosesNothing() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    mkdir "$T/in"; for i in $(seq 200); do head -c $((i * 300)) /dev/urandom > "$T/in/$i"; done
+                    cp -a "$T/in" "$T/kept"
+                    all() { for i in $(seq 200); do cmp -s "$T/kept/$i" "$1/$i" || cmp "$T/kept/$i" "$2/$i"; done; }
+                    for way in "$T/in $M/in" "$M/in $T/in"; do
+                      read -r from to <<< "$way"
+                      for n in 0.01 0.02 0.04 0.07 0.11; do
+                        timeout -s KILL $n "$P" move "$from" "${to%/in}" > "$T/said" 2>&1 || true; all "$from" "$to"
+                      done
+                      [ ! -e "$from" ] || "$P" move "$from" "${to%/in}"
+                      [ ! -e "$from" ]; diff -r "$T/kept" "$to"
+                    done
+                    "$P" sync --wait "$M"; [ -z "$(ls -A "$C" | grep -v '^.promisefs')" ]
+                    """, seconds: 150)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func anAdoptedFolderIsADomainAsItIs() async throws {
+            try await MountedDomain.with(mounts: false) { domain in
+                try await domain.shell(
+                    """
+                    mkdir -p "$C/a"; for i in $(seq 300); do echo $i > "$C/a/$i"; done
+                    export PROMISEFS_STATE_DIR="$S"
+                    "$P" adopt "$C" "$M" --domain adopted; [ "$(cat "$M/a/7")" = 7 ]; [ "$(ls "$M/a" | wc -l)" = 300 ]
+                    "$P" status "$M" --json | grep -q '"bytesUploaded":0'; "$P" unmount "$M"
+                    """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func whatAFolderHasOfADomainIsNotFetchedAndNotSent() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    mkdir -p "$C/a"; for i in $(seq 300); do echo "file $i" > "$C/a/$i"; done; ln -s a/1 "$C/l"
+                    cp -a "$C/a" "$T/a"; mkdir "$T/old"; mv "$T/a" "$T/old"; ln -s a/1 "$T/old/l"
+                    "$P" sync "$M"; within 5 '[ -e "$M/a/300" ]'
+                    number() { "$P" status "$M" --json | grep -o "\\"$1\\":[0-9]*" | head -1 | cut -d: -f2; }
+                    fetched=$(number bytesFetched)
+                    "$P" adopt "$T/old" "$M" --json | tee "$T/json" | grep -q '"taken":300'; grep -q '"added":0' "$T/json"
+                    [ "$(number bytesFetched)" = "$fetched" ]; [ "$(number bytesUploaded)" = 0 ]; [ "$(number pending)" = 0 ]
+                    [ "$(getfattr --only-values -n user.promisefs.state "$M/a/9")" = current ]; [ "$(cat "$M/a/9")" = "file 9" ]
+                    [ "$(number bytesFetched)" = "$fetched" ]; diff -r "$T/old" "$C"
+                    # What is not the same is left alone, and what only the folder has is added.
+                    "$P" evict "$M/a"; echo "FILE 5" > "$T/old/a/5"; echo fresh > "$T/old/fresh"
+                    s=0; "$P" adopt "$T/old" "$M" > "$T/said" 2>&1 || s=$?; [ "$s" = 6 ]; grep -q "a/5" "$T/said"
+                    [ "$(cat "$M/fresh")" = fresh ]; [ "$(cat "$T/old/fresh")" = fresh ]; [ "$(cat "$M/a/5")" = "file 5" ]
+                    [ "$(cat "$T/old/a/5")" = "FILE 5" ]; "$P" sync --wait "$M"; [ "$(cat "$C/fresh")" = fresh ]
+                    """)
+            }
+        }
+    }
+}
