@@ -121,7 +121,7 @@ let package = Package(
             name: "promisefs-holder", dependencies: ["CPromiseSystem"], path: "Mount/Holder", cSettings: gnu),
         module(
             "PromiseMount", path: "Mount/PromiseMount",
-            ["CFuse", "CFuseTransport", "CPromiseSystem", "PromiseCore", "PromiseSystem", "PromiseFilesystem", logging]),
+            ["CFuse", "CFuseTransport", "PromiseCore", "PromiseSystem", "PromiseFilesystem", logging]),
         // One domain, and how programs reach it.
         module(
             "PromiseDomain",
@@ -228,7 +228,7 @@ let package = Package(
             ]),
         tests(
             "PromiseMountTests",
-            ["CFuse", "CFuseTransport", "CPromiseSystem", "PromiseCore", "PromiseSystem", "PromiseFilesystem", "PromiseMount", logging]),
+            ["CFuse", "CFuseTransport", "PromiseCore", "PromiseSystem", "PromiseFilesystem", "PromiseMount", logging]),
         tests(
             "PromiseControlTests",
             [

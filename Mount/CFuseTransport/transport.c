@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/timerfd.h>
@@ -418,6 +419,11 @@ static struct timespec duration(uint64_t nanoseconds) {
 void ct_timer_set(int timer, uint64_t after, uint64_t every) {
   struct itimerspec setting = {.it_value = duration(after), .it_interval = duration(every)};
   timerfd_settime(timer, 0, &setting, NULL);
+}
+
+int ct_event_create(void) {
+  int descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  return descriptor < 0 ? -errno : descriptor;
 }
 
 int ct_probe_file(void) {

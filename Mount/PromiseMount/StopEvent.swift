@@ -1,4 +1,4 @@
-import CPromiseSystem
+import CFuseTransport
 import Glibc
 import PromiseCore
 import PromiseFilesystem
@@ -12,8 +12,8 @@ final class StopEvent: Sendable {
     /// The device is read only when it has something from here on, and nobody waits in the read.
     init(watching device: CInt) {
         self.device = device
-        event = cps_event_descriptor()
-        precondition(event >= 0, "no event descriptor could be made: errno \(errno)")
+        event = ct_event_create()
+        precondition(event >= 0, "no event descriptor could be made: errno \(-event)")
         _ = fcntl(device, F_SETFL, fcntl(device, F_GETFL) | O_NONBLOCK)
     }
 

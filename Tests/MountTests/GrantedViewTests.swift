@@ -24,7 +24,9 @@ extension MountSuites {
         ) async throws {
             let options = MountedDomain.Options(
                 arguments: ["--poll-interval", "1s"],
-                prepare: "mkdir -p $C/Work/sub; echo one > $C/Work/text.txt; echo beside > $C/Work/beside; echo in > $C/Work/sub/in")
+                prepare: """
+                    mkdir -p $C/Work/sub; echo one > $C/Work/text.txt; echo beside > $C/Work/beside; echo in > $C/Work/sub/in
+                    """)
             try await MountedDomain.with(options) { domain in
                 try await domain.shell(shorthand(domain) + script, seconds: seconds)
             }
@@ -74,14 +76,16 @@ extension MountSuites {
                 # is not to be had; a link; as patch(1), sed(1) and vim save.
                 app sh -c 'echo 1 > granted/text.txt'; check 1
                 app sh -c 'cd granted; echo 2 > .text.tmp; mv .text.tmp text.txt'; check 2
-                app sh -c 'cd granted; mv text.txt text.txt~; echo 3 > text.txt; [ "$(cat text.txt~)" = 2 ]; rm text.txt~'; check 3
+                app sh -c 'cd granted; mv text.txt text.txt~; echo 3 > text.txt; [ "$(cat text.txt~)" = 2 ]
+                rm text.txt~'; check 3
                 app sh -c 'cd granted; mv text.txt text.txt~; echo 4 > text.txt; ls -A | grep -q text.txt~'; check 4
                 app sh -c 'cd granted; rm text.txt; [ ! -e text.txt ]; echo 5 > text.txt'; check 5
                 app sh -c 'cd granted; ln text.txt keep; echo 6 > new; mv new text.txt; [ "$(cat keep)" = 5 ]'; check 6
                 app sh -c 'cd granted; sed -i s/6/7/ text.txt'; check 7
                 app sh -c 'cd granted; echo 8 > /tmp/other; cp --remove-destination /tmp/other text.txt'; check 8
                 for way in yes no auto; do
-                    app vim -u NONE -i NONE -n -es -c "set nocompatible backup backupcopy=$way" -c "%s/.*/vim $way/" -c 'wq' granted/text.txt
+                    app vim -u NONE -i NONE -n -es -c "set nocompatible backup backupcopy=$way" -c "%s/.*/vim $way/" \\
+                        -c 'wq' granted/text.txt
                     check "vim $way"
                 done
                 app vim -u NONE -i NONE -es -c 'set swapfile writebackup' -c '%s/.*/swap/' -c 'wq' granted/text.txt; check swap
@@ -95,12 +99,14 @@ extension MountSuites {
             try await given(
                 """
                 echo new > $M/fresh; give fresh read-write > /dev/null
-                app sh -c 'cd granted; echo two > t; mv t fresh; cat fresh; mv fresh fresh~; echo three > fresh; sleep 0.5; cat fresh'
+                app sh -c 'cd granted; echo two > t; mv t fresh; cat fresh; mv fresh fresh~; echo three > fresh
+                sleep 0.5; cat fresh'
                 [ "$(cat $M/fresh)" = three ]; [ "$(app cat granted/fresh)" = three ]
                 # Deleted outside while it is edited: what is saved is there again.
                 app sh -c 'cd granted; cat fresh > /dev/null; echo up > ../granted/up; until [ ! -e fresh ]; do sleep 0.05; done
                     echo again > t; mv t fresh' & p=$!
-                within 10 'ls $M/.promisefs-views/*/scratch/up > /dev/null 2>&1'; rm $M/fresh; wait $p; [ "$(cat $M/fresh)" = again ]
+                within 10 'ls $M/.promisefs-views/*/scratch/up > /dev/null 2>&1'; rm $M/fresh; wait $p
+                [ "$(cat $M/fresh)" = again ]
                 """)
         }
 
@@ -128,7 +134,8 @@ extension MountSuites {
                 echo secret > $M/secret; echo w > $M/write; echo r > $M/read; mkdir $M/folder; echo i > $M/folder/inside
                 give write read-write > /dev/null; give read read > /dev/null; give folder read > /dev/null
                 "$P" container add --app $ID --name Editor $D > /dev/null
-                app python3 - $M < $R/scripts/workloads/view-attacks.py > $T/attempts || { grep SUCCEEDED $T/attempts >&2; false; }
+                app python3 - $M < $R/scripts/workloads/view-attacks.py > $T/attempts \\
+                    || { grep SUCCEEDED $T/attempts >&2; false; }
                 [ "$(grep -c refused $T/attempts)" -ge 60 ]
                 [ "$(cat $M/read $M/folder/inside $M/write)" = "$(printf 'r\\ni\\nw')" ]; [ "$(ls -A $M/folder)" = inside ]
                 [ "$(stat -c %a $M/read)" = 644 ]

@@ -26,7 +26,8 @@ extension MountSuites {
                 """
                 echo hello > $M/Editor/Documents/text
                 app sh -c 'ls -A . ; cat container/Documents/text; ls -A /' > $T/seen
-                diff <(printf '%s\\n' container granted imports hello bin dev documents etc home lib lib64 proc run sbin tmp usr) \\
+                all='container granted imports hello bin dev documents etc home lib lib64 proc run sbin tmp usr'
+                diff <(printf '%s\\n' $all) \\
                     <(grep -v lib32 $T/seen)
                 app sh -c '[ "$(id -u)" != 0 ] && [ "$PROMISEFS_VIEW" = /documents ] && [ "$PROMISEFS_APP" = com.example.editor ]'
                 app sh -c '! grep -v -e fuse.promisefs-view -e /run/promisefs.sock /proc/self/mounts | grep -q promisefs'
@@ -95,7 +96,8 @@ extension MountSuites {
                 """
                 none() { [ ! -e $M/.promisefs-views ] && ! pgrep -x promisefs-view > /dev/null; }
                 for at in 0 0.02 0.05 0.1 0.2 0.4; do
-                    "$P" run --app $ID --domain $D -- sh -c 'echo x > imports/copy; echo y > granted/half; echo $$ > container/began; sleep 30' &
+                    "$P" run --app $ID --domain $D -- sh -c 'echo x > imports/copy; echo y > granted/half
+                    echo $$ > container/began; sleep 30' &
                     p=$!; sleep $at; kill -9 $p; wait $p 2> /dev/null || true
                 done
                 within 10 none
@@ -112,7 +114,8 @@ extension MountSuites {
                 try await domain.shell(
                     application(domain)
                         + """
-                        app sh -c 'echo kept > container/kept; echo up > container/up; while ls container > /dev/null 2>&1; do sleep 0.05; done; sleep 1' &
+                        app sh -c 'echo kept > container/kept; echo up > container/up
+                        while ls container > /dev/null 2>&1; do sleep 0.05; done; sleep 1' &
                         echo $! > $T/pid; within 10 '[ -e $M/Editor/up ]'
                         """)
                 try await domain.kill9()
@@ -132,7 +135,8 @@ extension MountSuites {
                     application(domain)
                         + """
                         app sh -c 'echo up > container/up; sleep 60' & within 10 '[ -e $M/Editor/up ]'
-                        s=0; "$P" unmount $M 2> $T/said || s=$?; [ $s != 0 ]; grep -q "com.example.editor runs with a view" $T/said
+                        s=0; "$P" unmount $M 2> $T/said || s=$?; [ $s != 0 ]
+                        grep -q "com.example.editor runs with a view" $T/said
                         [ -e $M/Editor/up ]
                         "$P" unmount --lazy $M; within 10 '! kill -0 $! 2> /dev/null'
                         within 10 '[ "$(cat $C/Editor/up 2> /dev/null)" = up ] || ! pgrep -f "$S" > /dev/null'
@@ -148,7 +152,8 @@ extension MountSuites {
                 try await domain.shell(
                     application(domain)
                         + """
-                        memory() { awk '/VmRSS/ { print $2 }' /proc/$("$P" status --json $M | sed 's/.*"processID":\\([0-9]*\\).*/\\1/')/status; }
+                        memory() { awk '/VmRSS/ { print $2 }' \\
+                            /proc/$("$P" status --json $M | sed 's/.*"processID":\\([0-9]*\\).*/\\1/')/status; }
                         app true; before=$(memory)
                         for n in $(seq 200); do
                             app sh -c "echo $n > container/Documents/$n; sleep 100" &

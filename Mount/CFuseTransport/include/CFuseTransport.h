@@ -154,6 +154,9 @@ uint64_t ct_now(void);
 int ct_timer_create(void);
 void ct_timer_set(int timer, uint64_t after, uint64_t every);
 
+// eventfd(2), close-on-exec and non-blocking: a descriptor or -errno.
+int ct_event_create(void);
+
 // An empty regular file that only this process sees, to try a registration with. A descriptor or -errno.
 int ct_probe_file(void);
 

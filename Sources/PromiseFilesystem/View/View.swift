@@ -87,14 +87,6 @@ package final class View: FileSystemOperations {
 
     // MARK: The door
 
-    /// What makes a node reachable. The document itself counts, not what the program has made of it
-    /// in its scratch folder.
-    struct Reach: Hashable {
-        var rights = ViewRights.none
-        /// The entry of the root that it is below.
-        var root: EntryID?
-    }
-
     /// Every call that names a node asks here. Throws `.refused`.
     @discardableResult
     func demand(
@@ -109,47 +101,11 @@ package final class View: FileSystemOperations {
     func reach(_ node: NodeID) throws(Failure) -> Reach {
         // Asked first: the policy reads the index, too.
         let roots = roots
-        return try index.read { transaction throws(Failure) in
-            try reach(node, roots, transaction)
+        let found = try index.read { transaction throws(Failure) in
+            try roots.reach(node, transaction)
         }
-    }
-
-    private func reach(
-        _ node: NodeID, _ roots: ViewRoots, _ transaction: borrowing Transaction
-    ) throws(Failure) -> Reach {
-        let entries = try transaction.entries(of: node)
-        if entries.isEmpty { return state.withLock { $0.known[node]?.reach ?? Reach() } }
-        var best = Reach()
-        var temporary = Reach()
-        var hasPlace = false
-        for entry in entries {
-            let found = try reach(entry, roots, transaction)
-            if found.root.flatMap({ roots.byEntry[$0]?.place }) == .scratch {
-                temporary = found
-            } else {
-                hasPlace = true
-                if found.rights > best.rights { best = found }
-            }
-        }
-        return hasPlace ? best : temporary
-    }
-
-    /// The most that any folder above gives.
-    private func reach(
-        _ entry: Entry, _ roots: ViewRoots, _ transaction: borrowing Transaction
-    ) throws(Failure) -> Reach {
-        var best = Reach()
-        var entry = entry
-        // No tree is that deep: a circle in a damaged index must not hold up the mount.
-        for _ in 0..<4096 {
-            if let root = roots.byEntry[entry.id], root.rights > best.rights {
-                best = Reach(rights: root.rights, root: root.entry)
-            }
-            guard entry.parent != .root, let above = try transaction.entries(of: entry.parent).first
-            else { return best }
-            entry = above
-        }
-        return best
+        // Without a name it is what it was when it had one.
+        return found ?? state.withLock { $0.known[node]?.reach } ?? Reach()
     }
 
     /// What was granted, and the launch's own folders.
