@@ -70,6 +70,9 @@ final class OpenTable: Sendable {
         state = Mutex(initial)
     }
 
+    /// Nil for a view's caller: it has no successor.
+    func record(for caller: Caller) -> MountRecord? { caller.isOfView ? nil : record }
+
     /// The kernel keeps an open file for each, of about a kilobyte with what hangs on it.
     private static let restingCountMax = 8_192
     /// Beyond that the index is told when files were last used, as there may be no eviction that asks.

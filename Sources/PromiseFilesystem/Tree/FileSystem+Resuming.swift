@@ -18,9 +18,7 @@ extension FileSystem {
     func carryOut<Value>(
         _ caller: Caller, isFreeing: Bool = false, _ body: (borrowing Transaction) throws(Failure) -> Value
     ) throws(Failure) -> Value {
-        guard let record = opens.record, !caller.isOfView else {
-            return try isFreeing ? index.writeFreeing(body) : index.write(body)
-        }
+        guard let record = opens.record(for: caller) else { return try isFreeing ? index.writeFreeing(body) : index.write(body) }
         func noted(_ transaction: borrowing Transaction) throws(Failure) -> Value {
             let value = try body(transaction)
             if transaction.hasChanged { record.carry(caller.request, body: transaction.body) }
