@@ -24,12 +24,16 @@ package struct MountOptions: Sendable, Equatable {
     package var wantsLatencyLimit = true
     /// Threads that read requests. At least 1.
     package var threads = 2
-    /// `uid=` and `gid=`: who owns items of a provider that knows no owners. For the domain; the mount does not use them.
+    /// `uid=` and `gid=`: who owns all items as they are shown, and `fmask=` and `dmask=`, or `umask=` for both: which bits of
+    /// files and folders are not. For an ordinary user's daemon all is the user's own. For the domain; the mount does not use
+    /// them.
     package var owner: UInt32?
     package var group: UInt32?
     /// Of a mount that somebody else made, in a namespace of theirs, and that waits to be served: the FUSE device, which the
     /// session closes. There is no mount point then.
     package var device: CInt?
+    package var fileMask: UInt32 = 0
+    package var folderMask: UInt32 = 0
     /// Flags of mount(2) by their names there: `nosuid`, `dev`, `noexec`, …; the later of a pair wins.
     package private(set) var mountFlags: [String] = []
 
@@ -37,6 +41,7 @@ package struct MountOptions: Sendable, Equatable {
         self.mountPoint = mountPoint
         self.domain = domain
         allowsOthers = isSuperuser
+        if !isSuperuser { (owner, group) = (geteuid(), getegid()) }
     }
 
     /// For a view: its kernel has no pages and hears of nothing, so one thread and the device are all that it needs.
@@ -80,6 +85,11 @@ package struct MountOptions: Sendable, Equatable {
         case ("fsname", .some(let text)) where !text.isEmpty: domain = text
         case ("uid", .some(let text)): owner = try number(text, option)
         case ("gid", .some(let text)): group = try number(text, option)
+        case ("umask", .some(let text)):
+            fileMask = try mask(text, option)
+            folderMask = fileMask
+        case ("fmask", .some(let text)): fileMask = try mask(text, option)
+        case ("dmask", .some(let text)): folderMask = try mask(text, option)
         case ("comment", .some): break
         case (_, nil) where Self.ignored.contains(name) || name.hasPrefix("x-"): break
         case (_, .some) where name.hasPrefix("x-"): break
@@ -98,10 +108,18 @@ package struct MountOptions: Sendable, Equatable {
         return number
     }
 
+    private func mask(_ text: String, _ option: String) throws(Failure) -> UInt32 {
+        guard let mask = UInt32(text, radix: 8), mask <= 0o777 else {
+            throw Failure(.invalid, "mount option '\(option)' needs an octal number from 0 to 777")
+        }
+        return mask
+    }
+
     private func unknown(_ option: String) -> Failure {
         Failure(
             .invalid,
-            "mount option '\(option)' is not known: allow_other, ro, nonempty, uid=, gid=, suid, dev, noexec and noatime are")
+            "mount option '\(option)' is not known: allow_other, ro, nonempty, uid=, gid=, umask=, dmask=, fmask=, suid, dev, "
+                + "noexec and noatime are")
     }
 
     /// The arguments of fuse_session_new(3), the program's name first. Permissions are always the kernel's business.

@@ -26,6 +26,10 @@ extension ApplicationService {
         ofEarlier identifier: String, of node: NodeID
     ) async throws(Failure) -> Snapshot { throw refused("versions.content") }
 
+    func contents(
+        ofGivenUp identifier: String, of path: [FileName]
+    ) async throws(Failure) -> Snapshot { throw refused("versions.content") }
+
     func evict(_ node: NodeID) async throws(Failure) -> EvictionReport { throw refused("items.evict") }
     func setPin(_ pin: Pin, of node: NodeID) async throws(Failure) -> Int { throw refused("items.pin") }
     func pending(below node: NodeID?) throws(Failure) -> [PendingWork] { throw refused("pending") }

@@ -48,6 +48,7 @@ struct ControlRoutes: Sendable {
         router.post("v1/restart") { _, _ -> Response in throw await blocking.run { [service] in service.restart() } }
         addQueryRoutes(to: router)
         addValueRoutes(to: router)
+        RevertRoutes(routes: self).add(to: router)
         addKeyValueRoutes(to: router)
         DocumentRoutes(routes: self).add(to: router)
         GrantRoutes(routes: self).add(to: router)

@@ -21,6 +21,7 @@ package protocol ControlService: Sendable {
     var earlierVersionsNote: String { get }
     func earlierVersions(of node: NodeID) async throws(Failure) -> [ItemVersion]
     func contents(ofEarlier identifier: String, of node: NodeID) async throws(Failure) -> Snapshot
+    func contents(ofGivenUp identifier: String, of path: [FileName]) async throws(Failure) -> Snapshot
     func thumbnail(of node: NodeID, size: Int) async throws(Failure) -> [UInt8]
     func saveThumbnail(_ picture: [UInt8], of node: NodeID) throws(Failure)
     func hasThumbnail(_ node: NodeID) -> Bool

@@ -49,17 +49,25 @@ extension ControlRoutes {
     }
 
     private func versions(_ request: Request) async throws -> Response {
-        let node = try await item(of: request)
+        let givenUp = try RevertRoutes(routes: self).givenUp(request)
+        let node: NodeID
+        do {
+            node = try await item(of: request)
+        } catch let failure as Failure where failure.code == .notFound && !givenUp.isEmpty {
+            return reply(givenUp)
+        }
         let known = try await blocking.run { [service] () throws(Failure) in try service.versions(of: node) }
-        guard try text("earlier", of: request) == "true", let document = known.first?.node else { return reply(known) }
-        return reply(known + (try await service.earlierVersions(of: document)))
+        guard try text("earlier", of: request) == "true", let document = known.first?.node else {
+            return reply(known + givenUp)
+        }
+        return reply(known + givenUp + (try await service.earlierVersions(of: document)))
     }
 
     private func earlierContent(_ request: Request) async throws -> Response {
         guard let identifier = try text("version", of: request) else {
             throw ProblemDocument.request("'version' says which one: the identifier of an earlier version")
         }
-        let snapshot = try await service.contents(ofEarlier: identifier, of: try await item(of: request))
+        let snapshot = try await RevertRoutes(routes: self).content(of: identifier, request)
         let file = try await blocking.run { () throws(SystemError) in
             SharedDescriptor(try Descriptor.open(snapshot.path, flags: O_RDONLY, label: "control.version.open"))
         }

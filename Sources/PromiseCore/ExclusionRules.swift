@@ -39,6 +39,8 @@ package struct ExclusionRules: Sendable {
 
     package var patterns: [Pattern]
     package var folderPatterns: [Pattern]
+    /// The user's own, of paths in the mount.
+    package var own = IgnorePatterns(lines: [])
 
     package init(
         patterns: [Pattern] = ExclusionRules.defaults, folderPatterns: [Pattern] = ExclusionRules.folderDefaults

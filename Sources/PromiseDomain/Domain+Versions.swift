@@ -103,6 +103,7 @@ extension Domain {
 
     /// The bytes of one of them, in a file beside the store. Throws `.notFound` when the provider has it no more.
     package func contents(ofEarlier identifier: String, of id: NodeID) async throws(Failure) -> Snapshot {
+        if identifier.hasPrefix("given-up-") { return try await contents(ofGivenUp: identifier, of: path(of: id) ?? []) }
         guard let reference = try earlierReference(id),
             let earlier = try await keptVersions(reference).first(where: { $0.identifier == identifier })
         else { throw Failure(.notFound, "the provider has no earlier version of that name") }
@@ -121,6 +122,14 @@ extension Domain {
             throw error.failure
         }
         return snapshot
+    }
+
+    package func contents(ofGivenUp identifier: String, of path: [FileName]) async throws(Failure) -> Snapshot {
+        try await snapshots.pool.run { [self] () throws(Failure) in
+            let snapshot = try snapshotPlace(named: path.last?.bytes ?? Array("version".utf8))
+            if try services.reversal.take(identifier, of: path, to: snapshot.path) { return snapshot }
+            throw Failure(.notFound, "this was not given up, or had to make room")
+        }
     }
 
     /// Nil when the provider has nothing of it.

@@ -130,6 +130,8 @@ package final class Domain: Sendable {
         behaviour.nameDeadline = configuration.nameDeadline
         behaviour.references = ReferenceMemory()
         behaviour.hydrationRules = HydrationRules(own: configuration.hydrationRules)
+        behaviour.owners = ShownOwners(configuration)
+        behaviour.exclusions.own = IgnorePatterns(lines: configuration.ignoredPatterns)
         filesystem = FileSystem(
             index: index, content: content, engine: engine, clock: clock, configuration: behaviour,
             record: holder?.record, logger: logger)

@@ -21,6 +21,8 @@ package struct DomainConfiguration: Sendable {
     package var requestDeadline: Duration = .seconds(30)
     /// Who may cause content to be fetched: before the built-in rules.
     package var hydrationRules: [HydrationRules.Rule] = []
+    /// Lines as of gitignore(5): what they match stays on this machine.
+    package var ignoredPatterns: [String] = []
     package var isReadOnly = false
     /// What programs that know nothing of claims are held to.
     package var coordination = CoordinationMode.wait

@@ -15,6 +15,7 @@ package final class FileSystem: FileSystemOperations {
         /// How long a request may wait for the provider.
         package var requestDeadline: Duration
         package var exclusions = ExclusionRules()
+        package var owners = ShownOwners()
         package var hydrationRules = HydrationRules()
         package var domainName: String
         package var coordination: CoordinationMode
@@ -57,6 +58,7 @@ package final class FileSystem: FileSystemOperations {
     package let stitching: Stitching
     let references = Mutex(References())
     let connection = Mutex<MountConnection?>(nil)
+    private let ignores = IgnoreFiles()
     /// For fsync, removal of content files, and other calls that wait for the disk.
     let workers: BlockingPool
     /// Nodes whose content file has changed and whose row could not be: noted again until it works.
@@ -115,21 +117,17 @@ package final class FileSystem: FileSystemOperations {
     }
 
     package func interrupt(_ request: ParkedRequest) { parking.interrupt(request) }
-
     package var openCount: Int { opens.handleCount }
     /// Nodes that the kernel refers to, as far as this daemon has told it of them.
     package var kernelNodeCount: Int { references.withLock { $0.lookups.count } }
     package var hasPassthrough: Bool { backings != nil }
     package var passthroughProblem: String? { connection.withLock { $0?.passthroughProblem } }
     package func setQuota(total: UInt64, available: UInt64) { quota.withLock { $0 = (total, available) } }
-
     package var knownQuota: (total: UInt64, available: UInt64)? { quota.withLock { $0 } }
-
     var backings: (any BackingRegistrar)? { connection.withLock { $0?.backings } }
     var notifier: (any KernelNotifier)? { connection.withLock { $0?.notifier } }
 
     // MARK: Live queries
-
     /// The reply to an operation that changes names: given when live queries have heard of the change. Nobody can interrupt it
     /// meanwhile, as it has been carried out.
     func stitched<Value: Sendable>(_ reply: @escaping Reply<Value>) -> Reply<Value> {
@@ -241,7 +239,7 @@ package final class FileSystem: FileSystemOperations {
         return folder
     }
 
-    var exclusion: Exclusion { Exclusion(rules: configuration.exclusions, content: content, opens: opens) }
+    var exclusion: Exclusion { Exclusion(rules: configuration.exclusions, content: content, opens: opens, ignores: ignores) }
 
     func identifier(of folder: NodeID, _ transaction: borrowing Transaction) throws(Failure) -> ItemIdentifier? {
         try engine.identifier(of: folder, transaction)

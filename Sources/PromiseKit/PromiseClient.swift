@@ -216,7 +216,7 @@ public final class PromiseClient: Sendable {
     // MARK: - Requests
 
     /// A request takes so many paths and so many bytes, so large lists are sent in pieces.
-    private func pieces(of paths: [[UInt8]]) -> [[String]] {
+    func pieces(of paths: [[UInt8]]) -> [[String]] {
         var result: [[String]] = []
         var current: [String] = []
         var byteCount = 0

@@ -8,7 +8,7 @@ extension MountSuites {
         private static func script(helper: Bool) -> String {
             """
             chown -R nobody "$M" "$C" "$S" "$T" "$HOME" "$XDG_RUNTIME_DIR" "$XDG_DATA_HOME" "$XDG_CONFIG_HOME" "$XDG_STATE_HOME"
-            chmod 755 "$(dirname "$M")"
+            chmod 755 "$(dirname "$M")"; echo x > "$C/theirs"; chown 4711 "$C/theirs"; chmod 600 "$C/theirs"
             mkdir "$T/bin"; cp "$P" "$T/bin/promisefs"; cp "$(dirname "$P")/promisefs-backing" "$T/bin/"
             \(helper ? "setcap cap_sys_admin+ep \"$T/bin/promisefs-backing\"" : "")
             mknod "$T/fuse" c 10 229; chmod 666 "$T/fuse"; mount --bind "$T/fuse" /dev/fuse
@@ -17,6 +17,7 @@ extension MountSuites {
             P="$T/bin/promisefs"
             "$P" mount --state-dir "$S" --domain ordinary "folder:$C" "$M"
             "$P" status --json "$M" > "$T/status"
+            [ "$(stat -c %U "$M/theirs")" = nobody ]; ! cat "$M/theirs"
             cat "$M/here"; echo more >> "$M/here"; cp "$M/here" "$M/copy"; cmp "$M/here" "$M/copy"
             head -c 3M /dev/zero > "$M/large"; [ "$(stat -c %s "$M/large")" = 3145728 ]
             "$P" unmount --wait "$M"

@@ -18,6 +18,7 @@ import Testing
     private static let requests: [(line: String, body: String)] = [
         ("POST /v1/items/fetch", #"{"paths":["/","/a%20b"]}"#),
         ("POST /v1/items/evict", #"{"paths":["/"]}"#),
+        ("POST /v1/items/revert", #"{"paths":["/"]}"#),
         ("POST /v1/items/pin", #"{"paths":["/"],"pin":"pinned"}"#),
         ("POST /v1/items/values", #"{"paths":["/"],"keys":["kMDItemFSSize","promisefs.state"]}"#),
         ("PUT /v1/items/thumbnail?path=/", "\u{89}PNG"),

@@ -64,6 +64,10 @@ extension FakeService {
                 isLocal: false, earlierIdentifier: "a/1")
         ]
     }
+    func contents(ofGivenUp identifier: String, of path: [FileName]) async throws(Failure) -> Snapshot {
+        throw Failure(.notFound, "nothing was given up")
+    }
+
     func contents(ofEarlier identifier: String, of node: NodeID) async throws(Failure) -> Snapshot {
         throw Failure(.notFound, "there is no version \(identifier)")
     }

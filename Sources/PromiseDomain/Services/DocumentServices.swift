@@ -18,6 +18,7 @@ package struct DocumentServices: Sendable {
     package let views: Views
     package let windows: FolderWindows
     package let adoption: Adoption
+    package let reversal: Reversal
 
     init(
         _ tree: DomainTree, _ state: StateFolder, _ configuration: DomainConfiguration,
@@ -25,6 +26,7 @@ package struct DocumentServices: Sendable {
     ) {
         self.audit = audit
         self.tree = tree
+        reversal = Reversal(index: tree.index, engine: tree.engine)
         search = ItemSearch(tree: tree, pollInterval: configuration.pollInterval)
         windows = FolderWindows(tree)
         let door = AccessDoor(logger: logger, audit: audit)

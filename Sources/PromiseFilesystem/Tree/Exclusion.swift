@@ -8,6 +8,7 @@ struct Exclusion {
     let rules: ExclusionRules
     let content: ContentStore
     let opens: OpenTable
+    let ignores: IgnoreFiles
 
     func covers(
         _ name: FileName, _ kind: NodeKind, in parent: NodeID, _ transaction: borrowing Transaction
@@ -22,10 +23,14 @@ struct Exclusion {
         return try transaction.entries(of: folder).first?.isExcluded ?? false
     }
 
-    private func coversByName(
+    /// What the folder says is not looked at.
+    func coversByName(
         _ name: FileName, _ kind: NodeKind, in parent: NodeID, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
         if !kind.isStorable || rules.excludes(name, isFolder: kind == .folder) { return true }
+        let isIgnored = try ignores.excludes(
+            name, isFolder: kind == .folder, in: parent, own: rules.own, content, transaction)
+        if let isIgnored { return isIgnored }
         guard kind == .file, let database = ExclusionRules.databaseName(ofCompanion: name),
             let entry = try transaction.entry(in: parent, named: database)
         else { return false }

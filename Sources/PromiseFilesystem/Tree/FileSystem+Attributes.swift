@@ -50,10 +50,11 @@ extension FileSystem {
             change = max(change, status.changeTime)
             localBytes = status.blocks * 512
         }
-        return NodeAttributes(
+        let attributes = NodeAttributes(
             node: node.id, kind: node.kind, permissions: node.mode, links: node.linkCount, owner: node.owner, group: node.group,
             size: node.kind == .folder ? 4096 : size, blocks: blocks(of: node, size: size, localBytes: localBytes),
             deviceNumber: node.device, accessTime: node.accessTime, modificationTime: modification, changeTime: change)
+        return configuration.owners.applied(to: attributes)
     }
 
     /// Never 0 for a file with bytes, local or not: `tar -S` and `cp` take 0 for a file of nothing but zeros.

@@ -219,6 +219,7 @@ extension FileSystem {
             entry.isExcluded = false
         }
         if node.kind == .folder && entry.isExcluded != source.isExcluded {
+            try transaction.update(entry)
             try spreadExclusion(entry.isExcluded, below: node.id, transaction)
         }
         guard !entry.isExcluded, entry.identifier == nil,
@@ -235,8 +236,8 @@ extension FileSystem {
     ) throws(Failure) {
         for var child in try transaction.children(of: folder) where child.identifier == nil {
             guard let node = try transaction.node(child.node) else { continue }
-            child.isExcluded = isExcluded || !node.kind.isStorable 
-                || configuration.exclusions.excludes(child.name, isFolder: node.kind == .folder)
+            let stays = try exclusion.coversByName(child.name, node.kind, in: folder, transaction)
+            child.isExcluded = isExcluded || stays
             try transaction.update(child)
             try markPending(child, transaction)
             if node.kind == .folder { try spreadExclusion(child.isExcluded, below: node.id, transaction) }

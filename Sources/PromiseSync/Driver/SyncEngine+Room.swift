@@ -89,7 +89,9 @@ extension SyncEngine {
     func evictIfNeeded() -> Bool {
         do throws(Failure) {
             let excess = try excessBytes()
-            if excess > 0 { _ = try evictLeastRecentlyUsed(atLeast: excess) }
+            // What was given up goes first: nobody has a name for it.
+            let freed = excess > 0 ? givenUp.makeRoom(for: excess) : 0
+            if excess > freed { _ = try evictLeastRecentlyUsed(atLeast: excess - freed) }
             return excess > 0
         } catch {
             logger.error("content could not be evicted", metadata: ["reason": "\(error.message)"])
@@ -102,7 +104,8 @@ extension SyncEngine {
     /// Blocks; from any thread but those serving the mount.
     func makeRoom(for byteCount: UInt64, besides id: NodeID) -> Bool {
         do throws(Failure) {
-            let freed = try evictLeastRecentlyUsed(atLeast: 2 * byteCount, besides: id)
+            var freed = givenUp.makeRoom(for: 2 * byteCount)
+            if freed < 2 * byteCount { freed += try evictLeastRecentlyUsed(atLeast: 2 * byteCount - freed, besides: id) }
             remover.flush()
             return freed > 0
         } catch {

@@ -36,6 +36,8 @@ enum Event {
     case everythingDue
     /// One operation is to be carried out, and then nothing more by itself.
     case stepWanted(Waiter)
+    /// A change that was made here is given up.
+    case revertWanted(Pending.Subject, Waiter)
     /// Whoever was in the way of changes has let go.
     case claimsReleased
 

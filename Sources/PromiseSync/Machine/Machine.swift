@@ -44,7 +44,8 @@ struct Machine {
             .fetchingDue,
             .used, .roomDue:
             try handleContent(event, &turn, transaction)
-        case .started, .stopping, .folderAdopted, .lookWanted, .draining, .everythingDue, .dueNow, .stepWanted:
+        case .started, .stopping, .folderAdopted, .lookWanted, .draining, .everythingDue, .dueNow, .stepWanted,
+            .revertWanted:
             try handleWish(event, &turn, transaction)
         }
         return turn.allActions()
@@ -173,6 +174,7 @@ struct Machine {
         case .stopping: stop(&turn)
         case .folderAdopted(let folder): turn.noteMade(folder)
         case .stepWanted(let waiter): try Stepping.wanted(waiter, &turn, transaction)
+        case .revertWanted(let subject, let waiter): try Reverting.wanted(subject, waiter, &turn, transaction)
         case .lookWanted(let everything):
             Stepping.end(&turn)
             Connecting.probeNow(&turn)

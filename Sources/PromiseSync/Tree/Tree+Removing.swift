@@ -45,6 +45,13 @@ extension Tree {
             try keepAsNew(entry, &turn, transaction)
             return false
         }
+        try takeAway(entry, node, &turn, transaction)
+        return true
+    }
+
+    static func takeAway(
+        _ entry: Entry, _ node: Node, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
         // Nobody here has removed it: what it was sent for is not told to be deleted.
         try transaction.deleteSent(for: entry.id)
         try transaction.delete(entry.id)
@@ -57,7 +64,6 @@ extension Tree {
         try transaction.recordVersion(.versionLost, entry)
         turn.notices.entries.append((entry.parent, entry.name))
         turn.notices.tree.append(.gone(entry.treePlace, node))
-        return true
     }
 
     /// True when nothing is left in the folder.

@@ -207,7 +207,7 @@ func printDocuments(_ documents: [some Encodable]) {
     if documents.count == 1 { Output.json(documents[0]) } else if !documents.isEmpty { Output.json(documents) }
 }
 
-private func noteFailures(_ items: [ItemFailureDocument], on mount: MountEntry, _ failures: inout FailureCollector) {
+func noteFailures(_ items: [ItemFailureDocument], on mount: MountEntry, _ failures: inout FailureCollector) {
     for item in items {
         failures.note(CommandFailure("\(shownPath(item.path, on: mount)): \(item.detail)", exitStatus: item.exitStatus))
     }

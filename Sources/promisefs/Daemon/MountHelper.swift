@@ -45,7 +45,8 @@ enum MountHelper {
     ]
     /// What `-o` of `promisefs mount` takes.
     private static let known: Set = [
-        "ro", "allow_other", "noallow_other", "default_permissions", "nonempty", "fsname", "uid", "gid", "suid", "nosuid",
+        "ro", "allow_other", "noallow_other", "default_permissions", "nonempty", "fsname", "uid", "gid", "umask", "dmask",
+        "fmask", "suid", "nosuid",
         "dev", "nodev", "exec", "noexec", "atime", "noatime", "sync",
     ]
 

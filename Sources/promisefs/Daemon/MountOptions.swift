@@ -29,6 +29,11 @@ struct DomainOptions: ParsableArguments {
             valueName: "rule"),
         transform: HydrationRule.init(argument:))
     var hydrationRule: [HydrationRule] = []
+    @Option(
+        name: .long,
+        help: ArgumentHelp(
+            "What stays on this machine, in the syntax of gitignore(5); may be given again.", valueName: "pattern"))
+    var ignore: [String] = []
     @Flag(name: .long, help: "Refuse changes on the mount.")
     var readOnly = false
     @Flag(name: .long, help: "Do not let the kernel read and write content files itself.")
@@ -69,6 +74,7 @@ struct DomainOptions: ParsableArguments {
         if let pollInterval { configuration.pollInterval = pollInterval.duration }
         if let requestDeadline { configuration.requestDeadline = requestDeadline.duration }
         configuration.hydrationRules = hydrationRule.map(\.rule)
+        configuration.ignoredPatterns = ignore
         if let coordination { configuration.coordination = coordination }
         if let nameDeadline { configuration.nameDeadline = nameDeadline.duration }
         configuration.certificate = certificate?.text
@@ -89,6 +95,7 @@ struct DomainOptions: ParsableArguments {
         if let pollInterval { result += ["--poll-interval", TimeSpan.argument(pollInterval.duration)] }
         if let requestDeadline { result += ["--request-deadline", TimeSpan.argument(requestDeadline.duration)] }
         for rule in hydrationRule { result += ["--hydration-rule", rule.text] }
+        for pattern in ignore { result += ["--ignore=" + pattern] }
         if let coordination { result += ["--coordination", coordination.rawValue] }
         if let nameDeadline { result += ["--name-deadline", TimeSpan.argument(nameDeadline.duration)] }
         if let certificate { result += ["--certificate", certificate.text] }

@@ -27,7 +27,7 @@ struct ConfigurationFile: Sendable, Equatable {
         "read-only": ("--read-only", .switched), "no-passthrough": ("--no-passthrough", .switched),
         "no-io-uring": ("--no-io-uring", .switched), "no-supervision": ("--no-supervision", .switched),
         "no-latency-limit": ("--no-latency-limit", .switched),
-        "hydration-rules": ("--hydration-rule", .list), "options": ("-o", .list),
+        "hydration-rules": ("--hydration-rule", .list), "options": ("-o", .list), "ignore": ("--ignore", .list),
     ]
 
     /// For people.
@@ -107,7 +107,8 @@ struct ConfigurationFile: Sendable, Equatable {
             guard let list = value.array else { throw wrong("'\(above)\(key)' is no list") }
             for element in list {
                 guard let text = element.string else { throw wrong("'\(above)\(key)' holds something that is no text") }
-                domain.rules += [option, text]
+                // A pattern may begin with a dash.
+                domain.rules += option == "--ignore" ? ["\(option)=\(text)"] : [option, text]
             }
         }
     }

@@ -249,6 +249,9 @@ class Domain:
         """Brings content here. Gives the last progress, with `failures`."""
         return self._last("items/fetch", {"paths": [_wire(path) for path in paths]})
 
+    def revert(self, paths):
+        return self._call("POST", "items/revert", {"paths": [_wire(path) for path in paths]})
+
     def evict(self, paths):
         return self._call("POST", "items/evict", {"paths": [_wire(path) for path in paths]})
 

@@ -1,0 +1,93 @@
+import PromiseContent
+package import PromiseCore
+import PromiseIndex
+import PromiseSync
+
+/// Gives up changes that the provider was not told of, or refuses: what it has comes back. What is given up stays for a while,
+/// and is listed with the versions of its path.
+package struct Reversal: Sendable {
+    let index: Index
+    let engine: SyncEngine
+
+    private static let workMax = 1_000_000
+
+    private struct Work {
+        enum Order: Int { case deletion, change, creation }
+
+        var subject: Pending.Subject
+        var path: [FileName]
+        var order: Order
+        /// Whose content is to be kept.
+        var content: Node?
+
+        /// Folders come back before what is in them, and go after it.
+        func goes(before other: Work) -> Bool {
+            if order != other.order { return order.rawValue < other.order.rawValue }
+            return order == .creation ? path.count > other.path.count : path.count < other.path.count
+        }
+    }
+
+    /// Of an item and of everything below it, also of what was removed there. Returns how many changes were given up. Throws
+    /// `.notFound` when there is none.
+    package func revert(_ path: [FileName]) async throws(Failure) -> Int {
+        let work: [Work] = try index.read { transaction throws(Failure) in try collect(below: path, transaction) }
+        guard !work.isEmpty else { throw Failure(.notFound, "nothing of it waits to be sent: there is nothing to give up") }
+        for one in work.sorted(by: { $0.goes(before: $1) }) {
+            if let node = one.content {
+                guard node.content == .whole else {
+                    throw Failure(
+                        .busy, "'\(one.path.last?.display ?? "")' is here only in part, so that nothing of it could be kept: "
+                            + "'promisefs fetch' brings the rest")
+                }
+                try engine.keepGivenUp(node, of: one.path)
+            }
+            try await engine.revert(one.subject).get()
+        }
+        return work.count
+    }
+
+    private func collect(below path: [FileName], _ transaction: borrowing Transaction) throws(Failure) -> [Work] {
+        var result: [Work] = []
+        for row in try transaction.allPending(limit: Reversal.workMax) {
+            guard let one = try describe(row.subject, transaction), one.path.starts(with: path) else { continue }
+            result.append(one)
+        }
+        return result
+    }
+
+    private func describe(
+        _ subject: Pending.Subject, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Work? {
+        switch subject {
+        case .deletion(let identifier):
+            guard let path = try transaction.remotePath(of: identifier) else { return nil }
+            return Work(subject: subject, path: path, order: .deletion, content: nil)
+        case .entry(let id):
+            guard let entry = try transaction.entry(id), let node = try transaction.node(entry.node),
+                let folder = try transaction.path(of: entry.parent)
+            else { return nil }
+            let synced = try entry.identifier.flatMap { identifier throws(Failure) in try transaction.synced(identifier) }
+            let isEdited = node.kind == .file && node.edits != synced?.edits && (synced != nil || node.size > 0)
+            return Work(
+                subject: subject, path: folder + [entry.name], order: synced == nil ? .creation : .change,
+                content: isEdited ? node : nil)
+        }
+    }
+
+    // MARK: What was given up
+
+    package func versions(at path: [FileName]) -> [ItemVersion] {
+        engine.givenUp.all().filter { $0.path == path }.reversed().map { file in
+            ItemVersion(
+                kind: .earlier, node: nil, path: path, version: nil, size: file.size, modificationTime: file.modificationTime,
+                isLocal: true, earlierIdentifier: file.name)
+        }
+    }
+
+    /// The bytes of one of them as a file at `place`; false when it is none.
+    func take(_ identifier: String, of path: [FileName], to place: [UInt8]) throws(Failure) -> Bool {
+        guard let file = engine.givenUp.find(identifier, of: path) else { return false }
+        try engine.givenUp.link(file, to: place)
+        return true
+    }
+}

@@ -1,0 +1,49 @@
+import Testing
+
+extension MountSuites {
+    /// What the provider refuses, or was not told yet, can be given up.
+    @Suite struct RevertTests {
+        private var options: MountedDomain.Options {
+            var options = MountedDomain.Options()
+            options.prepare = """
+                echo old > "$C/doc"; echo link > "$C/mode"; echo moved > "$C/moved"; chmod 644 "$C/mode"
+                mkdir -p "$C/d/e"; echo x > "$C/d/e/gone"
+                """
+            return options
+        }
+
+        /// > `promisefs revert` gives up changes that were made here
+        @Test(.timeLimit(.minutes(2))) func aChangeThatTheProviderRefusesCanBeGivenUp() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell("ls -lR \"$M\" > /dev/null; cat \"$M/doc\" \"$M/d/e/gone\" > /dev/null")
+                let before = try await domain.shell("cd \"$C\"; find . -type f -exec stat -c '%n %a %Y' {} + | sort").text
+                try domain.setFaults(["offline=true"])
+                try await domain.shell(
+                    """
+                    echo new > "$M/doc"; chmod 600 "$M/mode"; mv "$M/moved" "$M/d/elsewhere"; rm -r "$M/d/e"
+                    echo made > "$M/made"; mkdir "$M/folder"; echo y > "$M/folder/file"
+                    "$P" revert "$M" | grep -q 'changes given up'
+                    "$P" pending "$M" --json | grep -q '"pathBytes"' && exit 1
+                    cat "$M/made" && exit 1; [ ! -e "$M/folder" ]; [ ! -e "$M/d/elsewhere" ]; [ -e "$M/moved" ]
+                    [ "$(stat -c %a "$M/mode")" = 644 ]
+                    """)
+                try domain.setFaults([])
+                try await domain.shell(
+                    """
+                    within 20 'cat "$M/doc"'; [ "$(cat "$M/doc")" = old ]; [ "$(cat "$M/d/e/gone")" = x ]
+                    [ "$(cat "$M/moved")" = moved ]
+                    for name in doc made; do
+                        id=$("$P" versions "$M/$name" | grep -o 'given-up-[0-9-]*')
+                        "$P" versions "$M/$name" --get "$id" -o "$T/$name"
+                    done
+                    [ "$(cat "$T/doc" "$T/made" | tr '\\n' ' ')" = "new made " ]
+                    not "$P" revert "$M/doc" 2> "$T/err"; grep -q 'nothing of it waits' "$T/err"
+                    """)
+                try await domain.synchronize()
+                let after = try await domain.shell("cd \"$C\"; find . -type f -exec stat -c '%n %a %Y' {} + | sort").text
+                #expect(after == before)
+                try await domain.expectProviderEqualsMount()
+            }
+        }
+    }
+}
