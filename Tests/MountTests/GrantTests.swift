@@ -35,7 +35,8 @@ extension MountSuites {
                 try await domain.shell(
                     Self.shorthand
                         + """
-                        mkdir "$M/a" "$M/b"; echo one > "$M/a/doc"; n=$(give "$M/a/doc" --read-only)
+                        mkdir "$M/a" "$M/b"; echo one > "$M/a/doc"; "$P" sync --wait "$M" > /dev/null
+                        n=$(give "$M/a/doc" --read-only)
                         [ "$(rights "$n")" = read ]; [ "$(place "$n")" = /a/doc ]
                         echo two > "$M/a/.new"; mv "$M/a/.new" "$M/a/doc"; [ "$(place "$n")" = /a/doc ]
                         mv "$M/a/doc" "$M/b/other"; [ "$(place "$n")" = /b/other ]

@@ -7,12 +7,26 @@ import Testing
     private func picked(_ script: String) async throws -> [DocumentPicker.Document] {
         let file = NSTemporaryDirectory() + "/picker-\(UInt64.random(in: 0 ... .max))"
         defer { try? FileManager.default.removeItem(atPath: file) }
-        try Data(("#!/bin/sh\n" + script + "\n").utf8).write(to: URL(fileURLWithPath: file))
-        try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: file)
+        let draft = file + ".draft"
+        defer { try? FileManager.default.removeItem(atPath: draft) }
+        try Data(("#!/bin/sh\n" + script + "\n").utf8).write(to: URL(fileURLWithPath: draft))
+        try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: draft)
+        copy(draft, to: file)
         var picker = DocumentPicker(.open)
         picker.types = ["public.text"]
         picker.application = "com.example.editor"
         return try await picker.pick(executable: file)
+    }
+
+    /// By another process: while this one has a file open for writing, a process that another test
+    /// starts may have it, too, and it cannot be run (ETXTBSY of execve(2)).
+    private func copy(_ draft: String, to file: String) {
+        var words: [UnsafeMutablePointer<CChar>?] = ["cp", "-p", draft, file].map { (word: String) in strdup(word) }
+        words.append(nil)
+        defer { for word in words { free(word) } }
+        var process = pid_t()
+        guard posix_spawnp(&process, "cp", nil, nil, &words, environ) == 0 else { return }
+        while waitpid(process, nil, 0) < 0 && errno == EINTR {}
     }
 
     @Test func anApplicationLearnsWhatWasPickedAndNothingMore() async throws {
