@@ -110,6 +110,31 @@ extension MountSuites {
                 """)
         }
 
+        @Test(.timeLimit(.minutes(2))) func whatCannotBecomeADocumentIsNotLeftBehind() async throws {
+            try await given(
+                """
+                give Work/text.txt read-write > /dev/null; give Work/beside read > /dev/null
+                app sh -c 'cd granted; rm text.txt; ! mkdir text.txt 2> /dev/null; [ "$(ls -A)" = beside ]'
+                [ "$(cat $M/Work/text.txt)" = one ]
+                cat > $T/inside.sh << 'EOF'
+                cd /documents/granted; rm text.txt; echo up > up; until [ ! -e beside ]; do sleep 0.02; done
+                if echo two > text.txt; then exit 9; fi 2> /dev/null
+                [ "$(ls -A)" = up ]; sleep 0.2
+                EOF
+                app sh -e -s < $T/inside.sh & p=$!; within 10 'ls $M/.promisefs-views/*/scratch/up > /dev/null 2>&1'
+                rm -r $M/Work; wait $p
+                within 5 '"$P" status $M --json | grep -q "\\"openFiles\\":0"'
+                """)
+        }
+
+        @Test(.timeLimit(.minutes(2))) func anOpenDocumentShowsNoRightThatWasNotGiven() async throws {
+            try await given(
+                """
+                give Work/text.txt read > /dev/null
+                [ "$(app sh -c 'exec 3< granted/text.txt; stat -L -c %a /proc/self/fd/3')" = 444 ]
+                """)
+        }
+
         @Test(.timeLimit(.minutes(2))) func aRevokedGrantEndsAtOnceAndLeavesWhatIsOpen() async throws {
             try await given(
                 """

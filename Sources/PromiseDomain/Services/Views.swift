@@ -69,7 +69,7 @@ package final class Views: Sendable {
             return Array(state.running.values)
         }
         for view in running { try? view.session.unmount(lazy: true) }
-        _ = state.wait(timeout: .seconds(5)) { $0.count == 0 ? true : nil }
+        _ = state.wait(timeout: .seconds(5)) { $0.running.isEmpty ? true : nil }
     }
 
     /// Before the domain is unmounted. Throws `.busy` while applications run that have views of it;
@@ -157,6 +157,8 @@ package final class Views: Sendable {
             return
         }
         let folders = ViewFolders(filesystem)
+        // Closed when there will be no session that closes it.
+        let device = Descriptor(adopting: handed.device)
         do throws(Failure) {
             try bind(launch, handed)
             let place = try folders.make(FileName(trusted: Array(launch.launch.text.utf8)))
@@ -167,7 +169,7 @@ package final class Views: Sendable {
                     number: launch.number, user: handed.user, group: handed.group, folders: place),
                 policy: launch.policy)
             let session = MountSession(
-                filesystem: view, options: .view(of: domainName, device: handed.device),
+                filesystem: view, options: .view(of: domainName, device: device.release()),
                 logger: logger)
             try session.mount()
             let isOver = state.update { state in
@@ -179,7 +181,8 @@ package final class Views: Sendable {
             logger.info(
                 "a view is mounted",
                 metadata: ["application": "\(shown)", "launch": "\(launch.launch)"])
-            if isOver { try session.unmount(lazy: true) }
+            // Unmounted meanwhile: a session that ends before it serves is not served.
+            if isOver { return try session.unmount(lazy: true) }
             launch.policy.begin()
             session.serve()
             launch.policy.end()

@@ -15,12 +15,18 @@ extension View {
         guard case .tree(let number) = ViewNode(node) else {
             return AttributesReply(ownFolder(ViewNode(node)), attributeLifetimeSeconds: 0)
         }
-        let isOpen = handle.map { handle in state.withLock { $0.files[handle] != nil } } ?? false
+        // What is open stays open when its grant goes, and shows no right that is gone.
         let rights: ViewRights =
-            isOpen && !policy.endsOpenFiles
-            ? .readWrite : try demand(.read, of: number, "attributes").rights
+            isOpen(number, by: handle)
+            ? max(try reach(number).rights, .read)
+            : try demand(.read, of: number, "attributes").rights
         let found = try tree.attributes(of: number, handle: handle)
         return AttributesReply(shown(found.attributes, rights), attributeLifetimeSeconds: 0)
+    }
+
+    private func isOpen(_ node: NodeID, by handle: HandleID?) -> Bool {
+        guard let handle, !policy.endsOpenFiles else { return false }
+        return state.withLock { $0.files[handle]?.node == node }
     }
 
     package func setAttributes(

@@ -28,7 +28,7 @@ extension View {
 
     func opened(_ opened: OpenReply, _ node: NodeID, isWritable: Bool) -> OpenReply {
         state.withLock {
-            $0.files[opened.handle] = OpenFile(node: node, isWritable: isWritable)
+            $0.files[opened.handle] = ViewState.OpenFile(node: node, isWritable: isWritable)
         }
         return OpenReply(handle: opened.handle, isDirect: true)
     }

@@ -91,7 +91,14 @@ extension View {
             tree.create(
                 name, in: folder, permissions: permissions, opening: opening, caller: caller,
                 reply: done)
-        } shown: { [self] made, reach in shown(made, reach, isWritable: opening.isWritable) }
+        } shown: { [self] made, reach in
+            shown(made, reach, isWritable: opening.isWritable)
+        } undone: { [self] made in
+            let node = made.entry.attributes.node
+            tree.release(node, handle: made.opened.handle)
+            tree.forget(node, lookups: 1)
+            _ = tree.unlink(name, in: launch.folders.scratch, caller: through(caller)) { _ in }
+        }
     }
 
     package func createNameless(
@@ -115,7 +122,11 @@ extension View {
         make(name, in: parent, "makeFolder", caller, reply: reply) { [self] folder, caller, done in
             tree.makeFolder(
                 name, in: folder, permissions: permissions, caller: caller, reply: done)
-        } shown: { [self] in shown($0, reach: $1) }
+        } shown: { [self] in shown($0, reach: $1) } undone: { [self] made in
+            tree.forget(made.attributes.node, lookups: 1)
+            let scratch = launch.folders.scratch
+            _ = tree.removeFolder(name, in: scratch, caller: through(caller)) { _ in }
+        }
     }
 
     package func makeNode(
@@ -130,7 +141,7 @@ extension View {
             tree.makeNode(
                 name, in: folder, kind: kind, permissions: permissions, deviceNumber: deviceNumber,
                 caller: caller, reply: done)
-        } shown: { [self] in shown($0, reach: $1) }
+        } shown: { [self] in shown($0, reach: $1) } undone: { [self] in undo($0, name, caller) }
     }
 
     package func makeLink(
@@ -139,14 +150,21 @@ extension View {
     ) -> ParkedRequest? {
         make(name, in: parent, "makeLink", caller, reply: reply) { [self] folder, caller, done in
             tree.makeLink(name, in: folder, target: target, caller: caller, reply: done)
-        } shown: { [self] in shown($0, reach: $1) }
+        } shown: { [self] in shown($0, reach: $1) } undone: { [self] in undo($0, name, caller) }
     }
 
+    private func undo(_ made: EntryReply, _ name: FileName, _ caller: Caller) {
+        tree.forget(made.attributes.node, lookups: 1)
+        _ = tree.unlink(name, in: launch.folders.scratch, caller: through(caller)) { _ in }
+    }
+
+    /// `undone`: what was made in the scratch folder did not become the document it is called by.
     private func make<Value: Sendable, Shown: Sendable>(
         _ name: FileName, in parent: NodeID, _ operation: StaticString, _ caller: Caller,
         reply: @escaping Reply<Shown>,
         _ body: (NodeID, Caller, @escaping Reply<Value>) -> ParkedRequest?,
-        shown: @escaping @Sendable (Value, Reach) -> Shown
+        shown: @escaping @Sendable (Value, Reach) -> Shown,
+        undone: @escaping @Sendable (Value) -> Void
     ) -> ParkedRequest? {
         guarded(reply) { () throws(Failure) in
             let (folder, reach) = try folderToMakeIn(parent, operation)
@@ -161,7 +179,10 @@ extension View {
                 }
                 tell(of: .appeared(TreePlace(name, in: folder)))
                 guard let document else { return reply(.success(shown(made, reach))) }
-                given.save(name, as: document, caller) { reply($0.map { shown(made, reach) }) }
+                given.save(name, as: document, caller) { saved in
+                    if case .failure = saved { undone(made) }
+                    reply(saved.map { shown(made, reach) })
+                }
             }
         }
     }

@@ -31,33 +31,10 @@ package final class View: FileSystemOperations {
         }
     }
 
-    /// What the kernel knows of a node, and what it was reached by: it may have no name any more.
-    struct Known {
-        var lookups: UInt64 = 0
-        var reach = Reach()
-    }
-
-    struct OpenFile {
-        /// The tree's number.
-        var node: NodeID
-        var isWritable: Bool
-    }
-
-    struct State {
-        var known: [NodeID: Known] = [:]
-        var files: [HandleID: OpenFile] = [:]
-        /// Granted documents that a program inside has renamed or removed, as it does to save.
-        var hidden: Set<FileName> = []
-        /// Documents that were saved anew a moment ago, of which the policy is being told.
-        var followed: [EntryID: ViewRoot] = [:]
-        /// Where they were, should they be gone when they are saved.
-        var places: [FileName: TreePlace] = [:]
-    }
-
     let tree: FileSystem
     let launch: Launch
     let policy: any ViewPolicy
-    let state = Mutex(State())
+    let state = Mutex(ViewState())
 
     package init(of tree: FileSystem, for launch: Launch, policy: any ViewPolicy) {
         self.tree = tree
@@ -71,7 +48,7 @@ package final class View: FileSystemOperations {
 
     package func ended() {
         let left = state.withLock { state in
-            defer { state = State() }
+            defer { state = ViewState() }
             return state
         }
         for (handle, file) in left.files { tree.release(file.node, handle: handle) }
@@ -137,7 +114,7 @@ package final class View: FileSystemOperations {
     func shown(_ entry: EntryReply, reach: Reach) -> EntryReply {
         let node = entry.attributes.node
         state.withLock { state in
-            state.known[node, default: Known()].lookups += 1
+            state.known[node, default: ViewState.Known()].lookups += 1
             state.known[node]?.reach = reach
         }
         return EntryReply(

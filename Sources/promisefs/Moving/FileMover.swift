@@ -84,7 +84,7 @@ struct FileMover {
             if let known = try? readLink(target, label: "move.readlink") {
                 guard known == text else { throw SystemError(errno: EEXIST, label: "move.link") }
             } else {
-                let result = text.withCPath { text in target.withCPath { symlink(text, $0) } }
+                let result = withCPath(text) { text in withCPath(target) { symlink(text, $0) } }
                 if result != 0 { throw SystemError(errno: errno, label: "move.link") }
                 try synchronizeFolder(of: target)
             }
@@ -244,14 +244,5 @@ struct FileMover {
             default: error.reason
             }
         return CommandFailure("'\(escapedForDisplay(path))' \(what): \(reason)")
-    }
-}
-
-extension [UInt8] {
-    /// As system calls take it. Paths of the command line have no NUL.
-    fileprivate func withCPath<Value>(_ body: (UnsafePointer<CChar>) -> Value) -> Value {
-        (self + [0]).withUnsafeBufferPointer { bytes in
-            bytes.withMemoryRebound(to: CChar.self) { body($0.baseAddress!) }
-        }
     }
 }

@@ -1,0 +1,27 @@
+import PromiseCore
+import PromiseIndex
+import PromiseSync
+
+/// What one view remembers. None of it outlives the view.
+struct ViewState {
+    /// What the kernel knows of a node, and what it was reached by: it may have no name any more.
+    struct Known {
+        var lookups: UInt64 = 0
+        var reach = Reach()
+    }
+
+    struct OpenFile {
+        /// The tree's number.
+        var node: NodeID
+        var isWritable: Bool
+    }
+
+    var known: [NodeID: Known] = [:]
+    var files: [HandleID: OpenFile] = [:]
+    /// Granted documents that a program inside has renamed or removed, as it does to save.
+    var hidden: Set<FileName> = []
+    /// Documents that were saved anew a moment ago, of which the policy is being told.
+    var followed: [EntryID: ViewRoot] = [:]
+    /// Where they were, should they be gone when they are saved.
+    var places: [FileName: TreePlace] = [:]
+}
