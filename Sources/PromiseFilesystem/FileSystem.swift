@@ -30,13 +30,6 @@ package final class FileSystem: FileSystemOperations {
         }
     }
 
-    /// Memory of what the kernel holds.
-    struct References {
-        var lookups: [NodeID: UInt64] = [:]
-        /// Removed nodes that the kernel still names: they answer `stat` until it forgets them.
-        var ghosts: [NodeID: Node] = [:]
-    }
-
     /// This daemon is the only writer and invalidates what it changes itself, so the kernel may remember for long.
     static let lifetimeSeconds = 3600.0
     /// A mapping's writes move the modification time without the kernel telling us.
@@ -56,7 +49,7 @@ package final class FileSystem: FileSystemOperations {
     package let coordinator: Coordinator
     let remoteClaims: RemoteClaims
     package let stitching: Stitching
-    let references = Mutex(References())
+    let references = Mutex(KernelReferences())
     let connection = Mutex<MountConnection?>(nil)
     private let ignores = IgnoreFiles()
     /// For fsync, removal of content files, and other calls that wait for the disk.
@@ -117,6 +110,7 @@ package final class FileSystem: FileSystemOperations {
     }
 
     package func interrupt(_ request: ParkedRequest) { parking.interrupt(request) }
+
     package var openCount: Int { opens.handleCount }
     /// Nodes that the kernel refers to, as far as this daemon has told it of them.
     package var kernelNodeCount: Int { references.withLock { $0.lookups.count } }
@@ -124,10 +118,12 @@ package final class FileSystem: FileSystemOperations {
     package var passthroughProblem: String? { connection.withLock { $0?.passthroughProblem } }
     package func setQuota(total: UInt64, available: UInt64) { quota.withLock { $0 = (total, available) } }
     package var knownQuota: (total: UInt64, available: UInt64)? { quota.withLock { $0 } }
+
     var backings: (any BackingRegistrar)? { connection.withLock { $0?.backings } }
     var notifier: (any KernelNotifier)? { connection.withLock { $0?.notifier } }
 
     // MARK: Live queries
+
     /// The reply to an operation that changes names: given when live queries have heard of the change. Nobody can interrupt it
     /// meanwhile, as it has been carried out.
     func stitched<Value: Sendable>(_ reply: @escaping Reply<Value>) -> Reply<Value> {

@@ -61,28 +61,28 @@ public struct PickerMachine: Sendable {
     static let keptWindowCount = 6
 
     public let request: PickerRequest
-    public private(set) var phase = Phase.browsing
-    public private(set) var places: [PickerPlace] = []
+    public internal(set) var phase = Phase.browsing
+    public internal(set) var places: [PickerPlace] = []
     /// Nil until there is something to show.
-    public private(set) var listing: PickerListing?
+    public internal(set) var listing: PickerListing?
     /// Of the list that is shown; answers to others are late.
-    public private(set) var generation = 0
-    public private(set) var total: Int?
-    public private(set) var cursor = 0
+    public internal(set) var generation = 0
+    public internal(set) var total: Int?
+    public internal(set) var cursor = 0
     /// In the order in which they were marked.
-    public private(set) var marked: [PickerItem] = []
-    public private(set) var name: [UInt8]
+    public internal(set) var marked: [PickerItem] = []
+    public internal(set) var name: [UInt8]
     /// A folder is being made, or something renamed.
-    public private(set) var isBusy = false
+    public internal(set) var isBusy = false
     /// What went wrong last.
-    public private(set) var message: String?
+    public internal(set) var message: String?
     /// Why something may be missing.
-    public private(set) var reason: String?
-    private var windows: [Int: [PickerItem]] = [:]
-    private var asked: Set<Int> = []
-    private var sight = 0..<0
+    public internal(set) var reason: String?
+    var windows: [Int: [PickerItem]] = [:]
+    var asked: Set<Int> = []
+    var sight = 0..<0
     /// Where the cursor goes when the list is there: on the folder one came from.
-    private var wanted: [UInt8]?
+    var wanted: [UInt8]?
 
     public init(_ request: PickerRequest) {
         self.request = request
@@ -139,7 +139,7 @@ public struct PickerMachine: Sendable {
         return []
     }
 
-    private mutating func handleOutcome(_ event: PickerEvent) -> [PickerAction] {
+    mutating func handleOutcome(_ event: PickerEvent) -> [PickerAction] {
         switch event {
         case .performed(let documents): return finish(.picked(documents))
         case .refused(let message):
@@ -151,7 +151,7 @@ public struct PickerMachine: Sendable {
         }
     }
 
-    private mutating func finish(_ outcome: PickerOutcome) -> [PickerAction] {
+    mutating func finish(_ outcome: PickerOutcome) -> [PickerAction] {
         phase = .finished
         return [.finish(outcome)]
     }
@@ -160,7 +160,7 @@ public struct PickerMachine: Sendable {
 // MARK: - Lists
 
 extension PickerMachine {
-    private mutating func arrive(_ places: [PickerPlace]) -> [PickerAction] {
+    mutating func arrive(_ places: [PickerPlace]) -> [PickerAction] {
         self.places = places
         guard listing == nil else { return [] }
         if let start = request.start { return show(.folder(start)) }
@@ -177,7 +177,7 @@ extension PickerMachine {
         return show(.recent)
     }
 
-    private mutating func show(_ view: PickerListing.View) -> [PickerAction] {
+    mutating func show(_ view: PickerListing.View) -> [PickerAction] {
         var next = listing ?? PickerListing(view)
         let isOther = next.view != view
         next.view = view
@@ -189,7 +189,7 @@ extension PickerMachine {
         return list(next)
     }
 
-    private mutating func list(_ next: PickerListing) -> [PickerAction] {
+    mutating func list(_ next: PickerListing) -> [PickerAction] {
         listing = next
         total = nil
         cursor = 0
@@ -200,7 +200,7 @@ extension PickerMachine {
     }
 
     /// The same list anew; what is shown stays until then.
-    private mutating func relist() -> [PickerAction] {
+    mutating func relist() -> [PickerAction] {
         guard listing != nil else { return [] }
         generation += 1
         asked = []
@@ -209,7 +209,7 @@ extension PickerMachine {
         return ask(shown.isEmpty ? [0] : shown)
     }
 
-    private mutating func ask(_ numbers: [Int]) -> [PickerAction] {
+    mutating func ask(_ numbers: [Int]) -> [PickerAction] {
         guard let listing else { return [] }
         var actions: [PickerAction] = []
         for number in numbers where asked.insert(number).inserted {
@@ -221,7 +221,7 @@ extension PickerMachine {
         return actions
     }
 
-    private mutating func handleList(_ event: PickerEvent) -> [PickerAction] {
+    mutating func handleList(_ event: PickerEvent) -> [PickerAction] {
         switch event {
         case .window(generation, let offset, let total, let items, let reason):
             self.total = total
@@ -244,7 +244,7 @@ extension PickerMachine {
         return []
     }
 
-    private var windowsInSight: [Int] {
+    var windowsInSight: [Int] {
         guard let total, total > 0 else { return [] }
         let last = min(sight.upperBound, total) - 1
         let first = max(0, min(sight.lowerBound, last))
@@ -253,7 +253,7 @@ extension PickerMachine {
         return Array(Set(numbers.prefix(3) + [cursor / PickerMachine.windowCount])).sorted()
     }
 
-    private mutating func forgetFarWindows() {
+    mutating func forgetFarWindows() {
         let here = sight.lowerBound / PickerMachine.windowCount
         let far = windows.keys.sorted { abs($0 - here) < abs($1 - here) }.dropFirst(
             PickerMachine.keptWindowCount)
@@ -263,7 +263,7 @@ extension PickerMachine {
         }
     }
 
-    private mutating func settleCursor() {
+    mutating func settleCursor() {
         cursor = max(0, min(cursor, (total ?? 1) - 1))
         guard let wanted, let window = windows[0] else { return }
         if let place = window.firstIndex(where: { $0.path == wanted }) { cursor = place }
@@ -274,7 +274,7 @@ extension PickerMachine {
 // MARK: - Moving and marking
 
 extension PickerMachine {
-    private mutating func handleMovement(_ event: PickerEvent) -> [PickerAction] {
+    mutating func handleMovement(_ event: PickerEvent) -> [PickerAction] {
         switch event {
         case .step(let count): return moveCursor(to: cursor + count)
         case .go(let index): return moveCursor(to: index)
@@ -292,18 +292,18 @@ extension PickerMachine {
         }
     }
 
-    private mutating func moveCursor(to index: Int) -> [PickerAction] {
+    mutating func moveCursor(to index: Int) -> [PickerAction] {
         cursor = max(0, min(index, (total ?? 1) - 1))
         message = nil
         return ask(windowsInSight.filter { windows[$0] == nil })
     }
 
-    private mutating func mark() -> [PickerAction] {
+    mutating func mark() -> [PickerAction] {
         guard let current, mark(current) else { return [] }
         return moveCursor(to: cursor + 1)
     }
 
-    @discardableResult private mutating func mark(_ item: PickerItem) -> Bool {
+    @discardableResult mutating func mark(_ item: PickerItem) -> Bool {
         guard request.allowsMultiple, !request.picksPlace, mayPick(item) else { return false }
         if let place = marked.firstIndex(where: { $0.domain == item.domain && $0.path == item.path }
         ) {
@@ -322,7 +322,7 @@ extension PickerMachine {
         request.picksFolders ? item.isFolder : !item.isFolder
     }
 
-    private mutating func handleOrder(_ event: PickerEvent) -> [PickerAction] {
+    mutating func handleOrder(_ event: PickerEvent) -> [PickerAction] {
         guard var next = listing else { return [] }
         switch event {
         case .filter(let text): next.filter = text
@@ -339,99 +339,5 @@ extension PickerMachine {
         }
         message = nil
         return next == listing ? [] : list(next)
-    }
-}
-
-// MARK: - Picking
-
-extension PickerMachine {
-    private mutating func enter(_ item: PickerItem) -> [PickerAction] {
-        if item.isFolder { return show(.folder(item.asFolder)) }
-        if request.picksPlace {
-            // As if its name had been typed.
-            if request.hasName { name = item.name }
-            return []
-        }
-        if marked.isEmpty, mayPick(item) { return pick([item]) }
-        return confirm()
-    }
-
-    private mutating func pick(_ items: [PickerItem]) -> [PickerAction] {
-        message = nil
-        return perform(items.map { request.mode == .import ? .copyOut($0) : .open($0) })
-    }
-
-    private mutating func confirm() -> [PickerAction] {
-        message = nil
-        return request.picksPlace ? confirmPlace() : confirmDocuments()
-    }
-
-    private mutating func confirmDocuments() -> [PickerAction] {
-        var picked = marked
-        if picked.isEmpty, let current, mayPick(current) { picked = [current] }
-        if picked.isEmpty, request.picksFolders, let folder {
-            picked = [PickerItem(domain: folder.domain, path: folder.path, kind: "folder")]
-        }
-        guard !picked.isEmpty else {
-            message = request.picksFolders ? "pick a folder" : "pick a document"
-            return []
-        }
-        return pick(picked)
-    }
-
-    private mutating func confirmPlace() -> [PickerAction] {
-        guard let folder else {
-            message = "choose a folder for it"
-            return []
-        }
-        if request.hasName, let problem = PickerMachine.problem(withName: name) {
-            message = problem
-            return []
-        }
-        switch request.mode {
-        case .create: return perform([.create(folder, name: name)])
-        case .move:
-            return perform(request.sources.map { .move($0, to: folder, as: target(of: $0)) })
-        default: return perform(request.sources.map { .export($0, to: folder, as: target(of: $0)) })
-        }
-    }
-
-    private func target(of source: PickerRequest.Source) -> [UInt8] {
-        request.hasName ? name : source.name
-    }
-
-    private mutating func perform(_ consequences: [PickerConsequence]) -> [PickerAction] {
-        phase = .performing
-        return [.perform(consequences)]
-    }
-
-    private mutating func makeFolder(_ name: [UInt8]) -> [PickerAction] {
-        guard request.picksPlace, let folder else { return [] }
-        if let problem = PickerMachine.problem(withName: name) {
-            message = problem
-            return []
-        }
-        isBusy = true
-        return [.makeFolder(folder, name: name)]
-    }
-
-    private mutating func rename(_ item: PickerItem, _ name: [UInt8]) -> [PickerAction] {
-        guard request.picksPlace, name != item.name else { return [] }
-        if let problem = PickerMachine.problem(withName: name) {
-            message = problem
-            return []
-        }
-        isBusy = true
-        return [.rename(item, to: name)]
-    }
-
-    /// Nil for what can be a name.
-    public static func problem(withName name: [UInt8]) -> String? {
-        if name.isEmpty { return "it needs a name" }
-        if name.contains(0x2F) || name.contains(0) { return "a name has no '/' in it" }
-        if name == Array(".".utf8) || name == Array("..".utf8) {
-            return "'.' and '..' are no names"
-        }
-        return name.count > 255 ? "a name has at most 255 bytes" : nil
     }
 }

@@ -114,7 +114,9 @@ extension MountSuites {
             try await given(
                 """
                 give Work/text.txt read-write > /dev/null; give Work/beside read > /dev/null
-                app sh -c 'cd granted; rm text.txt; ! mkdir text.txt 2> /dev/null; [ "$(ls -A)" = beside ]'
+                app sh -c 'cd granted; rm text.txt; ! mkdir text.txt 2> /dev/null; ! ln -s x text.txt 2> /dev/null
+                    ln -s x link; ! mv -T link text.txt 2> /dev/null; ! mkfifo text.txt 2> /dev/null; rm link
+                    [ "$(ls -A)" = beside ]'
                 [ "$(cat $M/Work/text.txt)" = one ]
                 cat > $T/inside.sh << 'EOF'
                 cd /documents/granted; rm text.txt; echo up > up; until [ ! -e beside ]; do sleep 0.02; done

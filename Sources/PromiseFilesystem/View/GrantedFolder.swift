@@ -46,16 +46,26 @@ struct GrantedFolder: Sendable {
 
     // MARK: Saving
 
+    /// Only a file that may be written to is made anew, and only by a file.
+    func demandSaving(
+        _ document: ViewRoot, _ kind: NodeKind, _ operation: StaticString
+    ) throws(Failure) {
+        if document.rights < .readWrite {
+            policy.refused(operation, scratch)
+            throw Failure(.refused, "'\(document.name.display)' was given for reading")
+        }
+        if kind != .file {
+            throw Failure(.notPermitted, "'\(document.name.display)' was given, and stays a file")
+        }
+    }
+
     /// Takes the name away and leaves the document where it is: the program is about to make it anew,
     /// or does not want to see it any more.
     func hide(
         _ document: ViewRoot, _ operation: StaticString, reply: @escaping View.Reply<Void>
     ) -> ParkedRequest? {
         view.guarded(reply) { () throws(Failure) in
-            if document.rights < .readWrite {
-                policy.refused(operation, scratch)
-                throw Failure(.refused, "'\(document.name.display)' was given for reading")
-            }
+            try demandSaving(document, .file, operation)
             let isFolder = try place(of: document).map { entry throws(Failure) in
                 try tree.known(entry.node)?.kind == .folder
             }
@@ -133,13 +143,10 @@ struct GrantedFolder: Sendable {
             if flags.contains(.noReplace), !isHidden(newName) {
                 throw Failure(.exists, "the new name is taken")
             }
-            guard document.rights == .readWrite else {
-                policy.refused("rename", scratch)
-                throw Failure(.refused, "'\(newName.display)' was given for reading")
-            }
-            guard try view.node(named: name, in: scratch) != nil else {
+            guard let saved = try view.node(named: name, in: scratch) else {
                 throw Failure(.notFound, "there is no such name")
             }
+            try demandSaving(document, saved.kind, "rename")
             save(name, as: document, caller, reply: reply)
             return nil
         case (.some(let document), nil):
@@ -157,10 +164,7 @@ struct GrantedFolder: Sendable {
     private func keepAs(
         _ name: FileName, _ document: ViewRoot, _ caller: Caller, reply: @escaping View.Reply<Void>
     ) throws(Failure) -> ParkedRequest? {
-        guard document.rights == .readWrite else {
-            policy.refused("rename", scratch)
-            throw Failure(.refused, "'\(document.name.display)' was given for reading")
-        }
+        try demandSaving(document, .file, "rename")
         guard let place = try self.place(of: document) else {
             throw Failure(.notFound, "the document is gone")
         }

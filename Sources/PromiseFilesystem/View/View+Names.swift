@@ -87,7 +87,7 @@ extension View {
         _ name: FileName, in parent: NodeID, permissions: UInt32, opening: OpenRequest,
         caller: Caller, reply: @escaping Reply<CreateReply>
     ) -> ParkedRequest? {
-        make(name, in: parent, "create", caller, reply: reply) { [self] folder, caller, done in
+        make(name, .file, in: parent, "create", caller, reply: reply) { [self] folder, caller, done in
             tree.create(
                 name, in: folder, permissions: permissions, opening: opening, caller: caller,
                 reply: done)
@@ -119,14 +119,10 @@ extension View {
         _ name: FileName, in parent: NodeID, permissions: UInt32, caller: Caller,
         reply: @escaping Reply<EntryReply>
     ) -> ParkedRequest? {
-        make(name, in: parent, "makeFolder", caller, reply: reply) { [self] folder, caller, done in
+        make(name, .folder, in: parent, "makeFolder", caller, reply: reply) { [self] folder, caller, done in
             tree.makeFolder(
                 name, in: folder, permissions: permissions, caller: caller, reply: done)
-        } shown: { [self] in shown($0, reach: $1) } undone: { [self] made in
-            tree.forget(made.attributes.node, lookups: 1)
-            let scratch = launch.folders.scratch
-            _ = tree.removeFolder(name, in: scratch, caller: through(caller)) { _ in }
-        }
+        } shown: { [self] in shown($0, reach: $1) } undone: { [self] in undo($0, name, caller) }
     }
 
     package func makeNode(
@@ -137,7 +133,7 @@ extension View {
             reply(.failure(Failure(.notPermitted, "a view has no devices")))
             return nil
         }
-        return make(name, in: parent, "makeNode", caller, reply: reply) { [self] folder, caller, done in
+        return make(name, kind, in: parent, "makeNode", caller, reply: reply) { [self] folder, caller, done in
             tree.makeNode(
                 name, in: folder, kind: kind, permissions: permissions, deviceNumber: deviceNumber,
                 caller: caller, reply: done)
@@ -148,7 +144,7 @@ extension View {
         _ name: FileName, in parent: NodeID, target: [UInt8], caller: Caller,
         reply: @escaping Reply<EntryReply>
     ) -> ParkedRequest? {
-        make(name, in: parent, "makeLink", caller, reply: reply) { [self] folder, caller, done in
+        make(name, .link, in: parent, "makeLink", caller, reply: reply) { [self] folder, caller, done in
             tree.makeLink(name, in: folder, target: target, caller: caller, reply: done)
         } shown: { [self] in shown($0, reach: $1) } undone: { [self] in undo($0, name, caller) }
     }
@@ -160,8 +156,8 @@ extension View {
 
     /// `undone`: what was made in the scratch folder did not become the document it is called by.
     private func make<Value: Sendable, Shown: Sendable>(
-        _ name: FileName, in parent: NodeID, _ operation: StaticString, _ caller: Caller,
-        reply: @escaping Reply<Shown>,
+        _ name: FileName, _ kind: NodeKind, in parent: NodeID, _ operation: StaticString,
+        _ caller: Caller, reply: @escaping Reply<Shown>,
         _ body: (NodeID, Caller, @escaping Reply<Value>) -> ParkedRequest?,
         shown: @escaping @Sendable (Value, Reach) -> Shown,
         undone: @escaping @Sendable (Value) -> Void
@@ -169,10 +165,7 @@ extension View {
         guarded(reply) { () throws(Failure) in
             let (folder, reach) = try folderToMakeIn(parent, operation)
             let document = folder == launch.folders.scratch ? given.root(name) : nil
-            if let document, document.rights < .readWrite {
-                policy.refused(operation, folder)
-                throw Failure(.refused, "'\(name.display)' was given for reading")
-            }
+            if let document { try given.demandSaving(document, kind, operation) }
             return body(folder, through(caller)) { [self] result in
                 guard case .success(let made) = result else {
                     return reply(result.map { shown($0, reach) })
