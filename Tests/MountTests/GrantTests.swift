@@ -4,8 +4,10 @@ import Testing
 extension MountSuites {
     /// What applications are given, and what they can do by the socket of their launch.
     @Suite struct GrantTests {
+        /// Uploads wait for a moment: a temporary file that the provider has seen before it is renamed
+        /// is an item of its own, and what it replaces is gone.
         private static let options = MountedDomain.Options(
-            arguments: ["--poll-interval", "1s", "--upload-delay", "0s"])
+            arguments: ["--poll-interval", "1s"], uploadDelay: "1s")
 
         private static let shorthand = """
             D=$(findmnt -no SOURCE "$M"); A=com.example.editor
@@ -103,7 +105,7 @@ extension MountSuites {
                     Self.shorthand
                         + """
                         echo one > "$M/doc"; echo two > "$M/two"; give "$M/doc" --read-only; give "$M/two"
-                        "$P" unmount "$M"
+                        "$P" sync --wait "$M"; "$P" unmount "$M"
                         python3 - "$S/index.sqlite" <<'END'
                         import sqlite3, sys
                         index = sqlite3.connect(sys.argv[1])

@@ -53,6 +53,8 @@ final class SimulatedDomain: Sendable {
         var configuration = SyncEngine.Configuration(
             uploadDelay: .milliseconds(5), pollInterval: .milliseconds(50), cacheLimit: nil, hostName: hostName)
         configuration.backoff = Backoff(first: .milliseconds(20), longest: .milliseconds(200))
+        // Hundreds of tests beside it may leave its tasks without a processor for seconds.
+        configuration.watchPatience = .seconds(120)
         var logger = Logger(label: "test")
         logger.logLevel = .critical
         engine = SyncEngine(

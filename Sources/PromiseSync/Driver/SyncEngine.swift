@@ -38,6 +38,9 @@ package final class SyncEngine: Sendable {
         package var operationsMax = 16
         package var listingsMax = 4
         package var backoff = Backoff()
+        /// How long the call may be silent that is made because others are: so long, and no longer, a
+        /// silent provider seems to be there. A process that gets no processor hears of no answer.
+        package var watchPatience = Duration.seconds(5)
 
         package init(
             uploadDelay: Duration, pollInterval: Duration, cacheLimit: UInt64?, hostName: String

@@ -75,9 +75,6 @@ enum Connecting {
 
     /// How long a call may be silent before another one is made: it may be one that nothing ends.
     private static let answerPatience = Duration.seconds(30)
-    /// The same of one that is made because others are silent: so long, and no longer, a silent
-    /// provider seems to be there.
-    private static let watchPatience = Duration.seconds(5)
     /// Calls that have not returned beside which no further one is made, as each may hold a thread of
     /// the provider's.
     private static let rootCallsMax = 3
@@ -114,7 +111,8 @@ enum Connecting {
     /// What is large may keep the line busy, or a provider that does one thing at a time.
     private static func patience(of call: ConnectionMemory.RootCall, _ turn: Turn) -> Duration {
         guard call == .watch else { return answerPatience }
-        return turn.memory.operations.hasLarge ? answerPatience : watchPatience
+        let patience = turn.facts.configuration.watchPatience
+        return turn.memory.operations.hasLarge ? max(answerPatience, patience) : patience
     }
 
     /// False when so many calls hang that another one would only hang beside them.
@@ -148,7 +146,8 @@ enum Connecting {
         turn.remember { $0.connection.rootCalls[number] = .some(nil) }
         isOver(call, &turn)
         // Others were answered meanwhile.
-        if call == .watch, turn.world.silence().map({ $0 < watchPatience }) ?? true { return }
+        let patience = turn.facts.configuration.watchPatience
+        if call == .watch, turn.world.silence().map({ $0 < patience }) ?? true { return }
         // The line that it was made on may be dead.
         turn.act(.cancelRoot(number: number))
         silent(call, &turn)
