@@ -124,8 +124,12 @@ let package = Package(
             ["CFuse", "CFuseTransport", "PromiseCore", "PromiseSystem", "PromiseFilesystem", logging]),
         // One domain, and how programs reach it.
         module(
+            "PromiseMigration",
+            ["PromiseCore", "PromiseSystem", "PromiseKeyValue", "PromiseAccess", "PromiseProvider"]),
+        module(
             "PromiseDomain",
             [
+                "PromiseMigration",
                 "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseKeyValue", "PromiseAccess",
                 "PromiseIndex",
                 "PromiseContent", "PromiseProvider", "PromiseHTTP", "PromiseFolder", "PromiseWebDAV", "PromiseS3",
@@ -160,7 +164,7 @@ let package = Package(
             name: "promisefs",
             dependencies: [
                 "PromiseCore", "PromiseSystem", "PromiseFilesystem", "PromiseDomain", "PromiseControl", "PromiseKit",
-                "PromisePicker",
+                "PromiseMigration", "PromisePicker",
                 "PromiseWire", logging, .product(name: "TOMLKit", package: "TOMLKit"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],

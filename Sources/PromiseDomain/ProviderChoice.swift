@@ -118,9 +118,9 @@ package struct Login: Sendable {
     /// Nil: as the provider's name says, or the password is a bearer token.
     var user: String?
     var password: String?
-    var accessKey: AccessKey?
+    package var accessKey: AccessKey?
     /// For the service that gives containers their access keys.
-    var containerToken: String?
+    package var containerToken: String?
 
     /// Nil when there is nothing to log in with.
     package init?(user: String?, password: String?, accessKey: AccessKey? = nil, containerToken: String? = nil) {

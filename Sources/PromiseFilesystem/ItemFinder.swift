@@ -43,10 +43,20 @@ package struct ItemFinder {
         try transaction.setting(setting(of: reference)).flatMap { Int64($0) }.map { EntryID($0) }
     }
 
+    /// Also by what the item was called at a storage where the domain was before.
+    package static func entry(
+        for identifier: ItemIdentifier, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Entry? {
+        if let entry = try transaction.entry(for: identifier) { return entry }
+        guard let now = try transaction.setting(ProviderChange.formerPrefix + identifier.rawValue)
+        else { return nil }
+        return try transaction.entry(for: ItemIdentifier(now))
+    }
+
     package func find(_ transaction: borrowing Transaction) throws(Failure) -> Finding {
         let machine = key.machine == nil ? nil : try transaction.setting(ItemFinder.machineSetting)
         let identifier = key.identifier(on: machine)
-        if let identifier, let entry = try transaction.entry(for: identifier),
+        if let identifier, let entry = try ItemFinder.entry(for: identifier, transaction),
             let found = try finding(entry, transaction)
         {
             return found

@@ -39,7 +39,7 @@ struct PromiseFS: AsyncParsableCommand {
             ReferenceCommand.self, BookmarkCommand.self, GrantsCommand.self, TraceCommand.self, EnableCommand.self,
             DisableCommand.self, TryCommand.self, SetupCommand.self, DomainCommand.self,
             PickCommand.self, WebCommand.self,
-            MoveCommand.self, AdoptCommand.self, RevertCommand.self,
+            MoveCommand.self, AdoptCommand.self, MigrateCommand.self, RevertCommand.self,
         ])
 
     /// Parses and runs; says what went wrong on stderr in one sentence and returns the exit status.

@@ -44,12 +44,15 @@ import Testing
             "PromiseCore", "PromiseSystem", "PromiseCoordination", "PromiseKeyValue", "PromiseAccess", "PromiseIndex",
             "PromiseContent", "PromiseSync", "Logging",
         ],
+        "PromiseMigration": [
+            "PromiseCore", "PromiseSystem", "PromiseKeyValue", "PromiseAccess", "PromiseProvider",
+        ],
         "PromiseMount": ["CFuse", "CFuseTransport", "PromiseCore", "PromiseSystem", "PromiseFilesystem", "Logging"],
         "PromiseDomain": [
             "PromiseCore", "PromiseSystem", "PromiseQuery", "PromiseCoordination", "PromiseKeyValue", "PromiseAccess",
             "PromiseIndex", "PromiseContent",
             "PromiseProvider", "PromiseHTTP", "PromiseFolder", "PromiseWebDAV", "PromiseS3", "PromiseExtension",
-            "PromiseSync", "PromiseFilesystem", "PromiseMount", "CArchive", "Logging",
+            "PromiseSync", "PromiseFilesystem", "PromiseMount", "PromiseMigration", "CArchive", "Logging",
         ],
         "PromiseWire": ["FoundationEssentials"],
         "PromiseControl": [
@@ -67,7 +70,7 @@ import Testing
             "PromiseWire", "PromiseCore", "PromiseSystem", "PromiseKit", "Crypto", "NIOCore", "NIOHTTP1", "NIOPosix",
         ],
         "promisefs": [
-            "PromisePicker",
+            "PromisePicker", "PromiseMigration",
             "PromiseCore", "PromiseSystem", "PromiseFilesystem", "PromiseDomain", "PromiseControl", "PromiseKit", "PromiseWire",
             "Logging", "ArgumentParser", "TOMLKit", "Foundation", "FoundationEssentials", "Dispatch",
         ],

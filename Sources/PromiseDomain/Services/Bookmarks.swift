@@ -81,7 +81,7 @@ package final class Bookmarks: Sendable {
                 bookmark: bookmark, node: nil, path: nil, isStale: true,
                 reason: finding.fate.reason)
         }
-        let reason = bookmark.staleness(try tree.key(of: entry.node).key)
+        let reason = try renamed(bookmark).staleness(try tree.key(of: entry.node).key)
         var standing = BookmarkStanding(
             bookmark: bookmark, node: entry.node, path: finding.path, isStale: reason != nil,
             reason: reason)
@@ -89,6 +89,17 @@ package final class Bookmarks: Sendable {
             standing.scope = try await grants.start(bookmark.grant, entry.node, by: principal)
         }
         return standing
+    }
+
+    /// What the item was called at a storage where the domain was before, is no news.
+    private func renamed(_ bookmark: Bookmark) throws(Failure) -> Bookmark {
+        guard let known = bookmark.key.identifier else { return bookmark }
+        let entry = try tree.index.read { transaction throws(Failure) in
+            try ItemFinder.entry(for: known, transaction)
+        }
+        var bookmark = bookmark
+        bookmark.key.identifier = entry?.identifier ?? known
+        return bookmark
     }
 
     /// The same bookmark of the item as it is now.

@@ -54,7 +54,7 @@ enum Schema {
 
     /// GRDB takes a path as `String`. One that is no UTF-8 goes through SQLite's URI form, which escapes bytes
     /// (sqlite.org/uri.html); it needs SQLITE_USE_URI, which distributions build in.
-    private static func filename(_ path: [UInt8]) -> String {
+    static func filename(_ path: [UInt8]) -> String {
         if let text = String(validating: path, as: UTF8.self) { return text }
         return "file:" + path.map { $0 == 0x2F ? "/" : "%" + hexadecimal($0) }.joined()
     }

@@ -6,8 +6,19 @@ import PromiseDomain
 enum LoginVariables {
     private static let containerToken = "AWS_CONTAINER_AUTHORIZATION_TOKEN"
     private static let secrets = [
-        "PROMISEFS_USER", "PROMISEFS_PASSWORD", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", containerToken,
+        "PROMISEFS_USER", "PROMISEFS_PASSWORD", "PROMISEFS_OLD_USER", "PROMISEFS_OLD_PASSWORD",
+        "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", containerToken,
     ]
+
+    /// For two storages at once: `old` is who the user is at the one that a domain leaves. Keys of AWS
+    /// are good for both, as they are never sent.
+    static func takeBoth() -> (old: Login?, new: Login?) {
+        let (user, password) = (environment("PROMISEFS_OLD_USER"), environment("PROMISEFS_OLD_PASSWORD"))
+        let new = take()
+        let old = Login(
+            user: user, password: password, accessKey: new?.accessKey, containerToken: new?.containerToken)
+        return (old, new)
+    }
 
     static func take() -> Login? {
         let accessKey = Login.AccessKey(

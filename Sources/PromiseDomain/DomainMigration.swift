@@ -1,0 +1,309 @@
+import Glibc
+package import Logging
+import PromiseContent
+import PromiseCore
+import PromiseIndex
+package import PromiseMigration
+import PromiseProvider
+import PromiseSync
+import PromiseSystem
+
+/// Moves a domain that nobody has mounted to another storage: what `promisefs migrate` does.
+package struct DomainMigration: Sendable {
+    package struct Report: Sendable {
+        package var from: String
+        package var to: String
+        /// False when the domain was there already.
+        package var isMoved: Bool
+        package var progress: Migration.Progress
+        package var itemCount: Int
+        /// What the new storage lacks, a sentence each.
+        package var limitations: [String]
+        /// What kept the domain where it is: nothing was switched.
+        package var troubles: [Migration.Trouble]
+    }
+
+    package var domain: String
+    package var stateFolder: [UInt8]
+    package var provider: String
+    package var login: Login?
+    package var oldLogin: Login?
+    package var credentialsFile: [UInt8]?
+    /// Of the new server, as `DomainConfiguration` has it.
+    package var certificate: String?
+    package var oldCertificate: String?
+    package var readsBack = true
+
+    /// What providers know of their servers, in the state folder.
+    private static let rememberedFiles = [
+        "webdav-server.json", "webdav-uploads.json", "s3-server.json", "s3-uploads.json",
+        "s3-moves.json",
+    ]
+    /// What was killed may take a moment to let go of it.
+    private static let lockPatience = Duration.seconds(3)
+    private static let connectionPatience = Duration.seconds(60)
+
+    package init(domain: String, stateFolder: [UInt8], provider: String) {
+        self.domain = domain
+        self.stateFolder = stateFolder
+        self.provider = provider
+    }
+
+    private func file(_ name: String) -> [UInt8] { stateFolder + Array("/\(name)".utf8) }
+    private var workFolder: [UInt8] { file("migration") }
+
+    /// Throws a sentence when a storage is away, or when the domain cannot be moved at all. Going
+    /// on with the same command is always right.
+    package func run(
+        logger: Logger, onProgress: @escaping @Sendable (Migration.Progress) -> Void
+    ) async throws(Domain.StartFailure) -> Report {
+        guard (try? FileStatus.of(file("index.sqlite"), label: "migration.index")) != nil else {
+            throw Domain.StartFailure("there is no domain '\(domain)'", exitStatus: 3)
+        }
+        // Nobody mounts it meanwhile.
+        let state = try await StateFolder.lock(stateFolder, patience: DomainMigration.lockPatience)
+        defer { withExtendedLifetime(state) {} }
+        let from = try knownProvider()
+        let (old, new) = try (make(from, stateFolder, oldLogin), make(provider, nil, login))
+        if new.name == from { return finished(from) }
+        do throws(ProviderError) {
+            for storage in [old, new] {
+                try await withDeadline(
+                    DomainMigration.connectionPatience, "'\(storage.name)' did not answer"
+                ) { () throws(ProviderError) in try await storage.connect() }
+            }
+            let log = try prepareLog(old.name, new.name)
+            let pool = BlockingPool(name: "migration", threads: 4)
+            defer { pool.stop() }
+            let (moved, troubles, progress) = try await bring(old, new, log, pool, onProgress)
+            var report = Report(
+                from: from, to: new.name, isMoved: troubles.isEmpty, progress: progress,
+                itemCount: moved.items.count, limitations: new.limitations, troubles: troubles)
+            if troubles.isEmpty { try switchOver(moved, old, new) }
+            report.itemCount = moved.items.count
+            return report
+        } catch {
+            throw Domain.StartFailure(error.message, exitStatus: DomainMigration.status(of: error))
+        }
+    }
+
+    /// Gives up a migration that was begun. What the new storage has of it stays there.
+    package func abandon() async throws(Domain.StartFailure) {
+        let state = try await StateFolder.lock(stateFolder, patience: DomainMigration.lockPatience)
+        defer { withExtendedLifetime(state) {} }
+        removeWorkFolder()
+    }
+
+    // MARK: Before
+
+    private func knownProvider() throws(Domain.StartFailure) -> String {
+        let known: String?
+        do throws(Failure) {
+            let index = try Index(path: file("index.sqlite"))
+            defer { index.close() }
+            known = try index.read { transaction throws(Failure) in
+                try transaction.setting("provider.name")
+            }
+        } catch {
+            throw Domain.StartFailure(error)
+        }
+        guard let known else {
+            throw Domain.StartFailure(
+                "'\(domain)' was never mounted, so there is nothing to migrate")
+        }
+        return known
+    }
+
+    private func make(
+        _ name: String, _ folder: [UInt8]?, _ login: Login?
+    ) throws(Domain.StartFailure) -> any Provider {
+        let logger = Logger(label: "promisefs")
+        return try ProviderChoice(
+            name: name, domain: domain, login: login, credentialsFile: credentialsFile,
+            stateFolder: folder, certificate: folder == nil ? certificate : oldCertificate,
+            logger: logger
+        ).make()
+    }
+
+    private func prepareLog(_ from: String, _ to: String) throws(ProviderError) -> MigrationLog {
+        let log: MigrationLog
+        do throws(SystemError) {
+            try makeFolders(workFolder, label: "migration.folder")
+            log = try MigrationLog(path: workFolder + Array("/log".utf8))
+        } catch {
+            throw ProviderError(
+                .permanent, "the log of the migration cannot be kept: \(error.reason)")
+        }
+        if let heading = log.heading, heading.from != from || heading.to != to {
+            throw ProviderError(
+                .refused,
+                "a migration from '\(heading.from)' to '\(heading.to)' was begun: go on with that one, or give "
+                    + "it up with --abandon"
+            )
+        }
+        let unanswered = try checked { () throws(Failure) in
+            try ProviderChange(path: file("index.sqlite")).unansweredCount()
+        }
+        guard unanswered == 0 else {
+            throw ProviderError(
+                .refused,
+                "\(unanswered) changes were sent to '\(from)' and not answered: mount it, and unmount it with --wait"
+            )
+        }
+        return log
+    }
+
+    private func checked<Value>(
+        _ body: () throws(Failure) -> Value
+    ) throws(ProviderError) -> Value {
+        do throws(Failure) {
+            return try body()
+        } catch {
+            throw ProviderError(
+                error.code == .storeFull ? .localDiskFull : .permanent, error.message)
+        }
+    }
+
+    // MARK: Bringing
+
+    private func bring(
+        _ old: any Provider, _ new: any Provider, _ log: MigrationLog, _ pool: BlockingPool,
+        _ onProgress: @escaping @Sendable (Migration.Progress) -> Void
+    ) async throws(ProviderError) -> (Migration, [Migration.Trouble], Migration.Progress) {
+        let (index, content) = try checked { () throws(Failure) in
+            (try Index(path: file("index.sqlite")), try ContentStore(folder: file("content")))
+        }
+        defer { index.close() }
+        let surroundings = Migration.Surroundings(
+            pool: pool, scratch: { () throws(Failure) in try content.scratch() },
+            localContent: { DomainMigration.localContent(of: $0, index, content) },
+            onProgress: onProgress)
+        var migration = Migration(
+            from: old, to: new, log: log, readsBack: readsBack, surroundings)
+        try await migration.run()
+        return (migration, migration.troubles, migration.progress)
+    }
+
+    /// Whole, not edited here since, and of the version that the old storage has.
+    private static func localContent(
+        of item: Item, _ index: Index, _ content: ContentStore
+    ) -> (any ContentSource)? {
+        let known: Node?? = try? index.read { transaction throws(Failure) in
+            guard let entry = try transaction.entry(for: item.identifier),
+                let synced = try transaction.synced(item.identifier),
+                synced.item.name == item.name, synced.item.version == item.version,
+                let node = try transaction.node(entry.node), node.content == .whole,
+                node.edits == synced.edits, node.version == item.version, node.size == item.size,
+                !node.isOpenForWriting
+            else { return nil }
+            return node
+        }
+        guard let node = known ?? nil else { return nil }
+        return try? UploadSource(content, node: node.id, generation: node.generation)
+    }
+
+    // MARK: The switch
+
+    private func switchOver(
+        _ migration: Migration, _ old: any Provider, _ new: any Provider
+    ) throws(ProviderError) {
+        // They are of the old server, and can be learnt again.
+        for name in DomainMigration.rememberedFiles {
+            _ = try? unlink(file(name), label: "migration.forget")
+        }
+        try checked { () throws(Failure) in
+            let change = try ProviderChange(path: file("index.sqlite"))
+            let known = try knownRoot()
+            let agreed = try change.agreedItems(root: known)
+            let renamings = DomainMigration.renamings(
+                agreed, root: known, migration,
+                byPlace: old.capabilities.contains(.placeIdentifiers))
+            let constant = ContentVersion("")
+            try change.apply(
+                renamings, to: new.name,
+                root: ProviderChange.Renaming(
+                    old: known, new: migration.newRoot.identifier, version: constant,
+                    newVersion: constant, target: nil))
+        }
+        removeWorkFolder()
+    }
+
+    private func knownRoot() throws(Failure) -> ItemIdentifier {
+        let index = try Index(path: file("index.sqlite"))
+        defer { index.close() }
+        let known = try index.read { transaction throws(Failure) in
+            try transaction.setting("root.identifier")
+        }
+        guard let known else { throw Failure(.corrupted, "the index has no root folder") }
+        return ItemIdentifier(known)
+    }
+
+    /// Where a storage knows places only, an item has a name of its own here, and is what the
+    /// storage has at its place.
+    private static func renamings(
+        _ agreed: [ProviderChange.AgreedItem], root: ItemIdentifier, _ migration: Migration,
+        byPlace: Bool
+    ) -> [ProviderChange.Renaming] {
+        let paths = byPlace ? migration.paths() : [:]
+        var places = AgreedPlaces(agreed, root: root)
+        return agreed.compactMap { item in
+            let old =
+                byPlace ? places.path(of: item.identifier).flatMap { paths[$0] } : item.identifier
+            guard let old, let brought = migration.items[old] else { return nil }
+            return ProviderChange.Renaming(
+                old: item.identifier, new: brought.new, version: brought.version,
+                newVersion: brought.newVersion,
+                target: brought.kind == .link ? brought.target : nil)
+        }
+    }
+
+    private func removeWorkFolder() {
+        _ = try? unlink(workFolder + Array("/log".utf8), label: "migration.log.remove")
+        _ = try? unlink(workFolder, isFolder: true, label: "migration.folder.remove")
+    }
+
+    /// What a run that was cut off behind the switch left.
+    private func finished(_ name: String) -> Report {
+        removeWorkFolder()
+        return Report(
+            from: name, to: name, isMoved: false, progress: Migration.Progress(), itemCount: 0,
+            limitations: [], troubles: [])
+    }
+
+    private static func status(of problem: ProviderError) -> Int32 {
+        switch problem.code {
+        case .offline, .retry, .retryAfter, .cancelled: 4
+        case .authenticate, .refused: 5
+        case .conflict: 6
+        default: 1
+        }
+    }
+}
+
+/// Where items were when they were agreed on, from the root.
+private struct AgreedPlaces {
+    private var items: [ItemIdentifier: ProviderChange.AgreedItem] = [:]
+    private var known: [ItemIdentifier: [FileName]]
+
+    init(_ agreed: [ProviderChange.AgreedItem], root: ItemIdentifier) {
+        known = [root: []]
+        for item in agreed { items[item.identifier] = item }
+    }
+
+    mutating func path(of identifier: ItemIdentifier) -> [FileName]? {
+        var names: [FileName] = []
+        var current = identifier
+        // No real path is this deep.
+        for _ in 0..<4096 {
+            if let above = known[current] {
+                let path = above + names.reversed()
+                known[identifier] = path
+                return path
+            }
+            guard let item = items[current], let parent = item.parent else { return nil }
+            names.append(item.name)
+            current = parent
+        }
+        return nil
+    }
+}

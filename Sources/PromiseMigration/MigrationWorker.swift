@@ -1,0 +1,244 @@
+import PromiseAccess
+import PromiseCore
+import PromiseProvider
+import PromiseSystem
+
+/// A piece of a migration's work.
+enum Job: Sendable {
+    struct Folder: Sendable {
+        var old: ItemReference
+        var new: ItemReference
+    }
+
+    struct Item: Sendable {
+        var item: PromiseCore.Item
+        var folder: Folder
+        /// What the new storage has of it already, at the same place.
+        var known: MigratedItem?
+        var reference: ReferenceRecord?
+        /// What a link is to say; nil: what it says at the old storage.
+        var target: [UInt8]?
+
+        var path: [FileName] { folder.old.path + [item.name] }
+        var oldReference: ItemReference { ItemReference(identifier: item.identifier, path: path) }
+    }
+
+    struct Result: Sendable {
+        var record: MigratedItem
+        /// False when there was nothing to do.
+        var isNew: Bool
+        var bytes: UInt64 = 0
+        var bytesFromHere: UInt64 = 0
+    }
+
+    enum Outcome: Sendable {
+        case listed(Folder, [PromiseCore.Item])
+        case brought(Item, Result)
+        case failed([FileName], ProviderError)
+    }
+
+    case folder(Folder)
+    case item(Item)
+}
+
+/// Asks both storages for what a job takes. Has no state.
+struct MigrationWorker: Sendable {
+    let old: any Provider
+    let new: any Provider
+    let surroundings: Migration.Surroundings
+    let readsBack: Bool
+
+    /// How often passing trouble is met before an item is given up for this run.
+    private static let attemptCountMax = 5
+
+    func perform(_ job: Job) async -> Job.Outcome {
+        var path: [FileName]
+        switch job {
+        case .folder(let folder): path = folder.old.path
+        case .item(let item): path = item.path
+        }
+        var attempt = 0
+        while true {
+            do throws(ProviderError) {
+                switch job {
+                case .folder(let folder): return .listed(folder, try await list(folder.old, old))
+                case .item(let item): return .brought(item, try await bring(item))
+                }
+            } catch {
+                attempt += 1
+                guard let pause = pause(after: error, attempt) else { return .failed(path, error) }
+                try? await Task.sleep(for: pause)
+            }
+        }
+    }
+
+    private func pause(after problem: ProviderError, _ attempt: Int) -> Duration? {
+        guard attempt < MigrationWorker.attemptCountMax, !Task.isCancelled else { return nil }
+        switch problem.code {
+        case .retry: return .milliseconds(200 << attempt)
+        case .retryAfter(let time): return min(time, .seconds(60))
+        default: return nil
+        }
+    }
+
+    func list(
+        _ folder: ItemReference, _ provider: any Provider
+    ) async throws(ProviderError) -> [Item] {
+        var items: [Item] = []
+        var page: PageToken?
+        var turns = PageTurns()
+        repeat {
+            let answer = try await provider.enumerateItems(in: folder, page: page)
+            items += answer.items
+            page = answer.next
+            if let page { try turns.take(page, items: answer.items.count) }
+        } while page != nil
+        return items
+    }
+
+    // MARK: One item
+
+    private func bring(_ job: Job.Item) async throws(ProviderError) -> Job.Result {
+        var wanted = job.item
+        if wanted.isGuess { wanted = try await old.item(for: job.oldReference) }
+        if wanted.kind == .link { wanted.target = job.target ?? wanted.target }
+        if let known = job.known {
+            let isSameContent = known.version == job.item.version && known.target == wanted.target
+            if wanted.kind == .folder || isSameContent && known.metadata == wanted.metadata {
+                return Job.Result(record: known, isNew: false)
+            }
+            return try await change(known, to: wanted, of: job, hasContent: !isSameContent)
+        }
+        let item = NewItem(
+            name: wanted.name, kind: wanted.kind, metadata: safe(wanted), target: wanted.target)
+        guard wanted.kind == .file else {
+            var made = try await make(item, nil, of: job)
+            if wanted.kind == .link { made.target = wanted.target }
+            return Job.Result(record: record(job, wanted, made), isNew: true)
+        }
+        let (source, isHere) = try await content(of: wanted, job)
+        let made = try await make(item, source, of: job)
+        try await compare(made, job, source)
+        return Job.Result(
+            record: record(job, wanted, made), isNew: true, bytes: source.size,
+            bytesFromHere: isHere ? source.size : 0)
+    }
+
+    /// A folder must be open to what is to be put into it; it gets its mode last.
+    private func safe(_ item: Item) -> Metadata {
+        var metadata = item.metadata
+        if item.kind == .folder { metadata.mode |= 0o700 }
+        return metadata
+    }
+
+    private func record(_ job: Job.Item, _ wanted: Item, _ made: Item) -> MigratedItem {
+        var item = job.item
+        item.metadata = wanted.metadata
+        return MigratedItem(item, as: made, in: job.folder.new.identifier)
+    }
+
+    private func change(
+        _ known: MigratedItem, to wanted: Item, of job: Job.Item, hasContent: Bool
+    ) async throws(ProviderError) -> Job.Result {
+        var changes = ItemChanges(metadata: wanted.metadata)
+        let reference = job.reference(of: known)
+        guard hasContent, wanted.kind == .file else {
+            if hasContent { changes.target = wanted.target }
+            var made = try await new.modify(
+                reference, changes: changes, contents: nil,
+                baseVersion: hasContent ? known.newVersion : nil)
+            if wanted.kind == .link { made.target = wanted.target }
+            return Job.Result(record: record(job, wanted, made), isNew: true)
+        }
+        let (source, isHere) = try await content(of: wanted, job)
+        let made = try await new.modify(
+            reference, changes: changes, contents: source, baseVersion: known.newVersion)
+        try await compare(made, job, source)
+        return Job.Result(
+            record: record(job, wanted, made), isNew: true, bytes: source.size,
+            bytesFromHere: isHere ? source.size : 0)
+    }
+
+    /// What is at the place already was made by a run that was cut off before it could note it, as
+    /// the storage was empty: a folder is taken, anything else when it is the same.
+    private func make(
+        _ item: NewItem, _ source: (any ContentSource)?, of job: Job.Item
+    ) async throws(ProviderError) -> Item {
+        do throws(ProviderError) {
+            return try await new.create(item, in: job.folder.new, contents: source)
+        } catch {
+            guard error.code == .conflict,
+                let found = try await list(job.folder.new, new).first(where: {
+                    $0.name == item.name
+                }),
+                found.kind == item.kind
+            else { throw error }
+            switch item.kind {
+            case .folder: return found
+            case .link:
+                guard found.target == item.target else { throw error }
+                return found
+            default:
+                guard let source, found.size == source.size else { throw error }
+                let sink = ReadBack(source)
+                try await new.fetchContents(
+                    of: job.newReference(found.identifier), version: found.version, range: nil,
+                    into: sink)
+                guard sink.count == source.size else { throw error }
+                return found
+            }
+        }
+    }
+
+    /// The bytes of an item's version; true when they were here.
+    private func content(
+        of item: Item, _ job: Job.Item
+    ) async throws(ProviderError) -> (any ContentSource, Bool) {
+        let surroundings = surroundings
+        let local = await surroundings.pool.run { () throws(Never) in
+            surroundings.localContent(item)
+        }
+        if let local, local.size == item.size { return (local, true) }
+        let opened: Result<ScratchFile, Failure> = await surroundings.pool.run { () throws(Never) in
+            do throws(Failure) {
+                return .success(
+                    ScratchFile(SharedDescriptor(try surroundings.scratch()), size: item.size))
+            } catch {
+                return .failure(error)
+            }
+        }
+        switch opened {
+        case .success(let scratch):
+            try onDisk { () throws(SystemError) in
+                try truncate(scratch.descriptor, to: item.size, label: "migration.scratch.size")
+            }
+            try await old.fetchContents(
+                of: job.oldReference, version: item.version, range: nil,
+                into: ScratchSink(scratch: scratch))
+            return (scratch, false)
+        case .failure(let failure):
+            throw ProviderError(
+                failure.code == .storeFull ? .localDiskFull : .permanent, failure.message)
+        }
+    }
+
+    private func compare(
+        _ made: Item, _ job: Job.Item, _ source: any ContentSource
+    ) async throws(ProviderError) {
+        guard made.size == source.size else { throw ReadBack.differs }
+        guard readsBack, source.size > 0 else { return }
+        let sink = ReadBack(source)
+        try await new.fetchContents(
+            of: job.newReference(made.identifier), version: made.version, range: nil, into: sink)
+        guard sink.count == source.size else { throw ReadBack.differs }
+    }
+}
+
+extension Job.Item {
+    func newReference(_ identifier: ItemIdentifier) -> ItemReference {
+        ItemReference(identifier: identifier, path: folder.new.path + [item.name])
+    }
+
+    /// At the new storage.
+    func reference(of record: MigratedItem) -> ItemReference { newReference(record.new) }
+}

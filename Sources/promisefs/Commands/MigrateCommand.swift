@@ -1,0 +1,166 @@
+import ArgumentParser
+import Logging
+import PromiseCore
+import PromiseDomain
+import PromiseKit
+import PromiseMigration
+import PromiseWire
+
+struct MigrateCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "migrate",
+        abstract: "Move a domain to another storage.",
+        discussion: """
+            DOMAIN is not to be mounted, and PROVIDER is to be empty. Everything that the old storage has is brought to the new \
+            one and compared there; then the domain goes on there: what is on this machine stays, what waits to be sent is sent \
+            to the new storage, references and bookmarks lead to the same documents. The old storage stays as it is. The same \
+            command goes on with a migration that was cut off. Nothing is switched when an item cannot be brought; they are \
+            named.
+
+            Who you are at the new storage is said as for mount; at the old one by the credentials file, or by the variables \
+            PROMISEFS_OLD_USER and PROMISEFS_OLD_PASSWORD.
+
+            Example:
+              promisefs unmount --wait /mnt/documents
+              promisefs migrate documents webdav+https://ann@example.com/documents
+              promisefs mount --domain documents webdav+https://ann@example.com/documents /mnt/documents
+            """)
+
+    @Argument(help: "The domain's name.") var domain: String
+    @Argument(help: "The new storage, as for mount; left out with --abandon.") var provider: String?
+    @Flag(
+        name: .long,
+        help: "Do not fetch what was sent to compare it; sizes and versions are compared.")
+    var noReadBack = false
+    @Flag(name: .long, help: "Give up a migration that was begun. What was brought stays there.")
+    var abandon = false
+    @Option(name: .long, help: CertificateArgument.help)
+    var certificate: CertificateArgument?
+    @Option(name: .long, help: "As --certificate, for the old server.")
+    var oldCertificate: CertificateArgument?
+    @Option(
+        name: .long,
+        help: ArgumentHelp(
+            "The domain's state folder, where it was mounted with one.", valueName: "dir"))
+    var stateDir: PathArgument?
+    @OptionGroup var output: OutputOptions
+
+    private static let shownTroublesMax = 20
+
+    /// What `--json` prints at the end.
+    private struct Document: Encodable {
+        struct Trouble: Encodable {
+            var path: String
+            var problem: String
+        }
+
+        var domain: String
+        var from: String
+        var to: String
+        /// The domain is at the new storage now.
+        var isMoved: Bool
+        var items: Int
+        /// Of this run.
+        var brought: Int
+        var bytesBrought: UInt64
+        /// Of these bytes, those that were on this machine.
+        var bytesFromHere: UInt64
+        var limitations: [String]
+        var troubles: [Trouble]
+    }
+
+    func validate() throws {
+        guard DomainName.isValid(domain) else {
+            throw ValidationError("'\(domain)' is no name of a domain")
+        }
+        guard (provider == nil) == abandon else {
+            throw ValidationError("give DOMAIN and PROVIDER, or DOMAIN and --abandon")
+        }
+    }
+
+    func run() async throws {
+        let wanted = domain
+        if let mount = try await Targets.table().promiseMounts.first(where: { $0.domain == wanted })
+        {
+            let place = escapedForDisplay(mount.mountPoint)
+            throw CommandFailure(
+                "'\(domain)' is mounted on \(place): unmount it first, with --wait")
+        }
+        let folder = try stateDir?.bytes ?? BaseFolders.state(domain: domain)
+        guard let provider else {
+            let migration = DomainMigration(domain: domain, stateFolder: folder, provider: "")
+            do throws(Domain.StartFailure) {
+                return try await migration.abandon()
+            } catch {
+                throw CommandFailure(error.message, exitStatus: error.exitStatus)
+            }
+        }
+        let logins = LoginVariables.takeBoth()
+        let level = try DaemonLog.level(environment("PROMISEFS_LOG") ?? "error")
+        LoggingSystem.bootstrap { _ in DaemonLog(logLevel: level) }
+        let name = try await Blocking.run { () throws(CommandFailure) in
+            try ProviderName(parsing: provider)
+        }
+        var migration = DomainMigration(domain: domain, stateFolder: folder, provider: name.text)
+        (migration.login, migration.oldLogin) = (logins.new, logins.old)
+        migration.credentialsFile = BaseFolders.credentials()
+        migration.certificate = certificate?.text
+        migration.oldCertificate = oldCertificate?.text
+        migration.readsBack = !noReadBack
+        let showsProgress = Terminal.isOutput && !output.json
+        let report: DomainMigration.Report
+        do throws(Domain.StartFailure) {
+            report = try await migration.run(logger: Logger(label: "promisefs")) { progress in
+                guard showsProgress else { return }
+                Output.clearLine()
+                Output.text(MigrateCommand.line(progress))
+            }
+        } catch {
+            if showsProgress { Output.clearLine() }
+            throw CommandFailure(error.message, exitStatus: error.exitStatus)
+        }
+        if showsProgress { Output.clearLine() }
+        try show(report)
+    }
+
+    static func line(_ progress: Migration.Progress) -> String {
+        "\(counted(progress.looked, "item")) looked at, \(progress.brought) brought, "
+            + ByteSize.text(progress.bytesBrought)
+    }
+
+    private func show(_ report: DomainMigration.Report) throws {
+        let progress = report.progress
+        if output.json {
+            Output.json(
+                Document(
+                    domain: domain, from: report.from, to: report.to, isMoved: report.isMoved,
+                    items: report.itemCount, brought: progress.brought,
+                    bytesBrought: progress.bytesBrought, bytesFromHere: progress.bytesFromHere,
+                    limitations: report.limitations,
+                    troubles: report.troubles.map {
+                        Document.Trouble(path: path($0), problem: $0.message)
+                    }))
+        } else if report.isMoved {
+            Output.line(
+                "\(counted(report.itemCount, "item")) at \(report.to), \(ByteSize.text(progress.bytesBrought)) sent, "
+                    + "\(ByteSize.text(progress.bytesFromHere)) of it from this machine")
+            for sentence in report.limitations { Output.line("  - \(sentence)") }
+            Output.line("mount it: promisefs mount --domain \(domain) \(report.to) MOUNTPOINT")
+        } else if report.troubles.isEmpty {
+            Output.line("'\(domain)' is at \(report.to) already")
+        } else {
+            for trouble in report.troubles.prefix(MigrateCommand.shownTroublesMax) {
+                Output.line("\(path(trouble)): \(trouble.message)")
+            }
+        }
+        guard report.troubles.isEmpty else {
+            throw CommandFailure(
+                "\(counted(report.troubles.count, "item")) cannot be brought, so '\(domain)' stays at \(report.from)"
+            )
+        }
+    }
+
+    private func path(_ trouble: Migration.Trouble) -> String {
+        "/" + trouble.path.map { escapedForDisplay($0.bytes) }.joined(separator: "/")
+    }
+}

@@ -1,0 +1,181 @@
+import Foundation
+import Testing
+
+extension MountSuites {
+    /// Domains that go on at another storage.
+    @Suite struct MigrateTests {
+        private static let options = MountedDomain.Options(arguments: ["--poll-interval", "1s"])
+        private static let fileCount = Machine.isFullScale ? 10_000 : 300
+
+        /// `migrate PROVIDER`; `same A B`: everything that a storage is to keep, but times of less than a second.
+        private static func shorthand(_ domain: MountedDomain) -> String {
+            let provider = domain.options.provider ?? "folder:" + domain.cloud
+            let command = domain.mountCommand.replacingOccurrences(
+                of: "'\(provider)'", with: "\"$1\"")
+            return """
+                N=\(domain.domainName)
+                migrate() { "$P" migrate $N --state-dir "$S" "$@"; }
+                mounted() { \(command); }
+                said() {
+                    (cd "$1"; find . -name .promisefs -prune -o -name ref -prune -o -not -type d \\
+                        -printf '%P %y %s %m %l %TY%Tm%Td%TH%TM%.2TS\\n' | sort)
+                }
+                same() {
+                    diff -r --no-dereference --exclude=.promisefs --exclude=ref "$1" "$2"
+                    [ "$(said "$1")" = "$(said "$2")" ]
+                }
+
+                """
+        }
+
+        @Test(.timeLimit(.minutes(3))) func aDomainGoesOnAtAnotherStorageWithAllThatIsKnownOfIt()
+            async throws
+        {
+            try await MountedDomain.with(Self.options) { domain in
+                try await domain.shell(
+                    Self.shorthand(domain)
+                        + """
+                        mkdir -p "$C/a/b" "$C/closed" "$T/new"; for i in $(seq 50); do echo $i > "$C/a/$i"; done
+                        ln -s a/1 "$C/l"
+                        printf x > "$C/"$'no\\xffutf8'; echo deep > "$C/a/b/deep"; touch -d 2001-02-03 "$C/a/7" "$C/a/b"
+                        chmod 640 "$C/a/7"; echo x > "$C/closed/x"; chmod 500 "$C/closed"
+                        "$P" sync "$M"; find "$M" > /dev/null; cat "$M/a/5" > /dev/null; "$P" pin "$M/a/b"
+                        "$P" bookmark create "$M/a/9" --app com.example.editor > "$T/bookmark"
+                        "$P" reference add "$M/a/10" "$M/ref"; "$P" container add --app com.example.editor $N
+                        "$P" kv set place 'line 7' --app com.example.editor --domain $N; "$P" sync --wait "$M"
+                        s=0; migrate "folder:$T/new" 2> "$T/err" || s=$?; [ "$s" = 1 ]; grep -q 'unmount it first' "$T/err"
+                        "$P" unmount --wait "$M"
+                        # Others go on working there.
+                        echo changed > "$C/a/20"; rm "$C/a/21"; mv "$C/a/22" "$C/moved"; same "$C" "$C"
+                        migrate "folder:$T/new" --json > "$T/json"; grep -q '"isMoved":true' "$T/json"
+                        same "$C" "$T/new"; [ "$(stat -c '%a %Y' "$T/new/a/b")" = "$(stat -c '%a %Y' "$C/a/b")" ]
+                        [ "$(stat -c %a "$T/new/closed")" = 500 ]; migrate "folder:$T/new" | grep -q already
+                        not mounted "folder:$C" 2> "$T/err"; grep -q 'not the storage' "$T/err"; mounted "folder:$T/new"
+                        """)
+                try await domain.shell(
+                    Self.shorthand(domain)
+                        + """
+                        within 10 'same "$T/new" "$M"'
+                        "$P" bookmark resolve "$(cat "$T/bookmark")" --app com.example.editor > "$T/out" 2> "$T/err"
+                        [ "$(cat "$T/out")" = "$M/a/9" ]; [ ! -s "$T/err" ]; [ "$(cat "$M/ref")" = 10 ]
+                        "$P" container list $N | grep -q com.example.editor
+                        mv "$M/a/10" "$M/elsewhere"; [ "$(cat "$M/ref")" = 10 ]
+                        [ "$("$P" kv get place --app com.example.editor --domain $N)" = 'line 7' ]
+                        "$P" info "$M/a/b/deep" --json | grep -q '"pin":"pinned"'; [ ! -e "$M/a/21" ]
+                        echo more >> "$M/a/5"; "$P" sync --wait "$M"; [ "$(cat "$T/new/a/5")" = "$(printf '5\\nmore')" ]
+                        [ "$(cat "$C/a/5")" = 5 ]; "$P" verify "$M"; [ -z "$(find "$M" -name '*conflict*')" ]
+                        """)
+            }
+        }
+
+        /// What was not sent is sent to the new storage, over what it was made from.
+        @Test(.timeLimit(.minutes(2))) func whatWaitedIsSentToTheNewStorage() async throws {
+            try await MountedDomain.with(Self.options) { domain in
+                try await domain.shell(
+                    "for i in 1 2 3 4 5; do echo $i > \"$M/$i\"; done; mkdir \"$M/a\" \"$M/gone\"; \"$P\" sync --wait \"$M\""
+                )
+                try domain.setFaults(["offline=true"])
+                try await domain.shell(
+                    """
+                    mkdir "$T/new"; echo edited >> "$M/1"; mv "$M/2" "$M/a/two"; rm "$M/3"; rmdir "$M/gone"
+                    echo fresh > "$M/fresh"; chmod 600 "$M/4"; s=0; "$P" unmount "$M" || s=$?; [ "$s" = 7 ]
+                    """)
+                try domain.setFaults([])
+                try await domain.shell(
+                    Self.shorthand(domain)
+                        + """
+                        migrate "folder:$T/new"; [ "$(cat "$T/new/1")" = 1 ]; mounted "folder:$T/new"; "$P" sync --wait "$M"
+                        [ "$(cat "$T/new/1")" = "$(printf '1\\nedited')" ]; [ "$(cat "$T/new/a/two")" = 2 ]; [ ! -e "$T/new/2" ]
+                        [ ! -e "$T/new/3" ]; [ ! -e "$T/new/gone" ]; [ "$(cat "$T/new/fresh")" = fresh ]
+                        [ "$(stat -c %a "$T/new/4")" = 600 ]; same "$T/new" "$M"; [ "$(ls "$M" | wc -l)" = 5 ]
+                        [ "$(cat "$C/1")" = 1 ]; [ -e "$C/3" ]
+                        """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func whatCannotBeBroughtKeepsTheDomainWhereItIs()
+            async throws
+        {
+            try await MountedDomain.with(Self.options) { domain in
+                try await domain.shell(
+                    """
+                    echo one > "$M/one"; echo two > "$M/two"; "$P" unmount --wait "$M"; mkdir "$T/new"; echo x > "$T/new/x"
+                    """)
+                try await domain.shell(
+                    Self.shorthand(domain)
+                        + """
+                        s=0; migrate "folder:$T/new" 2> "$T/err" || s=$?; [ "$s" = 6 ]; grep -q 'not empty' "$T/err"
+                        rm "$T/new/x"; printf 'fail=1\nonly=create\n' > "$PROMISEFS_PROVIDER_FAULTS"
+                        s=0; migrate "folder:$T/new" > "$T/out" 2> "$T/err" || s=$?; [ "$s" = 1 ]; grep -q '^/one: ' "$T/out"
+                        grep -q '2 items cannot be brought' "$T/err"; : > "$PROMISEFS_PROVIDER_FAULTS"
+                        mkdir "$T/other"; s=0; migrate "folder:$T/other" 2> "$T/err" || s=$?; [ "$s" = 5 ]
+                        grep -q 'was begun' "$T/err"; mounted "folder:$C"; [ "$(cat "$M/one")" = one ]; echo three > "$M/three"
+                        "$P" unmount --wait "$M"; migrate --abandon
+                        migrate "folder:$T/other"; [ "$(cat "$T/other/three")" = three ]
+                        """)
+            }
+        }
+
+        /// From a folder to a bucket, to a WebDAV server and back, killed on each way, and everything is what it was.
+        @Test(
+            .timeLimit(.minutes(10)), .enabled(if: WebDAVServer.canRun, "apache2 is not installed"))
+        func aDomainThatGoesRoundThroughAllStoragesIsWhatItWas() async throws {
+            try await S3Server.with { s3 in
+                try await WebDAVServer.with { webdav in
+                    var options = s3.options()
+                    options.provider = nil
+                    options.environment["PROMISEFS_USER"] = WebDAVServer.user
+                    options.environment["PROMISEFS_PASSWORD"] = WebDAVServer.password
+                    options.environment["PROMISEFS_OLD_USER"] = WebDAVServer.user
+                    options.environment["PROMISEFS_OLD_PASSWORD"] = WebDAVServer.password
+                    try await MountedDomain.with(options) { domain in
+                        try await roundTrip(domain, s3.provider, webdav.provider)
+                    }
+                }
+            }
+        }
+
+        private func roundTrip(_ domain: MountedDomain, _ s3: String, _ webdav: String) async throws
+        {
+            let lines = """
+                go() { # kills it on the way, and goes on
+                    for n in 0.3 0.6 1; do timeout -s KILL $n "$P" migrate $N --state-dir "$S" "$1" > /dev/null 2>&1 || true; done
+                    migrate "$1" --json > "$T/json" || { cat "$T/json"; return 1; }
+                }
+
+                """
+            try await domain.shell(
+                Self.shorthand(domain)
+                    + """
+                    mkdir -p "$C/a/b" "$C/many"; for i in $(seq \(Self.fileCount)); do echo $i > "$C/many/$i"; done
+                    ln -s many/1 "$C/l"; head -c 9M /dev/urandom > "$C/large"; : > "$C/empty"; echo doc > "$C/a/doc"
+                    touch -d 2001-02-03 "$C/a/doc"; chmod 640 "$C/a/doc"; mkdir "$C/hollow"; echo x > "$C/a/b/ä ö#%?&"
+                    "$P" sync "$M"; find "$M" > /dev/null; "$P" reference add "$M/a/doc" "$M/ref"
+                    "$P" bookmark create "$M/a/doc" --app com.example.editor > "$T/bookmark"
+                    "$P" sync --wait "$M"; "$P" unmount --wait "$M"; mkdir "$T/back"
+                    cp -a "$C" "$T/model"; rm -rf "$T/model/.promisefs"
+                    """, seconds: 120)
+            for (provider, name) in [
+                (s3, "s3"), (webdav, "webdav"), ("folder:\(domain.root)/tmp/back", "folder"),
+            ] {
+                try await domain.shell(
+                    Self.shorthand(domain) + lines + "go '\(provider)'; mounted '\(provider)'",
+                    seconds: 400)
+                try await domain.shell(
+                    Self.shorthand(domain)
+                        + """
+                        names() { (cd "$1"; find . | sort); }; names "$T/model" > "$T/names"
+                        within 30 'names "$M" | cmp -s - "$T/names"' || { names "$M" | diff - "$T/names"; echo \(name); exit 1; }
+                        diff -r --no-dereference --exclude=ref "$T/model" "$M"; [ "$(cat "$M/ref")" = doc ]
+                        [ "$("$P" bookmark resolve "$(cat "$T/bookmark")" --app com.example.editor)" = "$M/a/doc" ]
+                        [ "$(stat -c '%a %Y' "$M/a/doc")" = "$(stat -c '%a %Y' "$T/model/a/doc")" ] || [ \(name) = webdav ]
+                        "$P" verify "$M"; "$P" unmount --wait "$M"
+                        """, seconds: 240)
+            }
+            try await domain.shell(
+                Self.shorthand(domain)
+                    + "diff -r --no-dereference --exclude=.promisefs --exclude=ref \"$T/model\" \"$T/back\""
+            )
+        }
+    }
+}
