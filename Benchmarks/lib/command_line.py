@@ -69,7 +69,7 @@ def add_common(parser, modes="default", rounds=3):
     what = parser.add_argument_group("what is mounted")
     what.add_argument("--executable", default=str(EXECUTABLE), metavar="PATH", help="promisefs (the one in .build/release)")
     what.add_argument("--modes", type=names, default=names(modes), metavar="MODE,…",
-                      help=f"of PromiseFS: default, device, no-passthrough, device-no-passthrough, user ({modes})")
+                      help=f"of PromiseFS: default, io-uring, no-passthrough, io-uring-no-passthrough, user ({modes})")
     what.add_argument("--user", metavar="NAME", help="who mounts in the mode `user` (who called sudo, or nobody)")
     output = parser.add_argument_group("output, besides the table on stdout")
     output.add_argument("--json", metavar="FILE", help="every sample, and the machine")

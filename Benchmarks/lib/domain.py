@@ -8,9 +8,9 @@ from .command_line import Refused
 MODES = {
     "default": [],
     "no-latency-limit": ["--no-latency-limit"],
-    "device": ["--no-io-uring"],
+    "io-uring": ["--io-uring"],
     "no-passthrough": ["--no-passthrough"],
-    "device-no-passthrough": ["--no-io-uring", "--no-passthrough"],
+    "io-uring-no-passthrough": ["--io-uring", "--no-passthrough"],
     "user": [],
 }
 

@@ -18,8 +18,8 @@ package struct MountOptions: Sendable, Equatable {
     package var backingHelper: BackingHelper?
     /// Bytes of the path of `promisefs-echo`, by which programs that watch hear of the provider's changes; nil: they do not.
     package var echoProgram: [UInt8]?
-    /// Use FUSE over io_uring where the kernel offers it.
-    package var wantsRings = true
+    /// Use FUSE over io_uring where the kernel offers it. Open files end with the process then.
+    package var wantsRings = false
     /// Keep processors awake while requests come fast, where this process may.
     package var wantsLatencyLimit = true
     /// Threads that read requests. At least 1.
@@ -49,7 +49,6 @@ package struct MountOptions: Sendable, Equatable {
         var options = MountOptions(mountPoint: [], domain: domain, isSuperuser: false)
         options.device = device
         options.wantsPassthrough = false
-        options.wantsRings = false
         options.wantsLatencyLimit = false
         options.threads = 1
         return options

@@ -17,7 +17,7 @@ extension TransportStatus {
     /// What INIT and the registration of the rings have led to. `problem` is the errno of making or registering them.
     package init(isWanted: Bool, offered: UInt64, accepted: UInt64, problem: CInt) {
         guard isWanted else {
-            self = .device("FUSE over io_uring is turned off by an option")
+            self = TransportStatus(name: "device", message: nil)
             return
         }
         guard offered & Negotiation.ringsFlag != 0 else {

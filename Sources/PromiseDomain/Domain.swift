@@ -151,7 +151,7 @@ package final class Domain: Sendable {
             options.wantsPassthrough = configuration.allowsPassthrough
             options.backingHelper = configuration.backingHelper.map { BackingHelper(path: $0, store: state.file("content")) }
             options.echoProgram = configuration.isReadOnly || options.isReadOnly ? nil : configuration.echoProgram
-            options.wantsRings = configuration.allowsRings
+            options.wantsRings = configuration.wantsRings
             options.wantsLatencyLimit = configuration.allowsLatencyLimit
             session = MountSession(
                 filesystem: filesystem, options: options, holder: holder, trace: trace, logger: logger)

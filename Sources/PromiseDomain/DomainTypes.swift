@@ -33,7 +33,7 @@ package struct DomainConfiguration: Sendable {
     package var backingHelper: [UInt8]?
     /// Bytes of the path of `promisefs-echo`, by which programs that watch hear of remote changes; nil: they do not.
     package var echoProgram: [UInt8]?
-    package var allowsRings = true
+    package var wantsRings = false
     package var allowsLatencyLimit = true
     /// As mount(8): allow_other, uid=, gid=, …
     package var mountOptions: [String] = []

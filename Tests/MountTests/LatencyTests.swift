@@ -44,12 +44,12 @@ extension MountSuites {
 
         /// Or a close, which nobody waits for, is served before the program that closed the file goes on.
         @Test(
-            .enabled(if: Machine.canUseRings && Machine.transportArguments.isEmpty, "needs FUSE over io_uring"),
+            .enabled(if: Machine.canUseRings, "needs FUSE over io_uring"),
             .timeLimit(.minutes(1)),
             arguments: [[], ["--no-latency-limit"]])
         func lanesAreBoundToAProcessorOnlyWhereProcessorsMaySleep(arguments: [String]) async throws {
             var options = MountedDomain.Options()
-            options.arguments = arguments
+            options.arguments = ["--io-uring"] + arguments
             try await MountedDomain.with(options) { domain in
                 let process = try #require(domain.daemonProcesses().first)
                 let result = try await domain.shell(

@@ -27,8 +27,8 @@ enum Machine {
 
     private static let environment = ProcessInfo.processInfo.environment
 
-    /// `PROMISEFS_TRANSPORT=device` tests without FUSE over io_uring, where mounts have it otherwise.
-    static let transportArguments = environment["PROMISEFS_TRANSPORT"] == "device" ? ["--no-io-uring"] : []
+    /// `PROMISEFS_TRANSPORT=io_uring` tests with FUSE over io_uring, where mounts use the device otherwise.
+    static let transportArguments = environment["PROMISEFS_TRANSPORT"] == "io_uring" ? ["--io-uring"] : []
 
     private static let ringSetting = "/sys/module/fuse/parameters/enable_uring"
 

@@ -124,11 +124,11 @@ extension MountSuites {
         /// The kernel loses what a dying process has in its rings, so the mount itself cannot be kept.
         /// > By io_uring the mount cannot be kept:
         @Test(
-            .enabled(if: Machine.canUseRings && Machine.transportArguments.isEmpty, "no FUSE over io_uring here"),
+            .enabled(if: Machine.canUseRings, "no FUSE over io_uring here"),
             .timeLimit(.minutes(2)))
         func byRingsTheMountIsMadeAnewWhenItsDaemonDies() async throws {
             var options = options
-            options.arguments = []
+            options.arguments = ["--io-uring"]
             try await MountedDomain.with(options) { domain in
                 let status = try await domain.status()
                 try #require(status.transport == "io_uring")

@@ -132,7 +132,7 @@ extension MountSuites {
         }
 
         /// > A small file's pages: what is read again of a file of 128 KiB or less comes from the kernel's pages
-        @Test(.timeLimit(.minutes(2)), arguments: [[], ["--no-passthrough"], ["--no-io-uring"]])
+        @Test(.timeLimit(.minutes(2)), arguments: [[], ["--no-passthrough"], ["--io-uring"]])
         func whatWasWrittenIsWhatASmallFileShowsWhoeverHasItsPages(arguments: [String]) async throws {
             var options = MountedDomain.Options()
             options.arguments = arguments

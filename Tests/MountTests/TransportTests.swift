@@ -2,8 +2,8 @@ import Foundation
 import Testing
 
 extension MountSuites {
-    /// How requests come from the kernel: by rings where it has them, by the device otherwise. What a mount does must not
-    /// depend on it, so all other suites run with either (`PROMISEFS_TRANSPORT=device`).
+    /// How requests come from the kernel: by the device, or by rings where they are asked for. What a mount does must not
+    /// depend on it, so all other suites run with either (`PROMISEFS_TRANSPORT=io_uring`).
     @Suite struct TransportTests {
         enum Transport: String, Sendable, CaseIterable {
             case device
@@ -11,13 +11,13 @@ extension MountSuites {
 
             /// Those that this machine and this run permit.
             static let usable = allCases.filter {
-                $0 == .device || Machine.canUseRings && Machine.transportArguments.isEmpty
+                $0 == .device || Machine.canUseRings
             }
         }
 
         private func options(_ transport: Transport, _ arguments: [String] = []) -> MountedDomain.Options {
             var options = MountedDomain.Options()
-            options.arguments = (transport == .device ? ["--no-io-uring"] : []) + arguments
+            options.arguments = [transport == .device ? "--no-io-uring" : "--io-uring"] + arguments
             return options
         }
 
@@ -27,16 +27,16 @@ extension MountSuites {
                 try await domain.shell("echo a > \"$M/a\"; [ \"$(cat \"$M/a\")\" = a ]")
                 let status = try await domain.status()
                 #expect(status.transport == transport.rawValue)
-                #expect((status.transportMessage == nil) == (transport == .rings))
+                #expect(status.transportMessage == nil)
                 #expect(status.requests["create"] == 1, "\(status.requests)")
             }
         }
 
         @Test(
             .timeLimit(.minutes(1)),
-            .enabled(if: Machine.isRoot && Machine.canUseRings && Machine.transportArguments.isEmpty, "needs root and rings"))
+            .enabled(if: Machine.isRoot && Machine.canUseRings, "needs root and rings"))
         func aMountMadeWhileRingsAreSwitchedOffUsesTheDeviceAndSaysHow() async throws {
-            try await MountedDomain.with(mounts: false) { domain in
+            try await MountedDomain.with(options(.rings), mounts: false) { domain in
                 try await domain.shell(
                     "echo N > /sys/module/fuse/parameters/enable_uring; \(domain.mountCommand)"
                         + "; echo Y > /sys/module/fuse/parameters/enable_uring; echo a > \"$M/a\"; cat \"$M/a\"")
@@ -49,9 +49,9 @@ extension MountSuites {
         /// io_uring itself is refused: by a seccomp filter in containers, by this setting here.
         @Test(
             .timeLimit(.minutes(1)),
-            .enabled(if: Machine.isRoot && Machine.canUseRings && Machine.transportArguments.isEmpty, "needs root and rings"))
+            .enabled(if: Machine.isRoot && Machine.canUseRings, "needs root and rings"))
         func aMountWhereRingsCannotBeMadeUsesTheDevice() async throws {
-            try await MountedDomain.with(mounts: false) { domain in
+            try await MountedDomain.with(options(.rings), mounts: false) { domain in
                 try await domain.shell(
                     """
                     before=$(cat /proc/sys/kernel/io_uring_disabled); echo 2 > /proc/sys/kernel/io_uring_disabled

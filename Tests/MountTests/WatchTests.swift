@@ -153,7 +153,7 @@ extension MountSuites {
         }
 
         /// Both sides change the same folders, under the same names too.
-        @Test(.timeLimit(.minutes(10)), arguments: [["--no-kills"], ["--argument=--no-io-uring"], []])
+        @Test(.timeLimit(.minutes(10)), arguments: [["--no-kills"], ["--argument=--io-uring"], []])
         func showingChangesDoesNoHarm(arguments: [String]) async throws {
             let seed = Machine.seed ?? Int.random(in: 0..<1_000_000_000)
             let result = try await runShell(

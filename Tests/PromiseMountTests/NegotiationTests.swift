@@ -61,12 +61,13 @@ import Testing
         #expect(Negotiation.edit(&bytes, offered: Self.extended, wantsPassthrough: false, wantsRings: true) == Self.extended)
     }
 
-    @Test func theTransportSaysWhyItIsTheDevice() {
+    @Test func theTransportSaysWhyItIsTheDeviceWhereRingsWereAskedFor() {
         let offered = Negotiation.ringsFlag
         #expect(TransportStatus(isWanted: true, offered: offered, accepted: offered, problem: 0) == .rings)
-        let cases = [(false, offered, CInt(0), "option"), (true, 0, 0, "io_uring"), (true, offered, EPERM, "sysctl")]
-        for (isWanted, offered, problem, word) in cases {
-            let status = TransportStatus(isWanted: isWanted, offered: offered, accepted: 0, problem: problem)
+        let plain = TransportStatus(isWanted: false, offered: offered, accepted: 0, problem: 0)
+        #expect(plain.name == "device" && plain.message == nil)
+        for (offered, problem, word) in [(0, CInt(0), "io_uring"), (offered, EPERM, "sysctl")] {
+            let status = TransportStatus(isWanted: true, offered: offered, accepted: 0, problem: problem)
             #expect(status.name == "device" && (status.message?.contains(word) ?? false), "\(status)")
         }
     }

@@ -21,7 +21,6 @@ grep -q '^Seccomp:.*2' "/proc/$(process)/status"
 
 : a daemon that is killed has a successor, and the unit goes on
 kill -9 "$(process)"
-# By io_uring the mount is made anew meanwhile.
 wait_for '[ "$(cat /mnt/unit/two)" = two ]'
 [ "$(systemctl show -p NRestarts --value promisefs@work)" = 0 ]
 

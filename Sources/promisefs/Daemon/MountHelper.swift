@@ -35,7 +35,7 @@ enum MountHelper {
         "certificate", "hydration-rule",
     ]
     private static let switches: Set = [
-        "read-only", "no-passthrough", "no-io-uring", "no-latency-limit", "no-supervision",
+        "read-only", "no-passthrough", "io-uring", "no-io-uring", "no-latency-limit", "no-supervision",
     ]
     /// For mount(8), systemd and others that read fstab(5); `promisefs mount` knows some of them.
     private static let foreign: Set = [

@@ -38,8 +38,10 @@ struct DomainOptions: ParsableArguments {
     var readOnly = false
     @Flag(name: .long, help: "Do not let the kernel read and write content files itself.")
     var noPassthrough = false
-    @Flag(name: .long, help: "Do not use FUSE over io_uring.")
-    var noIoUring = false
+    @Flag(
+        inversion: .prefixedNo, exclusivity: .chooseLast,
+        help: "Use FUSE over io_uring: open files and calls under way end with the daemon then.")
+    var ioUring = false
     @Flag(name: .long, help: "Let processors sleep between requests, also while many come: saves power, costs speed.")
     var noLatencyLimit = false
     @Flag(name: .long, help: "Let the mount end with its daemon, instead of keeping it for a successor.")
@@ -82,7 +84,7 @@ struct DomainOptions: ParsableArguments {
         configuration.allowsPassthrough = !noPassthrough
         configuration.backingHelper = HelperPlace.backing()
         configuration.echoProgram = HelperPlace.echo()
-        configuration.allowsRings = !noIoUring
+        configuration.wantsRings = ioUring
         configuration.allowsLatencyLimit = !noLatencyLimit
         configuration.mountOptions = splitMountOptions
     }
@@ -101,7 +103,7 @@ struct DomainOptions: ParsableArguments {
         if let certificate { result += ["--certificate", certificate.text] }
         if isReadOnly { result.append("--read-only") }
         if noPassthrough { result.append("--no-passthrough") }
-        if noIoUring { result.append("--no-io-uring") }
+        if ioUring { result.append("--io-uring") }
         if noLatencyLimit { result.append("--no-latency-limit") }
         if noSupervision { result.append("--no-supervision") }
         for option in splitMountOptions { result += ["-o", option] }

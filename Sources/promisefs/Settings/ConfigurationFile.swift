@@ -25,7 +25,8 @@ struct ConfigurationFile: Sendable, Equatable {
         "request-deadline": ("--request-deadline", .value), "coordination": ("--coordination", .value),
         "certificate": ("--certificate", .value),
         "read-only": ("--read-only", .switched), "no-passthrough": ("--no-passthrough", .switched),
-        "no-io-uring": ("--no-io-uring", .switched), "no-supervision": ("--no-supervision", .switched),
+        "io-uring": ("--io-uring", .switched), "no-io-uring": ("--no-io-uring", .switched),
+        "no-supervision": ("--no-supervision", .switched),
         "no-latency-limit": ("--no-latency-limit", .switched),
         "hydration-rules": ("--hydration-rule", .list), "options": ("-o", .list), "ignore": ("--ignore", .list),
     ]
