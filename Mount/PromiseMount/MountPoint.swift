@@ -7,37 +7,46 @@ import PromiseSystem
 struct MountPoint: Sendable, Equatable {
     /// Absolute, without links; as the kernel's table has it.
     let path: [UInt8]
+    /// The mount of a daemon that is gone is there, which the new one is to replace.
+    let isDeadThere: Bool
 
     var display: String { escapedForDisplay(path) }
 
-    /// Checks that something can be mounted there and nothing of ours is, and resolves the path.
+    /// Checks that something can be mounted there and nothing of ours that lives is, and resolves the path.
     ///
-    /// Throws `.notFound`, `.notFolder`, `.busy` (mounted already, or a dead mount), `.notEmpty`, `.refused`.
+    /// Throws `.notFound`, `.notFolder`, `.busy` (mounted already), `.notEmpty`, `.refused`.
     init(checking given: [UInt8], permitsNonempty: Bool) throws(Failure) {
         let shown = escapedForDisplay(given)
         guard !given.isEmpty, !given.contains(0) else { throw Failure(.invalid, "the mount point needs a path") }
         guard let path = resolvedPath(given) else {
-            switch errno {
+            let code = errno
+            if code == ENOTCONN, try MountPoint.hasMount(on: given) {
+                (self.path, isDeadThere) = (given, true)
+                return
+            }
+            switch code {
             case ENOENT: throw Failure(.notFound, "mount point \(shown) does not exist: make the folder first")
             case ENOTDIR: throw Failure(.notFolder, "mount point \(shown) is not a folder")
             case ENOTCONN:
                 throw deadMount(shown)
-            case let code: throw Failure(.refused, "mount point \(shown) cannot be reached: \(String(cString: strerror(code)))")
+            default: throw Failure(.refused, "mount point \(shown) cannot be reached: \(String(cString: strerror(code)))")
             }
         }
         self.path = path
+        isDeadThere = try MountPoint.isDead(path) ? MountPoint.hasMount(on: path) : false
+        if isDeadThere { return }
         if let mounted = try MountTable.entries().last(where: { $0.mountPoint == path && $0.type == "fuse.promisefs" }) {
-            // A daemon that is gone leaves a mount whose every call fails (fuse(4)); realpath may not have noticed.
-            if isDead {
-                throw deadMount(shown)
-            }
             throw Failure(.busy, "mount point \(shown) is mounted already, for domain \(mounted.source)")
         }
         try checkFolder(shown, permitsNonempty: permitsNonempty)
     }
 
     /// Of a mount that is there and waits for this process: nothing is asked of it. `path` is as the kernel's table has it.
-    init(resuming path: [UInt8]) { self.path = path }
+    init(resuming path: [UInt8]) { (self.path, isDeadThere) = (path, false) }
+
+    private static func hasMount(on path: [UInt8]) throws(Failure) -> Bool {
+        try MountTable.entries().contains { $0.mountPoint == path && $0.type == "fuse.promisefs" }
+    }
 
     private func checkFolder(_ shown: String, permitsNonempty: Bool) throws(Failure) {
         do throws(SystemError) {
@@ -60,7 +69,9 @@ struct MountPoint: Sendable, Equatable {
 
     /// The mount is there and its daemon is not: ENOTCONN, fuse(4). Asked by statvfs(3), because the kernel may answer stat(2)
     /// from what it remembers.
-    var isDead: Bool {
+    var isDead: Bool { MountPoint.isDead(path) }
+
+    private static func isDead(_ path: [UInt8]) -> Bool {
         var status = statvfs()
         return withCPath(path) { statvfs($0, &status) } != 0 && errno == ENOTCONN
     }

@@ -88,7 +88,9 @@ final class Session: @unchecked Sendable {
                 &arguments, &table, MemoryLayout<fuse_lowlevel_ops>.size, UnsafeMutableRawPointer(transport))
         }
         guard let session = made else { throw Failure(.invalid, "the mount options were refused\(libraryReason())") }
-        let device = holder?.device ?? options.device
+        let given = holder?.device ?? options.device
+        let replacement = try given == nil && mountPoint.isDeadThere ? mountPoint.replaceDeadMount(options) : nil
+        let device = given ?? replacement
         // libfuse takes a device that is mounted already by this name, and leaves the mount alone at the end.
         let place = device.map { Array("/dev/fd/\($0)".utf8) } ?? mountPoint.path
         guard withCPath(place, { fuse_session_mount(session, $0) }) == 0 else {
@@ -100,9 +102,10 @@ final class Session: @unchecked Sendable {
         guard isAttached, isResuming ? ct_resume(transport, session) == 0 : answerInit(transport, session) else {
             fuse_session_unmount(session)
             fuse_session_destroy(session)
+            if replacement != nil { try? mountPoint.sever() }
             throw Failure(.inputOutput, "the kernel and libfuse did not agree on a protocol\(libraryReason())")
         }
-        if device == nil, ct_may_be_resumed(transport) { holder?.keep(device: fuse_session_fd(session)) }
+        if given == nil, ct_may_be_resumed(transport) { holder?.keep(device: fuse_session_fd(session)) }
         return session
     }
 

@@ -121,6 +121,44 @@ extension MountSuites {
             }
         }
 
+        /// A backup that looked in that moment found an empty folder, and took everything for removed.
+        /// > A mount that cannot be kept, or whose holder died too, stays where it is until a new one has its place:
+        @Test(
+            .enabled(if: Machine.isRoot, "others may mount by fusermount3 only"),
+            .timeLimit(.minutes(2)), arguments: [false, true])
+        func whileAMountIsReplacedNobodySeesTheFolderBelow(isSilent: Bool) async throws {
+            let script = """
+                import os, sys
+                seen = set()
+                while not os.path.exists(sys.argv[2]):
+                    try:
+                        seen.add(",".join(sorted(os.listdir(sys.argv[1]))))
+                    except OSError as problem:
+                        seen.add(problem.errno)
+                print(*sorted(map(str, seen)))
+                """
+            for arguments in [["--no-io-uring"], ["--io-uring"]] {
+                var options = options
+                options.arguments = arguments
+                options.environment["WATCH"] = script
+                try await MountedDomain.with(options) { domain in
+                    try await domain.shell("echo kept > \"$M/file\"; \"$P\" sync --wait \"$M\"")
+                    for number in 1...3 {
+                        try await domain.kill9()
+                        if isSilent { try domain.setFaults(["hang=true"]) }
+                        let look = """
+                            rm -f "$T/stop"; python3 -c "$WATCH" "$M" "$T/stop" > "$T/seen" & watcher=$!; sleep 0.3
+                            \(domain.mountCommand) > "$T/said"; [ "$(ls "$M")" = file ]; echo \(number) > "$M/new"; rm "$M/new"
+                            touch "$T/stop"; wait $watcher; [ "$(sed 's/ file,new//' "$T/seen")" = "107 file" ] || cat "$T/seen"
+                            not grep -q '^ \\|  ' "$T/seen"; [ "$(findmnt -n "$M" | wc -l)" = 1 ]
+                            """
+                        try await domain.shell(look)
+                        try domain.setFaults([])
+                    }
+                }
+            }
+        }
+
         /// The kernel loses what a dying process has in its rings, so the mount itself cannot be kept.
         /// > By io_uring the mount cannot be kept:
         @Test(

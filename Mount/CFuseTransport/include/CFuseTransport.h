@@ -63,6 +63,18 @@ uint64_t ct_request_count(const struct ct_transport *_Nonnull transport, uint32_
 // does. Before the first request.
 void ct_on_requests(struct ct_transport *_Nonnull transport, uint32_t every, void (*_Nonnull hook)(void *_Nonnull owner));
 
+struct ct_mount_options {
+    const char *_Nonnull source;
+    const char *_Nonnull subtype;
+    bool allows_others;
+    bool is_read_only;
+    // MOUNT_ATTR_… of fsmount(2).
+    uint32_t attributes;
+};
+// Makes a FUSE mount and puts it beneath the one that is on `point` (MOVE_MOUNT_BENEATH, Linux 6.5), so that it shows when that
+// one is taken away and the folder below shows never. Returns the device, or -errno. Blocking, root only.
+int ct_mount_beneath(const char *_Nonnull point, const struct ct_mount_options *_Nonnull options);
+
 // Takes over reading and writing of a session that is mounted. Returns 0 or -errno.
 int ct_attach(struct ct_transport *_Nonnull transport, struct fuse_session *_Nonnull session);
 

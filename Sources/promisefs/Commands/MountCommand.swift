@@ -106,11 +106,8 @@ struct MountCommand: AsyncParsableCommand {
                 isResolved: isStartedByMount)
         }
         let notice = try await Blocking.run { [options] () throws(CommandFailure) in
-            if isStartedByMount {
-                // The process that started this one has looked at everything; a mount that could not be kept is in the way.
-                return holder.map { $0.restarts > 0 && $0.device == nil } == true ? try plan.clearMountPoint() : nil
-            }
-            return try plan.prepare(mountOptions: options.splitMountOptions)
+            // The process that started this one has looked at everything.
+            isStartedByMount ? nil : try plan.prepare(mountOptions: options.splitMountOptions)
         }
         if let notice, !output.json { Output.line(notice) }
         if isStartedByMount || foreground && !isSupervised {

@@ -55,11 +55,11 @@ struct MountPlan: Sendable {
 
     // MARK: - Checks
 
-    /// Looks at everything that would keep the mount from working, makes the folders that are missing, and clears away the
-    /// mount of a daemon that has died; says so. Blocking.
+    /// Looks at everything that would keep the mount from working, and makes the folders that are missing. Returns what is to
+    /// be said: the mount of a daemon that has died is there, and stays until the new one takes its place. Blocking.
     func prepare(mountOptions: [String]) throws(CommandFailure) -> String? {
-        let notice = try clearMountPoint()
-        try checkMountPoint()
+        let notice = try checkMounts()
+        if notice == nil { try checkMountPoint() }
         try checkOverlap()
         try prepareProvider()
         try MountPlan.checkFuse(mountOptions: mountOptions)
@@ -76,8 +76,8 @@ struct MountPlan: Sendable {
 
     private var place: String { escapedForDisplay(mountPoint) }
 
-    /// Refuses a living mount of ours and removes a dead one.
-    func clearMountPoint() throws(CommandFailure) -> String? {
+    /// Refuses a living mount of ours; a dead one is told.
+    private func checkMounts() throws(CommandFailure) -> String? {
         let table: MountTable
         do throws(PromiseError) { table = try MountTable.current() } catch { throw CommandFailure(error) }
         guard let entry = table.entries.last(where: { $0.mountPoint == mountPoint }), entry.isPromiseFS else {
@@ -93,9 +93,7 @@ struct MountPlan: Sendable {
         case .alive: throw CommandFailure("\(place) is mounted already: 'promisefs status \(place)' shows it")
         case .silent:
             throw CommandFailure("\(place) is mounted and its daemon does not answer; 'promisefs unmount --lazy \(place)'")
-        case .dead:
-            try SystemMounts.detach(mountPoint)
-            return "removed the mount of a daemon that had died from \(place)"
+        case .dead: return "the mount of a daemon that had died on \(place) is replaced"
         }
     }
 
