@@ -93,11 +93,10 @@ package final class FolderWindows: Sendable {
         }
 
         /// Nil: it is not.
-        func folded(_ item: IndexedItem) -> [UInt8]? {
-            let name = item.entry.name
+        func folded(_ name: FileName, _ kind: NodeKind) -> [UInt8]? {
             guard subject.showsHidden || name.bytes.first != UInt8(ascii: ".") else { return nil }
-            guard item.node.kind == .folder || !subject.foldersOnly else { return nil }
-            guard filter.admits(name, item.node.kind) else { return nil }
+            guard kind == .folder || !subject.foldersOnly else { return nil }
+            guard filter.admits(name, kind) else { return nil }
             let folded = folding.fold(name.bytes)
             return contains(folded) ? folded : nil
         }
@@ -121,6 +120,22 @@ package final class FolderWindows: Sendable {
         /// Of what sorts by a text, and of equal ones.
         var text: [UInt8]
         var name: [UInt8]
+        /// The first bytes of `name`: most names differ in them, and numbers are compared sooner.
+        let start: (UInt64, UInt64)
+
+        init(_ entry: EntryID, isFolder: Bool, number: Int64 = 0, text: [UInt8] = [], name: [UInt8]) {
+            self.entry = entry
+            self.isFolder = isFolder
+            self.number = number
+            self.text = text
+            self.name = name
+            start = (Line.number(name[...]), Line.number(name.dropFirst(8)))
+        }
+
+        private static func number(_ bytes: ArraySlice<UInt8>) -> UInt64 {
+            let number = bytes.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+            return number << UInt64(8 * max(0, 8 - bytes.count))
+        }
     }
 
     /// A person looks at few folders at a time.
@@ -270,6 +285,9 @@ package final class FolderWindows: Sendable {
                     try transaction.items(of: found.map(\.node)), sieve, transaction)
             }
         case .folder(let folder):
+            if subject.key != .state && subject.key != .tags {
+                return try plainLines(of: folder, sieve)
+            }
             var last: FileName?
             while true {
                 let page = try tree.index.read { transaction throws(Failure) in
@@ -288,12 +306,41 @@ package final class FolderWindows: Sendable {
         }
     }
 
+    /// For what is in the rows of a folder themselves.
+    private func plainLines(of folder: NodeID, _ sieve: Sieve) throws(Failure) -> [Line] {
+        let key = sieve.subject.key
+        var result: [Line] = []
+        var last: FileName?
+        while true {
+            let rows = try tree.index.read { transaction throws(Failure) in
+                try FolderRows.rows(
+                    in: folder, after: last, limit: FolderWindows.pageCount, transaction)
+            }
+            for row in rows {
+                guard let name = sieve.folded(row.name, row.kind) else { continue }
+                let number: Int64 =
+                    switch key {
+                    case .date: row.modificationTime.rawValue
+                    case .size: row.kind == .folder ? 0 : Int64(clamping: row.size)
+                    default: 0
+                    }
+                let text = key == .kind ? ContentType.of(row.name, row.kind).identifier : ""
+                result.append(
+                    Line(
+                        row.entry, isFolder: row.kind == .folder, number: number,
+                        text: Array(text.utf8), name: name))
+            }
+            last = rows.last?.name
+            if rows.count < FolderWindows.pageCount { return result }
+        }
+    }
+
     private func lines(
         _ items: [IndexedItem], _ sieve: Sieve, _ transaction: borrowing Transaction
     ) throws(Failure) -> [Line] {
         var lines: [Line] = []
         for item in items {
-            guard let name = sieve.folded(item) else { continue }
+            guard let name = sieve.folded(item.entry.name, item.node.kind) else { continue }
             lines.append(try line(item.entry, item.node, name, sieve.subject, transaction))
         }
         return lines
@@ -303,8 +350,7 @@ package final class FolderWindows: Sendable {
         _ entry: Entry, _ node: Node, _ name: [UInt8], _ subject: Subject,
         _ transaction: borrowing Transaction
     ) throws(Failure) -> Line {
-        var line = Line(
-            entry: entry.id, isFolder: node.kind == .folder, number: 0, text: [], name: name)
+        var line = Line(entry.id, isFolder: node.kind == .folder, name: name)
         if subject.scope == .recent {
             line.number = -max(node.lastUse, node.accessTime).rawValue
             return line
@@ -334,6 +380,8 @@ package final class FolderWindows: Sendable {
             if first.text != second.text {
                 return first.text.lexicographicallyPrecedes(second.text)
             }
+            if first.start.0 != second.start.0 { return first.start.0 < second.start.0 }
+            if first.start.1 != second.start.1 { return first.start.1 < second.start.1 }
             if first.name != second.name {
                 return first.name.lexicographicallyPrecedes(second.name)
             }
