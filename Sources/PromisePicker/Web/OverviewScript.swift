@@ -44,7 +44,9 @@ enum OverviewScript {
               : Math.round(work.progress * 100) + '%'), cell(work.error))));
           return tabled('Under way', ['Domain', 'What', 'Path', 'State', 'Problem'], rows, 'Nothing is under way.');
         }
-        async function storage(domain, order) {
+        let order = 'largest';
+        async function storage(domain, wanted) {
+          order = wanted;
           const found = await (await ask(`/storage?domain=${encodeURIComponent(domain)}&order=${order}`)).json();
           const act = (item, action) => async () => {
             await send('/item', { domain, path: item.pathBytes, action }); storage(domain, order); };
@@ -84,9 +86,29 @@ enum OverviewScript {
           });
           page.conflicts.replaceChildren(...(parts.length ? parts : [make('p', { class: 'soft' }, 'No conflicts.')]));
         }
-        let known = '';
+        async function grants(domain) {
+          const found = await (await ask('/grants?domain=' + encodeURIComponent(domain))).json();
+          const revoke = grant => async () => { await send('/revoke', { domain, path: '/', grant }); grants(domain); };
+          const rows = (found.grants || []).map(grant => make('tr', {}, cell(grant.application),
+            cell(grant.path || grant.reason), cell(grant.kind), cell(grant.rights),
+            cell(grant.launch ? 'it ends' : grant.until || 'revoked'), cell(grant.giver || 'owner'), make('td', {},
+              grant.kind === 'container' ? '' : button('Revoke', `Revoke ${grant.path} of ${grant.application}`,
+                revoke(grant.id)))));
+          const isOpen = !!page.grants.querySelector('details[open]');
+          const lines = (found.lines || []).map(line => make('tr', {}, cell(line.time.slice(0, 19)), cell(line.by),
+            cell(line.call), cell(line.outcome), cell(line.application), cell(line.detail)));
+          page.grants.replaceChildren(tabled('Grants of ' + domain, ['Application', 'Item', 'What', 'Rights', 'Until',
+            'From', 'Choice'], rows, 'No application was given anything.'),
+            make('details', { open: isOpen }, make('summary', {}, 'What was done with it'), tabled('Audit of ' + domain,
+              ['When', 'Who', 'What', 'Outcome', 'Of', 'Detail'], lines, 'Nothing yet.')));
+        }
+        let known = '', version = -1;
         async function look() {
-          const { domains } = await (await ask('/overview')).json();
+          const answer = await (await ask('/overview?after=' + version)).json();
+          const domains = answer.domains;
+          const isNew = answer.version !== version;
+          if (page.domain.value && version >= 0) refresh(isNew);
+          version = answer.version;
           page.problems.replaceChildren(problems(domains));
           page.domains.replaceChildren(domainTable(domains));
           page.work.replaceChildren(workTable(domains));
@@ -96,26 +118,36 @@ enum OverviewScript {
           page.domain.replaceChildren(...domains.map(domain => make('option', { value: domain.name }, domain.name)));
           chosen();
         }
+        // Where somebody is with the keyboard nothing is taken away.
+        function refresh(isNew) {
+          const domain = page.domain.value, isFree = part => !part.contains(document.activeElement);
+          if (isNew && isFree(page.storage)) storage(domain, order).catch(() => {});
+          if (isNew && isFree(page.conflicts)) conflicts(domain).catch(() => {});
+          if (isFree(page.grants)) grants(domain).catch(() => {});
+        }
         function chosen() {
           if (!page.domain.value) return;
-          storage(page.domain.value, 'largest').catch(() => {});
+          storage(page.domain.value, order).catch(() => {});
           conflicts(page.domain.value).catch(() => {});
+          grants(page.domain.value).catch(() => {});
         }
         begin(async () => {
-          for (const name of ['problems', 'domains', 'work', 'storage', 'conflicts']) page[name] = make('div', { id: name });
+          for (const name of ['problems', 'domains', 'work', 'storage', 'conflicts', 'grants']) {
+            page[name] = make('div', { id: name });
+          }
           page.message = make('p', { id: 'message', role: 'status' });
           page.domain = make('select', { id: 'domain', onchange: chosen });
           const part = (title, ...content) => make('section', {}, make('h2', {}, title), content);
           byId('main').replaceChildren(make('h1', {}, 'PromiseFS'), page.message, part('Problems', page.problems),
             part('Domains', page.domains), part('Under way', page.work), make('div', { class: 'bar' },
-              make('label', { for: 'domain' }, 'Conflicts and storage of'), page.domain),
-            part('Conflicts', page.conflicts), part('Storage', page.storage));
+              make('label', { for: 'domain' }, 'Conflicts, grants and storage of'), page.domain),
+            part('Conflicts', page.conflicts), part('Grants', page.grants), part('Storage', page.storage));
           for (;;) {
             try { await look(); } catch (error) {
               if (!byId('over')) over('PromiseFS does not answer any more: promisefs web shows a new page.');
               return;
             }
-            await new Promise(done => setTimeout(done, 2000));
+            await new Promise(done => setTimeout(done, 100));
           }
         });
         """#
