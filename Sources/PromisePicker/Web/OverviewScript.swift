@@ -4,6 +4,7 @@ enum OverviewScript {
         const page = {};
         const cell = text => make('td', {}, text === undefined || text === null ? '' : String(text));
         const head = names => make('tr', {}, names.map(name => make('th', { scope: 'col' }, name)));
+        const moment = text => text ? text.slice(0, 16).replace('T', ' ') : '';
         const button = (text, label, act) => make('button', { 'aria-label': label, onclick: act }, text);
         const say = text => { page.message.textContent = text; };
         function tabled(caption, names, rows, none) {
@@ -26,7 +27,8 @@ enum OverviewScript {
               'Changes wait here until the provider answers: promisefs doctor');
             for (const work of domain.pending) if (work.error) add(`${work.path}: ${work.error}`,
               'It is tried again: promisefs pending');
-            if (status.conflicts) add(`${status.conflicts} documents in conflict`, 'Choose a version below');
+            const count = status.conflicts;
+            if (count) add(`${count} document${count === 1 ? '' : 's'} in conflict`, 'Choose a version below');
             for (const limit of status.limitations || []) add(limit, '');
           }
           return tabled('Problems', ['Domain', 'What', 'What to do'], rows, 'No problems.');
@@ -76,11 +78,11 @@ enum OverviewScript {
                 (answer.lines || []).map(line => make('span', { class: line.kind }, line.text))));
             };
             const others = versions.slice(1).filter(version => version.kind === 'conflict').map(version =>
-              make('li', {}, `${version.path} (${size(version.size)}, ${version.modificationTime.slice(0, 16)}) `,
+              make('li', {}, `${version.path} (${size(version.size)}, ${moment(version.modificationTime)}) `,
                 button('Compare', 'Compare ' + version.path, compare(version.identifier)), ' ',
                 button('Keep this', 'Keep ' + version.path, choose('version', version.identifier))));
             return make('section', {}, make('h3', {}, current.path), make('p', {},
-              `(${size(current.size)}, ${current.modificationTime.slice(0, 16)}) `,
+              `(${size(current.size)}, ${moment(current.modificationTime)}) `,
               button('Keep this', 'Keep ' + current.path, choose('current')), ' ',
               button('Keep both', 'Keep both of ' + current.path, choose('both'))), make('ul', {}, others), shown);
           });
@@ -91,11 +93,11 @@ enum OverviewScript {
           const revoke = grant => async () => { await send('/revoke', { domain, path: '/', grant }); grants(domain); };
           const rows = (found.grants || []).map(grant => make('tr', {}, cell(grant.application),
             cell(grant.path || grant.reason), cell(grant.kind), cell(grant.rights),
-            cell(grant.launch ? 'it ends' : grant.until || 'revoked'), cell(grant.giver || 'owner'), make('td', {},
+            cell(grant.launch ? 'it ends' : moment(grant.until) || 'revoked'), cell(grant.giver || 'owner'), make('td', {},
               grant.kind === 'container' ? '' : button('Revoke', `Revoke ${grant.path} of ${grant.application}`,
                 revoke(grant.id)))));
           const isOpen = !!page.grants.querySelector('details[open]');
-          const lines = (found.lines || []).map(line => make('tr', {}, cell(line.time.slice(0, 19)), cell(line.by),
+          const lines = (found.lines || []).map(line => make('tr', {}, cell(moment(line.time)), cell(line.by),
             cell(line.call), cell(line.outcome), cell(line.application), cell(line.detail)));
           page.grants.replaceChildren(tabled('Grants of ' + domain, ['Application', 'Item', 'What', 'Rights', 'Until',
             'From', 'Choice'], rows, 'No application was given anything.'),
@@ -122,7 +124,8 @@ enum OverviewScript {
         function refresh(isNew) {
           const domain = page.domain.value, isFree = part => !part.contains(document.activeElement);
           if (isNew && isFree(page.storage)) storage(domain, order).catch(() => {});
-          if (isNew && isFree(page.conflicts)) conflicts(domain).catch(() => {});
+          // Nor is a comparison that somebody reads.
+          if (isNew && isFree(page.conflicts) && !page.conflicts.querySelector('pre')) conflicts(domain).catch(() => {});
           if (isFree(page.grants)) grants(domain).catch(() => {});
         }
         function chosen() {
