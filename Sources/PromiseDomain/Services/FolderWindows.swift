@@ -6,44 +6,6 @@ import PromiseQuery
 import PromiseSync
 import Synchronization
 
-/// A part of a folder's listing: what a list that is scrolled shows of it.
-package struct WindowRequest: Sendable {
-    package enum Key: String, Sendable, CaseIterable { case name, date, size, kind, state, tags }
-
-    package enum Scope: Sendable, Hashable {
-        case folder(NodeID)
-        /// Every name of the domain that has `text` in it.
-        case everywhere
-        /// What was used last on this machine, whatever the key.
-        case recent
-
-        var isFolder: Bool { if case .folder = self { true } else { false } }
-    }
-
-    package var scope: Scope
-    package var offset = 0
-    package var limit = 200
-    package var key = Key.name
-    package var isDescending = false
-    /// Only names that have this in them, whatever their case and accents.
-    package var text = ""
-    /// Only documents of one of these types; folders always.
-    package var types: [String] = []
-    /// Also names that begin with a dot.
-    package var showsHidden = false
-    package var foldersOnly = false
-
-    package init(_ scope: Scope) { self.scope = scope }
-}
-
-package struct FolderWindow: Sendable {
-    /// Of all the listing.
-    package var total: Int
-    package var items: [FoundItem]
-    /// Why the listing may lack something: the provider has not told of this folder.
-    package var reason: String?
-}
-
 /// Gives windows of folders, however large: orders a folder once, and reads of it what is asked
 /// for.
 ///
@@ -370,22 +332,37 @@ package final class FolderWindows: Sendable {
         return line
     }
 
+    /// What is compared of a line first, without its arrays: those are moved once, not at each step.
+    private struct SortKey {
+        var isFolder: Bool
+        var number: Int64
+        var start: (UInt64, UInt64)
+        var place: Int
+    }
+
     /// Folders first, whichever way.
     private func sorted(_ lines: [Line], _ subject: Subject) -> [Line] {
-        lines.sorted { left, right in
+        let isDescending = subject.isDescending && subject.scope != .recent
+        let hasTexts = lines.contains { !$0.text.isEmpty }
+        var keys = lines.indices.map { place in
+            let line = lines[place]
+            return SortKey(
+                isFolder: line.isFolder, number: line.number, start: line.start, place: place)
+        }
+        keys.sort { left, right in
             if left.isFolder != right.isFolder { return left.isFolder }
-            let (first, second) =
-                subject.isDescending && subject.scope != .recent ? (right, left) : (left, right)
+            let (first, second) = isDescending ? (right, left) : (left, right)
             if first.number != second.number { return first.number < second.number }
-            if first.text != second.text {
-                return first.text.lexicographicallyPrecedes(second.text)
+            if hasTexts, lines[first.place].text != lines[second.place].text {
+                return lines[first.place].text.lexicographicallyPrecedes(lines[second.place].text)
             }
             if first.start.0 != second.start.0 { return first.start.0 < second.start.0 }
             if first.start.1 != second.start.1 { return first.start.1 < second.start.1 }
-            if first.name != second.name {
-                return first.name.lexicographicallyPrecedes(second.name)
+            if lines[first.place].name != lines[second.place].name {
+                return lines[first.place].name.lexicographicallyPrecedes(lines[second.place].name)
             }
-            return first.entry.rawValue < second.entry.rawValue
+            return lines[first.place].entry.rawValue < lines[second.place].entry.rawValue
         }
+        return keys.map { lines[$0.place] }
     }
 }
