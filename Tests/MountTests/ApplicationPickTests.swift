@@ -119,5 +119,25 @@ extension MountSuites {
                 grep -q '"picked":\\[\\]' $T/out; not grep -q docs $T/out
                 """)
         }
+
+        @Test(.timeLimit(.minutes(2))) func aSandboxWithAPickerNeedsNothingElse() async throws {
+            try await picked(
+                """
+                mkdir $T/bin; cat > $T/bin/xdg-open << 'EOF'
+                #!/bin/bash
+                address=$(grep -o 'http://[^"]*' "${1#file://}")
+                (sleep 0.2; exec python3 $W/pick_by_page.py "$address" a.txt < /dev/null > $T/page 2>&1) &
+                EOF
+                chmod +x $T/bin/xdg-open; export PATH=$T/bin:$PATH T W
+                printf '%s\n' --ro-bind $R/clients/python /tmp/python > $T/profile
+                "$P" run --app $ID --domain $D --picker --profile $T/profile -- sh -c 'PYTHONPATH=/tmp/python python3 -c "
+                import promisefs
+                for mode in (\\"open\\", \\"import\\"): print(promisefs.pick(mode)[0][\\"path\\"])
+                "; cat granted/a.txt' > $T/out
+                [ "$(tr '\n' ' ' < $T/out)" = '/documents/granted/a.txt /documents/imports/a.txt one ' ]
+                # What shows pickers for a launch goes with it.
+                within 5 '! pgrep -f "pick --serve.*--at $M" > /dev/null'
+                """)
+        }
     }
 }
