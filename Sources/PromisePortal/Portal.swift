@@ -66,7 +66,8 @@ final class Portal {
             let call = FileChooserCall(method, values),
             !underWay.contains(where: { $0.call.handle == call.handle })
         else { return sd_bus_reply_method_errno(message, EINVAL, nil) }
-        guard let picker = PickerProcess(command + call.words(isOnMount: isOnMount)) else {
+        let words = [Array("--while=\(getpid())".utf8)] + call.words(isOnMount: isOnMount)
+        guard let picker = PickerProcess(command + words) else {
             return refuse(message)
         }
         var object: OpaquePointer?

@@ -72,7 +72,7 @@ extension MountSuites {
                     [ "$(grep -c '^(uint32 1, @a{sv} {})' $T/out)" = 1 ]; [ "$(grep -c '^(uint32 2, @a{sv} {})' $T/out)" = 3 ]
                     grep -q refused $T/out; grep -q '^(uint32 2, @a{sv} {})' $T/hung
                     words="pick --web -0 --mode open --title=Pick --requester=org.example.App --multiple --type=*.txt"
-                    [ "$(tr '\\n' ' ' < $T/words.pick)" = "$words --type=image/png " ]
+                    [ "$(grep -v -e --while $T/words.pick | tr '\\n' ' ')" = "$words --type=image/png " ]
                     """)
         }
 
@@ -88,7 +88,7 @@ extension MountSuites {
                     END
                     cat $T/out >&2
                     grep -q "'uris': <\\['file://$M/a%20b%202.txt', 'file://$M/new', 'file://$M/new%202'\\]>" $T/out
-                    [ "$(tr '\\n' ' ' < $T/words)" = "pick --web -0 --mode save --at=$M/docs --suggest=--web " ]
+                    [ "$(grep -v -e --while $T/words | tr '\\n' ' ')" = "pick --web -0 --mode save --at=$M/docs --suggest=--web " ]
                     """)
         }
 
@@ -119,6 +119,21 @@ extension MountSuites {
                     # Nothing is fetched by picking.
                     [ "$(getfattr -n user.promisefs.state --only-values $M/b.png)" = placeholder ]
                     """)
+        }
+
+        @Test(.timeLimit(.minutes(2))) func aPickerEndsWithItsPortal() async throws {
+            try await dialogs(
+                """
+                mkdir $T/bin; printf '#!/bin/sh\n' > $T/bin/xdg-open; chmod +x $T/bin/xdg-open
+                export PATH=$T/bin:$PATH PROMISEFS_EXECUTABLE=$P
+                session << 'END'
+                call OpenFile 'objectpath "/org/x/1"' '' '' '' '@a{sv} {}' > $T/out 2>&1 & asking=$!
+                there() { pgrep -f -- "pick --web --while=$portal" > /dev/null; }
+                for n in $(seq 100); do ! there || break; sleep 0.05; done; there
+                kill -9 $portal; ! wait $asking
+                for n in $(seq 100); do there || break; sleep 0.05; done; ! there
+                END
+                """)
         }
 
         /// By the front end, as programs call it.

@@ -77,7 +77,9 @@ struct PickCommand: AsyncParsableCommand {
     var launch: String?
     @Option(
         name: .customLong("while"),
-        help: ArgumentHelp("An import is removed when this process has ended.", valueName: "pid"))
+        help: ArgumentHelp(
+            "When this process has ended the picker is cancelled, and an import removed.",
+            valueName: "pid"))
     var owner: Int32?
     /// Of this command alone: what it removes then.
     @Option(name: .long, help: .hidden) var forget: PathArgument?
@@ -100,7 +102,6 @@ struct PickCommand: AsyncParsableCommand {
 
     func validate() throws {
         let brings = mode == .move || mode == .export
-        if owner != nil, mode != .import { throw ValidationError("--while is about imports") }
         if launch != nil, !serve || at == nil {
             throw ValidationError("--launch goes with --serve, and with --at of the domain that it is of")
         }
@@ -147,7 +148,7 @@ struct PickCommand: AsyncParsableCommand {
         switch try await outcome(of: request, session, data) {
         case .cancelled: throw CommandFailure(output.json ? "cancelled" : nil)
         case .picked(let documents):
-            if let owner { for document in documents { TemporaryImport.keep(document.path, while: owner) } }
+            if let owner, mode == .import { for document in documents { TemporaryImport.keep(document.path, while: owner) } }
             show(documents)
         }
     }
@@ -179,6 +180,12 @@ struct PickCommand: AsyncParsableCommand {
     private func outcome(
         of request: PickerRequest, _ session: PickerSession, _ data: MountedData
     ) async throws -> PickerOutcome {
+        let watch = owner.map { owner in
+            Task {
+                if await TemporaryImport.end(of: owner) { session.post(.cancel) }
+            }
+        }
+        defer { watch?.cancel() }
         if web {
             defer { Browser.forget() }
             return try await PickerSite(session, data, request).run(idleMax: .seconds(600)) {

@@ -18,16 +18,23 @@ enum TemporaryImport {
         close(nothing)
     }
 
+    /// Waits for a process to end; false: for no longer.
+    static func end(of owner: Int32) async -> Bool {
+        // Of this process and no other that gets its number.
+        let process = open("/proc/\(owner)", O_RDONLY | O_CLOEXEC | O_DIRECTORY)
+        defer { if process >= 0 { close(process) } }
+        while process >= 0, faccessat(process, "stat", F_OK, 0) == 0 {
+            guard (try? await Task.sleep(for: look)) != nil else { return false }
+        }
+        return true
+    }
+
     /// Waits for the process to end. Only such a folder is removed as `FileWork` makes for imports,
     /// and only what lies in it itself.
     static func remove(_ folder: [UInt8], after owner: Int32) async {
         let name = folder.split(separator: 0x2F).last.map { Array($0) } ?? []
         guard name.starts(with: Array("promisefs-import-".utf8)) else { return }
-        // Of this process and no other that gets its number.
-        let process = open("/proc/\(owner)", O_RDONLY | O_CLOEXEC | O_DIRECTORY)
-        while process >= 0, faccessat(process, "stat", F_OK, 0) == 0 {
-            try? await Task.sleep(for: look)
-        }
+        _ = await end(of: owner)
         await Blocking.run {
             guard let open = try? Descriptor.open(
                 folder, flags: O_RDONLY | O_DIRECTORY | O_NOFOLLOW, label: "import.open"),
