@@ -115,6 +115,11 @@ extension MountSuites {
                 ask '{"mode":"export","sources":["/granted/a.txt"]}' > $T/out || true; not grep -q '"picked"' $T/out
                 ask '{"mode":"export","sources":["/container/Documents/mine"]}' > $T/out & p=$!
                 asked 1 --here docs; wait $p; [ "$(cat $M/docs/mine)" = mine ]; [ -f $M/Editor/Documents/mine ]
+                # What is the owner's: to hear of questions, and to answer them.
+                for call in 'GET /v1/picks' 'POST /v1/picks/1/answer' 'GET /v1/picker-page'; do
+                    app python3 -c "$(sed "s|\\"POST\\", \\"/v1/picks\\"|\\"${call% *}\\", \\"${call#* }\\"|" $T/ask.py)" '{}' \\
+                        | grep -q '"code":"refused"'
+                done
                 # It learns of no place that is not in its view.
                 grep -q '"picked":\\[\\]' $T/out; not grep -q docs $T/out
                 """)
