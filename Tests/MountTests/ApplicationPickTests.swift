@@ -118,7 +118,7 @@ extension MountSuites {
                 # What is the owner's: to hear of questions, and to answer them.
                 for call in 'GET /v1/picks' 'POST /v1/picks/1/answer' 'GET /v1/picker-page'; do
                     app python3 -c "$(sed "s|\\"POST\\", \\"/v1/picks\\"|\\"${call% *}\\", \\"${call#* }\\"|" $T/ask.py)" '{}' \\
-                        | grep -q '"code":"refused"'
+                        | grep -q problem:refused
                 done
                 # It learns of no place that is not in its view.
                 grep -q '"picked":\\[\\]' $T/out; not grep -q docs $T/out

@@ -9,7 +9,7 @@ extension MountSuites {
             cat > $T/session.sh << 'END'
             N=org.freedesktop.impl.portal.desktop.promisefs
             "$(dirname "$P")/promisefs-portal" $PORTAL_WORDS & portal=$!
-            trap 'kill $portal 2> /dev/null' EXIT
+            trap 'kill $portal 2> /dev/null || true' EXIT
             gdbus wait --session --timeout 10 $N
             call() { gdbus call --timeout 60 --session -d $N -o /org/freedesktop/portal/desktop \\
                 -m org.freedesktop.impl.portal.FileChooser."$@"; }
