@@ -170,6 +170,11 @@ let package = Package(
             ],
             // The command line is the top of the house: its tests can only look inside. Nothing on a hot path is in it.
             swiftSettings: strict + [.unsafeFlags(["-enable-testing"])]),
+        // The desktop's file dialogs: a program of its own, so that libsystemd is in no daemon.
+        .systemLibrary(
+            name: "CSystemBus", path: "Sources/CSystemBus", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
+        .executableTarget(
+            name: "promisefs-portal", dependencies: ["CSystemBus"], path: "Sources/PromisePortal", swiftSettings: strict),
         // What an application looks like; built with the tests.
         .executableTarget(
             name: "notebook", dependencies: ["PromiseKit", "PromiseWire"], path: "Examples/Notebook", swiftSettings: strict),

@@ -69,6 +69,7 @@ import Testing
         "PromisePicker": [
             "PromiseWire", "PromiseCore", "PromiseSystem", "PromiseKit", "Crypto", "NIOCore", "NIOHTTP1", "NIOPosix",
         ],
+        "PromisePortal": ["CSystemBus"],
         "promisefs": [
             "PromisePicker", "PromiseMigration",
             "PromiseCore", "PromiseSystem", "PromiseFilesystem", "PromiseDomain", "PromiseControl", "PromiseKit", "PromiseWire",
@@ -102,6 +103,7 @@ import Testing
     @Test(arguments: [
         (imported: "GRDB", by: "Sources/PromiseIndex/", tests: "Tests/PromiseIndexTests/"),
         (imported: "GRDBSQLite", by: "Sources/PromiseIndex/", tests: "Tests/PromiseIndexTests/"),
+        (imported: "CSystemBus", by: "Sources/PromisePortal/", tests: "Tests/none/"),
         (imported: "CFuse", by: "Mount/", tests: "Tests/PromiseMountTests/"),
         (imported: "CFuseTransport", by: "Mount/", tests: "Tests/PromiseMountTests/"),
     ])

@@ -75,6 +75,9 @@ int cps_start_tied(char *_Nullable const *_Nonnull arguments);
 // before the first call. The signals are SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT and SIGWINCH, but for
 // those that are ignored. By one thread.
 void cps_pass_signals_on(int process);
+// From now on SIGHUP, SIGINT, SIGQUIT and SIGTERM end nothing: each writes its number, one byte, to `descriptor`, but for those
+// that are ignored. -1: as before the first call. By one thread.
+void cps_write_signals_to(int descriptor);
 // Opens a folder, with `flags` of open(2), in a process of its own that is left behind when it has
 // not come back within `milliseconds`: not even the end of this process waits for it. Returns the
 // length of the path without links, which goes into `resolved`; or -1 with errno, which is

@@ -8,7 +8,10 @@ struct RunCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run",
         abstract: "Run a command, and say for it and its children how mounts are to treat them.",
-        usage: "promisefs run [--app ID [--domain NAME] [--network]] [--no-hydrate] [--profile FILE] [--json] -- <command> ...",
+        usage: """
+            promisefs run [--app ID [--domain NAME] [--network] [--picker]] [--no-hydrate] [--profile FILE] [--json] \\
+            -- <command> ...
+            """,
         discussion: """
             With --no-hydrate an open or a read that would have to fetch content fails at once with EDEADLK. It sets \
             PROMISEFS_HYDRATE=no in the command's environment. With --profile the files that the command and its children open \
@@ -39,6 +42,8 @@ struct RunCommand: AsyncParsableCommand {
     var domain: String?
     @Flag(name: .long, help: "The sandbox has the network.")
     var network = false
+    @Flag(name: .long, help: "Show the person a picker in the browser when the application asks for documents.")
+    var picker = false
     @OptionGroup var output: OutputOptions
     @Argument(parsing: .postTerminator, help: ArgumentHelp("The command and its arguments.", valueName: "command"))
     var command: [String]
@@ -46,7 +51,9 @@ struct RunCommand: AsyncParsableCommand {
     func validate() throws {
         if command.isEmpty { throw ValidationError("say which command to run, after '--'") }
         if profile?.bytes == [UInt8(ascii: "-")] { throw ValidationError("a profile is read and written: name a file") }
-        if app == nil && (domain != nil || network) { throw ValidationError("--domain and --network go with --app") }
+        if app == nil && (domain != nil || network || picker) {
+            throw ValidationError("--domain, --network and --picker go with --app")
+        }
         if noHydrate && profile != nil { throw ValidationError("give --no-hydrate or --profile: one fetches nothing") }
     }
 
@@ -62,6 +69,17 @@ struct RunCommand: AsyncParsableCommand {
         }
         if noHydrate { setenv("PROMISEFS_HYDRATE", "no", 1) }
         throw Spawn.become(words)
+    }
+
+    /// By a process of its own, which ends with the launch. What it says would be the application's to
+    /// read, where that has the same streams.
+    private func showPickers(of launch: String, _ mount: MountEntry) {
+        let nothing = open("/dev/null", O_RDWR | O_CLOEXEC)
+        let words = ["promisefs", "pick", "--serve", "--web", "--launch", launch, "--at"]
+        _ = Spawn.start(
+            Array("/proc/self/exe".utf8), arguments: words.map { Array($0.utf8) } + [mount.mountPoint],
+            descriptors: (0...2).map { (from: nothing, to: $0) }, newSession: true)
+        close(nothing)
     }
 
     /// The words that become the application.
@@ -80,6 +98,7 @@ struct RunCommand: AsyncParsableCommand {
         if let profile { sandbox.additions += try await Sandbox.words(ofProfile: profile.bytes) }
         let mount = try await Targets.mount(ofDomain: domain, saidBy: "--domain")
         let view = try await PromiseClient(mount: mount).openView(for: application)
+        if picker { showPickers(of: view.launch, mount) }
         return [helper] + [view.handover, place, view.socket ?? "-"].map { Array($0.utf8) }
             + sandbox.words(
                 place: place + "/view", socket: view.socket == nil ? nil : place + "/socket",
