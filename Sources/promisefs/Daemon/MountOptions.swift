@@ -82,6 +82,7 @@ struct DomainOptions: ParsableArguments {
         configuration.allowsPassthrough = !noPassthrough
         configuration.backingHelper = HelperPlace.backing()
         configuration.echoProgram = HelperPlace.echo()
+        configuration.lockProgram = HelperPlace.locks()
         configuration.allowsRings = !noIoUring
         configuration.allowsLatencyLimit = !noLatencyLimit
         configuration.mountOptions = splitMountOptions
