@@ -2,7 +2,7 @@ import Testing
 
 extension MountSuites {
     /// What the document portal of Flatpak (xdg-document-portal) does to a file that it hands to a sandboxed program.
-    @Suite struct PortalTests {
+    @Suite struct ExportedFileTests {
         /// It keeps files by descriptors of O_PATH and opens them anew by these.
         @Test(.timeLimit(.minutes(2))) func aFileThatThePortalExportsIsNotFetched() async throws {
             try await MountedDomain.with(.init(prepare: "mkdir $C/work; head -c 300000 /dev/urandom > $C/work/doc")) { domain in
