@@ -19,6 +19,7 @@ build:  ## build the executable, .build/release/promisefs
 	swift build -c release --product promisefs-holder
 	swift build -c release --product promisefs-echo
 	swift build -c release --product promisefs-view
+	swift build -c release --product promisefs-locks
 	swift build -c release --product promisefs-backing
 	swift build -c release --product promisefs-portal
 

@@ -116,6 +116,9 @@ let package = Package(
             cSettings: gnu + [.define("_FILE_OFFSET_BITS", to: "64")]),
         .executableTarget(name: "promisefs-backing", path: "Mount/BackingHelper", cSettings: gnu),
         .executableTarget(name: "promisefs-echo", path: "Mount/EchoHelper", cSettings: gnu),
+        .executableTarget(
+            name: "promisefs-locks", path: "Mount/LockHelper", cSettings: gnu,
+            linkerSettings: [.linkedLibrary("pthread")]),
         .executableTarget(name: "promisefs-view", path: "Mount/ViewHelper", cSettings: gnu),
         .executableTarget(
             name: "promisefs-holder", dependencies: ["CPromiseSystem"], path: "Mount/Holder", cSettings: gnu),

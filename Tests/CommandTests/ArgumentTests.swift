@@ -231,5 +231,9 @@ import Testing
         #expect(Doctor.companions(program, holder: program).level == .ok)
         #expect(Doctor.companions(nil, holder: program).level == .warning)
         #expect(Doctor.companions(program, holder: nil).level == .problem)
+        #expect(Doctor.sandbox(view: program, locks: program, hasBubblewrap: true).level == .ok)
+        #expect(Doctor.sandbox(view: nil, locks: program, hasBubblewrap: true).level == .warning)
+        #expect(Doctor.sandbox(view: program, locks: program, hasBubblewrap: false).level == .warning)
+        #expect(Doctor.sandbox(view: program, locks: nil, hasBubblewrap: true).level == .warning)
     }
 }

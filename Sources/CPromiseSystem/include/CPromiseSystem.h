@@ -13,6 +13,8 @@ int cps_open_at(int folder, const char *_Nonnull path, int flags, unsigned mode)
 
 // Removable when the Glibc module exports the calls behind _GNU_SOURCE.
 int cps_rename_at(int from_folder, const char *_Nonnull from, int to_folder, const char *_Nonnull to, unsigned flags);
+// pwritev2(2) with RWF_APPEND.
+int64_t cps_append(int descriptor, const void *_Nonnull bytes, size_t count);
 int64_t cps_copy_file_range(int from, int64_t from_offset, int to, int64_t to_offset, size_t count);
 int cps_fallocate(int descriptor, int mode, int64_t offset, int64_t count);
 int cps_punch_hole(int descriptor, int64_t offset, int64_t count);

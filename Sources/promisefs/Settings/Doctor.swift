@@ -24,6 +24,9 @@ enum Doctor {
         findings.append(runtimeFolder())
         findings.append(watches(SystemMounts.smallFile("/proc/sys/fs/inotify/max_user_watches")))
         findings.append(companions(HelperPlace.echo(), holder: HelperPlace.holder()))
+        findings.append(
+            sandbox(
+                view: HelperPlace.view(), locks: HelperPlace.locks(), hasBubblewrap: Sandbox.isInstalled))
         return findings
     }
 
@@ -179,6 +182,28 @@ enum Doctor {
                 "install it \(place)")
         }
         return .ok("programs", "a mount outlives its daemon, and programs that watch hear of remote changes")
+    }
+}
+
+extension Doctor {
+    /// What `run --app` starts.
+    static func sandbox(view: [UInt8]?, locks: [UInt8]?, hasBubblewrap: Bool) -> Finding {
+        let place = "beside this program or in /usr/libexec/promisefs"
+        if view == nil {
+            return .warning(
+                "sandbox", "promisefs-view is missing, so 'run --app' starts no application", "install it \(place)")
+        }
+        if !hasBubblewrap {
+            return .warning(
+                "sandbox", "bubblewrap is missing, so 'run --app' starts no application",
+                "install the package 'bubblewrap'")
+        }
+        if locks == nil {
+            return .warning(
+                "sandbox", "promisefs-locks is missing, so locks in a sandbox hold in that sandbox only",
+                "install it \(place)")
+        }
+        return .ok("sandbox", "'run --app' finds bubblewrap, promisefs-view and promisefs-locks")
     }
 }
 
