@@ -64,7 +64,7 @@ import Testing
             for subcommand in command.configuration.subcommands { check(subcommand) }
         }
         check(PromiseFS.self)
-        #expect(PromiseFS.configuration.subcommands.count == 39)
+        #expect(PromiseFS.configuration.subcommands.count == 40)
     }
 
     @Test func everyWorkingCommandTakesJSON() throws {
@@ -74,7 +74,7 @@ import Testing
             ["pending"], ["sync"], ["verify"], ["doctor"], ["provider", "list"], ["provider", "check", "folder:/x"],
             ["restart", "/m"], ["find", "TRUEPREDICATE"], ["changes", "--since", "0"], ["watch", "/m"],
             ["versions", "/m"], ["conflicts", "/m"], ["resolve", "/m", "--keep", "both"], ["thumbnail", "/m"], ["trace", "/m"],
-            ["pick"], ["web"], ["setup", "--yes"], ["enable", "work"], ["disable", "work"],
+            ["pick"], ["web"], ["setup", "--yes"], ["enable", "work"], ["disable", "work"], ["login", "work"],
         ]
         for command in commands { _ = try PromiseFS.parseAsRoot(command + ["--json"]) }
         _ = try PromiseFS.parseAsRoot(["run", "--json", "--", "true"])

@@ -141,6 +141,7 @@ struct MountCommand: AsyncParsableCommand {
         var configuration = plan.configuration
         options.apply(to: &configuration)
         configuration.login = LoginVariables.take()
+        if configuration.login == nil { configuration.login = try await SecretService.login(ofDomain: plan.name) }
         try await Daemon.run(configuration, plan: plan, level: level, holder: holder, ready: ready)
     }
 
