@@ -24,7 +24,8 @@ for process in /proc/[0-9]*; do
 done
 [ "$found" -ge 2 ]
 # A successor asks again.
-"$P" restart "$M"
+kill -9 "$("$P" status --json "$M" | sed 's/.*"processID":\([0-9]*\).*/\1/')"
+for _ in $(seq 100); do if mountpoint -q "$M" && "$P" status "$M" >"$T/said" 2>&1; then break; fi; sleep 0.2; done
 echo more >"$D/data/more"
 "$P" sync --wait "$M"
 [ "$(cat "$M/more")" = more ]

@@ -65,11 +65,14 @@ enum DoctorMounts {
                 let status = try await PromiseClient(mount: entry).status()
                 let version = status.version ?? "an older version"
                 if version != programVersion {
+                    let message = "is served by \(version), and this program is \(programVersion)"
+                    // Where nothing can go on meanwhile, a restart is refused.
                     findings.append(
-                        .warning(
-                            "mount \(place)",
-                            "is served by \(version), and this program is \(programVersion)",
-                            run: "promisefs restart \(word)"))
+                        status.outlivesDaemon
+                            ? .warning("mount \(place)", message, run: "promisefs restart \(word)")
+                            : .warning(
+                                "mount \(place)", message, run: "promisefs unmount \(word)",
+                                ", and mount it again"))
                 }
             } catch {
                 let message = "serves files, and no command reaches its daemon: its socket has gone"
