@@ -3,7 +3,7 @@ import Glibc
 
 extension ChildProcess {
     /// What a program said, and its status as a shell has it.
-    package struct Exchange: Sendable {
+    package struct Exchange: Sendable, Equatable {
         package var status: Int32
         package var output: [UInt8]
     }
