@@ -20,6 +20,9 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     .testTarget(name: name, dependencies: dependencies, swiftSettings: strict + [.unsafeFlags(["-Onone"])])
 }
 
+/// A package of a distribution, or a build to try upgrades with, may have another.
+let version = Context.environment["PROMISEFS_VERSION"] ?? "0.1.0"
+
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 
 let package = Package(
@@ -47,7 +50,8 @@ let package = Package(
         // Values and the operating system.
         module("PromiseCore", []),
         .target(name: "CPromiseSystem", cSettings: gnu),
-        module("PromiseSystem", ["CPromiseSystem", "PromiseCore"]),
+        .target(name: "CPromiseVersion", cSettings: [.define("PROMISEFS_VERSION", to: "\"\(version)\"")]),
+        module("PromiseSystem", ["CPromiseSystem", "CPromiseVersion", "PromiseCore"]),
         module("PromiseQuery", []),
         module("PromiseCoordination", ["PromiseCore"]),
         module("PromiseKeyValue", ["PromiseCore"]),

@@ -9,7 +9,7 @@ import Testing
 
     static let allowed: [String: Set<String>] = [
         "PromiseCore": ["Collections", "OrderedCollections", "DequeModule", "HeapModule"],
-        "PromiseSystem": ["CPromiseSystem", "PromiseCore"],
+        "PromiseSystem": ["CPromiseSystem", "CPromiseVersion", "PromiseCore"],
         "PromiseQuery": [],
         "PromiseKeyValue": ["PromiseCore"],
         // JSON as records have it.
