@@ -64,7 +64,7 @@ import Testing
             for subcommand in command.configuration.subcommands { check(subcommand) }
         }
         check(PromiseFS.self)
-        #expect(PromiseFS.configuration.subcommands.count == 40)
+        #expect(PromiseFS.configuration.subcommands.count == 41)
     }
 
     @Test func everyWorkingCommandTakesJSON() throws {
