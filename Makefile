@@ -19,17 +19,19 @@ build:  ## build the executable, .build/release/promisefs
 	swift build -c release --product promisefs-holder
 	swift build -c release --product promisefs-echo
 	swift build -c release --product promisefs-view
+	swift build -c release --product promisefs-locks
 	swift build -c release --product promisefs-backing
+	swift build -c release --product promisefs-portal
 
 helper: build  ## as root: let ordinary users have kernel passthrough (gives one small program CAP_SYS_ADMIN)
 	install -D -m 0755 .build/release/promisefs-backing /usr/local/libexec/promisefs/promisefs-backing
 	setcap cap_sys_admin+ep /usr/local/libexec/promisefs/promisefs-backing
 
 install:  ## install what was built below PREFIX, /usr/local (DESTDIR=… for a root elsewhere)
-	@scripts/install command desktop
+	@scripts/install command desktop portal
 
 uninstall:  ## remove what `make install` installed; domains, settings and content stay
-	@scripts/install --uninstall command desktop
+	@scripts/install --uninstall command desktop portal
 
 deb:  ## build the Debian packages into .build/deb
 	@scripts/package

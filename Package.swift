@@ -20,6 +20,9 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     .testTarget(name: name, dependencies: dependencies, swiftSettings: strict + [.unsafeFlags(["-Onone"])])
 }
 
+/// A package of a distribution, or a build to try upgrades with, may have another.
+let version = Context.environment["PROMISEFS_VERSION"] ?? "0.1.0"
+
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 
 let package = Package(
@@ -47,7 +50,8 @@ let package = Package(
         // Values and the operating system.
         module("PromiseCore", []),
         .target(name: "CPromiseSystem", cSettings: gnu),
-        module("PromiseSystem", ["CPromiseSystem", "PromiseCore"]),
+        .target(name: "CPromiseVersion", cSettings: [.define("PROMISEFS_VERSION", to: "\"\(version)\"")]),
+        module("PromiseSystem", ["CPromiseSystem", "CPromiseVersion", "PromiseCore"]),
         module("PromiseQuery", []),
         module("PromiseCoordination", ["PromiseCore"]),
         module("PromiseKeyValue", ["PromiseCore"]),
@@ -116,6 +120,9 @@ let package = Package(
             cSettings: gnu + [.define("_FILE_OFFSET_BITS", to: "64")]),
         .executableTarget(name: "promisefs-backing", path: "Mount/BackingHelper", cSettings: gnu),
         .executableTarget(name: "promisefs-echo", path: "Mount/EchoHelper", cSettings: gnu),
+        .executableTarget(
+            name: "promisefs-locks", path: "Mount/LockHelper", cSettings: gnu,
+            linkerSettings: [.linkedLibrary("pthread")]),
         .executableTarget(name: "promisefs-view", path: "Mount/ViewHelper", cSettings: gnu),
         .executableTarget(
             name: "promisefs-holder", dependencies: ["CPromiseSystem"], path: "Mount/Holder", cSettings: gnu),
@@ -170,6 +177,11 @@ let package = Package(
             ],
             // The command line is the top of the house: its tests can only look inside. Nothing on a hot path is in it.
             swiftSettings: strict + [.unsafeFlags(["-enable-testing"])]),
+        // The desktop's file dialogs: a program of its own, so that libsystemd is in no daemon.
+        .systemLibrary(
+            name: "CSystemBus", path: "Sources/CSystemBus", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
+        .executableTarget(
+            name: "promisefs-portal", dependencies: ["CSystemBus"], path: "Sources/PromisePortal", swiftSettings: strict),
         // What an application looks like; built with the tests.
         .executableTarget(
             name: "notebook", dependencies: ["PromiseKit", "PromiseWire"], path: "Examples/Notebook", swiftSettings: strict),

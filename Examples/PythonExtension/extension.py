@@ -10,6 +10,7 @@ The daemon starts it with the path of its socket in PROMISEFS_EXTENSION_SOCKET, 
 """
 
 import argparse
+import html
 import http.server
 import json
 import os
@@ -32,6 +33,16 @@ CREATE TABLE IF NOT EXISTS shelf (token TEXT NOT NULL);
 INSERT INTO item (id, parent, name, kind, mode, owner, "group", modified)
     SELECT 1, NULL, x'726f6f74', 'folder', 493, 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM item);
 INSERT INTO shelf SELECT lower(hex(randomblob(8))) WHERE NOT EXISTS (SELECT 1 FROM shelf);
+"""
+# What a person picks in: it may run scripts, has no network, and is told nothing.
+PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>The newest documents</title>
+<style>:root { color-scheme: light dark; font: 15px system-ui, sans-serif } button { font: inherit }</style>
+<h1>The newest documents</h1><ul>BUTTONS</ul><button id="cancel">None of these</button>
+<script>
+for (const button of document.querySelectorAll('button[data-id]'))
+  button.onclick = () => parent.postMessage({ identifier: button.dataset.id }, '*');
+document.getElementById('cancel').onclick = () => parent.postMessage({ cancel: true }, '*');
+</script></html>
 """
 PAGE_SIZE = 1000
 CHANGES_KEPT = 100_000
@@ -133,6 +144,19 @@ class Shelf:
 
     def picture_path(self, number, version):
         return os.path.join(self.pictures, f"{number}-{version}.png")
+
+    # Picking
+
+    def picker_page(self, mode):
+        """The newest twenty documents as buttons. It is shown in a frame that reaches nothing, and answers which was picked."""
+        if mode not in ("open", "import"):
+            raise Problem(404, "there is no page for this")
+        with self.changed:
+            rows = self.database.execute("SELECT id, name FROM item WHERE kind = 'file' ORDER BY modified DESC LIMIT 20").fetchall()
+        buttons = "".join(
+            f'<li><button data-id="{row["id"]}">{html.escape(bytes(row["name"]).decode(errors="replace"))}</button></li>'
+            for row in rows)
+        return PAGE.replace("BUTTONS", buttons)
 
     # Changing
 
@@ -263,6 +287,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
     # Head and body of a short answer go out together.
     wbufsize = -1
 
+    def send_page(self, page):
+        body = page.encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
     def answer(self, status, document):
         body = json.dumps(document).encode() if document is not None else b""
         self.send_response(status)
@@ -284,7 +316,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 case ["GET", "capabilities"]:
                     self.answer(200, {"capabilities": [
                         "stable-identifiers", "atomic-rename", "conditional-write", "change-feed", "change-push", "ranges",
-                        "metadata", "quota", "links", "thumbnails"]})
+                        "metadata", "quota", "links", "thumbnails", "picker-pages"]})
                 case ["GET", "root"]:
                     self.answer(200, shelf.item("1"))
                 case ["GET", "items", identifier]:
@@ -311,6 +343,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     self.answer(200, {"anchor": shelf.anchor()})
                 case ["GET", "changes"]:
                     self.answer(200, shelf.changes(query["since"], min(int(query.get("wait", 0)), 60)))
+                case ["GET", "picker-page"]:
+                    self.send_page(shelf.picker_page(query.get("mode")))
                 case ["GET", "quota"]:
                     room = os.statvfs(shelf.contents)
                     self.answer(200, {"total": room.f_blocks * room.f_frsize, "available": room.f_bavail * room.f_frsize})

@@ -96,7 +96,7 @@ final class EchoProcess: EchoCaller {
     }
 
     /// The two ends of a socket that keeps messages apart.
-    private static func line() throws(SystemError) -> (SharedDescriptor, SharedDescriptor) {
+    static func line() throws(SystemError) -> (SharedDescriptor, SharedDescriptor) {
         var ends: [CInt] = [-1, -1]
         let kind = Int32(SOCK_SEQPACKET.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
         _ = try PromiseSystem.call("echo.line") { socketpair(AF_UNIX, kind, 0, &ends) }

@@ -18,6 +18,10 @@ package struct MountOptions: Sendable, Equatable {
     package var backingHelper: BackingHelper?
     /// Bytes of the path of `promisefs-echo`, by which programs that watch hear of the provider's changes; nil: they do not.
     package var echoProgram: [UInt8]?
+    /// Bytes of the path of `promisefs-locks`, by which locks in views hold on this mount; nil: views have none.
+    package var lockProgram: [UInt8]?
+    /// Of a view.
+    package var servesLocks = false
     /// Use FUSE over io_uring where the kernel offers it. Open files end with the process then.
     package var wantsRings = false
     /// Keep processors awake while requests come fast, where this process may.
@@ -45,9 +49,11 @@ package struct MountOptions: Sendable, Equatable {
     }
 
     /// For a view: its kernel has no pages and hears of nothing, so one thread and the device are all that it needs.
-    package static func view(of domain: String, device: CInt) -> MountOptions {
+    /// `hasLocks`: its file system has the locks, not the kernel.
+    package static func view(of domain: String, device: CInt, hasLocks: Bool) -> MountOptions {
         var options = MountOptions(mountPoint: [], domain: domain, isSuperuser: false)
         options.device = device
+        options.servesLocks = hasLocks
         options.wantsPassthrough = false
         options.wantsLatencyLimit = false
         options.threads = 1

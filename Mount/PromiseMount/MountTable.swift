@@ -16,6 +16,12 @@ package enum MountTable {
         package var source: String
     }
 
+    /// Of the domain's mount at this path; nil: it is gone.
+    package static func device(of mountPoint: [UInt8]) -> (major: UInt32, minor: UInt32)? {
+        let entry = try? entries().last { $0.mountPoint == mountPoint && $0.type == "fuse.promisefs" }
+        return entry.map { ($0.major, $0.minor) }
+    }
+
     /// Throws what reading the table throws.
     package static func entries() throws(Failure) -> [Entry] {
         var text: [UInt8] = []

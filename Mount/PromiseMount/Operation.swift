@@ -10,6 +10,7 @@ enum Operation: String, Sendable {
         space
     case readFolder, synchronizeFolder
     case open, read, write, synchronize, allocate, seek, copyRange, release
+    case testLock, setLock, flush
 }
 
 extension Caller {

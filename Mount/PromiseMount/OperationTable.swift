@@ -2,8 +2,8 @@ import CFuse
 import PromiseFilesystem
 
 /// libfuse's table of operations. What is missing the kernel does itself, or asks once and never again:
-/// locks (one daemon serves the tree, so the kernel's own are right), flush, access (`default_permissions`), ioctl, poll, bmap.
-func makeOperationTable() -> fuse_lowlevel_ops {
+/// locks (but in a view), flush, access (`default_permissions`), ioctl, poll, bmap.
+func makeOperationTable(withLocks: Bool) -> fuse_lowlevel_ops {
     var table = fuse_lowlevel_ops()
     table.`init` = negotiate
     table.lookup = serveLookup
@@ -38,6 +38,7 @@ func makeOperationTable() -> fuse_lowlevel_ops {
     table.lseek = serveSeek
     table.copy_file_range = serveCopyRange
     table.release = serveRelease
+    if withLocks { addLocks(to: &table) }
     return table
 }
 
@@ -54,7 +55,9 @@ private func negotiate(_ userData: UnsafeMutableRawPointer?, _ connection: Unsaf
         | FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK | FUSE_CAP_EXPORT_SUPPORT
     // Left out on purpose: WRITEBACK_CACHE (it would take size, times and caller away), SPLICE_READ and SPLICE_MOVE (see
     // CFuseTransport), EXPLICIT_INVAL_DATA.
-    connection.pointee.want = UInt32(wanted) & connection.pointee.capable
+    // libfuse has set these where the table serves them.
+    let locks = connection.pointee.want & UInt32(FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS)
+    connection.pointee.want = (UInt32(wanted) | locks) & connection.pointee.capable
     // Reads ahead count as background; those that wait for a provider must not hold up all others. The default is 12.
     connection.pointee.max_background = 512
     connection.pointee.congestion_threshold = 384

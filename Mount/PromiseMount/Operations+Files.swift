@@ -56,9 +56,10 @@ func serveWrite(
     _ request: OpaquePointer?, _ node: fuse_ino_t, _ bytes: UnsafePointer<CChar>?, _ count: Int, _ offset: off_t,
     _ file: UnsafeMutablePointer<fuse_file_info>?
 ) {
-    let position = FilePosition(node: NodeID(node), handle: file!.handle, offset: UInt64(offset))
+    var position = FilePosition(node: NodeID(node), handle: file!.handle, offset: UInt64(offset))
     let reply = Reply(request!, .write, position.node)
     let details = ct_current_request()
+    position.appends = file!.pointee.flags & O_APPEND != 0 && !details.is_page_write
     reply.park(
         reply.filesystem.write(
             position, UnsafeRawBufferPointer(start: bytes, count: count), clearsSetID: details.clears_setid,

@@ -58,9 +58,10 @@ final class Session: @unchecked Sendable {
         stop = options.device == nil ? nil : StopEvent(watching: descriptor)
         backings = BackingFiles(
             descriptor: descriptor, negotiation: negotiation, isWanted: options.wantsPassthrough, helper: options.backingHelper)
+        let locks = options.lockProgram.map { LockProcess(program: $0, mountPoint: mountPoint.path) }
         let echoes = options.echoProgram.map { EchoProcess(program: $0, mountPoint: mountPoint.path) }
         connection = MountConnection(
-            notifier: queue ?? SilentNotifier(), echoes: echoes, backings: backings.problem == nil ? backings : nil,
+            notifier: queue ?? SilentNotifier(), echoes: echoes, locks: locks, backings: backings.problem == nil ? backings : nil,
             passthroughProblem: backings.problem,
             protocolMajor: negotiation.protocol_major, protocolMinor: negotiation.protocol_minor)
         self.context = context
@@ -75,7 +76,7 @@ final class Session: @unchecked Sendable {
         _ transport: OpaquePointer, _ options: MountOptions, _ mountPoint: MountPoint, _ holder: Holder?
     ) throws(Failure) -> OpaquePointer {
         ct_clear_message()
-        var table = makeOperationTable()
+        var table = makeOperationTable(withLocks: options.servesLocks)
         let words = options.libraryArguments.map { strdup($0) }
         defer { for word in words { Glibc.free(word) } }
         // libfuse changes the array: it takes out what it has understood, and replaces it by copies of its own.
@@ -196,6 +197,7 @@ final class Session: @unchecked Sendable {
         if isSilent { fuse_session_unmount(session) }
         if stop == nil, mountPoint.isDead { leaveNothingBehind() }
         context.filesystem.ended()
+        connection.locks?.stop()
         if isQuiet && isSilent {
             freeMemory()
         } else {

@@ -5,11 +5,12 @@
 // (fuse_allow_current_process in fs/fuse/dir.c), and it ends with the last process of the namespace. No privilege and no
 // fusermount3 is needed. Started by root it becomes `nobody`: user 0 could write to what belongs to the machine.
 //
-//   promisefs-view HANDOVER PLACE SOCKET COMMAND [ARGUMENT]...
+//   promisefs-view HANDOVER PLACE SOCKET [+ HANDOVER SOCKET]... COMMAND [ARGUMENT]...
 //
 // HANDOVER is where the daemon waits for the device of this launch; with @ before it, it is abstract (unix(7)). PLACE is an existing
-// folder, in which the new namespace has `view` and `socket`: the second is SOCKET, the application's own, or nothing for "-". Exits
-// with 1 and a sentence when that fails, with 127 when there is no such command.
+// folder, in which the new namespace has `view0` and `socket0`: the second is SOCKET, the application's own, or nothing for "-". What
+// follows a + is another domain's, with `view1` and `socket1`, and so on. Exits with 1 and a sentence when that fails, with 127 when
+// there is no such command.
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -29,6 +30,13 @@
 #include <unistd.h>
 
 #define NOBODY 65534
+// Of one launch.
+#define DOMAINS_MAX 16
+
+struct domain {
+  const char *handover, *socket;
+  int line, device;
+};
 
 static void fail(const char *what) {
   fprintf(stderr, "promisefs-view: %s: %s\n", what, strerror(errno));
@@ -109,11 +117,15 @@ static void enter_as_user(void) {
   write_text("/proc/self/gid_map", text);
 }
 
+static void make_folder(const char *folder) {
+  if (mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=256k") < 0) fail(folder);
+}
+
 // The device must be opened in the namespace in which it is mounted (fuse_get_tree in fs/fuse/inode.c).
-static int mount_view(const char *folder, unsigned user, unsigned group) {
+static int mount_view(const char *folder, int number, unsigned user, unsigned group) {
   char options[160], place[PATH_MAX];
-  snprintf(place, sizeof place, "%s/view", folder);
-  if (mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=64k") < 0 || mkdir(place, 0755) < 0) fail(folder);
+  snprintf(place, sizeof place, "%s/view%d", folder, number);
+  if (mkdir(place, 0755) < 0) fail(place);
   int device = open("/dev/fuse", O_RDWR | O_CLOEXEC);
   if (device < 0) fail("/dev/fuse");
   snprintf(options, sizeof options, "fd=%d,rootmode=40000,user_id=%u,group_id=%u,default_permissions,allow_other", device,
@@ -123,9 +135,10 @@ static int mount_view(const char *folder, unsigned user, unsigned group) {
 }
 
 // The socket's folder is the owner's, and shut to others; who is at its other end is what the daemon goes by.
-static void show_socket(const char *folder, const char *socket) {
+static void show_socket(const char *folder, int number, const char *socket) {
   char place[PATH_MAX];
-  snprintf(place, sizeof place, "%s/socket", folder);
+  if (strcmp(socket, "-") == 0) return;
+  snprintf(place, sizeof place, "%s/socket%d", folder, number);
   int file = open(place, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file < 0) fail(place);
   close(file);
@@ -152,23 +165,39 @@ static void hand_over(int line, int device, unsigned user, unsigned group) {
 
 int main(int count, char **words) {
   if (count < 5) {
-    fprintf(stderr, "usage: promisefs-view HANDOVER PLACE SOCKET COMMAND [ARGUMENT]...\n");
+    fprintf(stderr, "usage: promisefs-view HANDOVER PLACE SOCKET [+ HANDOVER SOCKET]... COMMAND [ARGUMENT]...\n");
     return 2;
   }
-  int line = reach(words[1]);
+  struct domain domains[DOMAINS_MAX] = {{.handover = words[1], .socket = words[3]}};
+  int domain_count = 1;
+  char **command = words + 4;
+  while (command[0] && strcmp(command[0], "+") == 0 && command[1] && command[2] && command[3]) {
+    if (domain_count == DOMAINS_MAX) {
+      fprintf(stderr, "promisefs-view: a launch has views of up to %d domains\n", DOMAINS_MAX);
+      return 1;
+    }
+    domains[domain_count++] = (struct domain){.handover = command[1], .socket = command[2]};
+    command += 3;
+  }
+  for (int number = 0; number < domain_count; number++) domains[number].line = reach(domains[number].handover);
   bool is_root = geteuid() == 0;
   unsigned user = is_root ? NOBODY : getuid(), group = is_root ? NOBODY : getgid();
   if (is_root) enter_as_root();
   else enter_as_user();
-  int device = mount_view(words[2], user, group);
-  if (strcmp(words[3], "-") != 0) show_socket(words[2], words[3]);
+  make_folder(words[2]);
+  for (int number = 0; number < domain_count; number++) {
+    domains[number].device = mount_view(words[2], number, user, group);
+    show_socket(words[2], number, domains[number].socket);
+  }
   if (is_root) become_nobody();
   // No program that it starts gets more than it has.
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) fail("giving up privileges");
-  hand_over(line, device, user, group);
-  close(device);
-  close(line);
-  execvp(words[4], words + 4);
-  fprintf(stderr, "promisefs-view: %s: %s\n", words[4], strerror(errno));
+  for (int number = 0; number < domain_count; number++) {
+    hand_over(domains[number].line, domains[number].device, user, group);
+    close(domains[number].device);
+    close(domains[number].line);
+  }
+  execvp(command[0], command);
+  fprintf(stderr, "promisefs-view: %s: %s\n", command[0], strerror(errno));
   return errno == ENOENT ? 127 : 126;
 }

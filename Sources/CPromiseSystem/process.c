@@ -114,6 +114,32 @@ void cps_pass_signals_on(int process) {
   is_passing = process > 0;
 }
 
+static _Atomic int signal_descriptor = -1;
+
+static void note_signal(int number) {
+  int problem = errno;
+  unsigned char byte = (unsigned char)number;
+  if (signal_descriptor >= 0 && write(signal_descriptor, &byte, 1) < 0) errno = problem;
+  errno = problem;
+}
+
+void cps_write_signals_to(int descriptor) {
+  static const int numbers[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+  static struct sigaction before[sizeof numbers / sizeof *numbers];
+  static int is_noting;
+  signal_descriptor = descriptor;
+  for (size_t number = 0; number < sizeof numbers / sizeof *numbers; number++) {
+    struct sigaction action = {.sa_handler = note_signal, .sa_flags = SA_RESTART};
+    if (descriptor >= 0) {
+      if (!is_noting) sigaction(numbers[number], NULL, &before[number]);
+      if (before[number].sa_handler != SIG_IGN) sigaction(numbers[number], &action, NULL);
+    } else if (is_noting) {
+      sigaction(numbers[number], &before[number], NULL);
+    }
+  }
+  is_noting = descriptor >= 0;
+}
+
 // In a process of its own: system calls only. The answer is errno and then the path, in one write,
 // which a pipe keeps whole.
 static void look(const char *path, int flags, int report) {

@@ -16,6 +16,7 @@
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/uio.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -23,6 +24,11 @@ int cps_open_at(int folder, const char *path, int flags, unsigned mode) { return
 
 int cps_rename_at(int from_folder, const char *from, int to_folder, const char *to, unsigned flags) {
   return renameat2(from_folder, from, to_folder, to, flags);
+}
+
+int64_t cps_append(int descriptor, const void *bytes, size_t count) {
+  struct iovec part = {(void *)bytes, count};
+  return pwritev2(descriptor, &part, 1, 0, RWF_APPEND);
 }
 
 int64_t cps_copy_file_range(int from, int64_t from_offset, int to, int64_t to_offset, size_t count) {

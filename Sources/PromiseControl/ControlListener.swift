@@ -9,6 +9,7 @@ import PromiseAccess
 import PromiseDomain
 import PromiseHTTP
 import ServiceLifecycle
+import Synchronization
 
 /// Hummingbird's server by itself. Its `Application` does the same and keeps a clock for the `Date` field, which wakes the
 /// process every second although nobody asks; here the time is told when a reply is made.
@@ -17,7 +18,8 @@ func controlListener(
     _ budget: ConnectionBudget, logger: Logger,
     ready: @escaping @Sendable () async -> Void
 ) throws -> any Service {
-    let responder = routes.responder()
+    // Most launches never ask anything, and a table of all routes is made of a thousand small pieces.
+    let late = Late { routes.responder() }
     let connections = ControlConnections(
         application: application, grants: routes.service.documents?.grants)
     let builder = HTTPServerBuilder { LoopBoundChannel(base: HTTP1Channel(responder: $0), budget: budget) }
@@ -28,10 +30,27 @@ func controlListener(
         budget.began(channel)
         defer { budget.ended(channel) }
         let connection = await connections.connection(of: channel)
-        let response = try await answer(request, connection, responder, logger: logger)
+        let response = try await answer(request, connection, late.value, logger: logger)
         try await writer.write(response: response.head, body: response.body)
     } onServerRunning: { _ in
         await ready()
+    }
+}
+
+/// Made when it is asked for, once. Thread-safe; `make` is called under the lock, a leaf.
+private final class Late<Value: Sendable>: Sendable {
+    private let make: @Sendable () -> Value
+    private let state = Mutex<Value?>(nil)
+
+    init(_ make: @escaping @Sendable () -> Value) { self.make = make }
+
+    var value: Value {
+        state.withLock { state in
+            if let made = state { return made }
+            let made = make()
+            state = made
+            return made
+        }
     }
 }
 

@@ -84,7 +84,7 @@ struct PeerCheck: RouterMiddleware {
     private static let ownersAlone = ["/v1/grants/audit"]
     private static let items: Set<String> = [
         "GET /v1/items", "POST /v1/items/values", "POST /v1/items/fetch", "GET /v1/items/versions",
-        "GET /v1/items/thumbnail", "PUT /v1/items/thumbnail",
+        "GET /v1/items/thumbnail", "PUT /v1/items/thumbnail", "POST /v1/picks",
     ]
 
     private static func isForApplications(_ request: Request) -> Bool {

@@ -14,6 +14,7 @@ struct ControlRoutes: Sendable {
     let blocking: BlockingPool
     let keepAlive: KeepAlive
     let open = OpenClaims()
+    var picks = PickDesk()
 
     /// How many paths of one fetch run at once; the engine limits transfers by itself.
     private static let concurrentFetches = 4
@@ -52,6 +53,7 @@ struct ControlRoutes: Sendable {
         addKeyValueRoutes(to: router)
         DocumentRoutes(routes: self).add(to: router)
         GrantRoutes(routes: self).add(to: router)
+        PickRoutes(routes: self).add(to: router)
         ListingRoutes(routes: self).add(to: router)
         addTraceRoutes(to: router)
         addClaimRoutes(to: router)

@@ -140,6 +140,8 @@ package final class ControlServer: Sendable {
             return life.services
         }
         routes.open.endAll()
+        // Of the domain, and of no launch.
+        if launches != nil { routes.picks.end() }
         await launches?.stop()
         await services?.triggerGracefulShutdown()
         if atOnce { connections.withLock { $0?.closeAll() } }

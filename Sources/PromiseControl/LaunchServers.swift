@@ -67,7 +67,7 @@ final class LaunchServers: LaunchSockets {
         }
         let own = ControlRoutes(
             service: ApplicationService(routes.service, grants, for: principal),
-            blocking: routes.blocking, keepAlive: routes.keepAlive)
+            blocking: routes.blocking, keepAlive: routes.keepAlive, picks: routes.picks)
         let server = ControlServer(own, socketPath: path, for: principal, logger: logger)
         let (answers, answer) = AsyncStream.makeStream(of: String?.self)
         let task = Task {

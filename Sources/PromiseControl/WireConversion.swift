@@ -1,5 +1,6 @@
 import PromiseCore
 import PromiseDomain
+import PromiseSystem
 import PromiseWire
 
 // From the domain's values to the documents of the protocol, and from wire paths to names.
@@ -58,6 +59,7 @@ extension StatusDocument {
         nextTry = status.nextTry.map { $0.wireText }
         excluded = status.excluded
         conflicts = status.conflicts
+        version = programVersion
         uptimeSeconds = ProcessAge.seconds()
         logFile = escapedForDisplay(status.stateFolder + Array("/log/daemon.log".utf8))
         limitations = status.limitations

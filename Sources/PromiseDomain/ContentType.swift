@@ -31,47 +31,33 @@ struct ContentType {
         return String(decoding: name.bytes[(dot + 1)...].map { $0 &- 0x41 < 26 ? $0 | 0x20 : $0 }, as: UTF8.self)
     }
 
+    /// The published list, with what it lacks.
     private static let byExtension: [String: ContentType] = {
-        let content = ["public.data", "public.item", "public.content"]
-        let text = ["public.text"] + content
         var result: [String: ContentType] = [:]
-        func add(_ extensions: String, _ identifier: String, _ parents: [String]) {
-            for word in extensions.split(separator: " ") { result[String(word)] = ContentType(identifier, parents) }
+        var parents: [String] = []
+        var isReading = false
+        for line in (UniformTypes.table + "\n" + missing).split(separator: "\n") {
+            let words = line.split(separator: " ").map(String.init)
+            if words.first == "<" {
+                parents = (isReading ? parents : []) + words.dropFirst()
+                isReading = true
+                continue
+            }
+            isReading = false
+            for word in words {
+                let parts = word.split(separator: "=")
+                guard parts.count == 2 else { continue }
+                let type = ContentType(String(parts[0]), parents)
+                for suffix in parts[1].split(separator: ",") { result[String(suffix)] = type }
+            }
         }
-        add("txt text log", "public.plain-text", text)
-        add("md markdown", "net.daringfireball.markdown", ["public.plain-text"] + text)
-        add("html htm", "public.html", text)
-        add("xml", "public.xml", text)
-        add("json", "public.json", text)
-        add("csv", "public.comma-separated-values-text", ["public.delimited-values-text", "public.plain-text"] + text)
-        add("rtf", "public.rtf", text)
-        add("swift", "public.swift-source", ["public.source-code", "public.plain-text"] + text)
-        add("c", "public.c-source", ["public.source-code", "public.plain-text"] + text)
-        add("h", "public.c-header", ["public.source-code", "public.plain-text"] + text)
-        add("py", "public.python-script", ["public.script", "public.source-code", "public.plain-text"] + text)
-        add("sh", "public.shell-script", ["public.script", "public.source-code", "public.plain-text"] + text)
-        add("pdf", "com.adobe.pdf", ["public.composite-content"] + content)
-        add("jpg jpeg", "public.jpeg", ["public.image"] + content)
-        add("png", "public.png", ["public.image"] + content)
-        add("gif", "com.compuserve.gif", ["public.image"] + content)
-        add("tif tiff", "public.tiff", ["public.image"] + content)
-        add("webp", "org.webmproject.webp", ["public.image"] + content)
-        add("heic", "public.heic", ["public.image"] + content)
-        add("svg", "public.svg-image", ["public.image", "public.xml"] + text)
-        add("mp3", "public.mp3", ["public.audio", "public.audiovisual-content"] + content)
-        add("flac", "org.xiph.flac", ["public.audio", "public.audiovisual-content"] + content)
-        add("wav", "com.microsoft.waveform-audio", ["public.audio", "public.audiovisual-content"] + content)
-        add("mp4 m4v", "public.mpeg-4", ["public.movie", "public.audiovisual-content"] + content)
-        add("mov", "com.apple.quicktime-movie", ["public.movie", "public.audiovisual-content"] + content)
-        add("mkv", "org.matroska.mkv", ["public.movie", "public.audiovisual-content"] + content)
-        add("zip", "public.zip-archive", ["public.archive", "public.data", "public.item"])
-        add("tar", "public.tar-archive", ["public.archive", "public.data", "public.item"])
-        add("gz", "org.gnu.gnu-zip-archive", ["public.archive", "public.data", "public.item"])
-        add("docx", "org.openxmlformats.wordprocessingml.document", ["public.composite-content"] + content)
-        add("xlsx", "org.openxmlformats.spreadsheetml.sheet", ["public.spreadsheet"] + content)
-        add("pptx", "org.openxmlformats.presentationml.presentation", ["public.presentation"] + content)
-        add("odt", "org.oasis-open.opendocument.text", ["public.composite-content"] + content)
-        add("ods", "org.oasis-open.opendocument.spreadsheet", ["public.spreadsheet"] + content)
         return result
     }()
+
+    private static let missing = """
+        < public.plain-text public.text public.data public.item public.content
+        net.daringfireball.markdown=markdown
+        < public.movie public.audiovisual-content public.data public.item public.content
+        org.matroska.mkv=mkv
+        """
 }

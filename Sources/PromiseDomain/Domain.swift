@@ -151,6 +151,7 @@ package final class Domain: Sendable {
             options.wantsPassthrough = configuration.allowsPassthrough
             options.backingHelper = configuration.backingHelper.map { BackingHelper(path: $0, store: state.file("content")) }
             options.echoProgram = configuration.isReadOnly || options.isReadOnly ? nil : configuration.echoProgram
+            options.lockProgram = configuration.lockProgram
             options.wantsRings = configuration.wantsRings
             options.wantsLatencyLimit = configuration.allowsLatencyLimit
             session = MountSession(
@@ -353,9 +354,6 @@ package final class Domain: Sendable {
         _exit(0)
     }
 
-    /// The index is written to the disk, which others may keep busy.
-    private static let closingMax = Duration.seconds(60)
-
     /// Unmounts. With `wait`, first until nothing is pending or the timeout passes. Returns how many items are left pending;
     /// they are kept for the next mount. Throws `.busy` when files are open (not with `lazy`).
     package func unmount(wait: Bool, timeout: Duration?, lazy: Bool) async throws(Failure) -> Int {
@@ -366,15 +364,11 @@ package final class Domain: Sendable {
                 // What is left is kept and said by the number returned.
             }
         }
+        let closing = ClosingWait(mountPoint: session.mountPoint, clock: clock)
         try await unmountWhenIdle(lazy: lazy)
         if lazy { return try engine.remainder().pending }
         // The last closes are still being served; only then it is known what is left.
-        let start = clock.uptime()
-        while clock.uptime() - start < Domain.closingMax {
-            if let remaining = life.withLock({ $0.remaining }) { return remaining }
-            try? await Task.sleep(for: .milliseconds(10))
-        }
-        throw Failure(.busy, "the mount is gone but the daemon is still closing")
+        return try await closing.wait { [life] in life.withLock { $0.remaining } }
     }
 
     /// Programs that have just ended may still hold files in the kernel for a moment.

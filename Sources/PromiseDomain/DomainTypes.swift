@@ -33,6 +33,8 @@ package struct DomainConfiguration: Sendable {
     package var backingHelper: [UInt8]?
     /// Bytes of the path of `promisefs-echo`, by which programs that watch hear of remote changes; nil: they do not.
     package var echoProgram: [UInt8]?
+    /// Bytes of the path of `promisefs-locks`, by which locks in views hold on the mount; nil: views have none.
+    package var lockProgram: [UInt8]?
     package var wantsRings = false
     package var allowsLatencyLimit = true
     /// As mount(8): allow_other, uid=, gid=, …

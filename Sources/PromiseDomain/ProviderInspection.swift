@@ -1,7 +1,10 @@
 package import Logging
 import PromiseCore
+import PromiseHTTP
 import PromiseProvider
+import PromiseS3
 import PromiseSystem
+import PromiseWebDAV
 
 /// Runs the rules of providers against one, without a mount: what `promisefs provider check` does.
 package struct ProviderInspection: Sendable {
@@ -33,6 +36,8 @@ package struct ProviderInspection: Sendable {
     package var certificate: String?
     /// Bytes of a folder's path from the root, which may be missing; nil: only read.
     package var writableFolder: [UInt8]?
+    /// How long it may take to connect.
+    package var patience = Duration.seconds(60)
 
     package init(provider: String, domain: String) {
         self.provider = provider
@@ -41,14 +46,9 @@ package struct ProviderInspection: Sendable {
 
     /// Throws a sentence when the provider cannot be reached at all.
     package func run(logger: Logger) async throws(Domain.StartFailure) -> Report {
-        let provider = try ProviderChoice(
-            name: provider, domain: domain, login: login, credentialsFile: credentialsFile, stateFolder: nil,
-            mayProbe: writableFolder != nil, certificate: certificate, logger: logger
-        ).make()
+        let provider = try choice(logger).make()
         do throws(ProviderError) {
-            try await withDeadline(.seconds(60), "the provider did not answer") { () throws(ProviderError) in
-                try await provider.connect()
-            }
+            try await connect(provider)
             var reports = [await ReadingChecks(provider: provider).run()]
             if let writableFolder {
                 let folder = try await makeFolder(names(in: writableFolder), provider)
@@ -57,14 +57,56 @@ package struct ProviderInspection: Sendable {
             }
             return report(reports, provider)
         } catch {
-            let status: Int32 =
-                switch error.code {
-                case .offline, .retry, .retryAfter: 4
-                case .authenticate, .refused: 5
-                default: 1
-                }
-            throw Domain.StartFailure(error.message, exitStatus: status)
+            throw failure(error)
         }
+    }
+
+    /// Only sees whether it answers and lets the user in. Throws a sentence when not.
+    package func connect(logger: Logger) async throws(Domain.StartFailure) {
+        let provider = try choice(logger).make()
+        do throws(ProviderError) {
+            try await connect(provider)
+            // Some let everybody connect.
+            let root = try await provider.root()
+            _ = try await provider.enumerateItems(in: ItemReference(identifier: root.identifier, path: []), page: nil)
+        } catch {
+            throw failure(error)
+        }
+    }
+
+    /// By how much this machine's clock is ahead of the server's; nil when that does not say.
+    package func secondsAhead() async -> Int? {
+        let origin: String?
+        switch provider.prefix(while: { $0 != ":" }) {
+        case "webdav+http", "webdav+https": origin = (try? WebDAVLocation(parsing: provider))?.url([])
+        case "s3": origin = (try? S3Location(parsing: provider))?.endpoint
+        default: origin = nil
+        }
+        let trust = certificate.flatMap { try? ServerTrust(parsing: $0) } ?? .system
+        guard let origin, let time = await ServerClock.time(of: origin, trust: trust) else { return nil }
+        return Int(SystemClock().now().seconds - time.seconds)
+    }
+
+    private func choice(_ logger: Logger) -> ProviderChoice {
+        ProviderChoice(
+            name: provider, domain: domain, login: login, credentialsFile: credentialsFile, stateFolder: nil,
+            mayProbe: writableFolder != nil, certificate: certificate, logger: logger)
+    }
+
+    private func connect(_ provider: any Provider) async throws(ProviderError) {
+        try await withDeadline(patience, "the provider did not answer") { () throws(ProviderError) in
+            try await provider.connect()
+        }
+    }
+
+    private func failure(_ error: ProviderError) -> Domain.StartFailure {
+        let status: Int32 =
+            switch error.code {
+            case .offline, .retry, .retryAfter: 4
+            case .authenticate, .refused: 5
+            default: 1
+            }
+        return Domain.StartFailure(error.message, exitStatus: status)
     }
 
     private func names(in path: [UInt8]) throws(ProviderError) -> [FileName] {

@@ -286,6 +286,8 @@ package struct FilePosition: Sendable, Hashable {
     package var node: NodeID
     package var handle: HandleID
     package var offset: UInt64
+    /// Of a write: at the end, of which the kernel thinks that it is at `offset`.
+    package var appends = false
 
     package init(node: NodeID, handle: HandleID, offset: UInt64) {
         self.node = node
@@ -299,6 +301,8 @@ package struct MountConnection: Sendable {
     package var notifier: any KernelNotifier
     /// Nil where nobody who watches can be told of the provider's changes.
     package var echoes: (any EchoCaller)?
+    /// Nil where views have no locks.
+    package var locks: (any LockKeeper)?
     /// Nil when files cannot be registered: everything is served in cached mode.
     package var backings: (any BackingRegistrar)?
     /// Why `backings` is nil: a sentence for people.
@@ -308,11 +312,13 @@ package struct MountConnection: Sendable {
     package var protocolMinor: UInt32
 
     package init(
-        notifier: any KernelNotifier, echoes: (any EchoCaller)? = nil, backings: (any BackingRegistrar)?,
+        notifier: any KernelNotifier, echoes: (any EchoCaller)? = nil, locks: (any LockKeeper)? = nil,
+        backings: (any BackingRegistrar)?,
         passthroughProblem: String?, protocolMajor: UInt32, protocolMinor: UInt32
     ) {
         self.notifier = notifier
         self.echoes = echoes
+        self.locks = locks
         self.backings = backings
         self.passthroughProblem = passthroughProblem
         self.protocolMajor = protocolMajor

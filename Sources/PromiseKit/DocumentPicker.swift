@@ -4,7 +4,7 @@ import Glibc
 /// Lets a person pick documents. The picker is a process of its own, so that this one learns what
 /// was picked and nothing more.
 public struct DocumentPicker: Sendable {
-    public enum Mode: String, Sendable { case open, `import`, move, export, create }
+    public enum Mode: String, Sendable { case open, `import`, move, export, create, save }
 
     /// Where the person sees it.
     public enum Place: Sendable {
@@ -15,8 +15,8 @@ public struct DocumentPicker: Sendable {
     }
 
     public struct Document: Sendable, Equatable {
-        /// Absolute, on a mount; of an import, in a temporary folder that is the caller's to
-        /// remove.
+        /// Absolute, on a mount, or in the view of a sandbox; of an import, in a temporary folder,
+        /// which goes when this process ends.
         public var path: String
         /// To find it again, where `application` was said.
         public var bookmark: String?
@@ -42,6 +42,7 @@ public struct DocumentPicker: Sendable {
     /// Empty when the person cancelled. `executable` nil: that of `PROMISEFS_EXECUTABLE` or the
     /// `PATH`.
     public func pick(executable: String? = nil) async throws(PromiseError) -> [Document] {
+        if let view = SandboxPicker.ofThisProcess() { return try await view.pick(self) }
         let program =
             executable ?? ProcessInfo.processInfo.environment["PROMISEFS_EXECUTABLE"] ?? "promisefs"
         let arguments = arguments
@@ -84,6 +85,7 @@ public struct DocumentPicker: Sendable {
         if let start { words += ["--at", start] }
         if let application { words += ["--app", application] }
         if place == .web { words.append("--web") }
+        if mode == .import { words += ["--while", "\(getpid())"] }
         return words + (sources.isEmpty ? [] : ["--"] + sources)
     }
 

@@ -9,6 +9,8 @@ public struct MountEntry: Sendable, Equatable {
     public var type: String
     public var source: [UInt8]
     public var superOptions: [UInt8]
+    /// `0:46`: the two numbers of its device.
+    public var device: [UInt8] = []
 
     public static let promiseType = "fuse.promisefs"
 
@@ -69,7 +71,7 @@ public struct MountTable: Sendable, Equatable {
         return MountEntry(
             identifier: identifier, root: unescaped(fields[3]), mountPoint: unescaped(fields[4]),
             type: String(decoding: unescaped(fields[dash + 1]), as: UTF8.self), source: unescaped(fields[dash + 2]),
-            superOptions: unescaped(fields[dash + 3]))
+            superOptions: unescaped(fields[dash + 3]), device: Array(fields[2]))
     }
 
     /// The kernel writes space, tab, newline and backslash as `\ooo`.

@@ -116,13 +116,14 @@ extension PromiseClient {
     }
 
     /// Gives an application an item, and what is below it where that is a folder. `until`: a date, as
-    /// RFC 3339 has it; nil: until it is revoked. Only the owner may.
+    /// RFC 3339 has it; nil: until it is revoked, or with `launch` until that ends. Only the owner may.
     public func give(
-        _ path: [UInt8], to application: String, isReadOnly: Bool = false, until: String? = nil
+        _ path: [UInt8], to application: String, isReadOnly: Bool = false, until: String? = nil,
+        launch: String? = nil
     ) async throws(PromiseError) -> GrantDocument {
         let request = GrantRequest(
             path: "/" + PercentCoding.encode(path), application: application,
-            rights: isReadOnly ? "read" : "read-write", until: until)
+            rights: isReadOnly ? "read" : "read-write", until: until, launch: launch)
         return try await reply("POST", "grants", request, deadline: .minutes(1))
     }
 

@@ -43,6 +43,12 @@ enum FileWork {
 
     static func remove(_ path: [UInt8]) { _ = withPath(path) { unlink($0) } }
 
+    /// `S_IFREG` and the like; nil where nothing is.
+    static func kind(_ path: [UInt8]) -> mode_t? {
+        var status = stat()
+        return withPath(path) { lstat($0, &status) } == 0 ? status.st_mode & S_IFMT : nil
+    }
+
     static func exists(_ path: [UInt8]) -> Bool {
         var status = stat()
         return withPath(path) { lstat($0, &status) } == 0
@@ -122,6 +128,30 @@ enum FileWork {
             throw problem
         }
         syncFolder(folder)
+    }
+
+    /// Under that name, or one with a number where it is taken.
+    static func nameFreely(
+        _ hidden: [UInt8], _ name: [UInt8], in folder: [UInt8]
+    ) throws -> [UInt8] {
+        var number = 1
+        while true {
+            let target = folder + [0x2F] + (number == 1 ? name : numbered(name, number))
+            do throws(SystemError) {
+                try PromiseSystem.rename(hidden, to: target, flags: .noReplace, label: "picker.rename")
+                return target
+            } catch {
+                number += 1
+                if error.errno == EEXIST, number <= 1_000 { continue }
+                throw failure("\(shown(target)) cannot be made", error.errno)
+            }
+        }
+    }
+
+    /// `plan 2.md`.
+    static func numbered(_ name: [UInt8], _ number: Int) -> [UInt8] {
+        let dot = name.lastIndex(of: UInt8(ascii: ".")).flatMap { $0 > 0 ? $0 : nil } ?? name.count
+        return name[..<dot] + Array(" \(number)".utf8) + name[dot...]
     }
 
     static func syncFolder(_ folder: [UInt8]) {

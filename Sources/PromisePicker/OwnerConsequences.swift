@@ -16,12 +16,14 @@ public struct MountedConsequences: PickerConsequences {
     private let data: MountedData
     private let application: String?
     private let grants: any PickerGrants
+    /// Where a launch has its imports; nil: a temporary folder of this user.
+    private let imports: PickerFolder?
 
-    /// `grants` nil: by a bookmark and a reference in the application's container.
-    public init(_ data: MountedData, application: String?, grants: (any PickerGrants)? = nil) {
+    public init(_ data: MountedData, application: String?, launch: PickerLaunch? = nil) {
         self.data = data
         self.application = application
-        self.grants = grants ?? BookmarkGrants(data)
+        grants = launch.map { LaunchGrants(data, $0) } ?? LastingGrants(data)
+        imports = launch?.imports
     }
 
     public func perform(_ consequences: [PickerConsequence]) async throws -> [PickedDocument] {
@@ -39,6 +41,8 @@ public struct MountedConsequences: PickerConsequences {
         case .export(let source, let folder, let name):
             return try await bring(source, folder, name, leavesReference: false)
         case .move(let source, let folder, let name): return try await move(source, folder, name)
+        case .save(let folder, let name, let isConfirmed):
+            return try await save(folder, name, isConfirmed)
         case .create(let folder, let name):
             let item = PickerItem(domain: folder.domain, path: folder.child(name), kind: "file")
             let path = try path(item)
@@ -47,6 +51,28 @@ public struct MountedConsequences: PickerConsequences {
             guard let application else { return PickedDocument(path: path) }
             return try await grants.grant(item, to: application)
         }
+    }
+
+    /// Whoever asked writes there; what is there already is replaced only when the person knows.
+    private func save(
+        _ folder: PickerFolder, _ name: [UInt8], _ isConfirmed: Bool
+    ) async throws -> PickedDocument {
+        let item = PickerItem(domain: folder.domain, path: folder.child(name), kind: "file")
+        let path = try path(item)
+        let kind = try await FileWork.run { FileWork.kind(path) }
+        if let kind, !isConfirmed || kind == S_IFDIR {
+            let shown = escapedForDisplay(name)
+            throw PromiseError(
+                .local,
+                kind == S_IFDIR
+                    ? "'\(shown)' is a folder; give another name"
+                    : "there is a '\(shown)' already; say it once more to have it replaced",
+                exitStatus: 6)
+        }
+        guard let application else { return PickedDocument(path: path) }
+        // What is given has to be there.
+        if kind == nil { try await FileWork.run { try FileWork.create(path) } }
+        return try await grants.grant(item, to: application)
     }
 
     private func path(_ item: PickerItem) throws -> [UInt8] {
@@ -66,6 +92,7 @@ public struct MountedConsequences: PickerConsequences {
     /// removes it.
     private func copyOut(_ item: PickerItem) async throws -> PickedDocument {
         let source = try path(item)
+        if let imports { return try await bringIn(item, imports) }
         let folder = try await FileWork.run { try FileWork.makeTemporaryFolder() }
         let target = folder + [0x2F] + item.name
         do {
@@ -77,6 +104,26 @@ public struct MountedConsequences: PickerConsequences {
         } catch {
             try? await FileWork.run { _ = FileWork.withPath(folder) { rmdir($0) } }
             throw error
+        }
+        return PickedDocument(path: target)
+    }
+
+    /// The same in a launch's view, with which it goes.
+    private func bringIn(
+        _ item: PickerItem, _ imports: PickerFolder
+    ) async throws -> PickedDocument {
+        let source = try path(item)
+        let folder = try data.absolutePath(of: imports.path, in: imports.domain)
+        let target = try await coordinated(item.domain, [.reading(item.path)]) {
+            try await FileWork.run {
+                let copy = try FileWork.copy(source, into: folder)
+                do {
+                    return try FileWork.nameFreely(copy, item.name, in: folder)
+                } catch {
+                    FileWork.remove(copy)
+                    throw error
+                }
+            }
         }
         return PickedDocument(path: target)
     }
@@ -145,64 +192,5 @@ public struct MountedConsequences: PickerConsequences {
             if leavesReference { try FileWork.replace(source.path, byLinkTo: target) }
         }
         return PickedDocument(path: target, reference: leavesReference ? source.path : nil)
-    }
-}
-
-/// What an application without a view of its own can use: a bookmark, and a reference in its
-/// container.
-struct BookmarkGrants: PickerGrants {
-    let data: MountedData
-
-    init(_ data: MountedData) { self.data = data }
-
-    func grant(_ item: PickerItem, to application: String) async throws -> PickedDocument {
-        let client = try data.client(of: item.domain)
-        var result = PickedDocument(path: try data.absolutePath(of: item.path, in: item.domain))
-        result.bookmark = try await client.bookmark(of: item.path, for: application)
-        let containers = try await client.containers().containers
-        guard let own = containers.first(where: { $0.application == application }),
-            let bytes = own.pathBytes.flatMap({ PercentCoding.decode($0[...]) })
-        else { return result }
-        let container = Array(bytes.drop { $0 == 0x2F })
-        // What is in the container is the application's already.
-        if item.path.starts(with: container + [0x2F]) { return result }
-        let documents = container + Array("/Documents".utf8)
-        let known = try await client.references(below: documents).first {
-            PercentCoding.decode($0.targetBytes[...]).map { Array($0.drop { $0 == 0x2F }) }
-                == item.path
-        }
-        let reference = try await reference(known, to: item, in: documents, client)
-        let place = PercentCoding.decode(reference.pathBytes[...]).map {
-            Array($0.drop { $0 == 0x2F })
-        }
-        result.reference = try place.map { try data.absolutePath(of: $0, in: item.domain) }
-        return result
-    }
-
-    /// The one there is, or a new one, with a number where the name is taken.
-    private func reference(
-        _ known: ReferenceDocument?, to item: PickerItem, in folder: [UInt8],
-        _ client: PromiseClient
-    ) async throws -> ReferenceDocument {
-        if let known { return known }
-        var last: PromiseError?
-        for number in 1...50 {
-            let name = number == 1 ? item.name : numbered(item.name, number)
-            do throws(PromiseError) {
-                return try await client.addReference(to: item.path, at: folder + [0x2F] + name)
-            } catch {
-                guard case .refused(let problem) = error.kind, problem.code == "exists" else {
-                    throw error
-                }
-                last = error
-            }
-        }
-        throw last ?? PromiseError(.local, "no name is free", exitStatus: 1)
-    }
-
-    /// `plan 2.md`.
-    private func numbered(_ name: [UInt8], _ number: Int) -> [UInt8] {
-        let dot = name.lastIndex(of: UInt8(ascii: ".")).flatMap { $0 > 0 ? $0 : nil } ?? name.count
-        return name[..<dot] + Array(" \(number)".utf8) + name[dot...]
     }
 }

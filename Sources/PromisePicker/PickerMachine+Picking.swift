@@ -48,6 +48,12 @@ extension PickerMachine {
         }
         switch request.mode {
         case .create: return perform([.create(folder, name: name)])
+        case .save:
+            // Said twice of the same name it is meant.
+            let place = folder.child(name)
+            let isConfirmed = said?.domain == folder.domain && said?.path == place
+            said = PickerFolder(domain: folder.domain, path: place)
+            return perform([.save(folder, name: name, isConfirmed: isConfirmed)])
         case .move:
             return perform(request.sources.map { .move($0, to: folder, as: target(of: $0)) })
         default: return perform(request.sources.map { .export($0, to: folder, as: target(of: $0)) })

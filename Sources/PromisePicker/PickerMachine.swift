@@ -72,6 +72,8 @@ public struct PickerMachine: Sendable {
     /// In the order in which they were marked.
     public internal(set) var marked: [PickerItem] = []
     public internal(set) var name: [UInt8]
+    /// What was to be saved to last.
+    var said: PickerFolder?
     /// A folder is being made, or something renamed.
     public internal(set) var isBusy = false
     /// What went wrong last.

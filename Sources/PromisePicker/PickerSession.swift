@@ -72,6 +72,9 @@ public final class PickerSession: Sendable {
             show(machine)
             message.handled?(machine)
         }
+        // The task was cancelled: front ends see the end.
+        _ = machine.finish(.cancelled)
+        show(machine)
         return .cancelled
     }
 

@@ -13,6 +13,8 @@ public struct PickerRequest: Sendable, Equatable {
         case export
         /// A new document, empty, where the person says.
         case create
+        /// A name where a document will be: nothing is made.
+        case save
     }
 
     /// A file that goes somewhere: its absolute path.
@@ -37,13 +39,22 @@ public struct PickerRequest: Sendable, Equatable {
     public var application: String?
     /// Where to begin.
     public var start: PickerFolder?
+    /// What the person is asked, in the words of whoever asks.
+    public var title: String?
+    /// Whoever asks, for people.
+    public var requester: String?
 
     public init(_ mode: Mode) { self.mode = mode }
 
     /// A place is picked, not a document.
-    public var picksPlace: Bool { mode == .move || mode == .export || mode == .create }
+    public var picksPlace: Bool {
+        switch mode {
+        case .move, .export, .create, .save: true
+        case .open, .import: false
+        }
+    }
     /// The person says what the one thing that comes there is called.
-    public var hasName: Bool { mode == .create || picksPlace && sources.count == 1 }
+    public var hasName: Bool { mode == .create || mode == .save || picksPlace && sources.count == 1 }
 }
 
 /// A folder of a domain: bytes from its root.
@@ -152,6 +163,8 @@ public enum PickerConsequence: Sendable, Equatable {
     case move(PickerRequest.Source, to: PickerFolder, as: [UInt8])
     case export(PickerRequest.Source, to: PickerFolder, as: [UInt8])
     case create(PickerFolder, name: [UInt8])
+    /// `isConfirmed`: the person has said that what is there is to be replaced.
+    case save(PickerFolder, name: [UInt8], isConfirmed: Bool)
 }
 
 /// What whoever asked is told, and all that is told.
@@ -162,11 +175,16 @@ public struct PickedDocument: Sendable, Equatable {
     public var bookmark: String?
     /// Absolute: where a reference to it is now.
     public var reference: [UInt8]?
+    /// The application's right to it.
+    public var grant: Int64?
 
-    public init(path: [UInt8], bookmark: String? = nil, reference: [UInt8]? = nil) {
+    public init(
+        path: [UInt8], bookmark: String? = nil, reference: [UInt8]? = nil, grant: Int64? = nil
+    ) {
         self.path = path
         self.bookmark = bookmark
         self.reference = reference
+        self.grant = grant
     }
 }
 

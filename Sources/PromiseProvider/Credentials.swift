@@ -45,6 +45,10 @@ package struct CredentialSource: Sendable {
         for name in names {
             guard let entry = entries[name] else { continue }
             if let token = entry.token { return .token(Secret(token)) }
+            guard !entry.isInSecretService else {
+                // Whoever starts the provider asks there, and gives what it has got.
+                throw ProviderError(.permanent, "\(shown(file)): the password of [\(name)] is in the Secret Service")
+            }
             guard let user = entry.user ?? user else {
                 throw ProviderError(.permanent, "\(shown(file)): the entry [\(name)] has a password but no 'user = …'")
             }
@@ -84,13 +88,15 @@ package struct CredentialSource: Sendable {
     }
 }
 
-/// `[NAME]`, then `user = …`, `password = …` or `token = …`, a line each; `#` begins a comment line. What follows `=` is taken
-/// as it is, but for spaces at its ends.
+/// `[NAME]`, then `user = …`, `password = …` or `token = …`, or `secret-service = true`, a line each; `#` begins a comment
+/// line. What follows `=` is taken as it is, but for spaces at its ends.
 package enum CredentialsFile {
     package struct Entry: Sendable, Hashable {
         package var user: String?
         package var password: String?
         package var token: String?
+        /// The password is kept by the desktop's own service (org.freedesktop.secrets), not here.
+        package var isInSecretService = false
     }
 
     package static func parse(_ text: String, shown: String) throws(ProviderError) -> [String: Entry] {
@@ -113,8 +119,11 @@ package enum CredentialsFile {
             case "user": entries[section]?.user = value
             case "password": entries[section]?.password = value
             case "token": entries[section]?.token = value
+            case "secret-service": entries[section]?.isInSecretService = value == "true"
             // The line may hold a secret, so it is not shown.
-            default: throw ProviderError(.permanent, "\(shown), line \(index + 1): the key is none of user, password, token")
+            default:
+                let known = "user, password, token, secret-service"
+                throw ProviderError(.permanent, "\(shown), line \(index + 1): the key is none of \(known)")
             }
         }
         return entries

@@ -145,13 +145,16 @@ package struct Capabilities: OptionSet, Sendable {
     /// Small hidden objects are kept, and written by compare and swap: see `PrivateObjects`.
     package static let privateObjects = Capabilities(rawValue: 1 << 14)
 
+    /// A page of the provider's own, in which a person picks: see `pickerPage`.
+    package static let pickerPages = Capabilities(rawValue: 1 << 20)
+
     package static let names: [(Capabilities, String)] = [
         (.stableIdentifiers, "stable-identifiers"), (.atomicRename, "atomic-rename"),
         (.conditionalWrite, "conditional-write"), (.changeFeed, "change-feed"), (.changePush, "change-push"),
         (.ranges, "ranges"), (.resumableUpload, "resumable-upload"), (.metadata, "metadata"), (.versions, "versions"),
         (.quota, "quota"), (.serverSideCopy, "server-side-copy"), (.links, "links"),
         (.placeIdentifiers, "place-identifiers"), (.thumbnails, "thumbnails"),
-        (.privateObjects, "private-objects"),
+        (.privateObjects, "private-objects"), (.pickerPages, "picker-pages"),
     ]
 
     /// For people and for reports, in a fixed order.

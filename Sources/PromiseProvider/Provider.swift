@@ -85,6 +85,10 @@ package protocol Provider: Sendable {
 
     func quota() async throws(ProviderError) -> Quota?
 
+    /// The provider's own page for a picker, as one HTML document; nil when there is none for that mode. It is shown in a
+    /// frame that reaches nothing, and says by its `postMessage` which identifier was picked, or that nothing was.
+    func pickerPage(mode: String) async throws(ProviderError) -> [UInt8]?
+
     /// What a file was before, as far as the storage has kept it, the newest first; not what it is now. None where it keeps none.
     func earlierVersions(of reference: ItemReference) async throws(ProviderError) -> [EarlierVersion]
 
@@ -131,6 +135,7 @@ extension Provider {
         throw ProviderError(.refused, "the storage keeps no thumbnails")
     }
     package func quota() async throws(ProviderError) -> Quota? { nil }
+    package func pickerPage(mode: String) async throws(ProviderError) -> [UInt8]? { nil }
 
     /// Page by page.
     package func enumerateAllItems(

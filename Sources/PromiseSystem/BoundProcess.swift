@@ -37,6 +37,9 @@ package enum BoundProcess {
         Descriptor(adopting: try call(label) { cps_process_descriptor(process) })
     }
 
+    /// Nil: they end the process again.
+    package static func writeSignals(to descriptor: CInt?) { cps_write_signals_to(descriptor ?? -1) }
+
     private static func cStrings(_ words: [[UInt8]]) -> [UnsafeMutablePointer<CChar>?] {
         words.map { word in withCPath(word) { strdup($0) } } + [nil]
     }

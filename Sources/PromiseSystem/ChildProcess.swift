@@ -20,7 +20,7 @@ package enum ChildProcess {
         return false
     }
 
-    private static func start(_ program: [UInt8], _ arguments: [[UInt8]]) -> pid_t? {
+    static func start(_ program: [UInt8], _ arguments: [[UInt8]]) -> pid_t? {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }

@@ -66,6 +66,8 @@ public struct StatusDocument: Codable, Sendable, Equatable {
     public var conflicts: Int?
     /// Of the daemon.
     public var uptimeSeconds: Int?
+    /// Of the daemon's program, which an upgrade may have replaced since it began: `0.1.0`.
+    public var version: String?
     /// Where the daemon writes what happens, unless it stays in the foreground.
     public var logFile: String?
 

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Glibc
+import PromiseSystem
 
 /// Where the process begins. Not on the main actor: commands and the daemon run on the concurrent pool and on threads of
 /// their own.
@@ -29,7 +30,7 @@ struct PromiseFS: AsyncParsableCommand {
               promisefs mount folder:/srv/documents /mnt
               promisefs status /mnt
             """,
-        version: "promisefs 0.1.0",
+        version: "promisefs \(programVersion)",
         subcommands: [
             MountCommand.self, UnmountCommand.self, StatusCommand.self, InfoCommand.self, FetchCommand.self, EvictCommand.self,
             PinCommand.self, UnpinCommand.self, PendingCommand.self, SyncCommand.self, VerifyCommand.self, DoctorCommand.self,
@@ -39,7 +40,7 @@ struct PromiseFS: AsyncParsableCommand {
             ReferenceCommand.self, BookmarkCommand.self, GrantsCommand.self, TraceCommand.self, EnableCommand.self,
             DisableCommand.self, TryCommand.self, SetupCommand.self, DomainCommand.self,
             PickCommand.self, WebCommand.self,
-            MoveCommand.self, AdoptCommand.self, MigrateCommand.self, RevertCommand.self,
+            MoveCommand.self, AdoptCommand.self, MigrateCommand.self, RevertCommand.self, LoginCommand.self,
         ])
 
     /// Parses and runs; says what went wrong on stderr in one sentence and returns the exit status.

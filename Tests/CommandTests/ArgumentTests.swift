@@ -64,7 +64,7 @@ import Testing
             for subcommand in command.configuration.subcommands { check(subcommand) }
         }
         check(PromiseFS.self)
-        #expect(PromiseFS.configuration.subcommands.count == 40)
+        #expect(PromiseFS.configuration.subcommands.count == 41)
     }
 
     @Test func everyWorkingCommandTakesJSON() throws {
@@ -74,7 +74,7 @@ import Testing
             ["pending"], ["sync"], ["verify"], ["doctor"], ["provider", "list"], ["provider", "check", "folder:/x"],
             ["restart", "/m"], ["find", "TRUEPREDICATE"], ["changes", "--since", "0"], ["watch", "/m"],
             ["versions", "/m"], ["conflicts", "/m"], ["resolve", "/m", "--keep", "both"], ["thumbnail", "/m"], ["trace", "/m"],
-            ["pick"], ["web"], ["setup", "--yes"], ["enable", "work"], ["disable", "work"],
+            ["pick"], ["web"], ["setup", "--yes"], ["enable", "work"], ["disable", "work"], ["login", "work"],
         ]
         for command in commands { _ = try PromiseFS.parseAsRoot(command + ["--json"]) }
         _ = try PromiseFS.parseAsRoot(["run", "--json", "--", "true"])
@@ -231,5 +231,9 @@ import Testing
         #expect(Doctor.companions(program, holder: program).level == .ok)
         #expect(Doctor.companions(nil, holder: program).level == .warning)
         #expect(Doctor.companions(program, holder: nil).level == .problem)
+        #expect(Doctor.sandbox(view: program, locks: program, bubblewrap: "/bin/bwrap").level == .ok)
+        #expect(Doctor.sandbox(view: nil, locks: program, bubblewrap: "/bin/bwrap").level == .warning)
+        #expect(Doctor.sandbox(view: program, locks: program, bubblewrap: nil).level == .warning)
+        #expect(Doctor.sandbox(view: program, locks: nil, bubblewrap: "/bin/bwrap").level == .warning)
     }
 }

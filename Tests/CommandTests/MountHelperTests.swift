@@ -66,9 +66,38 @@ import Testing
         let file = try ConfigurationFile(try SetupWriter.table(answers), path: "config.toml")
         #expect(file.domains["work"]?.provider == answers.provider)
         #expect(file.domains["work"]?.mountPoint == "/m \"x\"\\\u{1}ü")
-        answers.password = " spaces "
-        #expect(throws: CommandFailure.self) { try SetupWriter.section(answers) }
-        (answers.user, answers.password) = (nil, "a bearer token")
-        #expect(try SetupWriter.section(answers) == "[work]\npassword = a bearer token\n")
+    }
+
+    @Test func aLoginTakesThePlaceOfTheOldOneAndOfNothingElse() throws {
+        #expect(throws: CommandFailure.self) {
+            try LoginWriter(domain: "work", user: "ann", password: " spaces ").section(isInService: false)
+        }
+        let token = try LoginWriter(domain: "work", user: nil, password: "a bearer token").section(isInService: false)
+        #expect(token == "[work]\npassword = a bearer token\n")
+        let kept = try LoginWriter(domain: "work", user: "ann", password: "x").section(isInService: true)
+        #expect(kept == "[work]\nuser = ann\nsecret-service = true\n")
+        let old = "# mine\n[a]\npassword = 1\n\n[work]\nuser = bob\n# why\npassword = 2\n\n[b]\npassword = 3\n"
+        #expect(
+            LoginWriter.replaced(old, "work", by: kept)
+                == "# mine\n[a]\npassword = 1\n\n[work]\nuser = ann\nsecret-service = true\n# why\n\n[b]\npassword = 3\n")
+        #expect(LoginWriter.replaced("[a]\npassword = 1", "work", by: token) == "[a]\npassword = 1\n\n" + token)
+        #expect(LoginWriter.replaced("", "work", by: token) == token)
+    }
+
+    @Test func aCommandThatMendsIsOneWordForEachPath() {
+        #expect(shellWord(Array("/srv/a-b".utf8)) == "/srv/a-b")
+        #expect(shellWord(Array("/a $b's \"c\"".utf8)) == "\"/a \\$b's \\\"c\\\"\"")
+        #expect(shellWord([0x2F, 0xFF, 0x0A]) == "$'/\\xff\\x0a'")
+        let finding = Finding.problem("x", "is wrong", run: "mend it", " as root")
+        #expect(finding.remedy == "'mend it' as root" && finding.command == "mend it")
+    }
+
+    @Test func clocksOfServersAreComparedByTheMinute() {
+        #expect(DoctorServers.clock(59, "s") == nil)
+        #expect(DoctorServers.clock(-120, "s")?.level == .warning)
+        #expect(DoctorServers.clock(7200, "s")?.message == "this machine's clock is 2 hours ahead of the server's")
+        #expect(DoctorServers.clock(7200, "s")?.level == .problem)
+        #expect(Doctor.limits(instances: "8\n", files: 256).count == 2 && Doctor.limits(instances: "128\n", files: 4096).isEmpty)
+        #expect(Doctor.sandbox(view: Array("/v".utf8), locks: nil, bubblewrap: nil).command == "apt install bubblewrap")
     }
 }

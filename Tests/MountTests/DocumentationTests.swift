@@ -22,7 +22,7 @@ extension MountSuites {
             }
         }
 
-        @Test(.timeLimit(.minutes(2)), arguments: ["QUERIES.md", "COORDINATION.md", "DOCUMENTS.md"])
+        @Test(.timeLimit(.minutes(2)), arguments: ["QUERIES.md", "COORDINATION.md", "DOCUMENTS.md", "OPERATIONS.md"])
         func theShellExamplesOfADocumentRun(document: String) async throws {
             let text = try String(contentsOfFile: Machine.repository + "/docs/" + document, encoding: .utf8)
             let examples = text.components(separatedBy: "```sh\n").dropFirst().compactMap {

@@ -112,6 +112,19 @@ extension MountSuites {
             }
         }
 
+        @Test(.timeLimit(.minutes(2))) func theExampleOfTheCommandRuns() async throws {
+            try await MountedDomain.with(mounts: false) { domain in
+                try await domain.shell(
+                    """
+                    export TMPDIR="$T" PROMISEFS_EXECUTABLE="$P"; mkdir -p "$T/content/below"
+                    echo 'a b c' > "$T/content/one.txt"; echo 'd e' > "$T/content/below/two.txt"
+                    "$P" try --content "$T/content" -- sh "$R/Examples/WordCount/test_wordcount.sh" > "$T/said"
+                    grep -qx 'wordcount is right' "$T/said"
+                    [ -z "$(ls -d "$T"/promisefs-try-* 2> /dev/null)" ]
+                    """, seconds: 90)
+            }
+        }
+
         @Test(.timeLimit(.minutes(2)), .enabled(if: Machine.hasPytest, "Python has no pytest"))
         func theExampleOfTheFixtureRuns() async throws {
             try await MountedDomain.with(mounts: false) { domain in
@@ -132,6 +145,15 @@ extension MountSuites {
                 try await domain.shell(
                     "cat \"$M/here.txt\" > /dev/null; python3 \"$R/clients/desktop/check_files.py\" \"$M\"")
                 #expect(try await domain.status().bytesFetched == 5)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(4)), .enabled(if: Machine.hasThunar, "needs Thunar with its Python, GVfs and an X server"))
+        func thunarShowsEmblemsFetchesNothingByLookingAndRunsEachActionThatIsClicked() async throws {
+            try await MountedDomain.with(mounts: false) { domain in
+                let words = "python3 \"$W/emblems-in-a-file-manager.py\" --executable \"$P\" --folder \"$T\""
+                let result = try await domain.shell(words, seconds: 200)
+                #expect(result.output.contains("emblems and actions are right"))
             }
         }
     }

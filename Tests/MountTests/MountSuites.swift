@@ -53,6 +53,18 @@ enum Machine {
         FileManager.default.fileExists(atPath: "/usr/lib/python3/dist-packages/pytest")
         || (environment["PATH"] ?? "").split(separator: ":").contains { FileManager.default.fileExists(atPath: "\($0)/pytest") }
 
+    static let hasThunar = [
+        "/usr/bin/thunar", "/usr/bin/Xvfb", "/usr/bin/xdotool", "/usr/bin/xclip", "/usr/bin/gio", "/usr/libexec/gvfsd-metadata",
+        "/usr/lib/x86_64-linux-gnu/thunarx-3/thunarx-python.so",
+    ].allSatisfy { FileManager.default.fileExists(atPath: $0) }
+
+    static let hasOverlay = ((try? String(contentsOfFile: "/proc/filesystems", encoding: .utf8)) ?? "").contains("overlay")
+
+    /// A Secret Service of its own for a test, and what asks it.
+    static let hasKeyring = ["dbus-run-session", "gnome-keyring-daemon", "secret-tool"].allSatisfy {
+        FileManager.default.fileExists(atPath: "/usr/bin/\($0)")
+    }
+
     static let isFullScale = environment["PROMISEFS_SCALE"] == "full"
     static let seed = environment["PROMISEFS_SEED"].flatMap(Int.init)
     static let kills = environment["PROMISEFS_KILLS"].flatMap(Int.init) ?? (isFullScale ? 200 : 15)

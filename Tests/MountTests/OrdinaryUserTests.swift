@@ -38,6 +38,32 @@ extension MountSuites {
             }
         }
 
+        @Test(.timeLimit(.minutes(2))) func startsAnApplicationWithItsView() async throws {
+            let script = """
+                set -e; cd /
+                chown -R nobody "$M" "$C" "$S" "$T" "$HOME" "$XDG_RUNTIME_DIR" "$XDG_DATA_HOME" "$XDG_CONFIG_HOME" \\
+                    "$XDG_STATE_HOME"
+                chmod 755 "$(dirname "$M")"; mkdir "$T/bin"
+                for n in promisefs promisefs-holder promisefs-view promisefs-locks; do cp "$(dirname "$P")/$n" "$T/bin/"; done
+                mknod "$T/fuse" c 10 229; chmod 666 "$T/fuse"; mount --bind "$T/fuse" /dev/fuse
+                cat > "$T/work" <<'WORK'
+                set -e
+                P="$T/bin/promisefs"
+                "$P" mount --state-dir "$S" --domain ordinary "folder:$C" "$M"; "$P" grants add "$M/doc" --app com.example.a
+                "$P" run --app com.example.a --domain ordinary -- sh -c 'ls granted; echo new > granted/doc
+                    flock granted/doc cat granted/doc; ! cat ../*/secret' > "$T/seen" 2> /dev/null
+                [ "$(tr '\\n' ' ' < "$T/seen")" = "doc new " ]; [ "$(cat "$M/doc")" = new ]
+                "$P" unmount --wait "$M"; [ "$(cat "$C/doc")" = new ]
+                WORK
+                setpriv --reuid=nobody --regid=nogroup --clear-groups bash "$T/work"
+                """
+            let options = MountedDomain.Options(prepare: "echo old > $C/doc; echo secret > $C/secret")
+            try await MountedDomain.with(options, mounts: false) { domain in
+                try await domain.shell("cat > \"$T/script\" <<'SCRIPT'\n\(script)\nSCRIPT")
+                try await domain.shell("unshare --mount --propagation private bash \"$T/script\"")
+            }
+        }
+
         /// As `nobody`, whom permission bits bind, the provider's own rules in `$T/open`, which holds what `prepare` makes.
         private static func check(_ prepare: String, mayFail: Bool = false) -> String {
             """

@@ -123,6 +123,24 @@ extension MountSuites {
             }
         }
 
+        @Test(.timeLimit(.minutes(2)), arguments: ["TERM", "HUP", "INT"])
+        func aPickerThatIsEndedLeavesTheTerminalAsItWas(signal: String) async throws {
+            try await MountedDomain.with(Self.options) { domain in
+                try await domain.shell(
+                    """
+                    mux() { tmux -S "$T/mux" "$@"; }
+                    trap 'mux kill-server 2> /dev/null' EXIT
+                    mux new-session -d -x 60 -y 12 "stty -a > $T/before; echo above; \\"$P\\" pick --at $M; echo \\"ended \\$?\\"
+                        stty -a > $T/after; sleep 60"
+                    within 10 'mux capture-pane -p | grep -q "> docs/"'
+                    kill -\(signal) $(pgrep -f "^$P pick --at $M")
+                    within 5 '[ -s "$T/after" ]'; cmp "$T/before" "$T/after"
+                    within 5 'mux capture-pane -p | grep -Eq "ended 1(43|29|30)"'
+                    mux capture-pane -p > "$T/shown"; grep -q above "$T/shown"; not grep -q "docs/" "$T/shown"
+                    """)
+            }
+        }
+
         /// The page's server by plain HTTP, as a program that means ill would speak to it.
         @Test(.timeLimit(.minutes(2))) func aPageAnswersTheOneWhoOpenedItAndNobodyElse()
             async throws

@@ -115,13 +115,15 @@ extension MountSuites {
         }
 
         /// In one process each, that tells when it is prepared and is told when to go on.
-        @Test(.timeLimit(.minutes(2))) func noOperationCostsARequestTooMany() async throws {
+        /// Also while applications have views, of which the mount's kernel knows nothing.
+        @Test(.timeLimit(.minutes(3)), arguments: [0, 50]) func noOperationCostsARequestTooMany(views: Int) async throws {
             var options = MountedDomain.Options()
             // Uploads look at the mount's files from below and stay out of this, but for their invalidations.
             options.uploadDelay = "600s"
             try await MountedDomain.with(options) { domain in
                 // The first request of a kind that is not served is answered so, and never sent again.
                 try await domain.shell("mkdir \"$M/first\"; echo a > \"$M/first/a\"; cat \"$M/first/a\"; ls -l \"$M/first\"")
+                try await startViews(views, domain)
                 for (number, row) in Self.rows.enumerated() {
                     var requests = try await count(row, "row \(number)", domain)
                     // A machine short of memory makes the kernel forget what it knew.
@@ -130,7 +132,20 @@ extension MountSuites {
                     }
                     #expect(requests == row.expected, "\(row.testDescription)")
                 }
+                if views > 0 { try await domain.shell("kill $(cat $T/views); within 20 '[ ! -e $M/.promisefs-views ]'") }
             }
+        }
+
+        private func startViews(_ count: Int, _ domain: MountedDomain) async throws {
+            guard count > 0 else { return }
+            try await domain.shell(
+                """
+                for n in $(seq \(count)); do
+                    "$P" run --app com.example.editor --domain \(domain.domainName) -- sleep 150 > /dev/null 2>&1 & disown
+                    echo $! >> $T/views
+                done
+                within 30 '[ "$(ls $M/.promisefs-views | wc -l)" = \(count) ]'; sleep 1
+                """)
         }
 
         private func count(_ row: Row, _ name: String, _ domain: MountedDomain) async throws -> [String: UInt64] {

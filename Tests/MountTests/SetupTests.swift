@@ -83,7 +83,8 @@ extension MountSuites {
                 try await domain.kill9()
                 try await domain.shell(
                     """
-                    "$P" doctor | grep -q "warning mount $M: has lost its daemon; mount it again, or 'promisefs unmount $M'"
+                    "$P" doctor > "$T/found" || true
+                    grep -q "warning mount $M: has lost its daemon; 'promisefs unmount $M', or mount it again" "$T/found"
                     "$P" unmount "$M"; not sh -c '"$P" doctor | grep -q "mount $M"'
                     """)
             }

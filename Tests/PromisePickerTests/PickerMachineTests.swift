@@ -206,4 +206,23 @@ import Testing
             machine.handle(.makeFolder(bytes("new"))) == []
                 && machine.handle(.rename(bytes("e"))) == [])
     }
+
+    @Test func aNameThatIsTakenCountsWhenItIsSaidTwice() {
+        var request = PickerRequest(.save)
+        request.suggestedName = bytes("a.txt")
+        var machine = shown(request, [file("a.txt")])
+        #expect(
+            machine.handle(.confirm)
+                == [.perform([.save(work, name: bytes("a.txt"), isConfirmed: false)])])
+        _ = machine.handle(.refused("there is one already"))
+        // Of another name nothing was said.
+        _ = machine.handle(.name(bytes("b.txt")))
+        #expect(
+            machine.handle(.confirm)
+                == [.perform([.save(work, name: bytes("b.txt"), isConfirmed: false)])])
+        _ = machine.handle(.refused("there is one already"))
+        #expect(
+            machine.handle(.confirm)
+                == [.perform([.save(work, name: bytes("b.txt"), isConfirmed: true)])])
+    }
 }

@@ -37,6 +37,14 @@ struct CredentialTests {
         #expect(entries["work"]?.user == "ann" && entries["work"]?.password == "p w")
     }
 
+    /// Whoever starts the provider asks the desktop for it; without that there is a sentence, and never an empty password.
+    @Test func aPasswordInTheSecretServiceIsNotLookedForInTheFile() throws {
+        let text = "[work]\nuser = ann\nsecret-service = true\n[home]\nsecret-service = false\npassword = p\nuser = ann\n"
+        let entries = try CredentialsFile.parse(text, shown: "the file")
+        #expect(entries["work"]?.isInSecretService == true && entries["work"]?.password == nil)
+        #expect(entries["home"]?.isInSecretService == false && entries["home"]?.password == "p")
+    }
+
     @Test func theEnvironmentWins() throws {
         let folder = try TemporaryFolder("credentials")
         var source = try source(folder, ["work"])

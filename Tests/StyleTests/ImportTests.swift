@@ -9,7 +9,7 @@ import Testing
 
     static let allowed: [String: Set<String>] = [
         "PromiseCore": ["Collections", "OrderedCollections", "DequeModule", "HeapModule"],
-        "PromiseSystem": ["CPromiseSystem", "PromiseCore"],
+        "PromiseSystem": ["CPromiseSystem", "CPromiseVersion", "PromiseCore"],
         "PromiseQuery": [],
         "PromiseKeyValue": ["PromiseCore"],
         // JSON as records have it.
@@ -69,6 +69,7 @@ import Testing
         "PromisePicker": [
             "PromiseWire", "PromiseCore", "PromiseSystem", "PromiseKit", "Crypto", "NIOCore", "NIOHTTP1", "NIOPosix",
         ],
+        "PromisePortal": ["CSystemBus"],
         "promisefs": [
             "PromisePicker", "PromiseMigration",
             "PromiseCore", "PromiseSystem", "PromiseFilesystem", "PromiseDomain", "PromiseControl", "PromiseKit", "PromiseWire",
@@ -102,6 +103,7 @@ import Testing
     @Test(arguments: [
         (imported: "GRDB", by: "Sources/PromiseIndex/", tests: "Tests/PromiseIndexTests/"),
         (imported: "GRDBSQLite", by: "Sources/PromiseIndex/", tests: "Tests/PromiseIndexTests/"),
+        (imported: "CSystemBus", by: "Sources/PromisePortal/", tests: "Tests/none/"),
         (imported: "CFuse", by: "Mount/", tests: "Tests/PromiseMountTests/"),
         (imported: "CFuseTransport", by: "Mount/", tests: "Tests/PromiseMountTests/"),
     ])

@@ -128,7 +128,7 @@ import Testing
         "host", "unix",
         "promisefs", "rclone.org", "docs.aws.amazon.com", "s3.amazonaws.com", "s3.", "owncloud.org",
         // STS, and services of AWS that every machine has for itself.
-        "sts.amazonaws.com", "sts.", "169.254.169.254", "169.254.170.2",
+        "sts.amazonaws.com", "sts.", "pypi.org", "169.254.169.254", "169.254.170.2",
     ]
 
     @Test func addressesArePublicOnes() throws {

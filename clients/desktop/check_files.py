@@ -1,14 +1,22 @@
-"""Checks promisefs_files.py against a mount, with stand-ins for the three file managers.
+"""Checks promisefs_files.py against a mount, with stand-ins for the four file managers, and with the libraries of those that are
+installed (gir1.2-nautilus-4.0, gir1.2-nemo-3.0, gir1.2-caja-2.0, gir1.2-thunarx-3.0).
 
-usage: check_files.py MOUNT     `here.txt` on it is here, `there.txt` a placeholder, `folder` a folder
+usage: check_files.py MOUNT [MANAGER]     `here.txt` on it is here, `there.txt` a placeholder, `folder` a folder
+MANAGER: only this one, with its library.
 """
 import importlib.util
 import os
+import subprocess
 import sys
 import tempfile
 import types
 
 MOUNT = sys.argv[1]
+VERSIONS = {"Nautilus": "4.0", "Nemo": "3.0", "Caja": "2.0", "Thunarx": "3.0"}
+# That of the distribution, which has gi.
+PYTHON = "/usr/bin/python3"
+# Nemo 5.6 aborts when one goes, as no file manager lets one go.
+COLUMNS = []
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "promisefs_files.py")
 
 
@@ -20,6 +28,12 @@ class Stand:
 
     def connect(self, signal, method, *arguments):
         self.run = lambda: method(self, *arguments)
+
+    def get_property(self, name):
+        return self.values[name]
+
+    def emit(self, signal):
+        self.run()
 
 
 class File:
@@ -42,8 +56,7 @@ class File:
         pass
 
 
-def load(manager):
-    """As the file manager does, through a link in its own folder."""
+def stand_in(manager):
     module = types.ModuleType(f"gi.repository.{manager}")
     for name in ("InfoProvider", "MenuProvider", "ColumnProvider"):
         setattr(module, name, type(name, (), {}))
@@ -51,10 +64,17 @@ def load(manager):
     module.OperationResult = types.SimpleNamespace(COMPLETE="complete")
     objects = types.ModuleType("gi.repository.GObject")
     objects.GObject = type("GObject", (), {})
+    loop = types.ModuleType("gi.repository.GLib")
+    loop.timeout_add = lambda *arguments: None
     for name in ("gi", "gi.repository"):
         sys.modules.setdefault(name, types.ModuleType(name))
-    sys.modules["gi.repository.GObject"], sys.modules[f"gi.repository.{manager}"] = objects, module
-    folder = os.path.join(tempfile.mkdtemp(), f"{manager.lower()}-python", "extensions")
+    for module in (module, objects, loop):
+        sys.modules[module.__name__] = module
+
+
+def load(manager):
+    """As the file manager does, through a link in its own folder."""
+    folder = os.path.join(tempfile.mkdtemp(), "thunarx-python" if manager == "Thunarx" else f"{manager.lower()}-python", "extensions")
     os.makedirs(folder)
     place = os.path.join(folder, "promisefs_files.py")
     os.symlink(SOURCE, place)
@@ -65,29 +85,60 @@ def load(manager):
     return loaded
 
 
-def main():
-    for manager in ("Nautilus", "Nemo", "Caja"):
-        loaded = load(manager)
-        extension = loaded.PromiseFS()
-        here, there, folder = (File(os.path.join(MOUNT, name)) for name in ("here.txt", "there.txt", "folder"))
+def check(manager):
+    loaded = load(manager)
+    extension = loaded.PromiseFS()
+    here, there, folder = (File(os.path.join(MOUNT, name)) for name in ("here.txt", "there.txt", "folder"))
+    if manager == "Thunarx":
+        written = []
+        loaded.MARKS.write = lambda path, emblems: written.append((os.path.basename(path), emblems))
+        known = {}
+        assert loaded.MARKS.mark(MOUNT, known) and not loaded.MARKS.mark(MOUNT, known)
+        assert ("here.txt", ["emblem-default"]) in written and ("there.txt", ["emblem-web"]) in written, written
+        items = lambda files: extension.get_file_menu_items("window", files)     # noqa: E731
+    else:
         for file in (here, there, folder):
-            assert extension.update_file_info(file) == "complete"
+            assert extension.update_file_info(file) == loaded.Manager.OperationResult.COMPLETE
         assert here.emblems == ["emblem-default"] and here.attributes == {"promisefs_state": "current"}, here.attributes
         assert there.emblems == ["emblem-web"], there.emblems
+        COLUMNS.extend(extension.get_columns())
+        assert len(COLUMNS) >= 1
         window = [] if manager == "Nautilus" else ["window"]
-        labels = [item.values["label"] for item in extension.get_file_items(*window, [there])]
-        assert labels[0] == "Fetch" and "Free Up Space" not in labels, labels
-        labels = [item.values["label"] for item in extension.get_file_items(*window, [here])]
-        assert labels[0] == "Free Up Space" and "Fetch" not in labels, labels
-        assert extension.get_file_items(*window, [File("/etc/passwd")]) == []
-        assert extension.get_file_items(*window, [here, File("/etc/passwd")]) == []
-        assert len(extension.get_columns()) == 1
-        assert loaded.state(there.path) == "placeholder", "asking has fetched it"
-        action = next(i for i in extension.get_file_items(*window, [there]) if i.values["label"] == "Fetch")
-        loaded.subprocess.Popen = lambda words, **options: started.append(words)
-        started = []
-        action.run()
-        assert started == [["promisefs", "fetch", "--", there.path]], started
+        items = lambda files: extension.get_file_items(*window, files)     # noqa: E731
+    labels = lambda files: [item.get_property("label") for item in items(files)]     # noqa: E731
+    offered = labels([there])
+    assert offered[0] == "Fetch" and "Free Up Space" not in offered and "Copy Reference" in offered, offered
+    offered = labels([here])
+    assert offered[0] == "Free Up Space" and "Fetch" not in offered, offered
+    assert "Copy Reference" not in labels([here, there])
+    assert labels([File("/etc/passwd")]) == [] and labels([here, File("/etc/passwd")]) == []
+    assert loaded.state(there.path) == "placeholder", "asking has fetched it"
+    started, copied = [], []
+    loaded.subprocess = types.SimpleNamespace(
+        DEVNULL=None, PIPE=None, SubprocessError=subprocess.SubprocessError, Popen=lambda words, **options: started.append(words),
+        run=lambda words, **options: started.append(words) or types.SimpleNamespace(stdout=b"text\n"))
+    loaded.copy = copied.append
+    for label in ("Fetch", "Copy Reference"):
+        next(item for item in items([there]) if item.get_property("label") == label).emit("activate")
+    assert started == [["promisefs", "fetch", "--", there.path], ["promisefs", "bookmark", "create", "--", there.path]], started
+    assert copied == ["text"], copied
 
 
-main()
+def is_installed(manager):
+    question = f"import gi; gi.require_version('{manager}', '{VERSIONS[manager]}')"
+    return os.path.exists(PYTHON) and subprocess.run([PYTHON, "-c", question], stderr=subprocess.DEVNULL).returncode == 0
+
+
+if len(sys.argv) > 2:
+    import gi
+
+    gi.require_version(sys.argv[2], VERSIONS[sys.argv[2]])
+    check(sys.argv[2])
+    os._exit(0)
+else:
+    for manager in VERSIONS:
+        stand_in(manager)
+        check(manager)
+        if is_installed(manager):
+            subprocess.run([PYTHON, os.path.abspath(__file__), MOUNT, manager], check=True)
+            print(f"{manager}: with its own library")

@@ -1,12 +1,16 @@
-"""Emblems, a column and actions of PromiseFS in Nautilus, Nemo and Caja.
+"""Emblems and actions of PromiseFS in Nautilus, Nemo, Caja and Thunar; in the first three a column, too.
 
-One file for the three: each loads it from its own folder of extensions (`nautilus-python/extensions` and the like, below
+One file for the four: each loads it from its own folder of extensions (`nautilus-python/extensions` and the like, below
 /usr/share or $XDG_DATA_HOME), and so it knows who it works for. What it shows comes from the virtual attribute
 `user.promisefs.state` alone, which the index answers: looking at a folder fetches nothing. Actions are commands of
 `promisefs`, started and not waited for.
 
+Thunar asks no extension for emblems, but shows those that GVfs keeps for a file (`metadata::emblems`): they are written there for
+the folders that are shown, each second where a state has changed.
+
 PROMISEFS_EMBLEM_LOG=FILE writes down what was asked.
 """
+import contextlib
 import importlib
 import os
 import shutil
@@ -24,14 +28,20 @@ ACTIONS = [
     ("Always Keep Here", ["pin"], None),
     ("Keep Here No Longer", ["unpin"], None),
 ]
+# What another program, or a person, finds the item again by, whatever it is called then.
+REFERENCE = "Copy Reference"
 # Shown as text, where there is a program for that.
 QUESTIONS = [("Versions", ["versions"]), ("Conflicts", ["conflicts"])]
 LOG = os.environ.get("PROMISEFS_EMBLEM_LOG")
 
 
+# Of a folder whose emblems are kept by GVfs.
+MARKED_MAX, MARK_MILLISECONDS, RELOAD_MILLISECONDS = 2000, 1000, 200
+
+
 def host():
-    """`Nautilus`, `Nemo` or `Caja`: by the folder that this is loaded from, else by the process."""
-    for name in ("Nautilus", "Nemo", "Caja"):
+    """`Nautilus`, `Nemo`, `Caja` or `Thunarx`: by the folder that this is loaded from, else by the process."""
+    for name in ("Nautilus", "Nemo", "Caja", "Thunarx"):
         if f"/{name.lower()}-python/" in os.path.abspath(__file__):
             return name
     try:
@@ -39,10 +49,16 @@ def host():
             process = file.read()
     except OSError:
         process = ""
+    if "thunar" in process.lower():
+        return "Thunarx"
     return next((name for name in ("Nemo", "Caja") if name.lower() in process), "Nautilus")
 
 
 HOST = host()
+if HOST == "Nautilus":
+    # Whoever has several versions of it gets the one that this is for.
+    with contextlib.suppress(AttributeError, ValueError):
+        importlib.import_module("gi").require_version("Nautilus", "4.0")
 GObject = importlib.import_module("gi.repository.GObject")
 Manager = importlib.import_module(f"gi.repository.{HOST}")
 
@@ -76,6 +92,8 @@ def commands(paths):
         chosen = [path for path in paths if wanted is None or states[path] in wanted or os.path.isdir(path)]
         if chosen:
             found.append((label, ["promisefs", *words, "--", *chosen]))
+    if len(paths) == 1:
+        found.append((REFERENCE, ["promisefs", "bookmark", "create", "--", paths[0]]))
     if len(paths) == 1 and os.path.isfile(paths[0]) and shutil.which("zenity"):
         for label, words in QUESTIONS:
             shown = '"$@" 2>&1 | zenity --text-info --width=700 --height=400 --title="$TITLE"'
@@ -83,42 +101,119 @@ def commands(paths):
     return found
 
 
-class PromiseFS(GObject.GObject, Manager.InfoProvider, Manager.MenuProvider, Manager.ColumnProvider):
-    def get_columns(self):
-        return (
-            Manager.Column(
-                name="PromiseFS::state", attribute="promisefs_state", label="Sync State",
-                description="Whether the content is here, and known to the provider"),
-        )
+def copy(text):
+    """To the clipboard of the file manager's own toolkit."""
+    Gdk, Gtk = (importlib.import_module(f"gi.repository.{name}") for name in ("Gdk", "Gtk"))
+    if hasattr(Gdk.Display, "get_clipboard"):
+        value = GObject.Value(GObject.TYPE_STRING, text)
+        Gdk.Display.get_default().get_clipboard().set_content(Gdk.ContentProvider.new_for_value(value))
+    else:
+        Gtk.Clipboard.get(Gdk.SELECTION_CLIPBOARD).set_text(text, -1)
 
-    def update_file_info(self, file):
-        found = state(path_of(file))
-        if found:
-            if found in EMBLEMS:
-                file.add_emblem(EMBLEMS[found])
-            file.add_string_attribute("promisefs_state", found)
-        note("info", file.get_name(), found)
-        return Manager.OperationResult.COMPLETE
 
-    def get_file_items(self, *arguments):
-        """Nautilus 43 gives the files; the others a window first."""
-        files = arguments[-1]
+class Marks:
+    """Emblems of GVfs, for Thunar: of the folders that its windows show."""
+
+    def __init__(self):
+        self.known = {}
+        self.GLib = importlib.import_module("gi.repository.GLib")
+        self.GLib.timeout_add(MARK_MILLISECONDS, self.look)
+
+    def look(self):
+        known = {}
+        for window in importlib.import_module("gi.repository.Gtk").Window.list_toplevels():
+            if window.find_property("current-directory"):
+                folder = window.get_property("current-directory")
+                path = path_of(folder) if folder else None
+                if path and state(path) is not None:
+                    known[path] = self.known.get(path, {})
+                    if self.mark(path, known[path]):
+                        # It looks at emblems when it shows a folder anew.
+                        self.GLib.timeout_add(RELOAD_MILLISECONDS, lambda window=window: window.emit("reload", True) and False)
+        self.known = known
+        return True
+
+    def mark(self, folder, known):
+        """True when something is another than before."""
+        try:
+            with os.scandir(folder) as entries:
+                paths = [entry.path for entry, _ in zip(entries, range(MARKED_MAX))]
+        except OSError:
+            return False
+        changed = {path: found for path in paths if known.get(path) != (found := state(path))}
+        for path, found in changed.items():
+            self.write(path, [EMBLEMS[found]] if found in EMBLEMS else [])
+        known.update(changed)
+        return bool(changed)
+
+    @staticmethod
+    def write(path, emblems):
+        Gio = importlib.import_module("gi.repository.Gio")
+        file, information = Gio.File.new_for_path(path), Gio.FileInfo()
+        information.set_attribute_stringv("metadata::emblems", emblems)
+        # Only the metadata: nothing of the file itself is touched.
+        file.set_attributes_async(information, Gio.FileQueryInfoFlags.NOFOLLOW_SYMLINKS, 0, None, lambda *_: None)
+        note("mark", path, *emblems)
+
+
+class Actions:
+    def items(self, files):
         items = []
         for number, (label, words) in enumerate(commands([path_of(file) for file in files])):
-            item = Manager.MenuItem(name=f"PromiseFS::{number}", label=label, tip="", icon="")
+            words_of_item = {"tooltip": "", "icon": ""} if HOST == "Thunarx" else {"tip": "", "icon": ""}
+            item = Manager.MenuItem(name=f"PromiseFS::{number}", label=label, **words_of_item)
             item.connect("activate", self.act, words, files)
             items.append(item)
         note("menu", len(items))
         return items
 
-    def get_background_items(self, *arguments):
-        return []
-
     def act(self, menu, words, files):
         note("run", *words)
         try:
-            subprocess.Popen(words, stdin=subprocess.DEVNULL, start_new_session=True)
-        except OSError as error:
+            if words[1:3] == ["bookmark", "create"]:
+                # The index alone is asked.
+                done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=10, check=True)
+                copy(done.stdout.decode().strip())
+            else:
+                subprocess.Popen(words, stdin=subprocess.DEVNULL, start_new_session=True)
+        except (OSError, subprocess.SubprocessError) as error:
             note("failed", error)
         for file in files:
-            file.invalidate_extension_info()
+            if hasattr(file, "invalidate_extension_info"):
+                file.invalidate_extension_info()
+
+
+if HOST == "Thunarx":
+    MARKS = Marks()
+
+    class PromiseFS(Actions, GObject.GObject, Manager.MenuProvider):
+        def get_file_menu_items(self, window, files):
+            return self.items(files)
+
+        def get_folder_menu_items(self, window, folder):
+            return []
+else:
+
+    class PromiseFS(Actions, GObject.GObject, Manager.InfoProvider, Manager.MenuProvider, Manager.ColumnProvider):
+        def get_columns(self):
+            return (
+                Manager.Column(
+                    name="PromiseFS::state", attribute="promisefs_state", label="Sync State",
+                    description="Whether the content is here, and known to the provider"),
+            )
+
+        def update_file_info(self, file):
+            found = state(path_of(file))
+            if found:
+                if found in EMBLEMS:
+                    file.add_emblem(EMBLEMS[found])
+                file.add_string_attribute("promisefs_state", found)
+            note("info", file.get_name(), found)
+            return Manager.OperationResult.COMPLETE
+
+        def get_file_items(self, *arguments):
+            """Nautilus 43 gives the files; the others a window first."""
+            return self.items(arguments[-1])
+
+        def get_background_items(self, *arguments):
+            return []

@@ -29,13 +29,14 @@ def expect(status, *arguments, **headers):
 _, page, head = expect(200, "GET", "/")
 assert token.encode() not in page
 policy = head["content-security-policy"]
-for rule in ("default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "form-action 'none'", "base-uri 'none'"):
+for rule in ("default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "form-action 'none'", "base-uri 'none'",
+             "frame-src 'self'"):
     assert rule in policy, policy
 assert "unsafe" not in policy and "http" not in policy
 assert head["x-frame-options"] == "DENY" and head["x-content-type-options"] == "nosniff"
 assert head["cache-control"] == "no-store" and head["referrer-policy"] == "no-referrer"
 assert "access-control-allow-origin" not in head and "set-cookie" not in head
-for path in ("/state?after=-1", "/items?offset=0", "/thumbnail?domain=x&path=y", "/bye", "/" + token):
+for path in ("/state?after=-1", "/items?offset=0", "/thumbnail?domain=x&path=y", "/bye", "/" + token, "/pages"):
     expect(403, "GET", path)
 # Another name of this address, another site, a form, a guess.
 expect(403, "GET", "/", host=f"evil.example.com:{url.port}")
@@ -45,6 +46,7 @@ expect(403, "POST", "/session", {"token": token}, **JSON)
 expect(403, "POST", "/session", {"token": token}, origin=here, content_type="text/plain")
 expect(403, "POST", "/session", {"token": token[:-1] + "?"}, origin=here, **JSON)
 expect(403, "POST", "/session", {"token": token}, origin=here, sec_fetch_site="cross-site", **JSON)
+expect(404, "GET", "/frame/" + token)
 expect(403, "OPTIONS", "/event", origin="http://example.com")
 expect(405, "OPTIONS", "/event", origin=here)
 # The page itself: once.

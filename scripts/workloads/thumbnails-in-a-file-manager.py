@@ -20,6 +20,7 @@ from domain import Failed, Mount
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../clients/python/tests"))
 import pictures  # noqa: E402
 
+SCREEN = "3200x2800x24"
 FEW = 20
 THUMBNAILER = ("org.freedesktop.thumbnails.Thumbnailer1", "/org/freedesktop/thumbnails/Thumbnailer1")
 
@@ -36,7 +37,7 @@ class Desktop:
         self.environment.update(XDG_CONFIG_HOME=folder + "/config", XDG_DATA_HOME=folder + "/share",
                                 XDG_RUNTIME_DIR=folder + "/runtime")
         self.environment.pop("WAYLAND_DISPLAY", None)
-        self.start("Xvfb", ":77", "-screen", "0", "3200x2800x24", "-fbdir", folder, "-nolisten", "tcp")
+        self.start("Xvfb", ":77", "-screen", "0", SCREEN, "-fbdir", folder, "-nolisten", "tcp")
         bus = self.start("dbus-daemon", "--session", "--print-address", stdout=subprocess.PIPE, text=True)
         self.environment["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().strip()
         self.wait(10, lambda: os.path.exists("/tmp/.X11-unix/X77"), "the X server did not start")

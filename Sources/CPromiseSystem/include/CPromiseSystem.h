@@ -13,6 +13,8 @@ int cps_open_at(int folder, const char *_Nonnull path, int flags, unsigned mode)
 
 // Removable when the Glibc module exports the calls behind _GNU_SOURCE.
 int cps_rename_at(int from_folder, const char *_Nonnull from, int to_folder, const char *_Nonnull to, unsigned flags);
+// pwritev2(2) with RWF_APPEND.
+int64_t cps_append(int descriptor, const void *_Nonnull bytes, size_t count);
 int64_t cps_copy_file_range(int from, int64_t from_offset, int to, int64_t to_offset, size_t count);
 int cps_fallocate(int descriptor, int mode, int64_t offset, int64_t count);
 int cps_punch_hole(int descriptor, int64_t offset, int64_t count);
@@ -75,6 +77,9 @@ int cps_start_tied(char *_Nullable const *_Nonnull arguments);
 // before the first call. The signals are SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT and SIGWINCH, but for
 // those that are ignored. By one thread.
 void cps_pass_signals_on(int process);
+// From now on SIGHUP, SIGINT, SIGQUIT and SIGTERM end nothing: each writes its number, one byte, to `descriptor`, but for those
+// that are ignored. -1: as before the first call. By one thread.
+void cps_write_signals_to(int descriptor);
 // Opens a folder, with `flags` of open(2), in a process of its own that is left behind when it has
 // not come back within `milliseconds`: not even the end of this process waits for it. Returns the
 // length of the path without links, which goes into `resolved`; or -1 with errno, which is

@@ -6,44 +6,6 @@ import PromiseQuery
 import PromiseSync
 import Synchronization
 
-/// A part of a folder's listing: what a list that is scrolled shows of it.
-package struct WindowRequest: Sendable {
-    package enum Key: String, Sendable, CaseIterable { case name, date, size, kind, state, tags }
-
-    package enum Scope: Sendable, Hashable {
-        case folder(NodeID)
-        /// Every name of the domain that has `text` in it.
-        case everywhere
-        /// What was used last on this machine, whatever the key.
-        case recent
-
-        var isFolder: Bool { if case .folder = self { true } else { false } }
-    }
-
-    package var scope: Scope
-    package var offset = 0
-    package var limit = 200
-    package var key = Key.name
-    package var isDescending = false
-    /// Only names that have this in them, whatever their case and accents.
-    package var text = ""
-    /// Only documents of one of these types; folders always.
-    package var types: [String] = []
-    /// Also names that begin with a dot.
-    package var showsHidden = false
-    package var foldersOnly = false
-
-    package init(_ scope: Scope) { self.scope = scope }
-}
-
-package struct FolderWindow: Sendable {
-    /// Of all the listing.
-    package var total: Int
-    package var items: [FoundItem]
-    /// Why the listing may lack something: the provider has not told of this folder.
-    package var reason: String?
-}
-
 /// Gives windows of folders, however large: orders a folder once, and reads of it what is asked
 /// for.
 ///
@@ -93,11 +55,10 @@ package final class FolderWindows: Sendable {
         }
 
         /// Nil: it is not.
-        func folded(_ item: IndexedItem) -> [UInt8]? {
-            let name = item.entry.name
+        func folded(_ name: FileName, _ kind: NodeKind) -> [UInt8]? {
             guard subject.showsHidden || name.bytes.first != UInt8(ascii: ".") else { return nil }
-            guard item.node.kind == .folder || !subject.foldersOnly else { return nil }
-            guard filter.admits(name, item.node.kind) else { return nil }
+            guard kind == .folder || !subject.foldersOnly else { return nil }
+            guard filter.admits(name, kind) else { return nil }
             let folded = folding.fold(name.bytes)
             return contains(folded) ? folded : nil
         }
@@ -121,6 +82,22 @@ package final class FolderWindows: Sendable {
         /// Of what sorts by a text, and of equal ones.
         var text: [UInt8]
         var name: [UInt8]
+        /// The first bytes of `name`: most names differ in them, and numbers are compared sooner.
+        let start: (UInt64, UInt64)
+
+        init(_ entry: EntryID, isFolder: Bool, number: Int64 = 0, text: [UInt8] = [], name: [UInt8]) {
+            self.entry = entry
+            self.isFolder = isFolder
+            self.number = number
+            self.text = text
+            self.name = name
+            start = (Line.number(name[...]), Line.number(name.dropFirst(8)))
+        }
+
+        private static func number(_ bytes: ArraySlice<UInt8>) -> UInt64 {
+            let number = bytes.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+            return number << UInt64(8 * max(0, 8 - bytes.count))
+        }
     }
 
     /// A person looks at few folders at a time.
@@ -270,6 +247,9 @@ package final class FolderWindows: Sendable {
                     try transaction.items(of: found.map(\.node)), sieve, transaction)
             }
         case .folder(let folder):
+            if subject.key != .state && subject.key != .tags {
+                return try plainLines(of: folder, sieve)
+            }
             var last: FileName?
             while true {
                 let page = try tree.index.read { transaction throws(Failure) in
@@ -288,12 +268,41 @@ package final class FolderWindows: Sendable {
         }
     }
 
+    /// For what is in the rows of a folder themselves.
+    private func plainLines(of folder: NodeID, _ sieve: Sieve) throws(Failure) -> [Line] {
+        let key = sieve.subject.key
+        var result: [Line] = []
+        var last: FileName?
+        while true {
+            let rows = try tree.index.read { transaction throws(Failure) in
+                try FolderRows.rows(
+                    in: folder, after: last, limit: FolderWindows.pageCount, transaction)
+            }
+            for row in rows {
+                guard let name = sieve.folded(row.name, row.kind) else { continue }
+                let number: Int64 =
+                    switch key {
+                    case .date: row.modificationTime.rawValue
+                    case .size: row.kind == .folder ? 0 : Int64(clamping: row.size)
+                    default: 0
+                    }
+                let text = key == .kind ? ContentType.of(row.name, row.kind).identifier : ""
+                result.append(
+                    Line(
+                        row.entry, isFolder: row.kind == .folder, number: number,
+                        text: Array(text.utf8), name: name))
+            }
+            last = rows.last?.name
+            if rows.count < FolderWindows.pageCount { return result }
+        }
+    }
+
     private func lines(
         _ items: [IndexedItem], _ sieve: Sieve, _ transaction: borrowing Transaction
     ) throws(Failure) -> [Line] {
         var lines: [Line] = []
         for item in items {
-            guard let name = sieve.folded(item) else { continue }
+            guard let name = sieve.folded(item.entry.name, item.node.kind) else { continue }
             lines.append(try line(item.entry, item.node, name, sieve.subject, transaction))
         }
         return lines
@@ -303,8 +312,7 @@ package final class FolderWindows: Sendable {
         _ entry: Entry, _ node: Node, _ name: [UInt8], _ subject: Subject,
         _ transaction: borrowing Transaction
     ) throws(Failure) -> Line {
-        var line = Line(
-            entry: entry.id, isFolder: node.kind == .folder, number: 0, text: [], name: name)
+        var line = Line(entry.id, isFolder: node.kind == .folder, name: name)
         if subject.scope == .recent {
             line.number = -max(node.lastUse, node.accessTime).rawValue
             return line
@@ -324,20 +332,37 @@ package final class FolderWindows: Sendable {
         return line
     }
 
+    /// What is compared of a line first, without its arrays: those are moved once, not at each step.
+    private struct SortKey {
+        var isFolder: Bool
+        var number: Int64
+        var start: (UInt64, UInt64)
+        var place: Int
+    }
+
     /// Folders first, whichever way.
     private func sorted(_ lines: [Line], _ subject: Subject) -> [Line] {
-        lines.sorted { left, right in
-            if left.isFolder != right.isFolder { return left.isFolder }
-            let (first, second) =
-                subject.isDescending && subject.scope != .recent ? (right, left) : (left, right)
-            if first.number != second.number { return first.number < second.number }
-            if first.text != second.text {
-                return first.text.lexicographicallyPrecedes(second.text)
-            }
-            if first.name != second.name {
-                return first.name.lexicographicallyPrecedes(second.name)
-            }
-            return first.entry.rawValue < second.entry.rawValue
+        let isDescending = subject.isDescending && subject.scope != .recent
+        let hasTexts = lines.contains { !$0.text.isEmpty }
+        var keys = lines.indices.map { place in
+            let line = lines[place]
+            return SortKey(
+                isFolder: line.isFolder, number: line.number, start: line.start, place: place)
         }
+        keys.sort { left, right in
+            if left.isFolder != right.isFolder { return left.isFolder }
+            let (first, second) = isDescending ? (right, left) : (left, right)
+            if first.number != second.number { return first.number < second.number }
+            if hasTexts, lines[first.place].text != lines[second.place].text {
+                return lines[first.place].text.lexicographicallyPrecedes(lines[second.place].text)
+            }
+            if first.start.0 != second.start.0 { return first.start.0 < second.start.0 }
+            if first.start.1 != second.start.1 { return first.start.1 < second.start.1 }
+            if lines[first.place].name != lines[second.place].name {
+                return lines[first.place].name.lexicographicallyPrecedes(lines[second.place].name)
+            }
+            return lines[first.place].entry.rawValue < lines[second.place].entry.rawValue
+        }
+        return keys.map { lines[$0.place] }
     }
 }

@@ -52,6 +52,8 @@ struct GrantStore: Sendable {
             for row in rows { try GrantRows.set(row, transaction) }
             for grant in removed { try GrantRows.delete(grant.id.rawValue, transaction) }
         }
+        // What was taken back is not there again after a power cut. Of what was given nothing may be.
+        if removed.isEmpty { try? index.synchronize() } else { try index.synchronize() }
     }
 
     func nextID() throws(Failure) -> GrantID {

@@ -169,7 +169,8 @@ package final class Views: Sendable {
                     number: launch.number, user: handed.user, group: handed.group, folders: place),
                 policy: launch.policy)
             let session = MountSession(
-                filesystem: view, options: .view(of: domainName, device: device.release()),
+                filesystem: view, options: .view(
+                    of: domainName, device: device.release(), hasLocks: view.hasLocks),
                 logger: logger)
             try session.mount()
             let isOver = state.update { state in

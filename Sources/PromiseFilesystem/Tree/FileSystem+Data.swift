@@ -67,8 +67,8 @@ extension FileSystem {
             if clearsSetID, node.mode & 0o6000 != 0 { try self.clearSetID(of: id, for: caller) }
             let written =
                 node.content == .whole
-                ? try store(bytes, at: position.offset, in: file)
-                : try writePartial(bytes, at: position.offset, of: id, in: file)
+                ? try store(bytes, at: position, of: id, in: file)
+                : try writePartial(bytes, at: position, of: id, in: file)
             // Of the kernel's pages nobody is told how much was written, only whether all was.
             if isPageWrite, let problem = written.problem { throw problem }
             reply(.success(written.count))
@@ -78,33 +78,28 @@ extension FileSystem {
         return nil
     }
 
-    /// What a write has come to: fewer bytes than were given when something has stopped it on the
-    /// way (write(2)).
-    private struct Written {
-        var count: Int
-        var problem: Failure?
-    }
-
     /// Throws when nothing was written.
     private func store(
-        _ bytes: UnsafeRawBufferPointer, at offset: UInt64, in file: SharedDescriptor
+        _ bytes: UnsafeRawBufferPointer, at position: FilePosition, of id: NodeID, in file: SharedDescriptor
     ) throws(Failure) -> Written {
-        let (count, problem) = writeSome(file.number, bytes, at: offset, label: "content.write")
-        if count == 0, let problem { throw Failure(problem) }
-        return Written(count: count, problem: problem.map { Failure($0) })
+        guard position.appends else { return try Written(bytes, at: position.offset, in: file) }
+        let (written, isMoved) = try Written.appending(bytes, at: position.offset, in: file)
+        if isMoved { nodeChanged(id, content: true) }
+        return written
     }
 
     /// Writes where content is still on its way; the rest is brought here in the background, as an upload needs it.
     private func writePartial(
-        _ bytes: UnsafeRawBufferPointer, at offset: UInt64, of id: NodeID, in file: SharedDescriptor
+        _ bytes: UnsafeRawBufferPointer, at position: FilePosition, of id: NodeID, in file: SharedDescriptor
     ) throws(Failure) -> Written {
+        let offset = position.offset
         let wanted = ByteRange(offset: offset, count: UInt64(bytes.count))
         guard let claim = try engine.hydrator.claim(wanted, of: id) else {
-            return try store(bytes, at: offset, in: file)
+            return try store(bytes, at: position, of: id, in: file)
         }
         let written: Written
         do throws(Failure) {
-            written = try store(bytes, at: offset, in: file)
+            written = try Written(bytes, at: offset, in: file)
         } catch {
             claim.withdraw()
             throw error
@@ -238,7 +233,7 @@ extension FileSystem {
     }
 
     /// Runs `body` when the whole content is here.
-    private func whenWhole<Value: Sendable>(
+    func whenWhole<Value: Sendable>(
         _ id: NodeID, for caller: Caller, reply: @escaping Reply<Value>, _ body: @escaping @Sendable () throws(Failure) -> Value
     ) -> ParkedRequest? {
         let answer: @Sendable (Result<Void, Failure>) -> Void = { result in
@@ -268,5 +263,35 @@ extension FileSystem {
         guard let waiter else { return nil }
         parking.onAbandon(parked) { [engine] in engine.hydrator.detach(waiter, from: id) }
         return parked
+    }
+}
+
+/// What a write has come to: fewer bytes than were given when something has stopped it on the way
+/// (write(2)).
+private struct Written {
+    var count: Int
+    var problem: Failure?
+
+    private init(_ count: Int, _ problem: SystemError?) throws(Failure) {
+        if count == 0, let problem { throw Failure(problem) }
+        self.count = count
+        self.problem = problem.map { Failure($0) }
+    }
+
+    /// Throws when nothing was written.
+    init(
+        _ bytes: UnsafeRawBufferPointer, at offset: UInt64, in file: SharedDescriptor
+    ) throws(Failure) {
+        let (count, problem) = writeSome(file.number, bytes, at: offset, label: "content.write")
+        try self.init(count, problem)
+    }
+
+    /// The same at the end. True: that was not at `offset`, as the kernel thought.
+    static func appending(
+        _ bytes: UnsafeRawBufferPointer, at offset: UInt64, in file: SharedDescriptor
+    ) throws(Failure) -> (Written, Bool) {
+        let (count, problem, isMoved) = appendSome(
+            file.number, bytes, at: offset, label: "content.write")
+        return (try Written(count, problem), isMoved)
     }
 }

@@ -12,6 +12,8 @@ extension FileSystem {
     package func open(
         _ id: NodeID, _ request: OpenRequest, caller: Caller, reply: @escaping Reply<OpenReply>
     ) -> ParkedRequest? {
+        let isOfLocks = connection.withLock { $0?.isOfLocks(caller) } ?? false
+        let request = isOfLocks ? request.forLocks : request
         if let answer = echoed(openingBy: caller) {
             reply(.success(answer))
             return nil

@@ -34,6 +34,7 @@ extension View {
     }
 
     package func release(_ node: NodeID, handle: HandleID) {
+        releaseLocks(of: handle)
         guard let file = state.withLock({ $0.files.removeValue(forKey: handle) }) else { return }
         tree.release(file.node, handle: handle)
         if file.isWritable { tell(of: .modified(file.node, content: true)) }
@@ -47,7 +48,9 @@ extension View {
             rights == .read || file.isWritable
         else { throw Failure(.invalid, "the handle is not open for this") }
         if policy.endsOpenFiles { try demand(rights, of: file.node, operation) }
-        return FilePosition(node: file.node, handle: position.handle, offset: position.offset)
+        var place = position
+        place.node = file.node
+        return place
     }
 
     package func read(
@@ -66,16 +69,42 @@ extension View {
     ) -> ParkedRequest? {
         guarded(reply) { () throws(Failure) in
             let position = try file(position, .readWrite, "write")
+            if position.appends, let node = try tree.known(position.node), node.content != .whole {
+                return append(
+                    Array(bytes), to: position, clearsSetID: clearsSetID, caller: through(caller),
+                    reply: reply)
+            }
             return tree.write(
                 position, bytes, clearsSetID: clearsSetID, isPageWrite: isPageWrite,
                 caller: through(caller)
             ) { [self] result in
                 if case .success(let count) = result {
                     let range = ByteRange(offset: position.offset, count: UInt64(count))
-                    tree.notifier?.invalidateContent(of: position.node, range: range)
+                    tree.notifier?.invalidateContent(
+                        of: position.node, range: position.appends ? nil : range)
                 }
                 reply(result)
             }
+        }
+    }
+
+    /// Where the end is to be is known when everything is here: others may append meanwhile.
+    private func append(
+        _ bytes: [UInt8], to position: FilePosition, clearsSetID: Bool, caller: Caller,
+        reply: @escaping Reply<Int>
+    ) -> ParkedRequest? {
+        tree.whenWhole(position.node, for: caller, reply: reply) { [self] () throws(Failure) in
+            let outcome = Mutex<Result<Int, Failure>?>(nil)
+            bytes.withUnsafeBytes { bytes in
+                _ = tree.write(
+                    position, bytes, clearsSetID: clearsSetID, isPageWrite: false, caller: caller
+                ) { result in outcome.withLock { $0 = result } }
+            }
+            tree.notifier?.invalidateContent(of: position.node, range: nil)
+            guard let result = outcome.withLock({ $0 }) else {
+                throw Failure(.inputOutput, "a write was not answered at once")
+            }
+            return try result.get()
         }
     }
 

@@ -47,6 +47,7 @@ package final class View: FileSystemOperations {
     package func mounted(_ connection: MountConnection) {}
 
     package func ended() {
+        endLocks()
         let left = state.withLock { state in
             defer { state = ViewState() }
             return state
@@ -55,7 +56,10 @@ package final class View: FileSystemOperations {
         for (node, known) in left.known { tree.forget(node, lookups: known.lookups) }
     }
 
-    package func interrupt(_ request: ParkedRequest) { tree.interrupt(request) }
+    package func interrupt(_ request: ParkedRequest) {
+        if request.rawValue & View.lockBit != 0 { return cancelLock(request) }
+        tree.interrupt(request)
+    }
 
     /// How many nodes and files the view's kernel holds.
     package var counts: (nodes: Int, files: Int) {

@@ -18,6 +18,7 @@ struct ViewState {
 
     var known: [NodeID: Known] = [:]
     var files: [HandleID: OpenFile] = [:]
+    var locks = ViewLocks()
     /// Granted documents that a program inside has renamed or removed, as it does to save.
     var hidden: Set<FileName> = []
     /// Documents that were saved anew a moment ago, of which the policy is being told.

@@ -7,8 +7,9 @@ import Synchronization
 public final class TerminalPicker: Sendable {
     private let session: PickerSession
     private let machine: Mutex<PickerMachine?> = Mutex(nil)
-    /// A pipe that is written to when there is something to draw.
+    /// A pipe that is written to when there is something to draw, and by signals: their numbers.
     private let wake: (read: CInt, write: CInt)
+    private static let draw: UInt8 = 0xFF
 
     public init(_ session: PickerSession) throws {
         self.session = session
@@ -28,14 +29,16 @@ public final class TerminalPicker: Sendable {
 
     public func run(_ request: PickerRequest, hasColours: Bool) async throws -> PickerOutcome {
         let terminal = try Teletype()
+        BoundProcess.writeSignals(to: wake.write)
         let thread = OwnedThread(name: "terminal") { [self] in serve(terminal, hasColours) }
         let outcome = await session.run(request) { [self] machine in
             self.machine.withLock { $0 = machine }
             // A full pipe says the same.
-            var one: UInt8 = 1
+            var one = TerminalPicker.draw
             _ = write(wake.write, &one, 1)
         }
         try await FileWork.run { thread.join() }
+        BoundProcess.writeSignals(to: nil)
         return outcome
     }
 
@@ -50,7 +53,14 @@ public final class TerminalPicker: Sendable {
             // A key that begins with Escape sends the rest at once.
             let input = terminal.read(orUntil: wake.read, milliseconds: keys.isInside ? 30 : 250)
             var calls = [UInt8](repeating: 0, count: 256)
-            _ = read(wake.read, &calls, calls.count)
+            let count = read(wake.read, &calls, calls.count)
+            if let number = calls.prefix(max(0, count)).first(where: { $0 != TerminalPicker.draw }) {
+                // The terminal is as it was before the signal does what it does.
+                terminal.end()
+                BoundProcess.writeSignals(to: nil)
+                kill(getpid(), CInt(number))
+                return session.post(.cancel)
+            }
             guard let now = machine.withLock({ $0 }) else { continue }
             if now.phase == .finished { return }
             guard let input else {

@@ -76,12 +76,24 @@ enum TerminalText {
             request.picksFolders
             ? request.allowsMultiple ? "folders" : "a folder"
             : request.allowsMultiple ? "documents" : "a document"
-        return switch request.mode {
+        if let title = request.title { return who(request) + escapedForTerminal(title) }
+        return who(request) + words(request.mode, noun)
+    }
+
+    /// Who asks is said by us, whatever the title says.
+    private static func who(_ request: PickerRequest) -> String {
+        guard let name = request.requester ?? request.application else { return "" }
+        return "\(escapedForTerminal(name)): "
+    }
+
+    private static func words(_ mode: PickerRequest.Mode, _ noun: String) -> String {
+        switch mode {
         case .open: "Open \(noun)"
         case .import: "Import \(noun)"
         case .move: "Move to"
         case .export: "Export to"
         case .create: "Create a document"
+        case .save: "Save as"
         }
     }
 }

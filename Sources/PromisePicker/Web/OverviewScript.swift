@@ -4,6 +4,7 @@ enum OverviewScript {
         const page = {};
         const cell = text => make('td', {}, text === undefined || text === null ? '' : String(text));
         const head = names => make('tr', {}, names.map(name => make('th', { scope: 'col' }, name)));
+        const moment = text => text ? text.slice(0, 16).replace('T', ' ') : '';
         const button = (text, label, act) => make('button', { 'aria-label': label, onclick: act }, text);
         const say = text => { page.message.textContent = text; };
         function tabled(caption, names, rows, none) {
@@ -26,7 +27,8 @@ enum OverviewScript {
               'Changes wait here until the provider answers: promisefs doctor');
             for (const work of domain.pending) if (work.error) add(`${work.path}: ${work.error}`,
               'It is tried again: promisefs pending');
-            if (status.conflicts) add(`${status.conflicts} documents in conflict`, 'Choose a version below');
+            const count = status.conflicts;
+            if (count) add(`${count} document${count === 1 ? '' : 's'} in conflict`, 'Choose a version below');
             for (const limit of status.limitations || []) add(limit, '');
           }
           return tabled('Problems', ['Domain', 'What', 'What to do'], rows, 'No problems.');
@@ -44,7 +46,9 @@ enum OverviewScript {
               : Math.round(work.progress * 100) + '%'), cell(work.error))));
           return tabled('Under way', ['Domain', 'What', 'Path', 'State', 'Problem'], rows, 'Nothing is under way.');
         }
-        async function storage(domain, order) {
+        let order = 'largest';
+        async function storage(domain, wanted) {
+          order = wanted;
           const found = await (await ask(`/storage?domain=${encodeURIComponent(domain)}&order=${order}`)).json();
           const act = (item, action) => async () => {
             await send('/item', { domain, path: item.pathBytes, action }); storage(domain, order); };
@@ -74,19 +78,39 @@ enum OverviewScript {
                 (answer.lines || []).map(line => make('span', { class: line.kind }, line.text))));
             };
             const others = versions.slice(1).filter(version => version.kind === 'conflict').map(version =>
-              make('li', {}, `${version.path} (${size(version.size)}, ${version.modificationTime.slice(0, 16)}) `,
+              make('li', {}, `${version.path} (${size(version.size)}, ${moment(version.modificationTime)}) `,
                 button('Compare', 'Compare ' + version.path, compare(version.identifier)), ' ',
                 button('Keep this', 'Keep ' + version.path, choose('version', version.identifier))));
             return make('section', {}, make('h3', {}, current.path), make('p', {},
-              `(${size(current.size)}, ${current.modificationTime.slice(0, 16)}) `,
+              `(${size(current.size)}, ${moment(current.modificationTime)}) `,
               button('Keep this', 'Keep ' + current.path, choose('current')), ' ',
               button('Keep both', 'Keep both of ' + current.path, choose('both'))), make('ul', {}, others), shown);
           });
           page.conflicts.replaceChildren(...(parts.length ? parts : [make('p', { class: 'soft' }, 'No conflicts.')]));
         }
-        let known = '';
+        async function grants(domain) {
+          const found = await (await ask('/grants?domain=' + encodeURIComponent(domain))).json();
+          const revoke = grant => async () => { await send('/revoke', { domain, path: '/', grant }); grants(domain); };
+          const rows = (found.grants || []).map(grant => make('tr', {}, cell(grant.application),
+            cell(grant.path || grant.reason), cell(grant.kind), cell(grant.rights),
+            cell(grant.launch ? 'it ends' : moment(grant.until) || 'revoked'), cell(grant.giver || 'owner'), make('td', {},
+              grant.kind === 'container' ? '' : button('Revoke', `Revoke ${grant.path} of ${grant.application}`,
+                revoke(grant.id)))));
+          const isOpen = !!page.grants.querySelector('details[open]');
+          const lines = (found.lines || []).map(line => make('tr', {}, cell(moment(line.time)), cell(line.by),
+            cell(line.call), cell(line.outcome), cell(line.application), cell(line.detail)));
+          page.grants.replaceChildren(tabled('Grants of ' + domain, ['Application', 'Item', 'What', 'Rights', 'Until',
+            'From', 'Choice'], rows, 'No application was given anything.'),
+            make('details', { open: isOpen }, make('summary', {}, 'What was done with it'), tabled('Audit of ' + domain,
+              ['When', 'Who', 'What', 'Outcome', 'Of', 'Detail'], lines, 'Nothing yet.')));
+        }
+        let known = '', version = -1;
         async function look() {
-          const { domains } = await (await ask('/overview')).json();
+          const answer = await (await ask('/overview?after=' + version)).json();
+          const domains = answer.domains;
+          const isNew = answer.version !== version;
+          if (page.domain.value && version >= 0) refresh(isNew);
+          version = answer.version;
           page.problems.replaceChildren(problems(domains));
           page.domains.replaceChildren(domainTable(domains));
           page.work.replaceChildren(workTable(domains));
@@ -96,26 +120,37 @@ enum OverviewScript {
           page.domain.replaceChildren(...domains.map(domain => make('option', { value: domain.name }, domain.name)));
           chosen();
         }
+        // Where somebody is with the keyboard nothing is taken away.
+        function refresh(isNew) {
+          const domain = page.domain.value, isFree = part => !part.contains(document.activeElement);
+          if (isNew && isFree(page.storage)) storage(domain, order).catch(() => {});
+          // Nor is a comparison that somebody reads.
+          if (isNew && isFree(page.conflicts) && !page.conflicts.querySelector('pre')) conflicts(domain).catch(() => {});
+          if (isFree(page.grants)) grants(domain).catch(() => {});
+        }
         function chosen() {
           if (!page.domain.value) return;
-          storage(page.domain.value, 'largest').catch(() => {});
+          storage(page.domain.value, order).catch(() => {});
           conflicts(page.domain.value).catch(() => {});
+          grants(page.domain.value).catch(() => {});
         }
         begin(async () => {
-          for (const name of ['problems', 'domains', 'work', 'storage', 'conflicts']) page[name] = make('div', { id: name });
+          for (const name of ['problems', 'domains', 'work', 'storage', 'conflicts', 'grants']) {
+            page[name] = make('div', { id: name });
+          }
           page.message = make('p', { id: 'message', role: 'status' });
           page.domain = make('select', { id: 'domain', onchange: chosen });
           const part = (title, ...content) => make('section', {}, make('h2', {}, title), content);
           byId('main').replaceChildren(make('h1', {}, 'PromiseFS'), page.message, part('Problems', page.problems),
             part('Domains', page.domains), part('Under way', page.work), make('div', { class: 'bar' },
-              make('label', { for: 'domain' }, 'Conflicts and storage of'), page.domain),
-            part('Conflicts', page.conflicts), part('Storage', page.storage));
+              make('label', { for: 'domain' }, 'Conflicts, grants and storage of'), page.domain),
+            part('Conflicts', page.conflicts), part('Grants', page.grants), part('Storage', page.storage));
           for (;;) {
             try { await look(); } catch (error) {
               if (!byId('over')) over('PromiseFS does not answer any more: promisefs web shows a new page.');
               return;
             }
-            await new Promise(done => setTimeout(done, 2000));
+            await new Promise(done => setTimeout(done, 100));
           }
         });
         """#

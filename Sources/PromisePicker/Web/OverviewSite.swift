@@ -12,9 +12,13 @@ public struct OverviewSite: WebSite {
     private static let lineCountMax = 4_000
 
     private let mounts: @Sendable () throws -> [MountEntry]
+    private let watch: OverviewWatch
 
     /// `mounts` is asked each time: domains come and go.
-    public init(mounts: @escaping @Sendable () throws -> [MountEntry]) { self.mounts = mounts }
+    public init(mounts: @escaping @Sendable () throws -> [MountEntry]) {
+        self.mounts = mounts
+        watch = OverviewWatch(mounts)
+    }
 
     public var title: String { "PromiseFS" }
     public var script: String { OverviewScript.text }
@@ -22,7 +26,9 @@ public struct OverviewSite: WebSite {
     public func answer(_ request: WebRequest) async -> WebResponse {
         do {
             switch (request.method, request.path) {
-            case ("GET", "/overview"): return .json(try await overview())
+            case ("GET", "/overview"): return .json(try await overview(request))
+            case ("GET", "/grants"): return .json(try await grants(request))
+            case ("POST", "/revoke"): return .json(try await revoke(try choice(request)))
             case ("GET", "/storage"): return .json(try await storage(request))
             case ("GET", "/conflicts"): return .json(try await conflicts(request))
             case ("POST", "/difference"): return .json(try await difference(try choice(request)))
@@ -36,16 +42,17 @@ public struct OverviewSite: WebSite {
     }
 
     private struct Problem: Encodable { var error: String }
-    private struct Done: Encodable { var text: String }
+    struct Done: Encodable { var text: String }
 
     /// What a person has decided.
-    private struct Choice: Decodable {
+    struct Choice: Decodable {
         var domain: String
         /// Percent-encoded bytes from the root of the domain.
         var path: String
         var action: String?
         var version: String?
         var states: [String]?
+        var grant: Int64?
     }
 
     private func choice(_ request: WebRequest) throws -> Choice {
@@ -62,7 +69,7 @@ public struct OverviewSite: WebSite {
         return Array(bytes.drop { $0 == 0x2F })
     }
 
-    private func mount(_ domain: String?) throws -> MountEntry {
+    func mount(_ domain: String?) throws -> MountEntry {
         guard let mount = try mounts().first(where: { $0.domain == domain }) else {
             throw PromiseError(.notPromiseFS, "that domain is not mounted any more", exitStatus: 3)
         }
@@ -82,9 +89,12 @@ public struct OverviewSite: WebSite {
         }
 
         var domains: [Domain]
+        /// What is asked with next: an answer then comes when there is something new.
+        var version: Int
     }
 
-    private func overview() async throws -> Overview {
+    private func overview(_ request: WebRequest) async throws -> Overview {
+        let version = await watch.version(after: Int(request.query["after"] ?? "") ?? -1)
         var domains: [Overview.Domain] = []
         for mount in try mounts() {
             var domain = Overview.Domain(
@@ -101,7 +111,8 @@ public struct OverviewSite: WebSite {
             }
             domains.append(domain)
         }
-        return Overview(domains: domains)
+        watch.isBusy = domains.contains { !$0.pending.isEmpty }
+        return Overview(domains: domains, version: version)
     }
 
     // MARK: Storage

@@ -25,6 +25,7 @@ enum PickerScript {
           ui.grid = make('button', { 'aria-pressed': 'false', onclick: () => {
             grid = !grid; ui.grid.setAttribute('aria-pressed', grid); list.setGrid(grid); } }, 'Pictures');
           ui.hidden = make('button', { 'aria-pressed': 'false', onclick: () => post('hidden') }, 'Hidden');
+          ui.pages = make('span', {}); ui.frame = make('div', { id: 'frame' });
           ui.count = make('p', { id: 'count', role: 'status', class: 'soft' });
           ui.message = make('p', { id: 'message', role: 'alert' });
           ui.name = make('input', { id: 'name', autocomplete: 'off', value: first.name || '',
@@ -33,17 +34,46 @@ enum PickerScript {
           ui.pick = make('button', { id: 'pick', class: 'main', onclick: confirm }, verb(first));
           ui.cancel = make('button', { id: 'cancel', onclick: () => post('cancel') }, 'Cancel');
           byId('main').replaceChildren(...[make('h1', {}, document.title),
-            make('div', { class: 'bar' }, ui.places, ui.up, ui.where),
+            make('div', { class: 'bar' }, ui.places, ui.pages, ui.up, ui.where),
             make('div', { class: 'bar' }, ui.filter, ui.search, ui.sort, ui.reverse, ui.grid, ui.hidden),
-            list.element, ui.count, ui.message,
+            list.element, ui.frame, ui.count, ui.message,
             first.hasName ? make('div', { class: 'bar' }, make('label', { for: 'name' }, 'Name'), ui.name) : null,
             make('div', { class: 'bar' }, first.picksPlace ? ui.folder : null, make('span', { class: 'grow' }),
               ui.cancel, ui.pick)].filter(part => part));
           document.addEventListener('keydown', event => { if (event.key === 'Escape') post('cancel'); });
           list.element.focus();
+          offerPages();
+        }
+        // A provider's own page: it reaches nothing, and of what it says an identifier counts, or that there is none.
+        async function offerPages() {
+          const { domains } = await (await ask('/pages')).json();
+          ui.pages.replaceChildren(...domains.map(domain =>
+            make('button', { class: 'page', onclick: () => openPage(domain) }, 'Page of ' + domain)));
+        }
+        async function openPage(domain) {
+          const answer = await (await ask('/page', { domain })).json();
+          if (answer.error) { ui.message.textContent = answer.error; return; }
+          const frame = make('iframe', { sandbox: 'allow-scripts', referrerpolicy: 'no-referrer', src: answer.address,
+            title: 'Page of ' + domain });
+          const close = () => {
+            removeEventListener('message', hear); ui.frame.replaceChildren(); list.element.hidden = false;
+            list.element.focus(); };
+          async function hear(event) {
+            if (event.source !== frame.contentWindow || event.origin !== 'null') return;
+            const said = event.data;
+            if (!said || typeof said !== 'object') return;
+            if (said.cancel === true) return close();
+            if (typeof said.identifier !== 'string') return;
+            close();
+            const done = await (await ask('/picked', { domain, identifier: said.identifier.slice(0, 1024) })).json();
+            ui.message.textContent = done.error || '';
+          }
+          addEventListener('message', hear);
+          list.element.hidden = true;
+          ui.frame.replaceChildren(frame, make('button', { onclick: close }, 'Back to the list'));
         }
         const verb = now => ({ open: 'Open', import: 'Import', move: 'Move here', export: 'Export here',
-          create: 'Create here' })[now.mode];
+          create: 'Create here', save: 'Save here' })[now.mode];
         function mayConfirm() {
           if (state.picksPlace) return !!state.folder;
           if (state.marked.length) return true;

@@ -11,14 +11,16 @@ public final class PickerSite: WebSite {
         var version = 0
         /// The page has seen the end.
         var isOver = false
+        /// Providers' pages that were asked for and not yet shown, by what their address ends in.
+        var frames: [String: [UInt8]] = [:]
     }
 
     private static let patience = Duration.seconds(20)
     private static let pictureSideMax = 1024
 
-    private let session: PickerSession
-    private let data: MountedData
-    private let request: PickerRequest
+    let session: PickerSession
+    let data: MountedData
+    let request: PickerRequest
     private let state = Mutex(State())
 
     public init(_ session: PickerSession, _ data: MountedData, _ request: PickerRequest) {
@@ -69,6 +71,10 @@ public final class PickerSite: WebSite {
             return await stateDocument(after: Int(request.query["after"] ?? "") ?? -1)
         case ("GET", "/items"): return await items(request)
         case ("GET", "/thumbnail"): return await thumbnail(request)
+        case ("GET", "/pages"): return await pages()
+        case ("POST", "/page"): return await page(request)
+        case ("POST", "/picked"): return await picked(request)
+        case ("GET", let path) where path.hasPrefix(WebDoor.framePrefix): return frame(path)
         case ("GET", "/bye"):
             state.withLock { $0.isOver = true }
             return .text("", status: 200)
@@ -115,6 +121,23 @@ public final class PickerSite: WebSite {
                 PickerItemsDocument(
                     generation: machine.generation, total: 0, reason: "\(error)", items: []))
         }
+    }
+
+    /// Under an address that is good once.
+    func keepFrame(_ page: [UInt8]) -> String {
+        let name = WebDoor.secret()
+        state.withLock { $0.frames = [name: page] }
+        return WebDoor.framePrefix + name
+    }
+
+    private func frame(_ path: String) -> WebResponse {
+        let name = String(path.dropFirst(WebDoor.framePrefix.count))
+        guard let page = state.withLock({ $0.frames.removeValue(forKey: name) }) else {
+            return .text("no such page", status: 404)
+        }
+        var response = WebResponse(type: "text/html; charset=utf-8", body: page)
+        response.isFrame = true
+        return response
     }
 
     /// A PNG of a size that a browser can bear, or none.

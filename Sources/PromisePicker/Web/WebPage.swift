@@ -31,6 +31,8 @@ enum WebPage {
         #message { min-height: 1.4em; } #message.bad { font-weight: 600; }
         .list { height: min(52vh, 40rem); overflow-y: auto; position: relative; border: 1px solid var(--line);
           contain: strict; }
+        .list[hidden] { display: none; } iframe { width: 100%; height: min(52vh, 40rem); border: 1px solid var(--line);
+          background: Canvas; }
         .spacer { width: 1px; }
         .row { position: absolute; left: 0; right: 0; top: 0; height: 34px; line-height: 34px; padding: 0 .6rem;
           display: flex; gap: .8rem; contain: strict; cursor: default; }

@@ -19,6 +19,8 @@ public struct WebResponse: Sendable {
     public var status: Int
     public var type: String
     public var body: [UInt8]
+    /// It is a stranger's, for a frame: with scripts, and nothing that they could reach.
+    public var isFrame = false
 
     public init(status: Int = 200, type: String, body: [UInt8]) {
         self.status = status
@@ -51,7 +53,11 @@ public final class WebServer: Sendable {
     private static let connectionCountMax = 32
     static let policy =
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob: data:; "
-        + "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        + "frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    /// Of another origin than the page and any other; `sandbox` also where it is opened by itself.
+    private static let framePolicy =
+        "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+        + "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors http://127.0.0.1:"
 
     private let site: any WebSite
     private let channel: NIOAsyncChannel<Connection, Never>
@@ -213,8 +219,9 @@ public final class WebServer: Sendable {
         var headers = HTTPHeaders()
         headers.add(name: "content-type", value: response.type)
         headers.add(name: "content-length", value: "\(response.body.count)")
-        headers.add(name: "content-security-policy", value: WebServer.policy)
-        headers.add(name: "x-frame-options", value: "DENY")
+        let policy = response.isFrame ? WebServer.framePolicy + "\(port)" : WebServer.policy
+        headers.add(name: "content-security-policy", value: policy)
+        if !response.isFrame { headers.add(name: "x-frame-options", value: "DENY") }
         headers.add(name: "x-content-type-options", value: "nosniff")
         headers.add(name: "referrer-policy", value: "no-referrer")
         headers.add(name: "cache-control", value: "no-store")

@@ -6,17 +6,26 @@ struct DoctorCommand: AsyncParsableCommand {
         commandName: "doctor",
         abstract: "Check what PromiseFS needs of this machine, and say how to get what is missing.",
         discussion: """
-            Looks at the machine, the configuration and its domains, credentials, the clock, mounts and units. \
-            Exit status 0 when there is no problem; warnings are what works less well. Nothing is changed.
+            Looks at the machine, the configuration and its domains, their servers, credentials, the clock, mounts and units. \
+            Exit status 0 when there is no problem; warnings are what works less well. Nothing is changed. Where a command \
+            mends it, that is in quotes, and with --json under 'command'.
 
             Example:
               promisefs doctor
             """)
 
+    @Flag(help: "Do not try the servers.")
+    var noCheck = false
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
-        let findings = try await Blocking.run { () throws(CommandFailure) in try Doctor.examine() + DoctorSettings.examine() }
+        SystemSettings.use()
+        var (findings, file) = try await Blocking.run { () throws(CommandFailure) in
+            let settings = DoctorSettings.examine()
+            return (try Doctor.examine() + settings.findings, settings.file)
+        }
+        if let file, !noCheck { findings += await DoctorServers.examine(file) }
+        findings += await DoctorMounts.versions()
         if output.json {
             Output.json(findings)
         } else {
@@ -41,23 +50,5 @@ struct DoctorCommand: AsyncParsableCommand {
         return [
             "\(Terminal.styled(padded, style)) \(finding.subject): \(finding.message)" + (finding.remedy.map { "; \($0)" } ?? "")
         ]
-    }
-}
-
-/// What one check found.
-struct Finding: Encodable, Sendable, Equatable {
-    enum Level: String, Encodable, Sendable { case ok, warning, problem }
-
-    var level: Level
-    var subject: String
-    var message: String
-    var remedy: String?
-
-    static func ok(_ subject: String, _ message: String) -> Finding { Finding(level: .ok, subject: subject, message: message) }
-    static func warning(_ subject: String, _ message: String, _ remedy: String?) -> Finding {
-        Finding(level: .warning, subject: subject, message: message, remedy: remedy)
-    }
-    static func problem(_ subject: String, _ message: String, _ remedy: String?) -> Finding {
-        Finding(level: .problem, subject: subject, message: message, remedy: remedy)
     }
 }

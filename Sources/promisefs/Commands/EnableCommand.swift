@@ -85,6 +85,14 @@ enum ServiceUnit {
         }
     }
 
+    /// A service manager runs for this user: in a container or over ssh without a session there may be none.
+    static var isManaged: Bool {
+        guard isAvailable else { return false }
+        if geteuid() == 0 { return SystemMounts.isAccessible(Array("/run/systemd/system".utf8), F_OK) }
+        guard let runtime = environment("XDG_RUNTIME_DIR") else { return false }
+        return SystemMounts.isAccessible(Array("\(runtime)/systemd".utf8), F_OK)
+    }
+
     static var isAvailable: Bool { SystemMounts.program("systemctl") != nil }
 
     static func run(_ words: [String], _ domain: String) throws(CommandFailure) {

@@ -138,6 +138,12 @@ struct MountCommand: AsyncParsableCommand {
         var configuration = plan.configuration
         options.apply(to: &configuration)
         configuration.login = LoginVariables.take()
+        do throws(CommandFailure) {
+            if configuration.login == nil { configuration.login = try await SecretService.login(ofDomain: plan.name) }
+        } catch {
+            _ = ready?.send(ReadyMessage(ready: false, error: error.message, exitStatus: error.exitStatus))
+            throw ready == nil ? error : CommandFailure(nil, exitStatus: error.exitStatus)
+        }
         try await Daemon.run(configuration, plan: plan, level: level, holder: holder, ready: ready)
     }
 

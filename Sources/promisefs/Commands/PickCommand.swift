@@ -11,12 +11,16 @@ struct PickCommand: AsyncParsableCommand {
         commandName: "pick",
         abstract: "Let a person pick documents of the mounted domains, without fetching them.",
         discussion: """
-            open gives the document itself, import a temporary copy of it. move brings the SOURCES to the place that is picked \
-            and leaves a reference to each where it was, export brings a copy there; create makes an empty document there. What \
-            was picked is printed as absolute paths, one a line, with -0 separated by NUL, with --json as one object. Exit \
-            status 1: cancelled. The picker is on the terminal, so stdout can be captured; with --plain it is lines on stderr \
-            and stdin, with --web a page in the browser. With --app that application gets what it needs to find the document \
-            again: a bookmark (with --json), and a reference in its container.
+            open gives the document itself, import a temporary copy of it. move brings the SOURCES to \
+            the place that is picked and leaves a reference to each where it was, export brings a copy \
+            there; create makes an empty document there, save makes nothing, and gives the name of what \
+            is to be. What was picked is printed as absolute paths, one a line, with -0 separated by NUL, \
+            with --json as one object. Exit status 1: cancelled. The picker is on the terminal, so stdout \
+            can be captured; with --plain it is lines on stderr and stdin, with --web a page in the \
+            browser. With --app that application is given the document until that is revoked, and gets a \
+            bookmark (with --json), and a reference in its container. With --serve it goes on, and shows \
+            a picker whenever an application asks for one from inside its sandbox, as by 'promisefs pick' \
+            there: what is picked is given to it until it ends.
 
             Example:
               file=$(promisefs pick --mode open --type public.text) && less "$file"
@@ -24,11 +28,11 @@ struct PickCommand: AsyncParsableCommand {
             """)
 
     @Option(
-        name: .long, help: ArgumentHelp("open, import, move, export or create.", valueName: "mode"),
+        name: .long, help: ArgumentHelp("open, import, move, export, create or save.", valueName: "mode"),
         transform: { text in
             guard let mode = PickerRequest.Mode(rawValue: text) else {
                 throw ValidationError(
-                    "--mode is open, import, move, export or create, not '\(text)'")
+                    "--mode is open, import, move, export, create or save, not '\(text)'")
             }
             return mode
         })
@@ -52,6 +56,10 @@ struct PickCommand: AsyncParsableCommand {
     var name: PathArgument?
     @Option(name: .long, help: ArgumentHelp("Who gets it, as com.example.editor.", valueName: "id"))
     var app: String?
+    @Option(name: .long, help: ArgumentHelp("What the person is asked.", valueName: "text"))
+    var title: String?
+    @Option(name: .long, help: ArgumentHelp("Who asks, for people.", valueName: "name"))
+    var requester: String?
     @Flag(name: .long, help: "On the terminal; the default.")
     var terminal = false
     @Flag(name: .long, help: "By lines on stderr and stdin, for screen readers.")
@@ -62,6 +70,19 @@ struct PickCommand: AsyncParsableCommand {
     var noBrowser = false
     @Flag(name: .customShort("0"), help: "Separate paths by NUL.")
     var separatesByNul = false
+    @Flag(name: .long, help: "Show pickers for applications that ask from inside their sandbox.")
+    var serve = false
+    @Option(
+        name: .long, help: ArgumentHelp("With --serve: only of this launch, until it ends.", valueName: "id"))
+    var launch: String?
+    @Option(
+        name: .customLong("while"),
+        help: ArgumentHelp(
+            "When this process has ended the picker is cancelled, and an import removed.",
+            valueName: "pid"))
+    var owner: Int32?
+    /// Of this command alone: what it removes then.
+    @Option(name: .long, help: .hidden) var forget: PathArgument?
     @Argument(help: ArgumentHelp("What is to be moved or exported.", valueName: "source"))
     var sources: [PathArgument] = []
     @OptionGroup var output: OutputOptions
@@ -73,6 +94,7 @@ struct PickCommand: AsyncParsableCommand {
             var pathBytes: String
             var bookmark: String?
             var reference: String?
+            var grant: Int64?
         }
 
         var picked: [Picked]
@@ -80,6 +102,14 @@ struct PickCommand: AsyncParsableCommand {
 
     func validate() throws {
         let brings = mode == .move || mode == .export
+        if launch != nil, !serve || at == nil {
+            throw ValidationError("--launch goes with --serve, and with --at of the domain that it is of")
+        }
+        if serve {
+            guard !plain, mode == .open, sources.isEmpty, app == nil else {
+                throw ValidationError("--serve takes --web or --terminal: applications say the rest")
+            }
+        }
         if brings, sources.isEmpty {
             throw ValidationError("--mode \(mode.rawValue) needs at least one SOURCE")
         }
@@ -90,7 +120,7 @@ struct PickCommand: AsyncParsableCommand {
             throw ValidationError("--web and the terminal are two places; give one of them")
         }
         if noBrowser, !web { throw ValidationError("--no-browser is about --web") }
-        if name != nil, !(mode == .create || brings && sources.count == 1) {
+        if name != nil, !(mode == .create || mode == .save || brings && sources.count == 1) {
             throw ValidationError("--suggest is the name of one thing that is made")
         }
         if let name, let problem = PickerMachine.problem(withName: name.bytes) {
@@ -100,6 +130,11 @@ struct PickCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        if !serve, let view = ViewPick.ofThisProcess() {
+            return show(try await view.pick(try viewRequest(view)))
+        }
+        if serve { return try await serveApplications() }
+        if let forget, let owner { return await TemporaryImport.remove(forget.bytes, after: owner) }
         let mounts = try await Targets.table().promiseMounts
         guard !mounts.isEmpty else {
             throw CommandFailure(
@@ -112,13 +147,45 @@ struct PickCommand: AsyncParsableCommand {
             data, MountedConsequences(data, application: app), hasLists: !web)
         switch try await outcome(of: request, session, data) {
         case .cancelled: throw CommandFailure(output.json ? "cancelled" : nil)
-        case .picked(let documents): show(documents)
+        case .picked(let documents):
+            if let owner, mode == .import { for document in documents { TemporaryImport.keep(document.path, while: owner) } }
+            show(documents)
         }
+    }
+
+    /// What this process asks for from inside a sandbox.
+    private func viewRequest(_ view: ViewPick) throws -> PickRequest {
+        guard app == nil, at == nil, !web, !plain, !terminal else {
+            throw CommandFailure(
+                "from inside a sandbox the person's own picker is asked: leave out --app, --at and where it is shown",
+                exitStatus: ExitStatus.usage)
+        }
+        return PickRequest(
+            mode: mode.rawValue, types: type, multiple: multiple, folders: folders,
+            name: name.map { String(decoding: $0.bytes, as: UTF8.self) },
+            sources: try sources.map { try view.path($0.bytes) })
+    }
+
+    private func serveApplications() async throws {
+        let server = PickServer { request, data, launch in
+            let session = PickerSession(
+                data, MountedConsequences(data, application: request.application, launch: launch),
+                hasLists: !web)
+            return try await outcome(of: request, session, data)
+        }
+        guard let launch, let at else { return try await server.serve() }
+        try await server.serve(try await Targets.location(of: at).mount, launch: launch)
     }
 
     private func outcome(
         of request: PickerRequest, _ session: PickerSession, _ data: MountedData
     ) async throws -> PickerOutcome {
+        let watch = owner.map { owner in
+            Task {
+                if await TemporaryImport.end(of: owner) { session.post(.cancel) }
+            }
+        }
+        defer { watch?.cancel() }
         if web {
             defer { Browser.forget() }
             return try await PickerSite(session, data, request).run(idleMax: .seconds(600)) {
@@ -138,6 +205,8 @@ struct PickCommand: AsyncParsableCommand {
         request.allowsMultiple = multiple
         request.picksFolders = folders
         request.application = app
+        request.title = title.map { String($0.prefix(200)) }
+        request.requester = requester.map { String($0.prefix(100)) }
         request.suggestedName = name?.bytes ?? []
         if let at {
             let location = try await Targets.location(of: at)
@@ -165,7 +234,8 @@ struct PickCommand: AsyncParsableCommand {
                         .init(
                             path: escapedForDisplay($0.path),
                             pathBytes: PercentCoding.encode($0.path), bookmark: $0.bookmark,
-                            reference: $0.reference.map { escapedForDisplay($0) })
+                            reference: $0.reference.map { escapedForDisplay($0) },
+                            grant: $0.grant)
                     }))
         }
         for document in documents {

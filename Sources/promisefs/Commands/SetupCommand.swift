@@ -12,8 +12,9 @@ struct SetupCommand: AsyncParsableCommand {
         abstract: "Set up a domain: ask for what is needed, try it, write it down, mount it, and have it mounted by itself.",
         discussion: """
             Asks on a terminal for what no option says; an empty answer is the default in brackets. Elsewhere, and with --yes, \
-            the defaults are taken. The password is read from --password-file, PROMISEFS_PASSWORD or the terminal, and kept in \
-            the credentials file. Nothing is written when the provider cannot be reached or refuses.
+            the defaults are taken. The password is read from --password-file, PROMISEFS_PASSWORD or the terminal, and kept by \
+            the desktop's Secret Service where one answers to secret-tool, else in the credentials file. Nothing is written when \
+            the provider cannot be reached or refuses.
 
             Example:
               promisefs setup
@@ -34,6 +35,8 @@ struct SetupCommand: AsyncParsableCommand {
     var certificate: CertificateArgument?
     @Flag(help: "Ask nothing.")
     var yes = false
+    @Flag(help: "Keep the password in the credentials file, whoever else could.")
+    var noSecretService = false
     @Flag(help: "Do not try the provider.")
     var noCheck = false
     @Flag(help: "Write the settings, and mount nothing.")
@@ -50,6 +53,8 @@ struct SetupCommand: AsyncParsableCommand {
         var limitations: [String]
         var enabled: Bool
         var mounted: Bool
+        /// Missing without a password.
+        var isInSecretService: Bool?
     }
 
     func run() async throws {
@@ -61,12 +66,13 @@ struct SetupCommand: AsyncParsableCommand {
             try SetupAnswers(asking: this, environmentLogin)
         }
         let limitations = noCheck ? [] : try await check(answers)
-        try await Blocking.run { () throws(CommandFailure) in try SetupWriter(answers).write() }
+        let isInService = try await Blocking.run { () throws(CommandFailure) in try SetupWriter(answers).write() }
         let shown = escapedForDisplay(answers.mountPoint)
         say("wrote the domain '\(answers.name)' to \(answers.configurationPath)")
+        if let isInService { say("the password is " + (isInService ? "in the Secret Service" : "in the credentials file")) }
         var isEnabled = false
         if !noMount {
-            if !noEnable && SetupCommand.hasServiceManager {
+            if !noEnable && ServiceUnit.isManaged {
                 let name = answers.name
                 try await Blocking.run { () throws(CommandFailure) in try ServiceUnit.run(["enable", "--now"], name) }
                 isEnabled = true
@@ -82,18 +88,11 @@ struct SetupCommand: AsyncParsableCommand {
         Output.json(
             Document(
                 domain: answers.name, provider: answers.provider, mountPoint: shown,
-                configuration: answers.configurationPath, limitations: limitations, enabled: isEnabled, mounted: !noMount))
+                configuration: answers.configurationPath, limitations: limitations, enabled: isEnabled, mounted: !noMount,
+                isInSecretService: isInService))
     }
 
     private func say(_ sentence: String) { if !output.json { Output.line(sentence) } }
-
-    /// A user's own, where there is one: in a container or over ssh without a session there may be none.
-    private static var hasServiceManager: Bool {
-        guard ServiceUnit.isAvailable else { return false }
-        if geteuid() == 0 { return SystemMounts.isAccessible(Array("/run/systemd/system".utf8), F_OK) }
-        guard let runtime = environment("XDG_RUNTIME_DIR") else { return false }
-        return SystemMounts.isAccessible(Array("\(runtime)/systemd".utf8), F_OK)
-    }
 
     /// Connects and reads, and says what the server cannot do.
     private func check(_ answers: SetupAnswers) async throws -> [String] {
@@ -125,6 +124,7 @@ struct SetupAnswers: Sendable {
     var user: String?
     var password: String?
     var certificate: String?
+    var mayUseService = true
     /// For people.
     var configurationPath: String
 
@@ -161,6 +161,7 @@ struct SetupAnswers: Sendable {
         }
         configurationPath = environment("PROMISEFS_CONFIG") ?? escapedForDisplay(path)
         user = command.user ?? login.user
+        mayUseService = !command.noSecretService
         if let file = command.passwordFile {
             password = try SetupAnswers.firstLine(of: file)
         } else if let known = login.password {
@@ -174,7 +175,7 @@ struct SetupAnswers: Sendable {
         }
     }
 
-    private static func firstLine(of file: PathArgument) throws(CommandFailure) -> String {
+    static func firstLine(of file: PathArgument) throws(CommandFailure) -> String {
         let shown = escapedForDisplay(file.bytes)
         guard let text = SystemMounts.smallFile(RawArguments.text(of: file.bytes)) else {
             throw CommandFailure("the password file \(shown) cannot be read")
@@ -186,7 +187,7 @@ struct SetupAnswers: Sendable {
     }
 
     /// Read without an echo.
-    private static func secret(_ question: String) -> String? {
+    static func secret(_ question: String) -> String? {
         Output.text("\(question): ")
         var settings = termios()
         let isTerminal = tcgetattr(STDIN_FILENO, &settings) == 0

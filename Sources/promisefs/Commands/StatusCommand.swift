@@ -111,7 +111,7 @@ struct StatusCommand: AsyncParsableCommand {
         rows.append(["  state", status.stateFolder])
         if let log = status.logFile { rows.append(["  log", log]) }
         let age = status.uptimeSeconds.map { ", running for \(StatusCommand.age($0))" } ?? ""
-        rows.append(["  process", "\(status.processID)\(age)"])
+        rows.append(["  process", "\(status.processID)\(age)" + (status.version.map { ", version \($0)" } ?? "")])
         rows.append(["  supervision", supervision(status)])
         let mark = status.isReadOnly ? " (read-only)" : ""
         return "\(Terminal.styled(status.name, .bold)) on \(status.mountPoint)\(mark)\n" + table(rows)

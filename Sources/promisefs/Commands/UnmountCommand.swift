@@ -2,6 +2,7 @@ import ArgumentParser
 import Glibc
 import PromiseCore
 import PromiseKit
+import PromiseSystem
 import PromiseWire
 
 struct UnmountCommand: AsyncParsableCommand {
@@ -101,10 +102,27 @@ struct UnmountCommand: AsyncParsableCommand {
         let client = try PromiseClient(mount: mount)
         let status = try await client.status()
         let processes = [status.processID, status.holderID].compactMap { $0 }
+        let notice = Task { await tellWhoKeeps(mount) }
+        defer { notice.cancel() }
         let reply = try await client.unmount(wait: wait || timeout != nil, timeout: timeout?.duration, lazy: lazy)
         // The next mount wants the state folder's lock, so the daemon should be gone too; a lazy one may live on.
         if !lazy { _ = await poll { !processes.contains(where: UnmountCommand.isRunning) } }
         return reply.pending
+    }
+
+    /// The mount may be gone here, and still be there in a mount namespace of somebody's.
+    private func tellWhoKeeps(_ mount: MountEntry) async {
+        while !Task.isCancelled {
+            try? await Task.sleep(for: .seconds(3))
+            let holder = await Blocking.run { () throws(Never) -> MountNamespaces.Holder? in
+                let table = try? MountTable.current()
+                guard let table, !table.entries.contains(where: { $0.device == mount.device }) else { return nil }
+                return MountNamespaces.holder(ofDevice: mount.device)
+            }
+            guard let holder, !Task.isCancelled else { continue }
+            return Output.note(
+                "\(holder.display) has the mount in a mount namespace of its own; this waits until it ends, a minute at most")
+        }
     }
 
     /// The daemon is dead, or has been stopped, or has lost its socket.

@@ -6,6 +6,8 @@ enum HelperPlace {
     static func backing() -> [UInt8]? { find("promisefs-backing") }
     /// Makes programs that watch a mount hear of remote changes (Mount/EchoHelper).
     static func echo() -> [UInt8]? { find("promisefs-echo") }
+    /// Has locks in views hold on the mount (Mount/LockHelper).
+    static func locks() -> [UInt8]? { find("promisefs-locks") }
     /// Keeps a mount while no daemon lives (Mount/Holder).
     static func holder() -> [UInt8]? { find("promisefs-holder") }
 

@@ -84,6 +84,7 @@ struct DomainOptions: ParsableArguments {
         configuration.allowsPassthrough = !noPassthrough
         configuration.backingHelper = HelperPlace.backing()
         configuration.echoProgram = HelperPlace.echo()
+        configuration.lockProgram = HelperPlace.locks()
         configuration.wantsRings = ioUring
         configuration.allowsLatencyLimit = !noLatencyLimit
         configuration.mountOptions = splitMountOptions

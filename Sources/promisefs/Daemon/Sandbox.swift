@@ -13,6 +13,15 @@ struct Sandbox {
     static let view = "/documents"
     /// Where it asks for what it was given.
     static let socket = "/run/promisefs.sock"
+    /// Where it finds views of further domains, and asks for what it was given of these.
+    static func furtherView(_ domain: String) -> String { "/domains/\(domain)" }
+    static func furtherSocket(_ domain: String) -> String { "/run/promisefs-\(domain).sock" }
+
+    /// A domain of which the application has a view; `socket`: whether it can ask there.
+    struct Domain {
+        var name: String
+        var hasSocket: Bool
+    }
 
     var application: String
     var hasNetwork: Bool
@@ -33,8 +42,9 @@ struct Sandbox {
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 
-    /// `place`: where the view is mounted. What is absent on this machine is left out.
-    func words(place: String, socket: String?, command: [[UInt8]]) -> [[UInt8]] {
+    /// `place`: where promisefs-view has `view0` and `socket0`, and so on, of these domains. What is
+    /// absent on this machine is left out.
+    func words(place: String, domains: [Domain], command: [[UInt8]]) -> [[UInt8]] {
         var words = ["bwrap", "--ro-bind", "/usr", "/usr"]
         for name in ["bin", "sbin", "lib", "lib32", "lib64"] {
             if let target = Sandbox.link("/\(name)") {
@@ -48,7 +58,7 @@ struct Sandbox {
             "localtime", "nsswitch.conf", "mime.types", "terminfo",
         ] { words += ["--ro-bind-try", "/etc/\(file)", "/etc/\(file)"] }
         words += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/home/app"]
-        words += ["--bind", place, Sandbox.view]
+        words += ["--bind", "\(place)/view0", Sandbox.view]
         words += ["--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent"]
         // No TIOCSTI into the caller's terminal.
         words += ["--new-session", "--cap-drop", "ALL", "--hostname", "app"]
@@ -61,8 +71,13 @@ struct Sandbox {
             if let value = getenv(name) { words += ["--setenv", name, String(cString: value)] }
         }
         words += ["--setenv", "PROMISEFS_VIEW", Sandbox.view, "--setenv", "PROMISEFS_APP", application]
-        if let socket {
-            words += ["--bind", socket, Sandbox.socket, "--setenv", "PROMISEFS_SOCKET", Sandbox.socket]
+        if domains.first?.hasSocket == true {
+            words += ["--bind", "\(place)/socket0", Sandbox.socket, "--setenv", "PROMISEFS_SOCKET", Sandbox.socket]
+        }
+        for (number, domain) in domains.enumerated().dropFirst() {
+            words += ["--bind", "\(place)/view\(number)", Sandbox.furtherView(domain.name)]
+            guard domain.hasSocket else { continue }
+            words += ["--bind", "\(place)/socket\(number)", Sandbox.furtherSocket(domain.name)]
         }
         words += ["--chdir", Sandbox.view]
         if let filter = SystemCallFilter.descriptor() { words += ["--seccomp", "\(filter)"] }

@@ -60,7 +60,7 @@ struct ServiceManager: Sendable, Equatable {
                 pause.tv_sec = Int(nanoseconds / 1_000_000_000)
                 pause.tv_nsec = Int(nanoseconds % 1_000_000_000)
                 nanosleep(&pause, nil)
-                if SystemMounts.probe(mountPoint) == .alive { tell(["WATCHDOG=1"]) }
+                if SystemMounts.probeByThread(mountPoint) == .alive { tell(["WATCHDOG=1"]) }
             }
         }.detach()
     }

@@ -14,8 +14,20 @@ enum SystemMounts {
 
     private static let probeTimeout: Duration = .seconds(3)
 
-    /// Asks a mount for its space, on a thread that is left behind when nothing comes back.
+    /// Asks a mount for its space, by a process that is left behind when nothing comes back: a thread would keep this one from
+    /// ending for as long as the daemon hangs.
     static func probe(_ mountPoint: [UInt8]) -> Life {
+        let words = ["stat", "--file-system", "--format=%T", "--"].map { Array($0.utf8) }
+        switch ChildProcess.runOrLeave(words + [mountPoint], limit: probeTimeout) {
+        case .ended(0): return .alive
+        case .left: return .silent
+        // It has had an answer, so this gets one; or there is no such program.
+        case .ended, .notStarted: return probeByThread(mountPoint)
+        }
+    }
+
+    /// The same, for the daemon of the mount itself.
+    static func probeByThread(_ mountPoint: [UInt8]) -> Life {
         let answer = Monitor<Life?>(nil)
         _ = OwnedThread(name: "probe") {
             // The kernel passes that on always; attributes and listings it may remember, and folders it opens by itself.

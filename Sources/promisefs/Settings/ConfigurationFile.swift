@@ -15,6 +15,14 @@ struct ConfigurationFile: Sendable, Equatable {
         var options: [String] = []
         /// Rules and the like, which add up: what comes first on a command line wins.
         var rules: [String] = []
+
+        var isReadOnly: Bool { options.contains("--read-only") }
+
+        /// The last one, which wins.
+        func value(of option: String) -> String? {
+            guard let place = options.lastIndex(of: option), place + 1 < options.count else { return nil }
+            return options[place + 1]
+        }
     }
 
     private enum Form { case value, switched, list }

@@ -8,7 +8,6 @@ enum Doctor {
     /// FUSE passthrough came with this kernel; FUSE over io_uring with the other.
     private static let passthroughKernel = KernelVersion(major: 6, minor: 9)
     private static let watchesWanted = 65536
-    private static let freeBytesWanted: UInt64 = 1 << 30
 
     static func examine() throws(CommandFailure) -> [Finding] {
         let kernel = KernelVersion.current()
@@ -20,10 +19,14 @@ enum Doctor {
                 kernel, setting: SystemMounts.smallFile("/sys/module/fuse/parameters/enable_uring"),
                 disabled: SystemMounts.smallFile("/proc/sys/kernel/io_uring_disabled")))
         findings.append(otherUsers())
-        findings += state(try stateBase())
-        findings.append(runtimeFolder())
+        findings += DoctorFolders.state(try stateBase(), of: "state folder")
+        findings.append(DoctorFolders.sockets())
         findings.append(watches(SystemMounts.smallFile("/proc/sys/fs/inotify/max_user_watches")))
         findings.append(companions(HelperPlace.echo(), holder: HelperPlace.holder()))
+        findings.append(
+            sandbox(view: HelperPlace.view(), locks: HelperPlace.locks(), bubblewrap: SystemMounts.program("bwrap")))
+        findings += limits(
+            instances: SystemMounts.smallFile("/proc/sys/fs/inotify/max_user_instances"), files: openFilesMax())
         return findings
     }
 
@@ -35,19 +38,40 @@ enum Doctor {
             return .ok("/dev/fuse", "can be opened")
         } catch {
             if error.errno == EACCES || error.errno == EPERM {
+                if geteuid() == 0 {
+                    return .problem("/dev/fuse", "is kept from this container", "start it with '--device /dev/fuse'")
+                }
                 return .problem(
-                    "/dev/fuse", "may not be opened by this user", "join the group that owns it, or have root 'chmod 666' it")
+                    "/dev/fuse", "may not be opened by this user", run: "chmod 666 /dev/fuse",
+                    " as root, or join the group that owns it")
             }
-            return .problem("/dev/fuse", "cannot be opened: \(error.reason)", "'modprobe fuse', and 'apt install fuse3'")
+            // The kernel has it, and nobody has made the file, as in a container.
+            let devices = SystemMounts.smallFile("/proc/misc") ?? ""
+            if error.errno == ENOENT, devices.split(separator: "\n").contains(where: { $0.hasSuffix(" fuse") }) {
+                return .problem(
+                    "/dev/fuse", "does not exist, though the kernel has FUSE", run: "mknod -m 666 /dev/fuse c 10 229", " as root")
+            }
+            return .problem("/dev/fuse", "cannot be opened: \(error.reason)", run: "modprobe fuse", " as root")
         }
     }
 
     private static func unmounter() -> Finding {
-        if let program = SystemMounts.program("fusermount3") { return .ok("fusermount3", program) }
-        guard geteuid() == 0 else {
-            return .problem("fusermount3", "is missing, and ordinary users mount with it", "'apt install fuse3'")
+        if let program = SystemMounts.program("fusermount3") {
+            var status = stat()
+            guard withCPath(Array(program.utf8), { stat($0, &status) }) == 0, status.st_uid == 0, status.st_mode & S_ISUID != 0
+            else {
+                let message = "\(program) has not root's rights, so ordinary users cannot mount"
+                let command = "chown root \(program); chmod 4755 \(program)"
+                if geteuid() == 0 { return .warning("fusermount3", message, run: command) }
+                return .problem("fusermount3", message, run: command, " as root")
+            }
+            return .ok("fusermount3", program)
         }
-        return .warning("fusermount3", "is missing; root mounts without it, ordinary users cannot", "'apt install fuse3'")
+        let command = "apt install fuse3"
+        guard geteuid() == 0 else {
+            return .problem("fusermount3", "is missing, and ordinary users mount with it", run: command, " as root")
+        }
+        return .warning("fusermount3", "is missing; root mounts without it, ordinary users cannot", run: command)
     }
 
     static func passthrough(_ kernel: KernelVersion, capabilities: UInt64, helper: [UInt8]?) -> Finding {
@@ -60,6 +84,11 @@ enum Doctor {
         guard capabilities & (1 << 21) != 0 else {
             if let helper {
                 let path = escapedForDisplay(helper)
+                guard geteuid() == 0 || hasCapability(helper) else {
+                    return .warning(
+                        "passthrough", "\(path) has no capability, so content is served by the daemon",
+                        run: "setcap cap_sys_admin+ep \(shellWord(helper))", " as root, for full speed")
+                }
                 return .ok("passthrough", "kernel \(kernel) and \(path) are there; 'status' of a mount says whether it works")
             }
             return .warning(
@@ -67,6 +96,13 @@ enum Doctor {
                 "'sudo make helper' for full speed, or mount as root")
         }
         return .ok("passthrough", "kernel \(kernel) and CAP_SYS_ADMIN are there")
+    }
+
+    /// Whether something was given to the program by setcap(8); a file that is not there has nothing to say.
+    private static func hasCapability(_ program: [UInt8]) -> Bool {
+        guard SystemMounts.isAccessible(program, F_OK) else { return true }
+        let found = try? attribute("security.capability", of: program, in: AT_FDCWD, label: "doctor.capability")
+        return found != nil
     }
 
     /// `setting` is the module's parameter, `disabled` the sysctl: 0 for nobody, 1 without CAP_SYS_ADMIN or the group, 2 for all.
@@ -82,10 +118,12 @@ enum Doctor {
         return .ok("io_uring", "FUSE over io_uring is switched on in the kernel" + cost)
     }
 
+    static let allowOthers = "echo user_allow_other >> /etc/fuse.conf"
+
     private static func otherUsers() -> Finding {
         if geteuid() == 0 { return .ok("allow_other", "root may use it") }
         if SystemMounts.allowsOthers() { return .ok("allow_other", "user_allow_other is set in /etc/fuse.conf") }
-        return .warning("allow_other", "ordinary users may not use it", "add a line 'user_allow_other' to /etc/fuse.conf")
+        return .warning("allow_other", "ordinary users may not use it", run: allowOthers, " as root")
     }
 
     static func effectiveCapabilities(status: String) -> UInt64 {
@@ -101,58 +139,6 @@ enum Doctor {
         return Array(folder.dropLast(2))
     }
 
-    /// Looks at the folder, or at what is there of the folders above it: a first mount makes the rest.
-    private static func state(_ folder: [UInt8]) -> [Finding] {
-        var existing = folder
-        while existing.count > 1, !SystemMounts.isAccessible(existing, F_OK) {
-            existing = Array(existing[..<(existing.lastIndex(of: 0x2F) ?? 0)])
-            if existing.isEmpty { existing = [0x2F] }
-        }
-        let shown = escapedForDisplay(folder)
-        guard SystemMounts.isAccessible(existing, W_OK | X_OK) else {
-            return [
-                .problem("state folder", "\(shown) cannot be written", "give another with PROMISEFS_STATE_DIR or --state-dir")
-            ]
-        }
-        var findings = [Finding.ok("state folder", "\(shown) can be written")]
-        var space = statvfs()
-        if withCPath(existing, { statvfs($0, &space) }) == 0 {
-            let free = UInt64(space.f_bavail) * UInt64(space.f_frsize)
-            let text = "\(ByteSize.text(free)) free for content"
-            findings.append(
-                free >= freeBytesWanted
-                    ? .ok("disk", text) : .warning("disk", text, "free some, or bound the content with --cache-limit"))
-        }
-        findings.append(attributes(existing))
-        return findings
-    }
-
-    /// Tries `user.` attributes on a file of its own that is gone at once.
-    private static func attributes(_ folder: [UInt8]) -> Finding {
-        let path = folder + Array("/.promisefs-doctor-\(getpid())".utf8)
-        do throws(SystemError) {
-            let file = try Descriptor.open(path, flags: O_RDWR | O_CREAT | O_EXCL, label: "doctor.attributeFile")
-            defer { _ = withCPath(path) { Glibc.unlink($0) } }
-            try setAttribute("user.promisefs.doctor", to: [1], of: file.number, label: "doctor.attribute")
-            return .ok("attributes", "the state folder's disk keeps extended attributes")
-        } catch {
-            return .warning(
-                "attributes", "the state folder's disk keeps no extended attributes: \(error.reason)",
-                "put it on ext4, xfs or btrfs")
-        }
-    }
-
-    private static func runtimeFolder() -> Finding {
-        let user = geteuid()
-        let folder = ControlSocket.folder(user: user, runtimeFolder: environment("XDG_RUNTIME_DIR"))
-        let parent = String(folder[..<(folder.lastIndex(of: "/") ?? folder.startIndex)])
-        let isThere = SystemMounts.isAccessible(Array(folder.utf8), W_OK | X_OK)
-        guard isThere || SystemMounts.isAccessible(Array(parent.utf8), W_OK | X_OK) else {
-            return .problem("sockets", "\(folder) cannot be made", "set XDG_RUNTIME_DIR to a folder of your own")
-        }
-        return .ok("sockets", "control sockets go to \(folder)")
-    }
-
     static func watches(_ text: String?) -> Finding {
         guard let number = text.flatMap({ Int($0.trimmed) }) else {
             return .warning("inotify", "is not available, so folders are polled", "use a kernel with CONFIG_INOTIFY_USER")
@@ -160,7 +146,7 @@ enum Doctor {
         guard number >= watchesWanted else {
             return .warning(
                 "inotify", "\(number) watches are few for large folders",
-                "'sysctl fs.inotify.max_user_watches=\(watchesWanted * 8)'")
+                run: "sysctl fs.inotify.max_user_watches=\(watchesWanted * 8)", " as root")
         }
         return .ok("inotify", "\(number) watches")
     }
@@ -168,17 +154,65 @@ enum Doctor {
     /// The small programs beside this one.
     static func companions(_ echo: [UInt8]?, holder: [UInt8]?) -> Finding {
         let place = "beside this program or in /usr/libexec/promisefs"
+        let command = "apt install --reinstall promisefs"
         if holder == nil {
             return .problem(
                 "programs", "promisefs-holder is missing, and a mount outlives its daemon by it",
-                "install it \(place), or mount with --no-supervision")
+                run: command, ", or put it \(place), or mount with --no-supervision")
         }
         if echo == nil {
             return .warning(
                 "programs", "promisefs-echo is missing, so programs that watch by inotify hear of no remote changes",
-                "install it \(place)")
+                run: command, ", or put it \(place)")
         }
         return .ok("programs", "a mount outlives its daemon, and programs that watch hear of remote changes")
+    }
+}
+
+extension Doctor {
+    private static let instancesWanted = 16
+    private static let filesWanted = 4096
+
+    /// What `run --app` starts programs with.
+    static func sandbox(view: [UInt8]?, locks: [UInt8]?, bubblewrap: String?) -> Finding {
+        if view == nil {
+            return .warning(
+                "run --app", "promisefs-view is missing, so applications get no view of their own",
+                run: "apt install --reinstall promisefs", ", or put it beside this program")
+        }
+        guard let bubblewrap else {
+            return .warning(
+                "run --app", "bwrap is missing, and applications are shut in by it", run: "apt install bubblewrap", " as root")
+        }
+        if locks == nil {
+            return .warning(
+                "run --app", "promisefs-locks is missing, so locks in a sandbox hold in that sandbox only",
+                run: "apt install --reinstall promisefs", ", or put it beside this program")
+        }
+        return .ok("run --app", "\(bubblewrap), promisefs-view and promisefs-locks are there")
+    }
+
+    /// `files`: of open files, the most that this user may ask for.
+    static func limits(instances: String?, files: UInt64) -> [Finding] {
+        var findings: [Finding] = []
+        if let number = instances.flatMap({ Int($0.trimmed) }), number < instancesWanted {
+            findings.append(
+                .warning(
+                    "inotify", "\(number) instances are few: each folder that is mounted needs one",
+                    run: "sysctl fs.inotify.max_user_instances=128", " as root"))
+        }
+        if files < filesWanted {
+            findings.append(
+                .warning(
+                    "open files", "\(files) are few: each file that is open on a mount is one of them",
+                    run: "prlimit --pid $$ --nofile=524288", " as root, or 'nofile' in /etc/security/limits.conf"))
+        }
+        return findings
+    }
+
+    private static func openFilesMax() -> UInt64 {
+        var limit = rlimit()
+        return getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 ? UInt64(limit.rlim_max) : .max
     }
 }
 

@@ -1,11 +1,13 @@
+import ArgumentParser
 import Glibc
 import PromiseCore
+import PromiseDomain
 import PromiseKit
 import PromiseSystem
 
 /// What `doctor` looks at beyond the machine: the user's settings, clock, mounts and units. Blocking.
 enum DoctorSettings {
-    static func examine() -> [Finding] {
+    static func examine() -> (findings: [Finding], file: ConfigurationFile?) {
         var findings: [Finding] = []
         var file: ConfigurationFile?
         do throws(CommandFailure) {
@@ -13,70 +15,226 @@ enum DoctorSettings {
             let known = file.map { "\($0.path): \(counted($0.domains.count, "domain"))" }
             findings.append(.ok("configuration", known ?? "none; 'promisefs setup' makes one"))
         } catch {
-            findings.append(.problem("configuration", error.message ?? "cannot be read", "mend the file; its line is named"))
+            findings.append(configuration(error.message ?? "cannot be read"))
         }
         if let file { findings += domains(of: file) }
         if let path = BaseFolders.credentials() { findings += credentials(path) }
         findings.append(clock(now: UnixTime.now, program: UnixTime.ofProgram))
-        findings += mounts()
-        if let folder = unitFolder { findings += units(folder, configured: file) }
-        return findings
+        findings += DoctorMounts.examine(file)
+        if let folder = DoctorUnits.folder {
+            findings += DoctorUnits.examine(folder, configured: file)
+        }
+        findings += DoctorUnits.fstab(SystemMounts.smallFile("/etc/fstab") ?? "")
+        return (findings, file)
     }
 
     // MARK: - Settings
 
+    /// Why there is no configuration, and what to do about it.
+    private static func configuration(_ message: String) -> Finding {
+        let named = environment("PROMISEFS_CONFIG").map { Array($0.utf8) }
+        guard let path = named ?? BaseFolders.configuration() else {
+            return .problem("configuration", message, "set HOME or XDG_CONFIG_HOME")
+        }
+        if let command = rights(of: path, wanted: 0o022) {
+            return .problem(
+                "configuration", message, run: command.text, command.needsRoot ? " as root" : "")
+        }
+        guard DoctorFolders.status(of: path) != nil else {
+            return .problem(
+                "configuration", message, run: "unset PROMISEFS_CONFIG",
+                ", or make the file that it names")
+        }
+        guard SystemMounts.isAccessible(path, R_OK) else {
+            return .problem("configuration", message, run: "chmod u+r \(shellWord(path))")
+        }
+        return .problem("configuration", message, "mend the file as the sentence says")
+    }
+
+    /// How a file becomes this user's alone to change; nil when it is. `wanted`: what others may not have of it.
+    private static func rights(of path: [UInt8], wanted: mode_t) -> (text: String, needsRoot: Bool)?
+    {
+        var status = stat()
+        guard withCPath(path, { stat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            return nil
+        }
+        let word = shellWord(path)
+        if status.st_uid != geteuid(), status.st_uid != 0 {
+            return ("chown \(geteuid()) \(word)", geteuid() != 0)
+        }
+        guard status.st_mode & wanted != 0 else { return nil }
+        return (
+            wanted == 0o022 ? "chmod go-w \(word)" : "chmod 600 \(word)",
+            status.st_uid != geteuid() && geteuid() != 0
+        )
+    }
+
     static func domains(of file: ConfigurationFile) -> [Finding] {
         var findings: [Finding] = []
         var places: [String: String] = [:]
+        let table = try? MountTable.current()
         for (name, domain) in file.domains.sorted(by: { $0.key < $1.key }) {
             let subject = "domain \(name)"
+            findings += options(of: name, in: file, subject)
+            if let provider = domain.provider {
+                findings += problem(of: provider, isReadOnly: domain.isReadOnly, subject)
+            }
+            if let certificate = domain.value(of: "--certificate"),
+                !certificate.hasPrefix("sha256:"),
+                !SystemMounts.isAccessible(Array(certificate.utf8), R_OK)
+            {
+                findings.append(
+                    .problem(
+                        subject, "its certificate \(certificate) cannot be read",
+                        "mend 'certificate'"))
+            }
+            findings += state(of: name, domain, subject)
             guard let place = domain.mountPoint else {
-                findings.append(.warning(subject, "has no mountpoint, so nothing mounts it", "add 'mountpoint = \"~/\(name)\"'"))
+                findings.append(
+                    .warning(
+                        subject, "has no mountpoint, so nothing mounts it",
+                        "add 'mountpoint = \"~/\(name)\"'"))
                 continue
             }
             if let other = places[place] {
-                findings.append(.problem(subject, "has the mountpoint of '\(other)', \(place)", "give one of them another"))
+                findings.append(
+                    .problem(
+                        subject, "has the mountpoint of '\(other)', \(place)",
+                        "give one of them another"))
             }
             places[place] = name
-            if let provider = domain.provider { findings += problem(of: provider, subject) }
             let bytes = RawArguments.bytes(of: place)
-            var status = stat()
-            // A dead mount answers ENOTCONN, which is found below.
-            if withCPath(bytes, { lstat($0, &status) }) != 0, errno == ENOENT {
-                findings.append(.problem(subject, "its mount point \(place) does not exist", "'mkdir -p \(place)'"))
-            }
+            let isMounted = table?.entries.contains { $0.mountPoint == bytes } ?? false
+            findings += DoctorFolders.mountPoint(bytes, subject, isMounted: isMounted)
         }
         return findings
     }
 
-    private static func problem(of provider: String, _ subject: String) -> [Finding] {
+    /// What `mount` would refuse, before it is asked to.
+    private static func options(of name: String, in file: ConfigurationFile, _ subject: String)
+        -> [Finding]
+    {
+        guard file.domains[name]?.mountPoint != nil else { return [] }
+        do {
+            _ = try MountCommand.parse(try file.words(for: [name], given: []))
+        } catch {
+            let message = MountCommand.message(for: error).split(separator: "\n").first.map(
+                String.init)
+            return [
+                .problem(
+                    subject, "its settings are refused: \(message ?? "\(error)")",
+                    "mend them in \(file.path)")
+            ]
+        }
+        let lists = (file.domains[name]?.rules ?? []) + file.defaults.rules
+        if lists.contains("allow_other"), geteuid() != 0, !SystemMounts.allowsOthers() {
+            return [
+                .problem(
+                    subject, "has allow_other, which ordinary users may not use",
+                    run: Doctor.allowOthers, " as root")
+            ]
+        }
+        return []
+    }
+
+    private static func state(
+        of name: String, _ domain: ConfigurationFile.Domain, _ subject: String
+    ) -> [Finding] {
+        let given = domain.value(of: "--state-dir").map { RawArguments.bytes(of: $0) }
+        guard let folder = given ?? (try? BaseFolders.state(domain: name)) else { return [] }
+        // Where all are kept together, that has been looked at, unless this one is there and differs.
+        guard given != nil || DoctorFolders.status(of: folder) != nil else { return [] }
+        return DoctorFolders.state(folder, of: "state folder of \(name)").filter { $0.level != .ok }
+    }
+
+    private static func problem(of provider: String, isReadOnly: Bool, _ subject: String)
+        -> [Finding]
+    {
         do throws(CommandFailure) {
             let name = try ProviderName(parsing: provider)
+            if name.text.hasPrefix("extension+exec:") { return program(of: name.text, subject) }
             guard let folder = name.folder else { return [] }
+            let (shown, word) = (escapedForDisplay(folder), shellWord(folder))
             if name.isSilent {
-                return [.warning(subject, "its folder \(escapedForDisplay(folder)) does not answer", "look at the disk")]
+                return [
+                    .warning(subject, "its folder \(shown) does not answer", "look at the disk")
+                ]
             }
             guard SystemMounts.isAccessible(folder, F_OK) else {
-                let shown = escapedForDisplay(folder)
-                return [.problem(subject, "its folder \(shown) does not exist", "make it, or mount the disk that has it")]
+                return [
+                    .problem(
+                        subject, "its folder \(shown) does not exist", run: "mkdir -p \(word)",
+                        ", or mount the disk that has it")
+                ]
+            }
+            if DoctorFolders.status(of: folder).map({ $0.st_mode & S_IFMT }) != S_IFDIR {
+                return [.problem(subject, "its folder \(shown) is not a folder", "mend 'provider'")]
+            }
+            guard SystemMounts.isAccessible(folder, R_OK | X_OK) else {
+                return [
+                    .problem(
+                        subject, "its folder \(shown) may not be read by you",
+                        run: "chmod u+rwx \(word)", ", by its owner")
+                ]
+            }
+            guard isReadOnly || SystemMounts.isAccessible(folder, W_OK) else {
+                return [
+                    .warning(
+                        subject,
+                        "its folder \(shown) may not be changed by you, so nothing that is saved gets there",
+                        run: "chmod u+w \(word)", ", by its owner, or 'read-only = true'")
+                ]
             }
             return []
         } catch {
-            return [.problem(subject, error.message ?? "its provider is not understood", "mend 'provider'")]
+            return [
+                .problem(
+                    subject, error.message ?? "its provider is not understood", "mend 'provider'")
+            ]
         }
+    }
+
+    /// `extension+exec:/PATH?ARGUMENTS`.
+    private static func program(of text: String, _ subject: String) -> [Finding] {
+        let path = RawArguments.bytes(
+            of: String(text.dropFirst("extension+exec:".count).prefix { $0 != "?" }))
+        let shown = escapedForDisplay(path)
+        guard SystemMounts.isAccessible(path, F_OK) else {
+            return [.problem(subject, "its program \(shown) does not exist", "mend 'provider'")]
+        }
+        guard SystemMounts.isAccessible(path, X_OK) else {
+            return [
+                .problem(
+                    subject, "its program \(shown) may not be run",
+                    run: "chmod +x \(shellWord(path))")
+            ]
+        }
+        return []
     }
 
     static func credentials(_ path: [UInt8]) -> [Finding] {
         let shown = escapedForDisplay(path)
-        var status = stat()
-        guard withCPath(path, { stat($0, &status) }) == 0 else { return [] }
-        guard status.st_uid == geteuid() else {
-            return [.problem("credentials", "\(shown) belongs to another user", "'chown \(geteuid()) \(shown)'")]
+        guard DoctorFolders.status(of: path) != nil else { return [] }
+        if let command = rights(of: path, wanted: 0o077) {
+            let isOwn = !command.text.hasPrefix("chown")
+            let message =
+                isOwn
+                ? "\(shown) may be read by others, so it is not used"
+                : "\(shown) belongs to another user"
+            return [
+                .problem(
+                    "credentials", message, run: command.text, command.needsRoot ? " as root" : "")
+            ]
         }
-        guard status.st_mode & 0o077 == 0 else {
-            return [.problem("credentials", "\(shown) may be read by others, so it is not used", "'chmod 600 \(shown)'")]
+        if let message = CredentialsLook.problem(path) {
+            return [
+                .problem(
+                    "credentials", message,
+                    "mend the line, or write the entry anew by 'promisefs login DOMAIN'")
+            ]
         }
         return [.ok("credentials", "\(shown) is readable by you alone")]
+            + SecretService.findings(path)
     }
 
     // MARK: - The machine's state
@@ -86,55 +244,20 @@ enum DoctorSettings {
         /// When this program was made.
         static var ofProgram: Int? {
             var status = stat()
-            guard let path = HelperPlace.ownPath, withCPath(path, { stat($0, &status) }) == 0 else { return nil }
+            guard let path = HelperPlace.ownPath, withCPath(path, { stat($0, &status) }) == 0 else {
+                return nil
+            }
             return status.st_mtim.tv_sec
         }
     }
 
     /// Certificates and signatures are refused, and conflicts told wrongly, where the clock is far off.
     static func clock(now: Int, program: Int?) -> Finding {
-        guard let program, now < program - 86_400 else { return .ok("clock", "is not before this program was made") }
+        guard let program, now < program - 86_400 else {
+            return .ok("clock", "is not before this program was made")
+        }
         return .problem(
             "clock", "is \(counted((program - now) / 86_400, "day")) before this program was made",
-            "set it: 'timedatectl set-ntp true'")
-    }
-
-    /// Only whoever made a mount can say anything about it.
-    private static func mounts() -> [Finding] {
-        guard let table = try? MountTable.current() else { return [] }
-        return table.promiseMounts.filter { $0.user == geteuid() }.compactMap { entry in
-            let place = escapedForDisplay(entry.mountPoint)
-            switch SystemMounts.probe(entry.mountPoint) {
-            case .alive: return nil
-            case .dead:
-                return .warning("mount \(place)", "has lost its daemon", "mount it again, or 'promisefs unmount \(place)'")
-            case .silent:
-                return .warning("mount \(place)", "does not answer", "'promisefs restart \(place)', or unmount with --lazy")
-            }
-        }
-    }
-
-    /// Where systemd keeps what is enabled.
-    private static var unitFolder: [UInt8]? {
-        if geteuid() == 0 { return Array("/etc/systemd/system/multi-user.target.wants".utf8) }
-        guard let settings = BaseFolders.configuration() else { return nil }
-        return settings.dropLast("/promisefs/config.toml".utf8.count) + Array("/systemd/user/default.target.wants".utf8)
-    }
-
-    /// A unit whose domain has gone fails at each start, and nobody hears of it. Root's units have settings of their own.
-    static func units(_ folder: [UInt8], configured file: ConfigurationFile?) -> [Finding] {
-        guard let opened = try? Descriptor.open(folder, flags: O_RDONLY | O_DIRECTORY, label: "doctor.units"),
-            let entries = try? listFolder(opened, label: "doctor.unitList")
-        else { return [] }
-        let domains = file?.domains ?? [:]
-        return entries.compactMap { entry in
-            let name = String(decoding: entry.name, as: UTF8.self)
-            guard name.hasPrefix("promisefs@"), name.hasSuffix(".service") else { return nil }
-            let domain = String(name.dropFirst(10).dropLast(8))
-            if domains[domain]?.mountPoint != nil { return .ok("unit", "\(domain) is mounted by itself") }
-            if geteuid() == 0, environment("XDG_CONFIG_HOME") != "/etc" { return nil }
-            return .problem(
-                "unit", "\(name) is enabled, and the configuration has no such domain to mount", "'promisefs disable \(domain)'")
-        }
+            run: "timedatectl set-ntp true", " as root sets it")
     }
 }

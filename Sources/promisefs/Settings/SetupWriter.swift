@@ -2,14 +2,16 @@ import Glibc
 import PromiseCore
 import PromiseSystem
 
-/// Writes what `setup` was told: a table at the end of the configuration file, a section at the end of the credentials
-/// file, and the mount point. What was there stays as it is, with its comments. Blocking.
+/// Writes what `setup` was told: a table at the end of the configuration file, the login where that is kept, and the mount
+/// point. What was there stays as it is, with its comments. Blocking.
 struct SetupWriter {
     private let answers: SetupAnswers
 
     init(_ answers: SetupAnswers) { self.answers = answers }
 
-    func write() throws(CommandFailure) {
+    /// Returns whether the password went to the Secret Service; nil when there is none.
+    @discardableResult func write() throws(CommandFailure) -> Bool? {
+        var isInService: Bool?
         let configuration = try added(
             to: environment("PROMISEFS_CONFIG").map { Array($0.utf8) } ?? BaseFolders.configuration(), SetupWriter.table(answers))
         // Whatever is wrong with it is said before anything is written.
@@ -25,11 +27,13 @@ struct SetupWriter {
         } catch {
             throw CommandFailure("\(escapedForDisplay(answers.mountPoint)) cannot be made: \(error.reason)")
         }
-        if let section = try SetupWriter.section(answers) {
-            let credentials = try added(to: BaseFolders.credentials(), section)
-            try SetupWriter.replace(credentials.path, credentials.new)
+        if let password = answers.password {
+            let login = LoginWriter(
+                domain: answers.name, user: answers.user, password: password, mayUseService: answers.mayUseService)
+            isInService = try login.write()
         }
         try SetupWriter.replace(configuration.path, configuration.new)
+        return isInService
     }
 
     private func added(
@@ -76,19 +80,8 @@ struct SetupWriter {
         return result + "\""
     }
 
-    /// Of the credentials file; nil without a password.
-    static func section(_ answers: SetupAnswers) throws(CommandFailure) -> String? {
-        guard let password = answers.password else { return nil }
-        let values = [password, answers.user ?? ""]
-        guard values.allSatisfy({ $0 == $0.trimmed && !$0.contains(where: \.isNewline) }) else {
-            throw CommandFailure("a user or a password with spaces at its ends cannot be kept in the credentials file")
-        }
-        let user = answers.user.map { "user = \($0)\n" } ?? ""
-        return "[\(answers.name)]\n\(user)password = \(password)\n"
-    }
-
     /// Readable by nobody else, and whole at every moment.
-    private static func replace(_ path: [UInt8], _ text: String) throws(CommandFailure) {
+    static func replace(_ path: [UInt8], _ text: String) throws(CommandFailure) {
         let draft = path + Array(".new".utf8)
         do throws(SystemError) {
             try makeFolders(Array(path[..<(path.lastIndex(of: 0x2F) ?? 0)]), label: "setup.folder")

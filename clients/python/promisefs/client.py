@@ -69,6 +69,10 @@ class Domain:
         # Connections of accesses that have ended, for the next ones.
         self._idle = []
 
+    def pick(self, request):
+        """Asks the person for documents; by the socket of a launch. What `promisefs.pick` calls inside a sandbox."""
+        return self._last("picks", request)
+
     # Questions: nothing is fetched.
 
     def status(self):

@@ -1,0 +1,232 @@
+import Glibc
+
+/// One call of `org.freedesktop.impl.portal.FileChooser`: what a program wants picked, as the words
+/// of `promisefs pick`, and what is answered.
+struct FileChooserCall {
+    enum Method: String {
+        case openFile = "OpenFile"
+        case saveFile = "SaveFile"
+        case saveFiles = "SaveFiles"
+    }
+
+    var method: Method
+    /// The object on which the front end calls `Close`.
+    var handle: String
+    /// Empty: a program of no sandbox.
+    var application: String
+    var title: String
+    var options: [String: BusValue]
+
+    /// `values`: handle, application, parent window, title, options.
+    init?(_ method: Method, _ values: [BusValue]) {
+        guard values.count == 5, let handle = values[0].text, let application = values[1].text,
+            let title = values[3].text, let options = values[4].list
+        else { return nil }
+        self.method = method
+        self.handle = handle
+        self.application = application
+        self.title = title
+        self.options = [:]
+        for option in options {
+            guard let entry = option.list, entry.count == 2, let key = entry[0].text else {
+                continue
+            }
+            self.options[key] = entry[1]
+        }
+    }
+
+    private var picksFolders: Bool {
+        method == .saveFiles || options["directory"]?.flag == true
+    }
+
+    /// After `promisefs pick`.
+    func words(isOnMount: ([UInt8]) -> Bool) -> [[UInt8]] {
+        var words = ["-0", "--mode", method == .saveFile ? "save" : "open"].map { Array($0.utf8) }
+        func add(_ option: String, _ value: [UInt8]? = nil) {
+            // One word, so that no value is taken for an option.
+            words.append(Array(option.utf8) + (value.map { [UInt8(ascii: "=")] + $0 } ?? []))
+        }
+        if !title.isEmpty { add("--title", Array(title.utf8)) }
+        if !application.isEmpty { add("--requester", Array(application.utf8)) }
+        if picksFolders { add("--folders") }
+        if method == .openFile, options["multiple"]?.flag == true { add("--multiple") }
+        if method == .openFile, !picksFolders {
+            for type in types { add("--type", Array(type.utf8)) }
+        }
+        var folder = options["current_folder"]?.path
+        var name = options["current_name"]?.text.map { Array($0.utf8) }
+        if method == .saveFile, let file = options["current_file"]?.path,
+            let slash = file.lastIndex(of: 0x2F)
+        {
+            folder = slash == 0 ? [0x2F] : Array(file[..<slash])
+            name = Array(file[(slash + 1)...])
+        }
+        if let folder, isOnMount(folder) { add("--at", folder) }
+        if method == .saveFile, let name, FileChooserCall.isName(name) { add("--suggest", name) }
+        return words
+    }
+
+    static func isName(_ name: [UInt8]) -> Bool {
+        !name.isEmpty && name.count <= 255 && !name.contains(0x2F) && !name.contains(0)
+            && name != [0x2E] && name != [0x2E, 0x2E]
+    }
+
+    // MARK: Filters and choices
+
+    /// What the chosen filter admits; without one what any of them does. Empty: everything.
+    private var types: [String] {
+        let filters = options["current_filter"].map { [$0] } ?? options["filters"]?.list ?? []
+        var result: [String] = []
+        for filter in filters {
+            let rules = filter.list?.last?.list ?? []
+            for rule in rules {
+                guard let parts = rule.list, parts.count == 2, let text = parts[1].text else {
+                    continue
+                }
+                // 0: a pattern of names; 1: a MIME type.
+                if parts[0].number == 1 {
+                    result.append(text)
+                } else if let pattern = FileChooserCall.pattern(text) {
+                    result.append(pattern)
+                } else {
+                    return []
+                }
+            }
+        }
+        return result
+    }
+
+    /// `*.txt`, also where it is written as `*.[tT][xX][tT]`; nil for what admits more than that.
+    static func pattern(_ text: String) -> String? {
+        guard text.hasPrefix("*.") else { return nil }
+        var result = "*."
+        var rest = text.dropFirst(2)
+        while let first = rest.first {
+            rest = rest.dropFirst()
+            if first == "[" {
+                guard let end = rest.firstIndex(of: "]"), let letter = rest.first,
+                    rest[..<end].allSatisfy({ $0.lowercased() == letter.lowercased() })
+                else { return nil }
+                result += letter.lowercased()
+                rest = rest[rest.index(after: end)...]
+            } else if "*?\\,".contains(first) {
+                return nil
+            } else {
+                result += first.lowercased()
+            }
+        }
+        return result.count > 2 ? result : nil
+    }
+
+    /// As they were at first: identifier and what is chosen of it.
+    private var choices: [(String, String)] {
+        (options["choices"]?.list ?? []).compactMap { choice in
+            guard let parts = choice.list, parts.count == 4, let identifier = parts[0].text else {
+                return nil
+            }
+            let known = parts[2].list?.compactMap { $0.list?.first?.text } ?? []
+            let initial = parts[3].text ?? ""
+            return (identifier, initial.isEmpty ? known.first ?? "false" : initial)
+        }
+    }
+
+    // MARK: Answering
+
+    /// Nil: the person cancelled.
+    func answer(_ paths: [[UInt8]]?, to writer: BusWriter) throws(BusError) {
+        let picked = paths.map { method == .saveFiles ? names(in: $0.first) : $0 } ?? []
+        let isPicked = paths != nil && !picked.isEmpty
+        try writer.number(isPicked ? 0 : 1)
+        try writer.container("a", "{sv}") { () throws(BusError) in
+            guard isPicked else { return }
+            try writer.entry("uris", "as") { () throws(BusError) in
+                try writer.container("a", "s") { () throws(BusError) in
+                    for path in picked { try writer.text(FileChooserCall.address(of: path)) }
+                }
+            }
+            if method == .openFile {
+                try writer.entry("writable", "b") { () throws(BusError) in try writer.flag(true) }
+            }
+            if options["choices"] != nil { try answerChoices(writer) }
+            if let filter = options["current_filter"] ?? options["filters"]?.list?.first {
+                try answerFilter(filter, writer)
+            }
+        }
+    }
+
+    private func answerChoices(_ writer: BusWriter) throws(BusError) {
+        try writer.entry("choices", "a(ss)") { () throws(BusError) in
+            try writer.container("a", "(ss)") { () throws(BusError) in
+                for (identifier, value) in choices {
+                    try writer.container("r", "ss") { () throws(BusError) in
+                        try writer.text(identifier)
+                        try writer.text(value)
+                    }
+                }
+            }
+        }
+    }
+
+    private func answerFilter(_ filter: BusValue, _ writer: BusWriter) throws(BusError) {
+        guard let parts = filter.list, parts.count == 2, let name = parts[0].text else { return }
+        try writer.entry("current_filter", "(sa(us))") { () throws(BusError) in
+            try writer.container("r", "sa(us)") { () throws(BusError) in
+                try writer.text(name)
+                try writer.container("a", "(us)") { () throws(BusError) in
+                    for rule in parts[1].list ?? [] {
+                        guard let rule = rule.list, rule.count == 2, let kind = rule[0].number,
+                            let text = rule[1].text
+                        else { continue }
+                        try writer.container("r", "us") { () throws(BusError) in
+                            try writer.number(UInt32(truncatingIfNeeded: kind))
+                            try writer.text(text)
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The files that are to be made in a folder, each under a name that is free there.
+    private func names(in folder: [UInt8]?) -> [[UInt8]] {
+        guard let folder else { return [] }
+        var taken: Set<[UInt8]> = []
+        let wanted = (options["files"]?.list ?? []).compactMap(\.path)
+        return wanted.filter { FileChooserCall.isName($0) }
+            .map { name in
+                var path = folder + [0x2F] + name
+                var number = 2
+                while taken.contains(path) || FileChooserCall.exists(path) {
+                    path = folder + [0x2F] + FileChooserCall.numbered(name, number)
+                    number += 1
+                }
+                taken.insert(path)
+                return path
+            }
+    }
+
+    private static func exists(_ path: [UInt8]) -> Bool {
+        var status = stat()
+        return withPath(path) { lstat($0, &status) } == 0
+    }
+
+    /// `plan 2.md`.
+    private static func numbered(_ name: [UInt8], _ number: Int) -> [UInt8] {
+        let dot = name.lastIndex(of: UInt8(ascii: ".")).flatMap { $0 > 0 ? $0 : nil } ?? name.count
+        return name[..<dot] + Array(" \(number)".utf8) + name[dot...]
+    }
+
+    /// RFC 8089.
+    static func address(of path: [UInt8]) -> String {
+        let digits = Array("0123456789ABCDEF".utf8)
+        var result = Array("file://".utf8)
+        for byte in path {
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x2F, 0x5F, 0x7E:
+                result.append(byte)
+            default: result += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            }
+        }
+        return String(decoding: result, as: UTF8.self)
+    }
+}

@@ -1,0 +1,94 @@
+import Glibc
+import PromiseCore
+import PromiseKit
+import PromiseSystem
+import PromiseWire
+
+/// What `doctor` looks at of what is mounted. Only whoever made a mount can say anything about it.
+enum DoctorMounts {
+    private static func own() -> [MountEntry] {
+        guard let table = try? MountTable.current() else { return [] }
+        return table.promiseMounts.filter { $0.user == geteuid() }
+    }
+
+    /// Blocking.
+    static func examine(_ file: ConfigurationFile?) -> [Finding] {
+        own().compactMap { entry in
+            let (place, word) = (escapedForDisplay(entry.mountPoint), shellWord(entry.mountPoint))
+            switch SystemMounts.probe(entry.mountPoint) {
+            case .alive: return nil
+            case .dead:
+                guard file?.domains[entry.domain]?.mountPoint != nil else {
+                    return .warning(
+                        "mount \(place)", "has lost its daemon", run: "promisefs unmount \(word)",
+                        ", or mount it again")
+                }
+                return .warning(
+                    "mount \(place)", "has lost its daemon", run: "promisefs mount \(entry.domain)")
+            case .silent:
+                guard let daemon = daemon(of: entry.mountPoint) else {
+                    return .warning(
+                        "mount \(place)", "does not answer", run: "promisefs unmount --lazy \(word)"
+                    )
+                }
+                return .warning(
+                    "mount \(place)", "does not answer", run: "kill -9 \(daemon)",
+                    "; a new daemon takes its place")
+            }
+        }
+    }
+
+    /// The child of the holder of a mount, which starts another one when that ends.
+    private static func daemon(of mountPoint: [UInt8]) -> Int32? {
+        let holders = ProcessTable.named("promisefs-holde").filter { process in
+            let words = readSmallFile(Array("/proc/\(process)/cmdline".utf8))?.split(
+                separator: 0, omittingEmptySubsequences: false)
+            return words.map { $0.count > 1 && $0[1].elementsEqual(mountPoint) } ?? false
+        }
+        guard let holder = holders.first else { return nil }
+        return ProcessTable.named("promisefs").first { process in
+            SystemMounts.smallFile("/proc/\(process)/status")?.split(separator: "\n")
+                .contains { $0.hasPrefix("PPid:") && $0.dropFirst(5).trimmed == "\(holder)" }
+                ?? false
+        }
+    }
+
+    /// Whom commands reach, and whether an upgrade has left a mount behind.
+    static func versions() async -> [Finding] {
+        var findings: [Finding] = []
+        let entries = await Blocking.run { () throws(Never) in
+            own().filter { SystemMounts.probe($0.mountPoint) == .alive }
+        }
+        for entry in entries {
+            let (place, word) = (escapedForDisplay(entry.mountPoint), shellWord(entry.mountPoint))
+            do {
+                let status = try await PromiseClient(mount: entry).status()
+                let version = status.version ?? "an older version"
+                if version != programVersion {
+                    let message = "is served by \(version), and this program is \(programVersion)"
+                    // Where nothing can go on meanwhile, a restart is refused.
+                    findings.append(
+                        status.outlivesDaemon
+                            ? .warning("mount \(place)", message, run: "promisefs restart \(word)")
+                            : .warning(
+                                "mount \(place)", message, run: "promisefs unmount \(word)",
+                                ", and mount it again"))
+                }
+            } catch {
+                let message = "serves files, and no command reaches its daemon: its socket has gone"
+                if let daemon = daemon(of: entry.mountPoint) {
+                    findings.append(
+                        .problem(
+                            "mount \(place)", message, run: "kill -9 \(daemon)",
+                            "; a new daemon takes its place"))
+                } else {
+                    findings.append(
+                        .problem(
+                            "mount \(place)", message, run: "promisefs unmount \(word)",
+                            ", and mount it again"))
+                }
+            }
+        }
+        return findings
+    }
+}

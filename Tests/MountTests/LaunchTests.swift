@@ -1,0 +1,120 @@
+import Foundation
+import Testing
+
+extension MountSuites {
+    /// `promisefs run --app` beyond one view of one domain.
+    @Suite struct LaunchTests {
+        @Test(.timeLimit(.minutes(2))) func aLaunchHasViewsOfSeveralDomains() async throws {
+            try await MountedDomain.with(.init(prepare: "echo here > $C/doc")) { domain in
+                try await domain.shell(
+                    """
+                    ID=com.example.editor; D=\(domain.domainName); E=${D}b
+                    mkdir -p $T/c2 $T/m2; echo there > $T/c2/doc; echo secret > $T/c2/other
+                    "$P" mount --state-dir $T/s2 --domain $E --upload-delay 200ms folder:$T/c2 $T/m2
+                    trap '"$P" unmount --lazy $T/m2 > /dev/null 2>&1 || true' EXIT
+                    "$P" grants add $M/doc --app $ID > /dev/null; "$P" grants add $T/m2/doc --app $ID > /dev/null
+                    app() { "$P" run --app $ID --domain $D --domain $E -- "$@"; }
+                    [ "$(app sh -c "cat granted/doc /domains/$E/granted/doc; ls /domains /domains/$E/granted" | tr '\\n' ' ')" \\
+                        = "here there /domains: $E  /domains/$E/granted: doc " ]
+                    app sh -c "echo new > /domains/$E/granted/doc; ls -l \\$PROMISEFS_SOCKET /run/promisefs-$E.sock > /dev/null"
+                    [ "$(cat $T/m2/doc)" = new ]; [ "$(cat $M/doc)" = here ]
+                    # Each domain is busy while it runs, and both are left when it has ended.
+                    app sh -c "echo up > /domains/$E/granted/up; sleep 30" & p=$!
+                    within 10 "ls $T/m2/.promisefs-views/*/scratch/up > /dev/null 2>&1"
+                    ! "$P" unmount $T/m2 2> $T/said; grep -q 'runs with a view' $T/said
+                    kill $p; wait $p || true; within 10 "[ ! -e $T/m2/.promisefs-views ] && [ ! -e $M/.promisefs-views ]"
+                    s=0; app --domain $D true 2> /dev/null || s=$?; [ $s != 0 ]
+                    "$P" unmount $T/m2
+                    """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func unmountSaysWhomItWaitsFor() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    unshare -m --propagation private sleep 50 & p=$!; sleep 0.5
+                    "$P" unmount $M 2> $T/said & u=$!
+                    within 15 'grep -q ") has the mount in a mount namespace" $T/said'; not mountpoint -q $M
+                    kill -0 $u; kill $p; wait $p || true; wait $u
+                    """)
+                try await domain.remount()
+            }
+        }
+
+        /// What was answered is so after a power cut and on a full disk; of the rest there is all or nothing.
+        @Test(
+            .timeLimit(.minutes(5)), .enabled(if: getuid() == 0, "a file system is made for it"),
+            arguments: ["--cuts 4", "--full"])
+        func grantsAreWrittenWholeOrNotWhenThePowerFailsOrTheDiskIsFull(way: String) async throws {
+            let result = try await runShell(
+                "\"$R/scripts/workloads/grants-in-trouble.py\" --executable \"$P\" \(way)",
+                environment: ["R": Machine.repository, "P": Machine.executable, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"],
+                seconds: 280, scratch: Machine.folder)
+            #expect(result.status == 0, "\(result.output)\(result.error)")
+        }
+
+        /// What an ordinary program can call, in the container and on the disk, both from within the sandbox.
+        @Test(.timeLimit(.minutes(3))) func inAViewCallsAreAnsweredAsByTheDisk() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    ID=com.example.editor; D=\(domain.domainName); E=$M/Editor/Documents
+                    "$P" container add --app $ID --name Editor $D > /dev/null
+                    chmod 755 $T/.. $T; mkdir $T/beside; [ $(id -u) != 0 ] || chown nobody:nogroup $T/beside
+                    printf '%s\\n' --ro-bind $W /w --bind $T/beside /beside > $T/profile
+                    cat > $T/beside/check <<'END'
+                    cd /beside; mkdir /documents/container/Documents/in in
+                    for folder in /beside/in /documents/container/Documents/in; do
+                        python3 /w/file-operations.py $folder
+                        mkdir $folder/deep; python3 /w/posix-content.py $folder/deep every_way_to_allocate holes copies \\
+                            mappings rename_flags writing_in_every_way
+                    done > all
+                    END
+                    "$P" run --app $ID --domain $D --profile $T/profile -- bash -e /beside/check
+                    n=$(($(wc -l < $T/beside/all) / 2)); [ $n -gt 200 ]
+                    diff -u <(head -n $n $T/beside/all) <(tail -n $n $T/beside/all)
+                    "$P" sync --wait $M
+                    python3 $W/compare-trees.py $E/in $C/Editor/Documents/in --no-times --ignore fifo
+                    """, seconds: 120)
+            }
+        }
+
+        /// One document by three ways, at the same time.
+        @Test(.timeLimit(.minutes(2))) func twoViewsAndTheMountAgreeOnOneDocument() async throws {
+            try await MountedDomain.with(.init(prepare: "mkdir $C/Work; echo one > $C/Work/text")) { domain in
+                try await domain.shell(
+                    """
+                    D=\(domain.domainName)
+                    for n in 1 2; do "$P" grants add $M/Work/text --app com.example.a$n > /dev/null; done
+                    cat > $T/each.py << 'EOF'
+                    import os, sys, time
+                    me, path, flags = sys.argv[1], sys.argv[2], sys.argv[3]
+                    file = open(path, "r+b", buffering=0)
+                    for turn in range(30):
+                        whose = turn % 3 == int(me)
+                        while int((os.pread(file.fileno(), 100, 0).split() + [b"", b"0"])[1] or 0) < turn: time.sleep(0.002)
+                        if whose:
+                            os.pwrite(file.fileno(), b"turn %d %s\\n" % (turn + 1, b"x" * (turn * 700 % 5000)), 0)
+                            os.ftruncate(file.fileno(), len(b"turn %d \\n" % (turn + 1)) + turn * 700 % 5000)
+                    while not os.pread(file.fileno(), 100, 0).startswith(b"turn 30"): time.sleep(0.002)
+                    assert os.stat(path).st_size == os.fstat(file.fileno()).st_size == len(open(path, "rb").read())
+                    print(os.stat(path).st_size)
+                    EOF
+                    for n in 1 2; do
+                        "$P" run --app com.example.a$n --domain $D -- python3 - $n granted/text x < $T/each.py > $T/out$n &
+                        pids="${pids:-} $!"
+                    done
+                    python3 $T/each.py 0 $M/Work/text x > $T/out0; for p in $pids; do wait $p; done
+                    cmp $T/out0 $T/out1; cmp $T/out0 $T/out2
+                    # Renamed on the mount, it is the same file under its name in both.
+                    mv $M/Work/text $M/Work/other; mv $M/Work $M/Else
+                    for n in 1 2; do
+                        "$P" run --app com.example.a$n --domain $D -- sh -c 'ls granted; cat granted/text'
+                    done > $T/all
+                    [ "$(grep -c '^text$' $T/all)" = 2 ]; [ "$(grep -c '^turn 30' $T/all)" = 2 ]
+                    """)
+            }
+        }
+    }
+}

@@ -1,0 +1,26 @@
+import PromiseSystem
+import Testing
+
+/// Programs that are asked, and programs that never end.
+@Suite struct ChildProcessTests {
+    private func words(_ words: String...) -> [[UInt8]] { words.map { Array($0.utf8) } }
+
+    @Test func aProgramIsGivenATextAndSaysWhatItSays() {
+        let answer = ChildProcess.exchange(words("cat"), input: Array("a secret".utf8), limit: .seconds(20))
+        #expect(answer?.status == 0 && answer?.output == Array("a secret".utf8))
+        // It reads nothing, and has ended before anything is written.
+        let failed = ChildProcess.exchange(words("sh", "-c", "exit 3"), input: Array("x".utf8), limit: .seconds(20))
+        #expect(failed?.status == 3 && failed?.output == [])
+        #expect(ChildProcess.exchange(words("/nowhere/program"), limit: .seconds(20)) == nil)
+        #expect(ChildProcess.exchange(words("sleep", "60"), limit: .milliseconds(100)) == nil)
+    }
+
+    @Test func aProgramThatDoesNotEndIsLeft() {
+        let begun = ContinuousClock.now
+        #expect(ChildProcess.runOrLeave(words("sleep", "60"), limit: .milliseconds(100)) == .left)
+        #expect(ContinuousClock.now - begun < .seconds(20))
+        #expect(ChildProcess.runOrLeave(words("true"), limit: .seconds(20)) == .ended(0))
+        #expect(ChildProcess.runOrLeave(words("sh", "-c", "exit 7"), limit: .seconds(20)) == .ended(7))
+        #expect(ChildProcess.runOrLeave(words("/nowhere/program"), limit: .seconds(20)) == .notStarted)
+    }
+}
