@@ -53,7 +53,6 @@ struct ControlRoutes: Sendable {
         addKeyValueRoutes(to: router)
         DocumentRoutes(routes: self).add(to: router)
         GrantRoutes(routes: self).add(to: router)
-        PickRoutes(routes: self).add(to: router)
         ListingRoutes(routes: self).add(to: router)
         addTraceRoutes(to: router)
         addClaimRoutes(to: router)

@@ -68,6 +68,7 @@ struct GrantRoutes: Sendable {
             return jsonResponse(ScopeDocument(grant: id.rawValue, remaining: left))
         }
         addLaunches(to: router)
+        PickRoutes(routes: routes).add(to: router)
     }
 
     // MARK: Launches

@@ -174,6 +174,11 @@ package final class FaultyProvider: Provider {
         return try await wrapped.quota()
     }
 
+    package func pickerPage(mode: String) async throws(ProviderError) -> [UInt8]? {
+        try await gate("pickerPage")
+        return try await wrapped.pickerPage(mode: mode)
+    }
+
     package func earlierVersions(of reference: ItemReference) async throws(ProviderError) -> [EarlierVersion] {
         try await gate("earlierVersions")
         return try await wrapped.earlierVersions(of: reference)

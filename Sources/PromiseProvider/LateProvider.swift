@@ -146,6 +146,11 @@ package final class LateProvider: Provider {
         return try await wrapped.quota()
     }
 
+    package func pickerPage(mode: String) async throws(ProviderError) -> [UInt8]? {
+        try await wait()
+        return try await wrapped.pickerPage(mode: mode)
+    }
+
     package func earlierVersions(
         of reference: ItemReference
     ) async throws(ProviderError) -> [EarlierVersion] {

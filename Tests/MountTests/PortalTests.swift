@@ -88,7 +88,8 @@ extension MountSuites {
                     END
                     cat $T/out >&2
                     grep -q "'uris': <\\['file://$M/a%20b%202.txt', 'file://$M/new', 'file://$M/new%202'\\]>" $T/out
-                    [ "$(grep -v -e --while $T/words | tr '\\n' ' ')" = "pick --web -0 --mode save --at=$M/docs --suggest=--web " ]
+                    words="pick --web -0 --mode save --at=$M/docs --suggest=--web "
+                    [ "$(grep -v -e --while $T/words | tr '\\n' ' ')" = "$words" ]
                     """)
         }
 

@@ -59,6 +59,8 @@ public final class TerminalPicker: Sendable {
                 terminal.end()
                 BoundProcess.writeSignals(to: nil)
                 kill(getpid(), CInt(number))
+                // Another thread takes it: what ends the process is the signal, not this picker.
+                sleep(1)
                 return session.post(.cancel)
             }
             guard let now = machine.withLock({ $0 }) else { continue }
