@@ -8,7 +8,10 @@ struct RunCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run",
         abstract: "Run a command, and say for it and its children how mounts are to treat them.",
-        usage: "promisefs run [--app ID [--domain NAME]... [--network]] [--no-hydrate] [--profile FILE] [--json] -- <command> ...",
+        usage: """
+            promisefs run [--app ID [--domain NAME]... [--network]] [--no-hydrate] [--profile FILE] [--json] \
+            -- <command> ...
+            """,
         discussion: """
             With --no-hydrate an open or a read that would have to fetch content fails at once with EDEADLK. It sets \
             PROMISEFS_HYDRATE=no in the command's environment. With --profile the files that the command and its children open \
