@@ -4,7 +4,7 @@ import PromiseCore
 import PromiseFilesystem
 
 // C callbacks of locks, for a view: the main mount's kernel keeps its own. A file system that has
-// locks is one that conforms to `LockOperations`.
+// locks is one that conforms to `LockingOperations`.
 
 /// What the kernel asks where it keeps no locks.
 func addLocks(to table: inout fuse_lowlevel_ops) {
@@ -44,7 +44,7 @@ extension flock {
 }
 
 extension Reply {
-    fileprivate var locks: (any LockOperations)? { filesystem as? any LockOperations }
+    fileprivate var locks: (any LockOperations)? { (filesystem as? any LockingOperations)?.locks }
 
     fileprivate func finishLock(_ result: Result<LockAnswer, Failure>) {
         finish(result) { request, answer in fuse_reply_err(request, answer.problem) }

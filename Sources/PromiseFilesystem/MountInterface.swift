@@ -294,6 +294,13 @@ package struct FilePosition: Sendable, Hashable {
         self.handle = handle
         self.offset = offset
     }
+
+    /// By a file system that knows the node under another number.
+    func of(_ node: NodeID) -> FilePosition {
+        var position = self
+        position.node = node
+        return position
+    }
 }
 
 /// What the mount has to offer, known before the first operation.

@@ -5,10 +5,10 @@ extension MountSuites {
     @Suite struct ExportedFileTests {
         /// It keeps files by descriptors of O_PATH and opens them anew by these.
         @Test(.timeLimit(.minutes(2))) func aFileThatThePortalExportsIsNotFetched() async throws {
-            try await MountedDomain.with(.init(prepare: "mkdir $C/work; head -c 300000 /dev/urandom > $C/work/doc")) { domain in
+            try await MountedDomain.with(.init(prepare: "mkdir $C/desk; head -c 300000 /dev/urandom > $C/desk/doc")) { domain in
                 try await domain.shell(
                     """
-                    python3 - $M/work $C/work/doc << 'EOF'
+                    python3 - $M/desk $C/desk/doc << 'EOF'
                     import os, sys
                     folder = os.open(sys.argv[1], os.O_PATH | os.O_DIRECTORY)
                     file = os.open("doc", os.O_PATH | os.O_NOFOLLOW, dir_fd=folder)
@@ -31,15 +31,15 @@ extension MountSuites {
 
         /// It saves by a file named `.xdp-NAME-XXXXXX` beside the document, which it renames over it.
         @Test(.timeLimit(.minutes(2))) func aSaveByThePortalIsOneOfTheDocument() async throws {
-            try await MountedDomain.with(.init(prepare: "mkdir $C/work; echo one > $C/work/doc.odt")) { domain in
+            try await MountedDomain.with(.init(prepare: "mkdir $C/desk; echo one > $C/desk/doc.odt")) { domain in
                 try await domain.shell(
                     """
-                    cd $M/work; id() { getfattr -n user.promisefs.identifier --only-values doc.odt; }; i=$(id)
+                    cd $M/desk; id() { getfattr -n user.promisefs.identifier --only-values doc.odt; }; i=$(id)
                     for n in 1 2 3; do
-                        echo $n > .xdp-doc.odt-a1B2c$n; sleep 0.4; [ ! -e $C/work/.xdp-doc.odt-a1B2c$n ]
+                        echo $n > .xdp-doc.odt-a1B2c$n; sleep 0.4; [ ! -e $C/desk/.xdp-doc.odt-a1B2c$n ]
                         mv .xdp-doc.odt-a1B2c$n doc.odt; [ "$(id)" = "$i" ]
                     done
-                    "$P" sync --wait $M; [ "$(cat $C/work/doc.odt)" = 3 ]; [ "$(ls -A $C/work)" = doc.odt ]
+                    "$P" sync --wait $M; [ "$(cat $C/desk/doc.odt)" = 3 ]; [ "$(ls -A $C/desk)" = doc.odt ]
                     """)
             }
         }

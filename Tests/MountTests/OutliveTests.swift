@@ -128,9 +128,9 @@ extension MountSuites {
             .timeLimit(.minutes(2)), arguments: [false, true])
         func whileAMountIsReplacedNobodySeesTheFolderBelow(isSilent: Bool) async throws {
             let script = """
-                import os, sys
-                seen = set()
-                while not os.path.exists(sys.argv[2]):
+                import os, sys, time
+                seen, end = set(), time.time() + 30
+                while not os.path.exists(sys.argv[2]) and time.time() < end:
                     try:
                         seen.add(",".join(sorted(os.listdir(sys.argv[1]))))
                     except OSError as problem:

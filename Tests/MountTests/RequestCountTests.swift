@@ -132,7 +132,13 @@ extension MountSuites {
                     }
                     #expect(requests == row.expected, "\(row.testDescription)")
                 }
-                if views > 0 { try await domain.shell("kill $(cat $T/views); within 20 '[ ! -e $M/.promisefs-views ]'") }
+                if views > 0 {
+                    try await domain.shell(
+                        """
+                        [ "$(ls $M/.promisefs-views | wc -l)" = \(views) ]
+                        kill $(cat $T/views); within 20 '[ ! -e $M/.promisefs-views ]'
+                        """)
+                }
             }
         }
 
@@ -140,10 +146,14 @@ extension MountSuites {
             guard count > 0 else { return }
             try await domain.shell(
                 """
-                for n in $(seq \(count)); do
-                    "$P" run --app com.example.editor --domain \(domain.domainName) -- sleep 150 > /dev/null 2>&1 & disown
-                    echo $! >> $T/views
-                done
+                # They end with whoever has started them.
+                (
+                    for n in $(seq \(count)); do
+                        "$P" run --app com.example.editor --domain \(domain.domainName) -- sleep 150 &
+                    done
+                    wait
+                ) > /dev/null 2>&1 &
+                echo $! > $T/views; disown
                 within 30 '[ "$(ls $M/.promisefs-views | wc -l)" = \(count) ]'; sleep 1
                 """)
         }

@@ -170,7 +170,7 @@ package final class Views: Sendable {
                 policy: launch.policy)
             let session = MountSession(
                 filesystem: view, options: .view(
-                    of: domainName, device: device.release(), hasLocks: view.hasLocks),
+                    of: domainName, device: device.release(), hasLocks: view.locks.isServed),
                 logger: logger)
             try session.mount()
             let isOver = state.update { state in

@@ -291,7 +291,7 @@ private struct Written {
         _ bytes: UnsafeRawBufferPointer, at offset: UInt64, in file: SharedDescriptor
     ) throws(Failure) -> (Written, Bool) {
         let (count, problem, isMoved) = appendSome(
-            file.number, bytes, at: offset, label: "content.write")
+            file.number, bytes, at: offset, label: "content.append")
         return (try Written(count, problem), isMoved)
     }
 }

@@ -95,8 +95,15 @@ package protocol LockKeeper: Sendable {
     func stop()
 }
 
+/// Whose kernel does not keep locks itself.
+package protocol LockingOperations: Sendable {
+    var locks: any LockOperations { get }
+}
+
 /// What a mount's kernel asks where it does not keep locks itself.
 package protocol LockOperations: Sendable {
+    /// Else the kernel is to keep its own, for programs of that mount.
+    var isServed: Bool { get }
     typealias LockReply = @Sendable (Result<LockAnswer, Failure>) -> Void
 
     func testLock(

@@ -34,7 +34,7 @@ extension View {
     }
 
     package func release(_ node: NodeID, handle: HandleID) {
-        releaseLocks(of: handle)
+        locking.release(handle)
         guard let file = state.withLock({ $0.files.removeValue(forKey: handle) }) else { return }
         tree.release(file.node, handle: handle)
         if file.isWritable { tell(of: .modified(file.node, content: true)) }
@@ -48,9 +48,7 @@ extension View {
             rights == .read || file.isWritable
         else { throw Failure(.invalid, "the handle is not open for this") }
         if policy.endsOpenFiles { try demand(rights, of: file.node, operation) }
-        var place = position
-        place.node = file.node
-        return place
+        return position.of(file.node)
     }
 
     package func read(
@@ -70,9 +68,8 @@ extension View {
         guarded(reply) { () throws(Failure) in
             let position = try file(position, .readWrite, "write")
             if position.appends, let node = try tree.known(position.node), node.content != .whole {
-                return append(
-                    Array(bytes), to: position, clearsSetID: clearsSetID, caller: through(caller),
-                    reply: reply)
+                return Appending(view: self).append(
+                    Array(bytes), to: position, clearsSetID, through(caller), reply)
             }
             return tree.write(
                 position, bytes, clearsSetID: clearsSetID, isPageWrite: isPageWrite,
@@ -85,26 +82,6 @@ extension View {
                 }
                 reply(result)
             }
-        }
-    }
-
-    /// Where the end is to be is known when everything is here: others may append meanwhile.
-    private func append(
-        _ bytes: [UInt8], to position: FilePosition, clearsSetID: Bool, caller: Caller,
-        reply: @escaping Reply<Int>
-    ) -> ParkedRequest? {
-        tree.whenWhole(position.node, for: caller, reply: reply) { [self] () throws(Failure) in
-            let outcome = Mutex<Result<Int, Failure>?>(nil)
-            bytes.withUnsafeBytes { bytes in
-                _ = tree.write(
-                    position, bytes, clearsSetID: clearsSetID, isPageWrite: false, caller: caller
-                ) { result in outcome.withLock { $0 = result } }
-            }
-            tree.notifier?.invalidateContent(of: position.node, range: nil)
-            guard let result = outcome.withLock({ $0 }) else {
-                throw Failure(.inputOutput, "a write was not answered at once")
-            }
-            return try result.get()
         }
     }
 
@@ -148,6 +125,32 @@ extension View {
                 tree.nodeChanged(to.node, content: true)
                 reply(result)
             }
+        }
+    }
+}
+
+/// Writes at the end of a file of which not everything is here yet.
+private struct Appending {
+    let view: View
+
+    /// Where the end is to be is known when everything is here: others may append meanwhile.
+    func append(
+        _ bytes: [UInt8], to position: FilePosition, _ clearsSetID: Bool, _ caller: Caller,
+        _ reply: @escaping View.Reply<Int>
+    ) -> ParkedRequest? {
+        let tree = view.tree
+        return tree.whenWhole(position.node, for: caller, reply: reply) { () throws(Failure) in
+            let outcome = Mutex<Result<Int, Failure>?>(nil)
+            bytes.withUnsafeBytes { bytes in
+                _ = tree.write(
+                    position, bytes, clearsSetID: clearsSetID, isPageWrite: false, caller: caller
+                ) { result in outcome.withLock { $0 = result } }
+            }
+            tree.notifier?.invalidateContent(of: position.node, range: nil)
+            guard let result = outcome.withLock({ $0 }) else {
+                throw Failure(.inputOutput, "a write was not answered at once")
+            }
+            return try result.get()
         }
     }
 }

@@ -1,5 +1,5 @@
 import Glibc
-package import PromiseCore
+import PromiseCore
 import PromiseIndex
 import PromiseSystem
 import Synchronization
@@ -25,70 +25,79 @@ struct ViewLocks {
     }
 }
 
-extension View: LockOperations {
-    /// Marks the numbers of calls that wait for a lock among those of parked requests.
-    static let lockBit: UInt64 = 1 << 63
+extension View: LockingOperations {
+    package var locks: any LockOperations { locking }
+    var locking: ViewLocking { ViewLocking(view: self) }
+}
 
-    /// Without it the view's kernel keeps its own, for programs of that view.
-    package var hasLocks: Bool { keeper != nil }
+/// The locks of a view's programs, which `LockKeeper` takes on the main mount.
+struct ViewLocking: LockOperations {
+    let view: View
+
+    private var tree: FileSystem { view.tree }
+
+    /// Marks the numbers of calls that wait for a lock among those of parked requests.
+    static let bit: UInt64 = 1 << 63
+
+    var isServed: Bool { keeper != nil }
     private var keeper: (any LockKeeper)? { tree.connection.withLock { $0?.locks } }
 
     private func owner(
         _ node: NodeID, _ kind: FileLock.Kind, _ number: UInt64
     ) -> LockOwner {
-        LockOwner(view: launch.number, node: node, kind: kind, number: number)
+        LockOwner(view: view.launch.number, node: node, kind: kind, number: number)
     }
 
-    package func testLock(
+    func testLock(
         _ lock: FileLock, of node: NodeID, handle: HandleID, owner: UInt64,
         reply: @escaping LockReply
     ) -> ParkedRequest? {
-        guarded(reply) { () throws(Failure) in
+        view.guarded(reply) { () throws(Failure) in
             let file = try openFile(handle)
-            guard let keeper else { throw View.noLocks }
+            guard let keeper else { throw ViewLocking.noLocks }
             let owner = self.owner(file.node, lock.kind, owner)
             let call = LockCall.test(lock, at: try place(of: file))
             let number = keeper.ask(call, for: owner) { reply(.success($0)) }
-            return ParkedRequest(View.lockBit | number)
+            return ParkedRequest(ViewLocking.bit | number)
         }
     }
 
-    package func setLock(
+    func setLock(
         _ lock: FileLock, waits: Bool, of node: NodeID, handle: HandleID, owner: UInt64,
         reply: @escaping LockReply
     ) -> ParkedRequest? {
-        guarded(reply) { () throws(Failure) in
+        view.guarded(reply) { () throws(Failure) in
             let file = try openFile(handle)
             let owner = self.owner(file.node, lock.kind, owner)
-            if lock.mode == .none, !state.withLock({ $0.locks.has(owner) }) {
+            if lock.mode == .none, !view.state.withLock({ $0.locks.has(owner) }) {
                 reply(.success(LockAnswer(problem: 0)))
                 return nil
             }
-            guard let keeper else { throw View.noLocks }
+            guard let keeper else { throw ViewLocking.noLocks }
             if lock.mode == .none, lock.isOfAll {
-                state.withLock { $0.locks.forget(owner) }
+                view.state.withLock { $0.locks.forget(owner) }
                 return drop(owner, keeper, reply)
             }
             // Before it is asked for: its program may be killed while it waits.
-            state.withLock { $0.locks.note(owner, by: handle) }
+            view.state.withLock { $0.locks.note(owner, by: handle) }
             let call = LockCall.set(lock, waits: waits, at: try place(of: file))
-            let number = keeper.ask(call, for: owner) { [weak self] answer in
+            let number = keeper.ask(call, for: owner) { [weak view] answer in
                 if answer.problem == 0, lock.mode != .none {
-                    self?.state.withLock { $0.locks.note(owner, by: handle) }
+                    view?.state.withLock { $0.locks.note(owner, by: handle) }
                 }
                 reply(.success(answer))
             }
-            return ParkedRequest(View.lockBit | number)
+            return ParkedRequest(ViewLocking.bit | number)
         }
     }
 
-    package func flush(
+    func flush(
         _ node: NodeID, handle: HandleID, owner: UInt64, reply: @escaping LockReply
     ) -> ParkedRequest? {
-        let file = state.withLock { $0.files[handle] }
+        let file = view.state.withLock { $0.files[handle] }
         let key = file.map { self.owner($0.node, .ranges, owner) }
         let has = key.map { key in
-            state.withLock { state in
+            view.state.withLock { state in
                 defer { state.locks.forget(key) }
                 return state.locks.has(key)
             }
@@ -108,29 +117,32 @@ extension View: LockOperations {
     }
 
     /// The open file is gone.
-    func releaseLocks(of handle: HandleID) {
-        for owner in state.withLock({ $0.locks.released(handle) }) {
+    func release(_ handle: HandleID) {
+        for owner in view.state.withLock({ $0.locks.released(handle) }) {
             _ = keeper?.ask(.drop, for: owner) { _ in }
         }
     }
 
-    func endLocks() { keeper?.end(view: launch.number) }
+    func end() { keeper?.end(view: view.launch.number) }
 
-    func cancelLock(_ request: ParkedRequest) {
-        keeper?.cancel(request.rawValue & ~View.lockBit)
+    /// False: it waits for something else.
+    func cancel(_ request: ParkedRequest) -> Bool {
+        guard request.rawValue & ViewLocking.bit != 0 else { return false }
+        keeper?.cancel(request.rawValue & ~ViewLocking.bit)
+        return true
     }
 
     private func openFile(_ handle: HandleID) throws(Failure) -> ViewState.OpenFile {
-        guard let file = state.withLock({ $0.files[handle] }) else {
+        guard let file = view.state.withLock({ $0.files[handle] }) else {
             throw Failure(.invalid, "the handle is not open for this")
         }
-        if policy.endsOpenFiles { try demand(.read, of: file.node, "lock") }
+        if view.policy.endsOpenFiles { try view.demand(.read, of: file.node, "lock") }
         return file
     }
 
     private func place(of file: ViewState.OpenFile) throws(Failure) -> LockPlace {
         let node = file.node
-        let path = try index.read { transaction throws(Failure) in
+        let path = try view.index.read { transaction throws(Failure) in
             let entry = try transaction.entries(of: node).first
             guard let entry, let folder = try transaction.path(of: entry.parent) else {
                 return nil as [FileName]?

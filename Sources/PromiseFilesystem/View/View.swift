@@ -47,7 +47,7 @@ package final class View: FileSystemOperations {
     package func mounted(_ connection: MountConnection) {}
 
     package func ended() {
-        endLocks()
+        locking.end()
         let left = state.withLock { state in
             defer { state = ViewState() }
             return state
@@ -57,8 +57,7 @@ package final class View: FileSystemOperations {
     }
 
     package func interrupt(_ request: ParkedRequest) {
-        if request.rawValue & View.lockBit != 0 { return cancelLock(request) }
-        tree.interrupt(request)
+        if !locking.cancel(request) { tree.interrupt(request) }
     }
 
     /// How many nodes and files the view's kernel holds.

@@ -9,7 +9,7 @@ struct RunCommand: AsyncParsableCommand {
         commandName: "run",
         abstract: "Run a command, and say for it and its children how mounts are to treat them.",
         usage: """
-            promisefs run [--app ID [--domain NAME]... [--network] [--picker]] [--no-hydrate] [--profile FILE] [--json] \\
+            promisefs run [--app ID [--domain NAME]... [--network] [--picker]] [--no-hydrate] [--profile FILE] [--json] \
             -- <command> ...
             """,
         discussion: """
