@@ -10,7 +10,7 @@ extension MountSuites {
         {
             try await MountedDomain.with(mounts: false) { domain in
                 let result = try await domain.shell(
-                    "\"$W/broken-setups\" \"$P\" \"$T\"", seconds: 280)
+                    "chmod 755 \"$T/..\" \"$T\"; \"$W/broken-setups\" \"$P\" \"$T\"", seconds: 280)
                 #expect(result.output.contains(" set-ups, 0 wrong"), "\(result.output)")
             }
         }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Has file managers show a folder of a mount: emblems are those of the states, and nothing is fetched by looking. In Thunar the
-actions are clicked, too; Nautilus, Nemo and Caja are looked at where they are installed.
+actions are clicked, too; Nautilus, Nemo and Caja are looked at with --all, where they are installed.
 
-usage: emblems-in-a-file-manager.py --executable PROMISEFS [--folder DIR] [--screenshots DIR]
+usage: emblems-in-a-file-manager.py --executable PROMISEFS [--all] [--folder DIR] [--screenshots DIR]
 
 Needs thunar, thunarx-python, gvfs, Xvfb, xdotool, gio and dbus-daemon. Exit status 1 when an emblem is another one, an action does
 something else, or a byte was fetched that nobody asked for.
@@ -85,6 +85,8 @@ class Thunar:
     def offers(self, name):
         """What the extension offers for a file."""
         if not hasattr(self, "extension"):
+            sys.modules["gi"] = types.SimpleNamespace(require_version=lambda *words: None)
+            sys.modules["gi.repository"] = types.SimpleNamespace()
             sys.modules["gi.repository.Nautilus"] = types.SimpleNamespace(
                 **{name: type(name, (), {}) for name in ("InfoProvider", "MenuProvider", "ColumnProvider")})
             sys.modules["gi.repository.GObject"] = types.SimpleNamespace(GObject=type("GObject", (), {}))
@@ -162,6 +164,7 @@ def main():
     parser.add_argument("--executable", required=True)
     parser.add_argument("--folder", default="/var/tmp")
     parser.add_argument("--screenshots")
+    parser.add_argument("--all", action="store_true")
     options = parser.parse_args()
     for name in ("thunar", "Xvfb", "xdotool", "gio", "xclip", "dbus-daemon"):
         if not shutil.which(name):
@@ -169,6 +172,8 @@ def main():
     folder = tempfile.mkdtemp(prefix="emblems-", dir=options.folder)
     mount = Mount(options.executable, folder + "/domain", name="emblems")
     desktop = desktop_module.Desktop(folder)
+    # The Python inside a file manager takes the first one of the path for its own.
+    desktop.environment["PATH"] = "/usr/bin:/usr/sbin:/bin"
     # Its programs find the daemon, and its daemons the folders they want.
     desktop.environment["XDG_RUNTIME_DIR"] = mount.environment["XDG_RUNTIME_DIR"]
 
@@ -184,7 +189,7 @@ def main():
         pathlib.Path(mount.top, "here.txt").read_text()
         for program, words in (("caja", ["--no-desktop"]), ("nemo", []), ("nautilus", [])):
             plugin = glob.glob(f"/usr/lib/*/{program}/extensions-*/lib{program}-python.so")
-            if shutil.which(program) and plugin:
+            if options.all and shutil.which(program) and plugin:
                 look(program, words, mount, desktop, screenshot)
         check(Thunar(desktop, mount), desktop, screenshot)
         print("Thunar: emblems and actions are right")
