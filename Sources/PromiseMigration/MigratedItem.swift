@@ -5,8 +5,8 @@ import PromiseKeyValue
 /// An item of the old storage that the new one has, too.
 package struct MigratedItem: Hashable, Sendable {
     package var old: ItemIdentifier
-    /// At the old storage; nil of the root.
-    package var parent: ItemIdentifier?
+    /// The folder that it is in at the old storage.
+    package var parent: ItemIdentifier
     package var name: FileName
     package var kind: NodeKind
     /// Of the old content, in bytes.
@@ -14,15 +14,17 @@ package struct MigratedItem: Hashable, Sendable {
     package var metadata: Metadata
     package var version: ContentVersion
     package var new: ItemIdentifier
-    /// At the new storage.
-    package var newParent: ItemIdentifier?
+    /// The folder that it is in at the new storage.
+    package var newParent: ItemIdentifier
     package var newVersion: ContentVersion
     /// What a link says at the new storage.
     package var target: [UInt8]?
 
-    package init(_ item: Item, as made: Item, in newParent: ItemIdentifier?) {
+    package init(
+        _ item: Item, in parent: ItemIdentifier, as made: Item, in newParent: ItemIdentifier
+    ) {
         old = item.identifier
-        parent = item.parent
+        self.parent = parent
         name = item.name
         kind = item.kind
         size = item.size
@@ -34,15 +36,28 @@ package struct MigratedItem: Hashable, Sendable {
         target = made.target
     }
 
-    /// Whether the old storage has it where it had it, in the same folder of the new one.
-    func isPlaced(as item: Item, in newParent: ItemIdentifier?) -> Bool {
-        parent == item.parent && name == item.name && kind == item.kind
-            && self.newParent == newParent
+    /// What a run that was cut off has made: of which item and version, nobody has noted.
+    init(unnoted found: Item, in newParent: ItemIdentifier) {
+        var item = found
+        (item.identifier, item.version) = (ItemIdentifier(""), ContentVersion(""))
+        self.init(item, in: ItemIdentifier(""), as: found, in: newParent)
     }
+
+    /// The same at the new storage, of what the old one has there now.
+    func renewed(_ item: Item, in parent: ItemIdentifier) -> MigratedItem {
+        var result = self
+        (result.old, result.parent) = (item.identifier, parent)
+        (result.version, result.metadata) = (item.version, item.metadata)
+        return result
+    }
+
+    /// Where the new storage has it.
+    var place: NewPlace { NewPlace(parent: newParent, name: name) }
 
     var json: JSON {
         var fields: [Key: JSON] = [
-            "old": .string(old.rawValue), "new": .string(new.rawValue),
+            "old": .string(old.rawValue), "parent": .string(parent.rawValue),
+            "new": .string(new.rawValue), "newParent": .string(newParent.rawValue),
             "name": .string(ItemKey.text([name])), "kind": .number(String(kind.rawValue)),
             "size": .number(String(size)), "version": .string(version.rawValue),
             "newVersion": .string(newVersion.rawValue),
@@ -50,14 +65,13 @@ package struct MigratedItem: Hashable, Sendable {
             "group": .number(String(metadata.group)),
             "time": .number(String(metadata.modificationTime.rawValue)),
         ]
-        fields["parent"] = parent.map { .string($0.rawValue) }
-        fields["newParent"] = newParent.map { .string($0.rawValue) }
         fields["target"] = target.map { .string(HexadecimalText.encode($0)) }
         return .map(fields)
     }
 
     init?(_ json: JSON) {
-        guard let old = json["old"]?.text, let new = json["new"]?.text,
+        guard let old = json["old"]?.text, let parent = json["parent"]?.text,
+            let new = json["new"]?.text, let newParent = json["newParent"]?.text,
             let name = json["name"]?.text.flatMap(ItemKey.names)?.first,
             let kind = json["kind"]?.integer(Int.self).flatMap({ NodeKind(rawValue: $0) }),
             let size = json["size"]?.integer(UInt64.self), let version = json["version"]?.text,
@@ -76,9 +90,30 @@ package struct MigratedItem: Hashable, Sendable {
         self.newVersion = ContentVersion(newVersion)
         metadata = Metadata(
             mode: mode, owner: owner, group: group, modificationTime: Timestamp(rawValue: time))
-        parent = json["parent"]?.text.map { ItemIdentifier($0) }
-        newParent = json["newParent"]?.text.map { ItemIdentifier($0) }
+        self.parent = ItemIdentifier(parent)
+        self.newParent = ItemIdentifier(newParent)
         target = json["target"]?.text.flatMap(HexadecimalText.decode)
+    }
+}
+
+/// A name in a folder of the new storage.
+struct NewPlace: Hashable, Sendable {
+    var parent: ItemIdentifier
+    var name: FileName
+
+    init(parent: ItemIdentifier, name: FileName) {
+        (self.parent, self.name) = (parent, name)
+    }
+
+    init?(_ json: JSON?) {
+        guard let parent = json?["parent"]?.text,
+            let name = json?["name"]?.text.flatMap(ItemKey.names)?.first
+        else { return nil }
+        self.init(parent: ItemIdentifier(parent), name: name)
+    }
+
+    var json: JSON {
+        .map(["parent": .string(parent.rawValue), "name": .string(ItemKey.text([name]))])
     }
 }
 

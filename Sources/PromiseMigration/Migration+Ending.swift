@@ -8,17 +8,18 @@ import PromiseSystem
 // storage, and a look at all of it.
 
 extension Migration {
-    private struct Place: Hashable {
-        var parent: ItemIdentifier
-        var name: FileName
+    /// What the new storage has somewhere.
+    private struct Found {
+        var item: Item
+        var place: NewPlace
+        var reference: ItemReference
     }
 
     /// What is put into a folder changes its time, and its mode may forbid it: so folders get theirs
     /// last, the deepest first.
     mutating func dressFolders() async throws(ProviderError) {
         guard new.capabilities.contains(.metadata) else { return }
-        let places = paths()
-        let folders = places.compactMap {
+        let folders = paths().compactMap {
             path, identifier -> (path: [FileName], item: MigratedItem)? in
             guard let item = items[identifier], item.kind == .folder else { return nil }
             return (path, item)
@@ -63,40 +64,70 @@ extension Migration {
         return JSON.map(fields).encoded
     }
 
-    // MARK: The look at all of it
+    // MARK: What the new storage has
+
+    /// All of it; a folder comes before what is in it.
+    private func look() async throws(ProviderError) -> [Found] {
+        let worker = MigrationWorker(
+            old: old, new: new, surroundings: surroundings, readsBack: readsBack)
+        var result: [Found] = []
+        var folders = [newRoot]
+        while let folder = folders.popLast() {
+            for item in try await worker.list(folder, new) {
+                let reference = ItemReference(
+                    identifier: item.identifier, path: folder.path + [item.name])
+                let place = NewPlace(parent: folder.identifier, name: item.name)
+                result.append(Found(item: item, place: place, reference: reference))
+                if item.kind == .folder { folders.append(reference) }
+            }
+        }
+        return result
+    }
+
+    /// What an earlier run has brought and the new storage does not have is brought again; what it
+    /// has made and not noted is known, too.
+    mutating func goOn() async throws(ProviderError) {
+        let found = try await look()
+        let there = Set(found.map(\.place))
+        places = places.filter { there.contains($0.key) }
+        for one in found where places[one.place] == nil && log.intended.contains(one.place) {
+            places[one.place] = MigratedItem(unnoted: one.item, in: one.place.parent)
+            made.insert(one.item.identifier)
+        }
+    }
+
+    /// What stands in the way of something of another kind, which the next pass brings then.
+    mutating func removeObstacles() async throws(ProviderError) {
+        guard !obstacles.isEmpty else { return }
+        let tops = Set(obstacles.map(\.path))
+        let strays = try await look().filter { found in
+            let path = found.reference.path
+            return path.indices.contains { tops.contains(Array(path[...$0])) }
+        }
+        try await remove(strays)
+        progress.brought += 1
+    }
 
     /// Whether the new storage has what was brought and nothing else. What an earlier run has made
     /// and the old storage has no more is removed; of what nobody knows where it is from there is a
     /// sentence.
     mutating func compareAll() async throws(ProviderError) {
-        var expected: [Place: MigratedItem] = [:]
-        for item in items.values {
-            expected[Place(parent: item.newParent ?? newRoot.identifier, name: item.name)] = item
-        }
-        var folders = [newRoot]
-        let worker = MigrationWorker(
-            old: old, new: new, surroundings: surroundings, readsBack: readsBack)
-        while let folder = folders.popLast() {
-            for found in try await worker.list(folder, new) {
-                let reference = ItemReference(
-                    identifier: found.identifier, path: folder.path + [found.name])
-                let place = Place(parent: folder.identifier, name: found.name)
-                guard let item = expected.removeValue(forKey: place) else {
-                    try await remove(found, reference, worker)
-                    continue
-                }
-                if let problem = difference(found, item) {
-                    troubles.append(Trouble(path: reference.path, problem: problem))
-                }
-                if found.kind == .folder {
-                    folders.append(ItemReference(identifier: item.new, path: reference.path))
-                }
+        var expected = places
+        var strays: [Found] = []
+        for found in try await look() {
+            guard let item = expected.removeValue(forKey: found.place) else {
+                strays.append(found)
+                continue
+            }
+            if let problem = difference(found.item, item) {
+                troubles.append(Trouble(path: found.reference.path, problem: problem))
             }
         }
         for item in expected.values {
             let problem = ProviderError(.notFound, "the new storage does not have it any more")
             troubles.append(Trouble(path: [item.name], problem: problem))
         }
+        try await remove(strays)
     }
 
     private func difference(_ found: Item, _ item: MigratedItem) -> ProviderError? {
@@ -109,21 +140,17 @@ extension Migration {
         return nil
     }
 
-    private mutating func remove(
-        _ item: Item, _ reference: ItemReference, _ worker: MigrationWorker
-    ) async throws(ProviderError) {
-        guard made.contains(item.identifier) else {
-            let problem = ProviderError(
-                .conflict, "the new storage has it, and nobody has brought it there")
-            return troubles.append(Trouble(path: reference.path, problem: problem))
-        }
-        if item.kind == .folder {
-            for child in try await worker.list(reference, new) {
-                let path = reference.path + [child.name]
-                try await remove(
-                    child, ItemReference(identifier: child.identifier, path: path), worker)
+    /// The deepest first. Only what was made by a migration.
+    private mutating func remove(_ strays: [Found]) async throws(ProviderError) {
+        for stray in strays.reversed() {
+            guard made.contains(stray.item.identifier) else {
+                let problem = ProviderError(
+                    .conflict, "the new storage has it, and nobody has brought it there")
+                troubles.append(Trouble(path: stray.reference.path, problem: problem))
+                continue
             }
+            places[stray.place] = nil
+            try await new.delete(stray.reference, baseVersion: stray.item.version)
         }
-        try await new.delete(reference, baseVersion: item.version)
     }
 }

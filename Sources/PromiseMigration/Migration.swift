@@ -63,7 +63,9 @@ package struct Migration {
     let readsBack: Bool
     let log: MigrationLog
 
-    /// By the old identifier.
+    /// What the new storage has, by its place there: two names of one file are two of these.
+    var places: [NewPlace: MigratedItem] = [:]
+    /// One of each item that was brought, by the old identifier.
     package internal(set) var items: [ItemIdentifier: MigratedItem] = [:]
     /// Everything that was ever made at the new storage.
     var made: Set<ItemIdentifier> = []
@@ -73,7 +75,10 @@ package struct Migration {
     package internal(set) var troubles: [Trouble] = []
     /// References stand for items that have to be there first.
     var references: [Job.Item] = []
-    var seen: Set<ItemIdentifier> = []
+    /// Of the present pass.
+    var seen: Set<NewPlace> = []
+    /// Where the new storage has a file and the old one a folder by now, or the like.
+    var obstacles: [ItemReference] = []
 
     package init(
         from old: any Provider, to new: any Provider, log: MigrationLog, readsBack: Bool,
@@ -84,10 +89,7 @@ package struct Migration {
         self.log = log
         self.readsBack = readsBack
         self.surroundings = surroundings
-        for item in log.items {
-            items[item.old] = item
-            made.insert(item.new)
-        }
+        for item in log.items { note(item) }
     }
 
     /// Both are connected. Throws when a storage goes away, and for what makes all of it
@@ -106,10 +108,13 @@ package struct Migration {
             let before = progress.brought
             try await pass()
             try await bringReferences()
+            try await removeObstacles()
             if progress.brought == before { break }
         } while troubles.isEmpty
         guard troubles.isEmpty else { return }
-        for (identifier, _) in items where !seen.contains(identifier) { items[identifier] = nil }
+        places = places.filter { seen.contains($0.key) }
+        items = [:]
+        for item in places.values { items[item.old] = item }
         try await dressFolders()
         try await bringPrivateObjects()
         try await compareAll()
@@ -124,7 +129,7 @@ package struct Migration {
                 throw ProviderError(
                     .permanent, "'\(new.name)' is not the storage that this migration was begun to")
             }
-            return
+            return try await goOn()
         }
         guard try await new.enumerateItems(in: newRoot, page: nil).items.isEmpty else {
             throw ProviderError(
@@ -139,8 +144,7 @@ package struct Migration {
     /// The whole old storage, with everything in it that the new one does not have as it is.
     private mutating func pass() async throws(ProviderError) {
         progress.looked = 0
-        references = []
-        seen = []
+        (references, seen, obstacles) = ([], [], [])
         try await perform([.folder(Job.Folder(old: root, new: newRoot))])
     }
 
@@ -154,6 +158,12 @@ package struct Migration {
             var running = 0
             while true {
                 while failure == nil, running < Migration.parallelCount, let job = jobs.popLast() {
+                    do throws(ProviderError) {
+                        try intend(job)
+                    } catch {
+                        failure = error
+                        break
+                    }
                     running += 1
                     group.addTask { await worker.perform(job) }
                 }
@@ -170,6 +180,12 @@ package struct Migration {
         if let failure { throw failure }
     }
 
+    private func intend(_ job: Job) throws(ProviderError) {
+        guard case .item(let item) = job, item.known == nil else { return }
+        let place = NewPlace(parent: item.folder.new.identifier, name: item.item.name)
+        try onDisk { () throws(SystemError) in try log.intend(place) }
+    }
+
     /// What is to be done next.
     private mutating func take(_ outcome: Job.Outcome) throws(ProviderError) -> [Job] {
         switch outcome {
@@ -178,8 +194,7 @@ package struct Migration {
             if result.isNew {
                 let record = result.record
                 try onDisk { () throws(SystemError) in try log.add([record]) }
-                items[record.old] = record
-                made.insert(record.new)
+                note(record)
                 progress.brought += 1
                 progress.bytesBrought += result.bytes
                 progress.bytesFromHere += result.bytesFromHere
@@ -202,6 +217,12 @@ package struct Migration {
         }
     }
 
+    private mutating func note(_ item: MigratedItem) {
+        places[item.place] = item
+        items[item.old] = item
+        made.insert(item.new)
+    }
+
     /// Whether going on with other items makes no sense.
     private static func endsAll(_ problem: ProviderError) -> Bool {
         switch problem.code {
@@ -212,14 +233,14 @@ package struct Migration {
 
     private mutating func plan(_ children: [Item], of folder: Job.Folder) -> [Job] {
         var jobs: [Job] = []
-        for child in children where child.kind.isStorable {
-            var item = child
-            item.parent = folder.old.identifier
+        for item in children where item.kind.isStorable {
             progress.looked += 1
-            seen.insert(item.identifier)
-            var job = Job.Item(item: item, folder: folder, known: items[item.identifier])
-            if job.known?.isPlaced(as: item, in: folder.new.identifier) == false { job.known = nil }
-            if item.kind == .link, let record = ReferenceRecord(target: item.target ?? []) {
+            let place = NewPlace(parent: folder.new.identifier, name: item.name)
+            seen.insert(place)
+            var job = Job.Item(item: item, folder: folder, known: places[place])
+            if let known = job.known, known.kind != item.kind {
+                obstacles.append(job.reference(of: known))
+            } else if item.kind == .link, let record = ReferenceRecord(target: item.target ?? []) {
                 job.reference = record
                 references.append(job)
             } else {
@@ -268,16 +289,15 @@ package struct Migration {
     package func paths() -> [[FileName]: ItemIdentifier] {
         var known: [ItemIdentifier: [FileName]] = [root.identifier: []]
         func path(of item: MigratedItem, depth: Int) -> [FileName]? {
-            if let path = known[item.old] { return path }
             // No real path is this deep.
-            guard depth < 4096, let parent = item.parent else { return nil }
-            let above = known[parent] ?? items[parent].flatMap { path(of: $0, depth: depth + 1) }
-            guard let above else { return nil }
-            known[item.old] = above + [item.name]
-            return above + [item.name]
+            guard depth < 4096 else { return nil }
+            if known[item.parent] == nil, let folder = items[item.parent] {
+                known[item.parent] = path(of: folder, depth: depth + 1)
+            }
+            return known[item.parent].map { $0 + [item.name] }
         }
         var result: [[FileName]: ItemIdentifier] = [:]
-        for item in items.values {
+        for item in places.values {
             if let path = path(of: item, depth: 0) { result[path] = item.old }
         }
         return result

@@ -22,6 +22,8 @@ package final class MigrationLog {
     private var end: UInt64
     package private(set) var heading: Heading?
     package private(set) var items: [MigratedItem] = []
+    /// Where something was to be made: whether it was, the new storage knows.
+    private(set) var intended: Set<NewPlace> = []
 
     /// Opens or makes the log. What a power cut left at its end is not believed.
     package init(path: [UInt8]) throws(SystemError) {
@@ -64,6 +66,10 @@ package final class MigrationLog {
             heading = Heading(from: from, to: to, root: ItemIdentifier(root))
             return true
         }
+        if let place = NewPlace(json["makes"]) {
+            intended.insert(place)
+            return true
+        }
         guard let item = MigratedItem(json) else { return false }
         items.append(item)
         return true
@@ -82,6 +88,9 @@ package final class MigrationLog {
 
     /// What is lost of it in a power cut is found at the new storage again.
     package func add(_ items: [MigratedItem]) throws(SystemError) { try write(items.map(\.json)) }
+
+    /// Before anything is made there.
+    func intend(_ place: NewPlace) throws(SystemError) { try write([.map(["makes": place.json])]) }
 
     package func synchronize() throws(SystemError) {
         try PromiseSystem.synchronize(file.number, dataOnly: true, label: "migration.log.sync")

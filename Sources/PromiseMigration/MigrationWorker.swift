@@ -3,6 +3,15 @@ import PromiseCore
 import PromiseProvider
 import PromiseSystem
 
+/// A file that nobody else has: filled by a fetch, then sent.
+struct ScratchFile: ContentSource {
+    let file: SharedDescriptor
+    let size: UInt64
+
+    var descriptor: Int32 { file.number }
+    func validate() throws(ProviderError) {}
+}
+
 /// A piece of a migration's work.
 enum Job: Sendable {
     struct Folder: Sendable {
@@ -98,17 +107,34 @@ struct MigrationWorker: Sendable {
 
     // MARK: One item
 
+    private static let differs = ProviderError(
+        .corrupted, "the new storage gives back other bytes than it was given")
+
     private func bring(_ job: Job.Item) async throws(ProviderError) -> Job.Result {
         var wanted = job.item
         if wanted.isGuess { wanted = try await old.item(for: job.oldReference) }
         if wanted.kind == .link { wanted.target = job.target ?? wanted.target }
-        if let known = job.known {
-            let isSameContent = known.version == job.item.version && known.target == wanted.target
-            if wanted.kind == .folder || isSameContent && known.metadata == wanted.metadata {
-                return Job.Result(record: known, isNew: false)
-            }
-            return try await change(known, to: wanted, of: job, hasContent: !isSameContent)
+        guard let known = job.known else { return try await make(wanted, of: job) }
+        let isSameItem = known.old == wanted.identifier && known.parent == job.folder.old.identifier
+        if wanted.kind == .folder {
+            // What it says of itself is sent last.
+            let isNew = !isSameItem || known.metadata != wanted.metadata
+            return Job.Result(
+                record: known.renewed(wanted, in: job.folder.old.identifier), isNew: isNew)
         }
+        let isSameContent =
+            isSameItem && known.version == job.item.version && known.target == wanted.target
+        if isSameContent, known.metadata == wanted.metadata {
+            return Job.Result(record: known, isNew: false)
+        }
+        do throws(ProviderError) {
+            return try await change(known, to: wanted, of: job, hasContent: !isSameContent)
+        } catch  where error.code == .notFound {
+            return try await make(wanted, of: job)
+        }
+    }
+
+    private func make(_ wanted: Item, of job: Job.Item) async throws(ProviderError) -> Job.Result {
         let item = NewItem(
             name: wanted.name, kind: wanted.kind, metadata: safe(wanted), target: wanted.target)
         guard wanted.kind == .file else {
@@ -134,7 +160,8 @@ struct MigrationWorker: Sendable {
     private func record(_ job: Job.Item, _ wanted: Item, _ made: Item) -> MigratedItem {
         var item = job.item
         item.metadata = wanted.metadata
-        return MigratedItem(item, as: made, in: job.folder.new.identifier)
+        return MigratedItem(
+            item, in: job.folder.old.identifier, as: made, in: job.folder.new.identifier)
     }
 
     private func change(
@@ -159,8 +186,8 @@ struct MigrationWorker: Sendable {
             bytesFromHere: isHere ? source.size : 0)
     }
 
-    /// What is at the place already was made by a run that was cut off before it could note it, as
-    /// the storage was empty: a folder is taken, anything else when it is the same.
+    /// What is at the place already may be what a call whose answer got lost has made: a folder is
+    /// taken, anything else when it is the same.
     private func make(
         _ item: NewItem, _ source: (any ContentSource)?, of job: Job.Item
     ) async throws(ProviderError) -> Item {
@@ -179,12 +206,10 @@ struct MigrationWorker: Sendable {
                 guard found.target == item.target else { throw error }
                 return found
             default:
-                guard let source, found.size == source.size else { throw error }
-                let sink = ReadBack(source)
-                try await new.fetchContents(
-                    of: job.newReference(found.identifier), version: found.version, range: nil,
-                    into: sink)
-                guard sink.count == source.size else { throw error }
+                let reference = job.newReference(found.identifier)
+                guard let source, found.size == source.size,
+                    try await has(source, at: reference, found.version)
+                else { throw error }
                 return found
             }
         }
@@ -199,38 +224,50 @@ struct MigrationWorker: Sendable {
             surroundings.localContent(item)
         }
         if let local, local.size == item.size { return (local, true) }
-        let opened: Result<ScratchFile, Failure> = await surroundings.pool.run { () throws(Never) in
-            do throws(Failure) {
-                return .success(
-                    ScratchFile(SharedDescriptor(try surroundings.scratch()), size: item.size))
-            } catch {
-                return .failure(error)
-            }
+        let opened = await surroundings.pool.run { () throws(Never) in
+            Result { () throws(Failure) in SharedDescriptor(try surroundings.scratch()) }
         }
-        switch opened {
-        case .success(let scratch):
-            try onDisk { () throws(SystemError) in
-                try truncate(scratch.descriptor, to: item.size, label: "migration.scratch.size")
-            }
-            try await old.fetchContents(
-                of: job.oldReference, version: item.version, range: nil,
-                into: ScratchSink(scratch: scratch))
-            return (scratch, false)
-        case .failure(let failure):
+        let file: SharedDescriptor
+        do throws(Failure) {
+            file = try opened.get()
+        } catch {
             throw ProviderError(
-                failure.code == .storeFull ? .localDiskFull : .permanent, failure.message)
+                error.code == .storeFull ? .localDiskFull : .permanent, error.message)
         }
+        try onDisk { () throws(SystemError) in
+            try truncate(file.number, to: item.size, label: "migration.scratch.size")
+        }
+        let sink = FileSink(file, size: item.size)
+        try await old.fetchContents(
+            of: job.oldReference, version: item.version, range: nil, into: sink)
+        guard sink.count == item.size else {
+            throw ProviderError(
+                .corrupted, "the old storage gave \(sink.count) of \(item.size) bytes")
+        }
+        return (ScratchFile(file: file, size: item.size), false)
     }
 
     private func compare(
         _ made: Item, _ job: Job.Item, _ source: any ContentSource
     ) async throws(ProviderError) {
-        guard made.size == source.size else { throw ReadBack.differs }
+        guard made.size == source.size else { throw MigrationWorker.differs }
         guard readsBack, source.size > 0 else { return }
-        let sink = ReadBack(source)
-        try await new.fetchContents(
-            of: job.newReference(made.identifier), version: made.version, range: nil, into: sink)
-        guard sink.count == source.size else { throw ReadBack.differs }
+        guard try await has(source, at: job.newReference(made.identifier), made.version) else {
+            throw MigrationWorker.differs
+        }
+    }
+
+    /// Whether that is what the new storage has there.
+    private func has(
+        _ source: any ContentSource, at reference: ItemReference, _ version: ContentVersion
+    ) async throws(ProviderError) -> Bool {
+        let sink = ComparingSink(source)
+        do throws(ProviderError) {
+            try await new.fetchContents(of: reference, version: version, range: nil, into: sink)
+        } catch  where error.message == ComparingSink.differs.message {
+            return false
+        }
+        return sink.isWhole
     }
 }
 

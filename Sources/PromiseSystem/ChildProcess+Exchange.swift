@@ -1,4 +1,3 @@
-import CPromiseSystem
 import Glibc
 
 extension ChildProcess {
@@ -45,52 +44,5 @@ extension ChildProcess {
             output += buffer[..<count]
         }
         return output
-    }
-
-    /// Nil when it had to be killed.
-    private static func wait(for process: pid_t, until deadline: ContinuousClock.Instant) -> Int32?
-    {
-        var status: CInt = 0
-        while ContinuousClock.now < deadline {
-            let ended = waitpid(process, &status, WNOHANG)
-            if ended == process {
-                let signal = status & 0x7F
-                return signal == 0 ? (status >> 8) & 0xFF : 128 + signal
-            }
-            if ended < 0, errno != EINTR { return nil }
-            usleep(5_000)
-        }
-        kill(-process, SIGKILL)
-        while waitpid(process, &status, 0) < 0, errno == EINTR {}
-        return nil
-    }
-
-    private static func start(_ program: [UInt8], _ arguments: [[UInt8]], talkingTo socket: CInt)
-        -> pid_t?
-    {
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_adddup2(&actions, socket, STDIN_FILENO)
-        posix_spawn_file_actions_adddup2(&actions, socket, STDOUT_FILENO)
-        posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_RDWR, 0)
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        var none = sigset_t()
-        sigemptyset(&none)
-        posix_spawnattr_setsigmask(&attributes, &none)
-        posix_spawnattr_setpgroup(&attributes, 0)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP))
-        var words: [UnsafeMutablePointer<CChar>?] = arguments.map { word in
-            withCPath(word) { strdup($0) }
-        }
-        words.append(nil)
-        defer { for word in words { free(word) } }
-        var process: pid_t = 0
-        let problem = withCPath(program) {
-            posix_spawnp(&process, $0, &actions, &attributes, words, environ)
-        }
-        return problem == 0 ? process : nil
     }
 }

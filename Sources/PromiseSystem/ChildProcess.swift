@@ -6,26 +6,39 @@ package enum ChildProcess {
     /// of this process's files, which are all closed by exec, and nothing to read. Blocks.
     package static func run(_ arguments: [[UInt8]], limit: Duration) -> Bool {
         guard let program = arguments.first, let process = start(program, arguments) else { return false }
-        let deadline = ContinuousClock.now + limit
+        return wait(for: process, until: .now + limit) == 0
+    }
+
+    /// The status as a shell has it; nil when it had to be killed.
+    static func wait(for process: pid_t, until deadline: ContinuousClock.Instant) -> Int32? {
         var status: CInt = 0
-        while true {
+        while ContinuousClock.now < deadline {
             let ended = waitpid(process, &status, WNOHANG)
-            if ended == process { return status == 0 }
-            if ended < 0, errno != EINTR { return false }
-            if ContinuousClock.now > deadline { break }
+            if ended == process {
+                let signal = status & 0x7F
+                return signal == 0 ? (status >> 8) & 0xFF : 128 + signal
+            }
+            if ended < 0, errno != EINTR { return nil }
             usleep(5_000)
         }
         kill(-process, SIGKILL)
         while waitpid(process, &status, 0) < 0, errno == EINTR {}
-        return false
+        return nil
     }
 
-    static func start(_ program: [UInt8], _ arguments: [[UInt8]]) -> pid_t? {
+    /// `socket`: its standard input and output; nil: it has nothing to read, and nobody reads what it says.
+    static func start(
+        _ program: [UInt8], _ arguments: [[UInt8]], talkingTo socket: CInt? = nil
+    ) -> pid_t? {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         for number in 0...2 as ClosedRange<CInt> {
-            posix_spawn_file_actions_addopen(&actions, number, "/dev/null", O_RDWR, 0)
+            if let socket, number != STDERR_FILENO {
+                posix_spawn_file_actions_adddup2(&actions, socket, number)
+            } else {
+                posix_spawn_file_actions_addopen(&actions, number, "/dev/null", O_RDWR, 0)
+            }
         }
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)

@@ -116,6 +116,42 @@ extension MountSuites {
             }
         }
 
+        /// A file that an editor had saved meanwhile was in the way of itself, and of the two names of one file one was removed.
+        @Test(.timeLimit(.minutes(2))) func whatChangesWhileAMigrationIsCutOffIsBroughtAsItIs() async throws {
+            try await MountedDomain.with(Self.options) { domain in
+                try await domain.shell(
+                    Self.shorthand(domain)
+                        + """
+                        mkdir -p "$C/folder/in" "$C/many" "$T/new"; for i in $(seq 60); do echo $i > "$C/many/$i"; done
+                        echo x > "$C/folder/in/x"; echo file > "$C/file"; ln "$C/file" "$C/second"; chmod 500 "$C/folder/in"
+                        "$P" unmount --wait "$M"; printf 'delay=100ms\n' > "$PROMISEFS_PROVIDER_FAULTS"
+                        "$P" migrate $N --state-dir "$S" "folder:$T/new" > /dev/null 2>&1 & began=$!
+                        within 30 '[ "$(ls "$T/new/many" 2> /dev/null | wc -l)" -ge 15 ]'; kill -KILL $began; wait $began || true
+                        : > "$PROMISEFS_PROVIDER_FAULTS"; [ -s "$S/migration/log" ]; [ "$(ls "$T/new/many" | wc -l)" -lt 60 ]
+                        for i in $(seq 60); do echo "saved $i" > "$C/many/.x"; mv "$C/many/.x" "$C/many/$i"; done
+                        mv "$C/many/1" "$C/many/t"; mv "$C/many/2" "$C/many/1"; mv "$C/many/t" "$C/many/2"; rm "$C/many/3"
+                        chmod 700 "$C/folder/in"; mv "$C/folder/in/x" "$C/x"; rmdir "$C/folder/in"; echo now > "$C/folder/in"
+                        rm -f "$T/new/many/7"; echo again > "$C/second"; chmod 750 "$C/folder"; touch -d 2001-02-03 "$C/folder"
+                        migrate "folder:$T/new"; same "$C" "$T/new"; [ "$(cat "$T/new/file")" = again ]
+                        [ "$(stat -c '%a %Y' "$T/new/folder")" = "$(stat -c '%a %Y' "$C/folder")" ]
+                        mounted "folder:$T/new"; within 10 'same "$T/new" "$M"'; "$P" verify "$M"
+                        """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func aStorageThatGivesHalfOfAFileIsNotBelieved() async throws {
+            try await MountedDomain.with(Self.options) { domain in
+                try await domain.shell(
+                    Self.shorthand(domain)
+                        + """
+                        seq 10000 > "$C/file"; mkdir "$T/new"; "$P" unmount --wait "$M"
+                        printf 'short=true\n' > "$PROMISEFS_PROVIDER_FAULTS"
+                        s=0; migrate "folder:$T/new" > "$T/out" 2>&1 || s=$?; [ "$s" = 1 ]; grep -q '^/file: .* bytes' "$T/out"
+                        : > "$PROMISEFS_PROVIDER_FAULTS"; migrate "folder:$T/new"; cmp "$C/file" "$T/new/file"
+                        """)
+            }
+        }
+
         /// From a folder to a bucket, to a WebDAV server and back, killed on each way, and everything is what it was.
         @Test(
             .timeLimit(.minutes(10)), .enabled(if: WebDAVServer.canRun, "apache2 is not installed"))

@@ -132,12 +132,12 @@ package struct ProviderVerification: Sendable {
                 let source = try? UploadSource(content, node: node.id, generation: node.generation),
                 source.size == node.size
             else { continue }
-            let sink = ComparingSink(source: source)
+            let sink = ComparingSink(source)
             do throws(ProviderError) {
                 try await provider.fetchContents(
                     of: reference, version: version, range: nil, into: sink)
             } catch {
-                guard error.message == ContentDiffers.error.message else {
+                guard error.message == ComparingSink.differs.message else {
                     // The provider has another version by now, which `compareItems` says.
                     if error.code == .stale || error.code == .notFound { continue }
                     throw error.failure
