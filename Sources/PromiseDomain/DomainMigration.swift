@@ -51,17 +51,15 @@ package struct DomainMigration: Sendable {
 
     private func file(_ name: String) -> [UInt8] { stateFolder + Array("/\(name)".utf8) }
     private var workFolder: [UInt8] { file("migration") }
+    private var logPath: [UInt8] { workFolder + Array("/log".utf8) }
 
     /// Throws a sentence when a storage is away, or when the domain cannot be moved at all. Going
     /// on with the same command is always right.
     package func run(
         logger: Logger, onProgress: @escaping @Sendable (Migration.Progress) -> Void
     ) async throws(Domain.StartFailure) -> Report {
-        guard (try? FileStatus.of(file("index.sqlite"), label: "migration.index")) != nil else {
-            throw Domain.StartFailure("there is no domain '\(domain)'", exitStatus: 3)
-        }
         // Nobody mounts it meanwhile.
-        let state = try await StateFolder.lock(stateFolder, patience: DomainMigration.lockPatience)
+        let state = try await locked()
         defer { withExtendedLifetime(state) {} }
         let from = try knownProvider()
         let (old, new) = try (make(from, stateFolder, oldLogin), make(provider, nil, login))
@@ -87,11 +85,22 @@ package struct DomainMigration: Sendable {
         }
     }
 
-    /// Gives up a migration that was begun. What the new storage has of it stays there.
-    package func abandon() async throws(Domain.StartFailure) {
-        let state = try await StateFolder.lock(stateFolder, patience: DomainMigration.lockPatience)
+    /// Gives up a migration that was begun; false when there is none. What the new storage has of it
+    /// stays there.
+    package func abandon() async throws(Domain.StartFailure) -> Bool {
+        let state = try await locked()
         defer { withExtendedLifetime(state) {} }
+        let isBegun = (try? FileStatus.of(logPath, label: "migration.log.look")) != nil
         removeWorkFolder()
+        return isBegun
+    }
+
+    /// Looking makes no state folder.
+    private func locked() async throws(Domain.StartFailure) -> StateFolder {
+        guard (try? FileStatus.of(file("index.sqlite"), label: "migration.index")) != nil else {
+            throw Domain.StartFailure("there is no domain '\(domain)'", exitStatus: 3)
+        }
+        return try await StateFolder.lock(stateFolder, patience: DomainMigration.lockPatience)
     }
 
     // MARK: Before
@@ -129,7 +138,7 @@ package struct DomainMigration: Sendable {
         let log: MigrationLog
         do throws(SystemError) {
             try makeFolders(workFolder, label: "migration.folder")
-            log = try MigrationLog(path: workFolder + Array("/log".utf8))
+            log = try MigrationLog(path: logPath)
         } catch {
             throw ProviderError(
                 .permanent, "the log of the migration cannot be kept: \(error.reason)")
@@ -258,7 +267,7 @@ package struct DomainMigration: Sendable {
     }
 
     private func removeWorkFolder() {
-        _ = try? unlink(workFolder + Array("/log".utf8), label: "migration.log.remove")
+        _ = try? unlink(logPath, label: "migration.log.remove")
         _ = try? unlink(workFolder, isFolder: true, label: "migration.folder.remove")
     }
 

@@ -110,7 +110,10 @@ extension MountSuites {
                         grep -q '2 items cannot be brought' "$T/err"; : > "$PROMISEFS_PROVIDER_FAULTS"
                         mkdir "$T/other"; s=0; migrate "folder:$T/other" 2> "$T/err" || s=$?; [ "$s" = 5 ]
                         grep -q 'was begun' "$T/err"; mounted "folder:$C"; [ "$(cat "$M/one")" = one ]; echo three > "$M/three"
-                        "$P" unmount --wait "$M"; migrate --abandon
+                        "$P" unmount --wait "$M"; migrate --abandon | grep -q "given up"
+                        migrate --abandon --json | grep -q '"wasBegun":false'
+                        s=0; "$P" migrate no-such --state-dir "$T/none" --abandon 2> "$T/err" || s=$?
+                        [ "$s" = 3 ]; [ ! -e "$T/none" ]
                         migrate "folder:$T/other"; [ "$(cat "$T/other/three")" = three ]
                         """)
             }

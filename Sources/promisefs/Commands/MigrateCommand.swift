@@ -89,11 +89,7 @@ struct MigrateCommand: AsyncParsableCommand {
         let folder = try stateDir?.bytes ?? BaseFolders.state(domain: domain)
         guard let provider else {
             let migration = DomainMigration(domain: domain, stateFolder: folder, provider: "")
-            do throws(Domain.StartFailure) {
-                return try await migration.abandon()
-            } catch {
-                throw CommandFailure(error.message, exitStatus: error.exitStatus)
-            }
+            return try await giveUp(migration)
         }
         let logins = LoginVariables.takeBoth()
         let level = try DaemonLog.level(environment("PROMISEFS_LOG") ?? "error")
@@ -121,6 +117,26 @@ struct MigrateCommand: AsyncParsableCommand {
         }
         if showsProgress { Output.clearLine() }
         try show(report)
+    }
+
+    private struct AbandonedDocument: Encodable {
+        var domain: String
+        /// False when no migration was begun.
+        var wasBegun: Bool
+    }
+
+    private func giveUp(_ migration: DomainMigration) async throws {
+        let wasBegun: Bool
+        do throws(Domain.StartFailure) {
+            wasBegun = try await migration.abandon()
+        } catch {
+            throw CommandFailure(error.message, exitStatus: error.exitStatus)
+        }
+        if output.json { return Output.json(AbandonedDocument(domain: domain, wasBegun: wasBegun)) }
+        Output.line(
+            wasBegun
+                ? "the migration of '\(domain)' is given up; what was brought stays there"
+                : "no migration of '\(domain)' was begun")
     }
 
     static func line(_ progress: Migration.Progress) -> String {
