@@ -80,9 +80,9 @@ struct holder {
 struct waiter {
   struct waiter *next;
   struct holder *holder;
-  struct request request;
   pthread_t thread;
   atomic_bool is_cancelled;
+  struct request request; // without its path; last, for the path has no size
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
