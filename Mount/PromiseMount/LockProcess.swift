@@ -14,7 +14,8 @@ final class LockProcess: LockKeeper {
         /// Nil: there is no process, and none is being started.
         var line: SharedDescriptor?
         var process: Int32 = 0
-        /// What is to be sent when the process is known: it opens files, which are nobody else's.
+        /// What is to be sent when the process is known, as it opens files, which are nobody else's,
+        /// or when it has read what was sent before.
         var waiting: [[UInt8]] = []
         var answers: [UInt64: Answer] = [:]
         var next: UInt64 = 1
@@ -73,12 +74,21 @@ final class LockProcess: LockKeeper {
     private func send(_ message: [UInt8]) -> Bool {
         state.withLock { state in
             guard let line = state.line else { return false }
-            if state.process == 0 {
-                state.waiting.append(message)
-                return true
+            if state.process != 0, state.waiting.isEmpty {
+                if LockProcess.send(message, line.number) { return true }
+                // Lost, the end of a process would leave its locks.
+                guard errno == EAGAIN || errno == ENOBUFS else { return false }
             }
-            return LockProcess.send(message, line.number)
+            guard state.waiting.count < LockProcess.waitingMax else { return false }
+            state.waiting.append(message)
+            return true
         }
+    }
+
+    /// An answer tells that there is room for another message.
+    private static func sendWaiting(_ state: inout State, _ line: CInt) {
+        let sent = state.waiting.prefix { send($0, line) }
+        state.waiting.removeFirst(sent.count)
     }
 
     private static func send(_ message: [UInt8], _ line: CInt) -> Bool {
@@ -117,8 +127,7 @@ final class LockProcess: LockKeeper {
         _ = consume theirs
         state.withLock { [process] state in
             state.process = process
-            for message in state.waiting { _ = LockProcess.send(message, ours.number) }
-            state.waiting = []
+            LockProcess.sendWaiting(&state, ours.number)
         }
         read(ours.number)
         kill(process, SIGKILL)
@@ -145,6 +154,7 @@ final class LockProcess: LockKeeper {
             if count < 0, errno == EINTR { continue }
             guard count == LockProcess.answerSize else { return }
             let (number, answer) = LockProcess.parse(bytes)
+            state.withLock { LockProcess.sendWaiting(&$0, line) }
             settle(number, answer)
         }
     }
@@ -152,6 +162,8 @@ final class LockProcess: LockKeeper {
     // MARK: Messages, see Mount/LockHelper/main.c
 
     private static let answerSize = 40
+    /// More than all the locks that the process keeps.
+    private static let waitingMax = 4096
 
     private static func parse(_ bytes: [UInt8]) -> (UInt64, LockAnswer) {
         bytes.withUnsafeBytes { bytes in

@@ -1,11 +1,11 @@
 package import PromiseCore
 package import PromiseIndex
-import PromiseSystem
+package import PromiseSystem
 
 /// Removes content files that the index has forgotten, when that is on the disk: after a power cut the index may be as it
 /// was before, and must not name a file that is gone.
 ///
-/// Works on a thread of its own, many files after one sync of the index. What is left when the process ends is rubbish,
+/// Many files go after one sync of the index, on the thread of a `Lookout`. What is left when the process ends is rubbish,
 /// which the next start removes. Thread-safe.
 package final class ContentRemover: Sendable {
     private struct File: Sendable {
@@ -16,8 +16,8 @@ package final class ContentRemover: Sendable {
     private struct State {
         var waiting: [File] = []
         var isWorking = false
-        /// The thread looks by itself what is waiting, soon.
-        var looksSoon = false
+        /// Not to be looked at what is waiting before then.
+        var rests = Duration.zero
         var isStopped = false
         /// Syncs that failed.
         var failureCount = 0
@@ -30,79 +30,76 @@ package final class ContentRemover: Sendable {
 
     private let index: Index
     private let content: ContentStore
+    private let clock: any TimeSource
     private let onProblem: @Sendable (Failure) -> Void
     private let state = Monitor(State())
-    private let thread: Monitor<OwnedThread?>
+    private let lookout: Lookout
 
     /// `onProblem` is told of what failed; a file that could not be removed stays until the next start.
-    package init(index: Index, content: ContentStore, onProblem: @escaping @Sendable (Failure) -> Void) {
+    package init(
+        index: Index, content: ContentStore, clock: any TimeSource, lookout: Lookout,
+        onProblem: @escaping @Sendable (Failure) -> Void
+    ) {
         self.index = index
         self.content = content
+        self.clock = clock
+        self.lookout = lookout
         self.onProblem = onProblem
-        thread = Monitor(nil)
-        let started = OwnedThread(name: "content-removal") { [state, index, content, onProblem] in
-            ContentRemover.work(state, index, content, onProblem)
-        }
-        thread.withLock { $0 = started }
+        lookout.begin { [self] in work() }
     }
 
     /// To be called after the transaction that forgot the file. Does not wait.
     package func remove(_ node: NodeID, _ generation: Generation) {
-        let looksSoon = state.withLock { state in
+        // Whoever was first has woken it: each removal of many would wake the thread from its rest.
+        let wakes: Duration? = state.withLock { state in
             state.waiting.append(File(node: node, generation: generation))
-            return state.looksSoon
+            return state.waiting.count == 1 && !state.isWorking ? state.rests : nil
         }
-        // Else each removal of many would wake the thread from its rest.
-        if !looksSoon { state.updateForOne { _ in } }
+        if let wakes { lookout.wake(at: max(wakes, clock.uptime())) }
     }
 
     /// Waits until what was given before has been removed, or the index could not be synced.
     package func flush() {
         let failureCount = state.withLock { $0.failureCount }
+        lookout.hurry()
         _ = state.wait { state in
             state.waiting.isEmpty && !state.isWorking || state.isStopped || state.failureCount > failureCount ? true : nil
         }
     }
 
-    /// Removes what is waiting and ends the thread; before the index is closed. More than once is fine.
+    /// Removes what is waiting, if it can; before the index is closed. More than once is fine.
     package func stop() {
+        lookout.end()
+        if state.withLock({ !$0.isStopped }) { _ = work() }
         state.update { $0.isStopped = true }
-        let thread = thread.withLock { thread in
-            defer { thread = nil }
-            return thread
-        }
-        thread?.join()
     }
 
-    private static func work(
-        _ state: Monitor<State>, _ index: Index, _ content: ContentStore, _ onProblem: @Sendable (Failure) -> Void
-    ) {
-        while true {
-            let batch: [File]? = state.wait { state in
-                state.looksSoon = !state.waiting.isEmpty
-                if state.waiting.isEmpty { return state.isStopped ? [] : nil }
-                state.isWorking = true
-                defer { state.waiting = [] }
-                return state.waiting
+    /// Returns when it is to work again.
+    private func work() -> Duration? {
+        let batch = state.withLock { state in
+            state.isWorking = !state.waiting.isEmpty
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        guard !batch.isEmpty else { return nil }
+        var hasFailed = false
+        do throws(Failure) {
+            try index.synchronize()
+            for file in batch {
+                do throws(Failure) { try content.remove(file.node, file.generation) } catch { onProblem(error) }
             }
-            guard let batch, !batch.isEmpty else { return }
-            var delay = rest
-            do throws(Failure) {
-                try index.synchronize()
-                for file in batch {
-                    do throws(Failure) { try content.remove(file.node, file.generation) } catch { onProblem(error) }
-                }
-                state.update { $0.isWorking = false }
-            } catch {
-                onProblem(error)
-                delay = pause
-                state.update { state in
-                    state.isWorking = false
-                    state.failureCount += 1
-                    if !state.isStopped { state.waiting = batch + state.waiting }
-                }
+        } catch {
+            onProblem(error)
+            hasFailed = true
+        }
+        return state.update { state in
+            state.isWorking = false
+            state.rests = clock.uptime() + (hasFailed ? Self.pause : Self.rest)
+            if hasFailed {
+                state.failureCount += 1
+                state.waiting = batch + state.waiting
             }
-            _ = state.wait(timeout: delay) { $0.isStopped ? true : nil }
+            return state.waiting.isEmpty ? nil : state.rests
         }
     }
 }

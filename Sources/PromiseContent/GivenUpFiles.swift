@@ -20,7 +20,7 @@ package struct GivenUpFiles: Sendable {
 
     init(_ store: ContentStore) { self.store = store }
 
-    /// Writes that go on through an open file go there, too.
+    /// Writes that go on through an open file go there, too. On the disk when it returns: what is given up is forgotten next.
     package func keep(
         _ node: NodeID, _ generation: Generation, of path: [FileName], at now: Timestamp
     ) throws(Failure) {
@@ -31,7 +31,12 @@ package struct GivenUpFiles: Sendable {
             try writeWhole(Array(path.map(\.bytes).joined(separator: [0x2F])), to: place + Array(GivenUpFiles.pathMark.utf8))
             try PromiseSystem.link(
                 store.path(node, generation), in: store.root.number, to: place, label: "content.givenUp.link")
+            try settle(place, O_RDONLY)
+            try settle(folder, O_RDONLY | O_DIRECTORY)
+            try settle(store.folder, O_RDONLY | O_DIRECTORY)
         } catch {
+            // Nothing is given up, then.
+            for text in [name, name + GivenUpFiles.pathMark] { try? unlink(self.place(text), label: "content.givenUp.undo") }
             throw Failure(error)
         }
     }
@@ -39,6 +44,12 @@ package struct GivenUpFiles: Sendable {
     private func writeWhole(_ bytes: [UInt8], to path: [UInt8]) throws(SystemError) {
         let file = try Descriptor.open(path, flags: O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600, label: "content.givenUp.make")
         try writeFully(file.number, bytes, at: 0, label: "content.givenUp.write")
+        try synchronize(file.number, dataOnly: false, label: "content.givenUp.sync")
+    }
+
+    private func settle(_ path: [UInt8], _ flags: CInt) throws(SystemError) {
+        let file = try Descriptor.open(path, flags: flags, label: "content.givenUp.settle")
+        try synchronize(file.number, dataOnly: false, label: "content.givenUp.settled")
     }
 
     /// The oldest first.

@@ -57,7 +57,8 @@ package final class FileSystem: FileSystemOperations {
     /// Nodes whose content file has changed and whose row could not be: noted again until it works.
     /// True: with an edit that the content file does not tell of.
     let unnoted = Mutex([NodeID: Bool]())
-    let mappings = Monitor(MappingWatch())
+    let mappings = Mutex(MappingWatch())
+    let mappingLookout: Lookout
     let callers = KnownCallers()
     let spares: SpareFiles
     let echoes: Echoes
@@ -80,12 +81,15 @@ package final class FileSystem: FileSystemOperations {
         self.logger = logger
         stitching = Stitching(clock: clock)
         spares = SpareFiles(index: index, content: content, clock: clock, workers: self.workers)
-        parking = Parking(clock: clock, limit: configuration.requestDeadline)
+        parking = Parking(
+            clock: clock, limit: configuration.requestDeadline, lookout: workers.makeLookout("deadlines", clock))
+        mappingLookout = workers.makeLookout("mappings", clock)
         opens = OpenTable(record: record)
         carriedOut = record?.carriedOut(lastBody: index.bodyAtOpening) ?? []
         coordinator = Coordinator(clock: clock, mode: configuration.coordination)
         remoteClaims = RemoteClaims(coordinator: coordinator)
         echoes = Echoes(index: index, clock: clock, logger: logger)
+        mappingLookout.begin { [weak self] in self?.lookAtMappings() }
     }
 
     // MARK: Life
@@ -100,7 +104,7 @@ package final class FileSystem: FileSystemOperations {
         stitching.end()
         parking.end()
         coordinator.end()
-        endWatchingMappings()
+        mappingLookout.end()
         echoes.stop()
         for node in opens.writtenNodes { noteWrites(of: node, isClosing: true) }
         noteWhatIsLeft()

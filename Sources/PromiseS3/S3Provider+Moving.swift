@@ -25,8 +25,7 @@ extension S3Provider {
         let ends = [source, destination].map { S3Location.encoded($0) }.sorted()
         return try await turns.take(ends[0]) { () async throws(ProviderError) in
             try await turns.take(ends[1]) { () async throws(ProviderError) in
-                try await check(.nothing, at: target)
-                if try await isFolder(target) { throw S3Provider.taken(shown(target)) }
+                try await checkFree(target, for: path)
                 if try await isFolder(path) {
                     guard base == nil || base == S3Provider.folderVersion else {
                         throw ProviderError(.conflict, "\(shown(path)) is a folder on the server now")
@@ -36,6 +35,19 @@ extension S3Provider {
                 }
                 return try await moveFile(path, to: target, base, metadata)
             }
+        }
+    }
+
+    /// What an earlier attempt left was perhaps ended by whoever came by it: then it is at its new
+    /// place, and nothing at the old one. That is no conflict with what is there.
+    private func checkFree(_ target: [FileName], for path: [FileName]) async throws(ProviderError) {
+        do throws(ProviderError) {
+            try await check(.nothing, at: target)
+            if try await isFolder(target) { throw S3Provider.taken(shown(target)) }
+        } catch {
+            guard error.code == .conflict, try await !isFolder(path) else { throw error }
+            _ = try await status(of: path)
+            throw error
         }
     }
 

@@ -29,6 +29,17 @@ extension ChildProcess {
             pause = min(pause * 2, 20_000)
         }
         kill(-process, SIGKILL)
+        takeLeave(of: process)
         return .left
+    }
+
+    /// Nobody waits for it, and yet its number is given back when it ends: a parent that lives on,
+    /// and asks which of its children has ended, would meet this one for ever.
+    private static func takeLeave(of process: pid_t) {
+        let thread = OwnedThread(name: "left-child") {
+            var status: CInt = 0
+            while waitpid(process, &status, 0) < 0, errno == EINTR {}
+        }
+        thread.detach()
     }
 }

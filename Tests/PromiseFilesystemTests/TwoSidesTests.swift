@@ -370,6 +370,16 @@ import Testing
             })
     }
 
+    /// Both nodes counted their edits from what was agreed on, so the first one's answer was taken for both.
+    @Test(.timeLimit(.minutes(2))) func aSaveAfterARemovalWhileTheOneBeforeIsBeingSentIsSentToo() async throws {
+        try await duringAnUpload(
+            once: { try await save("second", in: $0) },
+            again: { domain in
+                try await domain.remove(["a"])
+                try await save("third", in: domain)
+            })
+    }
+
     /// No path leads there: work on them waited for ever.
     @Test(arguments: [false, true]) func foldersThatAreKnownInEachOtherAreMadeAnew(places: Bool) async throws {
         let domain = try SimulatedDomain(places ? PlaceProvider(isPolled: true) : nil)

@@ -44,6 +44,32 @@ struct GatewayTests {
         }
     }
 
+    /// Whoever listed a folder had ended the move; asked for once more, it seemed to be refused for what is there, and was
+    /// undone here.
+    @Test(arguments: [true, false]) func aMoveThatSomebodyHasEndedMeanwhileIsNoConflict(isFolder: Bool) async throws {
+        try await withGateway { provider, _, _ in
+            let target = FileName("new")!
+            var item = folder("new")
+            if !isFolder { item.kind = .file }
+            let there = try await provider.create(item, in: root, contents: nil)
+            let old = ItemReference(identifier: ItemIdentifier("/old"), path: [FileName("old")!])
+            func move(_ reference: ItemReference) async -> ProviderError.Code? {
+                do throws(ProviderError) {
+                    _ = try await provider.modify(
+                        reference, changes: ItemChanges(place: (root, target)), contents: nil, baseVersion: nil)
+                    return nil
+                } catch {
+                    return error.code
+                }
+            }
+            #expect(await move(old) == .notFound)
+            #expect(try await provider.enumerateItems(in: root, page: nil).items.map(\.identifier) == [there.identifier])
+            item.name = old.path[0]
+            _ = try await provider.create(item, in: root, contents: nil)
+            #expect(await move(old) == .conflict, "what has its name is something else")
+        }
+    }
+
     @Test func theNameOfWhatKeepsAFolderIsNoFiles() async throws {
         try await withGateway { provider, gateway, _ in
             do throws(ProviderError) {

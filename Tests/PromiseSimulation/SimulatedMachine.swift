@@ -24,6 +24,7 @@ final class SimulatedMachine: @unchecked Sendable {
     let engine: SyncEngine
     let filesystem: FileSystem
     private(set) var pools: [BlockingPool] = []
+    private(set) var lookouts: [Lookout] = []
     private var enginePump: EnginePump?
     /// When the engine has something to do by itself.
     private(set) var nextPump: Duration?
@@ -32,39 +33,54 @@ final class SimulatedMachine: @unchecked Sendable {
     var programCount = 0
     let caller = Caller(user: 0, group: 0, process: 0)
 
-    init(_ name: String, _ folder: [UInt8], _ provider: StoreProvider, _ simulation: Simulation) throws {
+    init(_ name: String, _ folder: [UInt8], _ provider: StoreProvider, _ simulation: Simulation)
+        throws
+    {
         self.name = name
         self.folder = folder
         self.provider = provider
         self.simulation = simulation
         // A journal of the usual size takes longer to make than most schedules to run.
         index = try Index(
-            path: folder + Array("/index.sqlite".utf8), cacheCountMax: 1_000, journalByteCount: 512 << 10,
+            path: folder + Array("/index.sqlite".utf8), cacheCountMax: 1_000,
+            journalByteCount: 512 << 10,
             clock: simulation.clock)
         content = try ContentStore(folder: folder + Array("/content".utf8))
         try index.write { transaction throws(Failure) in
             try transaction.setSetting("root.identifier", StoreProvider.rootIdentifier.rawValue)
         }
         var configuration = SyncEngine.Configuration(
-            uploadDelay: .milliseconds(200), pollInterval: .seconds(2), cacheLimit: nil, hostName: name)
+            uploadDelay: .milliseconds(200), pollInterval: .seconds(2), cacheLimit: nil,
+            hostName: name)
         configuration.backoff = Backoff(first: .milliseconds(500), longest: .seconds(8))
         var logger = Logger(label: name) { DecisionLog(machine: $0, simulation: simulation) }
         logger.logLevel = simulation.trace.isPrinted ? .trace : .critical
         let made = Mutex<[BlockingPool]>([])
-        let workers = Workers(executor: simulation.tasks) { name, _ in
-            let pool = BlockingPool(manual: name)
-            made.withLock { $0.append(pool) }
-            return pool
-        }
+        let madeLookouts = Mutex<[Lookout]>([])
+        let workers = Workers(
+            executor: simulation.tasks,
+            makePool: { name, _ in
+                let pool = BlockingPool(manual: name)
+                made.withLock { $0.append(pool) }
+                return pool
+            },
+            makeLookout: { name, clock in
+                let lookout = Lookout(manual: name, clock: clock)
+                madeLookouts.withLock { $0.append(lookout) }
+                return lookout
+            })
         engine = SyncEngine(
             index: index, content: content, provider: provider, clock: simulation.clock,
-            rootIdentifier: StoreProvider.rootIdentifier, configuration: configuration, workers: workers,
+            rootIdentifier: StoreProvider.rootIdentifier, configuration: configuration,
+            workers: workers,
             logger: logger)
         filesystem = FileSystem(
             index: index, content: content, engine: engine, clock: simulation.clock,
-            configuration: FileSystem.Configuration(requestDeadline: .seconds(1_000_000), domainName: name),
+            configuration: FileSystem.Configuration(
+                requestDeadline: .seconds(1_000_000), domainName: name),
             workers: workers, logger: logger)
         pools = made.withLock { $0 }
+        lookouts = madeLookouts.withLock { $0 }
     }
 
     /// `isAfterKill`: another one has left its files.
@@ -95,8 +111,15 @@ final class SimulatedMachine: @unchecked Sendable {
         simulation.leave(self)
         enginePump = nil
         nextPump = nil
-        engine.remover.stop()
+        for lookout in lookouts { lookout.end() }
         index.close()
+    }
+
+    /// Whoever waits for an answer holds the machine in memory: when all is over nobody does.
+    func giveUpCalls() {
+        let calls = unanswered
+        unanswered = [:]
+        for giveUp in calls.values { giveUp() }
     }
 
     /// Nothing is pending and nothing differs. It may be looking: a store that tells nothing is polled.
@@ -110,13 +133,32 @@ final class SimulatedMachine: @unchecked Sendable {
 
     // MARK: Calls
 
+    private var callCount = 0
+    private var unanswered: [Int: () -> Void] = [:]
+
     typealias Reply<Value> = @Sendable (Result<Value, Failure>) -> Void
 
+    /// `stamping`: whose content the call has changed; its time is the simulation's before anybody can look.
     func call<Value: Sendable>(
+        stamping changed: @escaping @Sendable (Value) -> NodeID? = { _ in nil },
         _ body: (@escaping Reply<Value>) -> ParkedRequest?
     ) async throws(Failure) -> Value {
+        callCount += 1
+        let number = callCount
         let result: Result<Value, Failure> = await withUnsafeContinuation { continuation in
-            _ = body { continuation.resume(returning: $0) }
+            unanswered[number] = {
+                continuation.resume(returning: .failure(Failure(.interrupted, "it is over")))
+            }
+            _ = body { [self] result in
+                guard unanswered.removeValue(forKey: number) != nil else { return }
+                continuation.resume(
+                    returning: result.flatMap { value in
+                        Result { () throws(Failure) in
+                            if let node = changed(value) { try stamp(node) }
+                            return value
+                        }
+                    })
+            }
         }
         return try result.get()
     }
@@ -124,9 +166,12 @@ final class SimulatedMachine: @unchecked Sendable {
     /// In virtual time, as the kernel would in real time.
     func stamp(_ node: NodeID) throws(Failure) {
         let row = try index.read { transaction throws(Failure) in try transaction.node(node) }
-        guard let row, row.content != .absent, let file = try? content.open(node, row.generation) else { return }
+        guard let row, row.content != .absent, let file = try? content.open(node, row.generation)
+        else { return }
         do throws(SystemError) {
-            try setTimes(file.number, access: nil, modification: simulation.timeOfWrite(), label: "simulation.stamp")
+            try setTimes(
+                file.number, access: nil, modification: simulation.timeOfWrite(),
+                label: "simulation.stamp")
         } catch {
             throw Failure(error)
         }
@@ -136,8 +181,12 @@ final class SimulatedMachine: @unchecked Sendable {
         var found = try filesystem.entry(of: .root).attributes
         for name in path {
             let parent = found.node
-            let answer = try await call { filesystem.lookup(name, in: parent, caller: caller, reply: $0) }
-            guard case .found(let entry) = answer else { throw Failure(.notFound, "there is no \(name)") }
+            let answer = try await call {
+                filesystem.lookup(name, in: parent, caller: caller, reply: $0)
+            }
+            guard case .found(let entry) = answer else {
+                throw Failure(.notFound, "there is no \(name)")
+            }
             found = entry.attributes
         }
         return found
@@ -157,7 +206,8 @@ final class SimulatedMachine: @unchecked Sendable {
                 return nil
             }
         }
-        return try index.read { transaction throws(Failure) in try transaction.children(of: folder) }.map(\.name)
+        return try index.read { transaction throws(Failure) in try transaction.children(of: folder)
+        }.map(\.name)
     }
 
     struct OpenFile {
@@ -166,32 +216,31 @@ final class SimulatedMachine: @unchecked Sendable {
     }
 
     func open(_ node: NodeID, flags: Int32) async throws(Failure) -> OpenFile {
-        let opened = try await call {
+        let opened = try await call(stamping: { _ in flags & 0o1000 != 0 ? node : nil }) {
             filesystem.open(node, OpenRequest(flags: flags), caller: caller, reply: $0)
         }
-        if flags & 0o1000 != 0 { try stamp(node) }
         return OpenFile(node: node, handle: opened.handle)
     }
 
     func create(_ path: [FileName]) async throws(Failure) -> OpenFile {
         let (parent, name) = try await folder(of: path)
-        let made = try await call {
+        let made = try await call(stamping: { $0.entry.attributes.node }) {
             filesystem.create(
-                name, in: parent, permissions: 0o644, opening: OpenRequest(flags: 2), caller: caller, reply: $0)
+                name, in: parent, permissions: 0o644, opening: OpenRequest(flags: 2),
+                caller: caller, reply: $0)
         }
-        try stamp(made.entry.attributes.node)
         return OpenFile(node: made.entry.attributes.node, handle: made.opened.handle)
     }
 
     func write(_ bytes: [UInt8], to file: OpenFile, at offset: UInt64) async throws(Failure) {
-        _ = try await call { (reply: @escaping Reply<Int>) in
+        _ = try await call(stamping: { _ in file.node }) { (reply: @escaping Reply<Int>) in
             bytes.withUnsafeBytes {
                 filesystem.write(
-                    FilePosition(node: file.node, handle: file.handle, offset: offset), $0, clearsSetID: false,
+                    FilePosition(node: file.node, handle: file.handle, offset: offset), $0,
+                    clearsSetID: false,
                     isPageWrite: false, caller: caller, reply: reply)
             }
         }
-        try stamp(file.node)
     }
 
     func synchronize(_ file: OpenFile) async throws(Failure) {
@@ -212,7 +261,8 @@ final class SimulatedMachine: @unchecked Sendable {
     func makeLink(_ path: [FileName], to target: String) async throws(Failure) {
         let (parent, name) = try await folder(of: path)
         _ = try await call {
-            filesystem.makeLink(name, in: parent, target: Array(target.utf8), caller: caller, reply: $0)
+            filesystem.makeLink(
+                name, in: parent, target: Array(target.utf8), caller: caller, reply: $0)
         }
     }
 
@@ -228,13 +278,15 @@ final class SimulatedMachine: @unchecked Sendable {
         if let replaced = try nodeNow(newName, in: newParent) { try seeing(replaced) }
         _ = try await call {
             filesystem.rename(
-                name, in: parent, to: newName, in: newParent, flags: isExchange ? .exchange : [], caller: caller,
+                name, in: parent, to: newName, in: newParent, flags: isExchange ? .exchange : [],
+                caller: caller,
                 reply: $0)
         }
     }
 
     /// `seeing`: as for `rename`.
-    func unlink(_ path: [FileName], seeing: (NodeID) throws(Failure) -> Void) async throws(Failure) {
+    func unlink(_ path: [FileName], seeing: (NodeID) throws(Failure) -> Void) async throws(Failure)
+    {
         let (parent, name) = try await folder(of: path)
         _ = try await names(in: parent)
         if let removed = try nodeNow(name, in: parent) { try seeing(removed) }
@@ -242,7 +294,9 @@ final class SimulatedMachine: @unchecked Sendable {
     }
 
     private func nodeNow(_ name: FileName, in parent: NodeID) throws(Failure) -> NodeID? {
-        try index.read { transaction throws(Failure) in try transaction.entry(in: parent, named: name)?.node }
+        try index.read { transaction throws(Failure) in
+            try transaction.entry(in: parent, named: name)?.node
+        }
     }
 
     func removeFolder(_ path: [FileName]) async throws(Failure) {
@@ -267,11 +321,13 @@ final class SimulatedMachine: @unchecked Sendable {
         guard let node, node.kind == .file, node.content != .absent else { return nil }
         let file = try content.open(node.id, node.generation, writable: false)
         do throws(SystemError) {
-            let size = Int(try FileStatus.of(descriptor: file.number, label: "simulation.size").size)
+            let size = Int(
+                try FileStatus.of(descriptor: file.number, label: "simulation.size").size)
             var bytes = [UInt8](repeating: 0, count: size)
             let result: Result<Int, SystemError> = bytes.withUnsafeMutableBytes { room in
                 do throws(SystemError) {
-                    return .success(try readFully(file.number, into: room, at: 0, label: "simulation.read"))
+                    return .success(
+                        try readFully(file.number, into: room, at: 0, label: "simulation.read"))
                 } catch {
                     return .failure(error)
                 }

@@ -36,10 +36,16 @@ final class Simulation: @unchecked Sendable {
     private var timers: [Timer] = []
     private var timerCount = 0
     private var machines: [SimulatedMachine] = []
+    /// Also those that were killed.
+    private var entered: [SimulatedMachine] = []
+    private var isOver = false
     private var writeCount = 0
     private(set) var stepCount = 0
     private(set) var trace: Trace
     private let thread = pthread_self()
+
+    /// Whoever waits until then waits for something that will not come.
+    static let forEver = Duration.seconds(1_000_000)
 
     /// Time passes also where nobody has anything to do.
     var isResting = false
@@ -49,7 +55,9 @@ final class Simulation: @unchecked Sendable {
         trace = Trace(isPrinted: printsTrace)
     }
 
-    func check() { precondition(pthread_equal(thread, pthread_self()) != 0, "a step ran on another thread") }
+    func check() {
+        precondition(pthread_equal(thread, pthread_self()) != 0, "a step ran on another thread")
+    }
 
     func pick(_ count: Int) -> Int {
         check()
@@ -61,6 +69,7 @@ final class Simulation: @unchecked Sendable {
 
     func note(_ text: @autoclosure () -> String) {
         check()
+        guard !isOver else { return }
         trace.add("\(clock.uptime().milliseconds) \(text())")
     }
 
@@ -89,7 +98,10 @@ final class Simulation: @unchecked Sendable {
         }
     }
 
-    func enter(_ machine: SimulatedMachine) { machines.append(machine) }
+    func enter(_ machine: SimulatedMachine) {
+        machines.append(machine)
+        entered.append(machine)
+    }
     func leave(_ machine: SimulatedMachine) { machines.removeAll { $0 === machine } }
 
     // MARK: Steps
@@ -98,6 +110,7 @@ final class Simulation: @unchecked Sendable {
         case task
         case pool(BlockingPool)
         case pump(SimulatedMachine)
+        case look(Lookout)
         case timer(Int)
     }
 
@@ -111,26 +124,46 @@ final class Simulation: @unchecked Sendable {
         for machine in machines {
             for pool in machine.pools where pool.hasJobs { ready.append(.pool(pool)) }
             if machine.isPumpDue(at: now) { ready.append(.pump(machine)) }
+            for lookout in machine.lookouts where lookout.due.map({ $0 <= now }) ?? false {
+                ready.append(.look(lookout))
+            }
         }
-        for (index, timer) in timers.enumerated() where timer.due <= now { ready.append(.timer(index)) }
+        for (index, timer) in timers.enumerated() where timer.due <= now {
+            ready.append(.timer(index))
+        }
         guard !ready.isEmpty else { return letTimePass() }
         switch ready[pick(ready.count)] {
         case .task: _ = tasks.runNext()
         case .pool(let pool): _ = pool.runNext()
         case .pump(let machine): machine.pump()
+        case .look(let lookout): lookout.lookNow()
         case .timer(let index): timers.remove(at: index).body()
         }
         return true
     }
 
     private func letTimePass() -> Bool {
-        let dues = timers.map(\.due) + machines.compactMap(\.nextPump)
+        let looks = machines.flatMap { $0.lookouts.compactMap(\.due) }
+        let dues =
+            timers.map(\.due) + machines.compactMap(\.nextPump)
+            + looks.filter { $0 < Simulation.forEver }
         guard let next = dues.min() else {
             if isResting { clock.advance(to: clock.uptime() + .seconds(1)) }
             return isResting
         }
         clock.advance(to: isResting ? min(next, clock.uptime() + .seconds(1)) : next)
         return true
+    }
+
+    /// When the schedule is over and its machines are killed: lets go of what waits, and of what that holds.
+    func end() {
+        isOver = true
+        for machine in entered { machine.giveUpCalls() }
+        entered = []
+        for _ in 0..<100_000 where !tasks.runNext() {
+            guard let timer = timers.popLast() else { return }
+            timer.body()
+        }
     }
 
     /// Until `isDone`; false when that does not come within so many steps.
@@ -144,7 +177,9 @@ final class Simulation: @unchecked Sendable {
 }
 
 extension Duration {
-    var milliseconds: Int64 { components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000 }
+    var milliseconds: Int64 {
+        components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000
+    }
 }
 
 /// SplitMix64, as the tests have it.

@@ -1,3 +1,4 @@
+import Foundation
 import PromiseSystem
 import Testing
 
@@ -6,10 +7,12 @@ import Testing
     private func words(_ words: String...) -> [[UInt8]] { words.map { Array($0.utf8) } }
 
     @Test func aProgramIsGivenATextAndSaysWhatItSays() {
-        let answer = ChildProcess.exchange(words("cat"), input: Array("a secret".utf8), limit: .seconds(20))
+        let answer = ChildProcess.exchange(
+            words("cat"), input: Array("a secret".utf8), limit: .seconds(20))
         #expect(answer?.status == 0 && answer?.output == Array("a secret".utf8))
         // It reads nothing, and has ended before anything is written.
-        let failed = ChildProcess.exchange(words("sh", "-c", "exit 3"), input: Array("x".utf8), limit: .seconds(20))
+        let failed = ChildProcess.exchange(
+            words("sh", "-c", "exit 3"), input: Array("x".utf8), limit: .seconds(20))
         #expect(failed?.status == 3 && failed?.output == [])
         #expect(ChildProcess.exchange(words("/nowhere/program"), limit: .seconds(20)) == nil)
         #expect(ChildProcess.exchange(words("sleep", "60"), limit: .milliseconds(100)) == nil)
@@ -20,7 +23,30 @@ import Testing
         #expect(ChildProcess.runOrLeave(words("sleep", "60"), limit: .milliseconds(100)) == .left)
         #expect(ContinuousClock.now - begun < .seconds(20))
         #expect(ChildProcess.runOrLeave(words("true"), limit: .seconds(20)) == .ended(0))
-        #expect(ChildProcess.runOrLeave(words("sh", "-c", "exit 7"), limit: .seconds(20)) == .ended(7))
-        #expect(ChildProcess.runOrLeave(words("/nowhere/program"), limit: .seconds(20)) == .notStarted)
+        #expect(
+            ChildProcess.runOrLeave(words("sh", "-c", "exit 7"), limit: .seconds(20)) == .ended(7))
+        #expect(
+            ChildProcess.runOrLeave(words("/nowhere/program"), limit: .seconds(20)) == .notStarted)
+    }
+
+    /// What waits for any child, as the tests of programs that trap do, would meet it for ever.
+    @Test func aProgramThatWasLeftIsNoZombieWhenItHasEnded() throws {
+        #expect(ChildProcess.runOrLeave(words("sleep", "60"), limit: .milliseconds(100)) == .left)
+        let end = ContinuousClock.now + .seconds(20)
+        while try zombies(of: "sleep").contains(getpid()) {
+            try #require(ContinuousClock.now < end, "it is a zombie")
+            usleep(10_000)
+        }
+    }
+
+    /// The parents of those that have ended and were not waited for.
+    private func zombies(of program: String) throws -> [pid_t] {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc").compactMap { name in
+            guard Int32(name) != nil,
+                let text = try? String(contentsOfFile: "/proc/\(name)/stat", encoding: .utf8),
+                text.contains("(\(program)) Z ")
+            else { return nil }
+            return text.split(separator: " ").dropFirst(3).first.flatMap { pid_t($0) }
+        }
     }
 }

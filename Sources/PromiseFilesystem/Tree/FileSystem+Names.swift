@@ -272,7 +272,11 @@ extension FileSystem {
         if known == nil, areLeft, let left = try leftNames.item(named: name, in: folder, parent, transaction) {
             known = try exclusion.takeItem(left, transaction) { engine.isRunning(.entry($0)) }
         }
-        guard let known, known.item.kind == kind, try transaction.remote(known.item.identifier) == nil else { return nil }
+        guard var known, known.item.kind == kind, try transaction.remote(known.item.identifier) == nil else { return nil }
+        // What the removed name has sent, and has no answer to, will be agreed on.
+        for change in try transaction.sentChanges(of: known.item.identifier) {
+            known.edits = max(known.edits, change.sent.edits)
+        }
         return known
     }
 

@@ -24,13 +24,12 @@ package final class Parking: Sendable {
         /// Requests that went on as others.
         var successors: [ParkedRequest: ParkedRequest] = [:]
         var next: UInt64 = 1
-        /// When the thread that watches deadlines looks again; nil: when it is woken.
+        /// When deadlines are looked at again; nil: when something is parked.
         var nextLook: Duration?
         /// Content that was waited for in vain, and when.
         var late: [NodeID: Duration] = [:]
-        var isEnded = false
 
-        /// True when that thread has to be woken.
+        /// True when they are to be looked at earlier.
         mutating func park(_ request: Parked, _ number: UInt64) -> Bool {
             parked[number] = request
             if let nextLook, nextLook <= request.deadline { return false }
@@ -39,33 +38,37 @@ package final class Parking: Sendable {
         }
     }
 
-    private let state = Monitor(State())
+    private let state = Mutex(State())
     private let clock: any TimeSource
     private let limit: Duration
-    private let thread = Mutex<OwnedThread?>(nil)
+    private let lookout: Lookout
 
-    /// `limit`: how long a request may be parked.
-    package init(clock: any TimeSource, limit: Duration) {
+    /// `limit`: how long a request may be parked. `lookout`: what watches that; nil: a thread.
+    package init(clock: any TimeSource, limit: Duration, lookout: Lookout? = nil) {
         self.clock = clock
         self.limit = limit
-        thread.withLock { $0 = OwnedThread(name: "deadlines") { [self] in watchDeadlines() } }
+        self.lookout = lookout ?? Lookout(name: "deadlines", clock: clock)
+        self.lookout.begin { [self] in lookAtDeadlines() }
     }
 
     /// Enters a request; `fail` answers it when it is not claimed in time.
     /// `node`: whose content is waited for. The kernel asks for a page again and again, at once, when it could not be read, and
     /// whoever touched it waits for all of that: when the time is over for the first request it is for the others.
-    package func enter(process: Int32 = 0, node: NodeID? = nil, fail: @escaping @Sendable (Failure) -> Void) -> ParkedRequest {
+    package func enter(
+        process: Int32 = 0, node: NodeID? = nil, fail: @escaping @Sendable (Failure) -> Void
+    ) -> ParkedRequest {
         let now = clock.uptime()
         let (number, wakes, isLate) = state.withLock { state in
             defer { state.next += 1 }
             let late = node.flatMap { state.late[$0] }
             if let late, now - late < Parking.lateTime { return (state.next, false, true) }
-            let parked = Parked(deadline: now + limit, node: node, process: process, fail: fail, abandon: nil)
+            let parked = Parked(
+                deadline: now + limit, node: node, process: process, fail: fail, abandon: nil)
             return (state.next, state.park(parked, state.next), false)
         }
         if isLate { fail(Parking.late) }
         // Mostly it looks again for an earlier request, answered or not.
-        if wakes { state.update { _ in } }
+        if wakes { lookout.wake(at: now + limit) }
         return ParkedRequest(number)
     }
 
@@ -93,7 +96,9 @@ package final class Parking: Sendable {
             let isInterrupted = state.goingOn.removeValue(forKey: request) ?? false
             // Those that have been answered meanwhile are forgotten here, so there are never more than are parked, and one.
             state.successors = state.successors.filter { state.parked[$0.value.rawValue] != nil }
-            if let successor, state.parked[successor.rawValue] != nil { state.successors[request] = successor }
+            if let successor, state.parked[successor.rawValue] != nil {
+                state.successors[request] = successor
+            }
             return isInterrupted
         }
         if isInterrupted { interrupt(request) }
@@ -116,7 +121,9 @@ package final class Parking: Sendable {
     /// Read-ahead goes on when its reader has died, and keeps the file open in the kernel: answers what nobody waits for.
     package func abandonOrphans() {
         let orphans = state.withLock { state in
-            state.parked.filter { $0.value.process > 0 && kill($0.value.process, 0) == -1 }.map { ParkedRequest($0.key) }
+            state.parked.filter { $0.value.process > 0 && kill($0.value.process, 0) == -1 }.map {
+                ParkedRequest($0.key)
+            }
         }
         orphans.forEach(interrupt)
     }
@@ -125,8 +132,7 @@ package final class Parking: Sendable {
 
     /// Answers everything that is parked and ends the thread.
     package func end() {
-        let rest = state.update { state in
-            state.isEnded = true
+        let rest = state.withLock { state in
             defer { state.parked = [:] }
             return Array(state.parked.values)
         }
@@ -134,10 +140,7 @@ package final class Parking: Sendable {
             parked.abandon?()
             parked.fail(Failure(.interrupted, "the file system was unmounted"))
         }
-        thread.withLock { thread in
-            defer { thread = nil }
-            return thread
-        }?.join()
+        lookout.end()
     }
 
     /// Like `claim`, for somebody who may have to put it back.
@@ -147,34 +150,28 @@ package final class Parking: Sendable {
 
     /// Parks a request again, with the deadline it had.
     func putBack(_ request: ParkedRequest, _ parked: Parked) {
-        state.update { _ = $0.park(parked, request.rawValue) }
+        let wakes = state.withLock { $0.park(parked, request.rawValue) }
+        if wakes { lookout.wake(at: parked.deadline) }
     }
 
     private static let lateTime = Duration.milliseconds(200)
     private static let late = Failure(.timedOut, "the provider did not answer in time")
 
-    private func watchDeadlines() {
-        while true {
-            // Sleeps until the earliest deadline, or until something is parked.
-            let look = state.withLock { state in
-                state.nextLook = state.parked.values.map(\.deadline).min()
-                return state.nextLook
-            }
-            let timeout = look.map { max($0 - clock.uptime(), .milliseconds(1)) }
-            let isEnded: Bool? = state.wait(timeout: timeout) { $0.isEnded ? true : $0.nextLook != look ? false : nil }
-            if isEnded == true { return }
-            let now = clock.uptime()
-            let late = state.withLock { state in
-                let late = state.parked.filter { $0.value.deadline <= now }
-                late.keys.forEach { state.parked[$0] = nil }
-                state.late = state.late.filter { now - $0.value < Parking.lateTime }
-                for node in late.values.compactMap(\.node) { state.late[node] = now }
-                return Array(late.values)
-            }
-            for parked in late {
-                parked.abandon?()
-                parked.fail(Parking.late)
-            }
+    /// Answers those whose time is over; returns when it is for the next.
+    private func lookAtDeadlines() -> Duration? {
+        let now = clock.uptime()
+        let (late, next) = state.withLock { state in
+            let late = state.parked.filter { $0.value.deadline <= now }
+            late.keys.forEach { state.parked[$0] = nil }
+            state.late = state.late.filter { now - $0.value < Parking.lateTime }
+            for node in late.values.compactMap(\.node) { state.late[node] = now }
+            state.nextLook = state.parked.values.map(\.deadline).min()
+            return (Array(late.values), state.nextLook)
         }
+        for parked in late {
+            parked.abandon?()
+            parked.fail(Parking.late)
+        }
+        return next
     }
 }

@@ -11,15 +11,21 @@ package struct Workers: Sendable {
     package var makePool: @Sendable (_ name: String, _ threads: Int) -> BlockingPool
     /// Where tasks begin; nil: on Swift's cooperative pool.
     package var executor: (any TaskExecutor)?
+    /// For what is looked at now and then.
+    package var makeLookout: @Sendable (_ name: String, _ clock: any TimeSource) -> Lookout
 
     package init(
-        executor: (any TaskExecutor)?, makePool: @escaping @Sendable (String, Int) -> BlockingPool
+        executor: (any TaskExecutor)?, makePool: @escaping @Sendable (String, Int) -> BlockingPool,
+        makeLookout: @escaping @Sendable (String, any TimeSource) -> Lookout
     ) {
         self.executor = executor
         self.makePool = makePool
+        self.makeLookout = makeLookout
     }
 
-    package static let threads = Workers(executor: nil) { BlockingPool(name: $0, threads: $1) }
+    package static let threads = Workers(
+        executor: nil, makePool: { BlockingPool(name: $0, threads: $1) },
+        makeLookout: { Lookout(name: $0, clock: $1) })
 }
 
 /// Brings the local tree and the provider together: lists folders, follows changes, tells the
@@ -144,7 +150,10 @@ package final class SyncEngine: Sendable {
             onTrouble: { [mailbox] node, problem in mailbox.post(.fetchTroubled(node, problem)) },
             onCompletion: { [mailbox] in mailbox.wake() },
             onIdle: { [mailbox] node in mailbox.post(.hydrationPaused(node)) })
-        remover = ContentRemover(index: index, content: content) { [logger] problem in
+        remover = ContentRemover(
+            index: index, content: content, clock: clock,
+            lookout: workers.makeLookout("content-removal", clock)
+        ) { [logger] problem in
             logger.warning(
                 "content files could not be removed", metadata: ["reason": "\(problem.message)"])
         }

@@ -30,7 +30,10 @@ package struct UploadSource: ContentSource {
         } catch {
             throw ProviderError(.permanent, error.description)
         }
-        guard now.size == status.size, now.modificationTime == status.modificationTime, now.changeTime == status.changeTime else {
+        // Its time of change tells of a removal, too, but not of one within the same tick of the kernel's clock.
+        guard now.links == status.links, now.size == status.size,
+            now.modificationTime == status.modificationTime, now.changeTime == status.changeTime
+        else {
             throw ProviderError(.sourceChanged, "the file was written to while it was being sent")
         }
     }

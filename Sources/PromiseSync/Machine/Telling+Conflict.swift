@@ -48,11 +48,13 @@ extension Telling {
         if try transaction.synced(item.identifier) != nil {
             return try mayBeKnown(item, turn, transaction)
         }
-        // Sent as a new item, and removed or replaced here before the answer.
+        // Sent as a new item, and removed, replaced or renamed here before the answer.
         guard try transaction.hasSent() else { return false }
-        for candidate in try turn.sentCandidates(of: item, transaction)
-        where try transaction.entry(candidate.sent.entry) == nil {
-            return true
+        for (_, sent) in try turn.sentCandidates(of: item, transaction) {
+            guard let entry = try transaction.entry(sent.entry) else { return true }
+            // It is, or will be, made under its new name.
+            let parent = try turn.identifier(of: entry.parent, transaction)
+            if sent.item == nil, parent != sent.parent || entry.name != sent.name { return true }
         }
         return false
     }

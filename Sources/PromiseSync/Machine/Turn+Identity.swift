@@ -128,7 +128,9 @@ extension Turn {
     ) throws(Failure) -> Bool {
         if try transaction.entry(for: identifier) != nil { return true }
         if try transaction.synced(identifier) != nil { return true }
-        return try transaction.remote(identifier) != nil
+        if try transaction.remote(identifier) != nil { return true }
+        // A move of what was removed since may have come to its end, and is looked for under it.
+        return try transaction.sentChanges(of: identifier).contains { $0.sent.isMove }
     }
 
     func withAgreedMetadata(_ item: Item, _ transaction: borrowing Transaction) throws(Failure)

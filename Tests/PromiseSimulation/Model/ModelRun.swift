@@ -30,8 +30,14 @@ final class ModelRun: @unchecked Sendable {
         defer {
             schedule.endDiskTrouble()
             for machine in schedule.machines where !machine.isDead { machine.kill() }
+            schedule.machines = []
+            simulation.end()
         }
-        defer { simulation.note("calls that failed: \(faults.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" })") }
+        defer {
+            simulation.note(
+                "calls that failed: \(faults.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" })"
+            )
+        }
         do {
             schedule.machines = [try schedule.makeMachine(0, isAfterKill: false)]
             for number in 0..<operations {
@@ -46,7 +52,9 @@ final class ModelRun: @unchecked Sendable {
     }
 
     /// What a killed daemon had made, and was renamed before its answer came, is at two places otherwise.
-    private var canRecognize: Bool { schedule.store.kind.keepsTimes && !schedule.store.kind.guesses }
+    private var canRecognize: Bool {
+        schedule.store.kind.keepsTimes && !schedule.store.kind.guesses
+    }
 
     private func token() -> [UInt8] {
         tokenCount += 1
@@ -68,7 +76,9 @@ final class ModelRun: @unchecked Sendable {
             let context = "\(operation), with \(met ?? "nothing") failing, ended with \(result)"
             switch result {
             case .success(let count):
-                if met == nil, operation.expectedProblem(tree) != nil { return "\(context), and should have failed" }
+                if met == nil, operation.expectedProblem(tree) != nil {
+                    return "\(context), and should have failed"
+                }
                 operation.apply(to: &tree, count: count)
                 return try difference(context)
             case .failure(let failure):
@@ -108,7 +118,9 @@ final class ModelRun: @unchecked Sendable {
                 self.seen = .failure(error)
             }
         }
-        guard simulation.run(atMost: 100_000, until: { seen != nil }), let seen else { return "\(context): it cannot be read" }
+        guard simulation.run(atMost: 100_000, until: { seen != nil }), let seen else {
+            return "\(context): it cannot be read"
+        }
         let (here, expected) = (try seen.get(), tree.lines)
         guard here != expected else { return nil }
         return "\(context): there is \(Set(here).subtracting(expected).sorted()), "
@@ -123,7 +135,9 @@ final class ModelRun: @unchecked Sendable {
         schedule.machines[0] = try schedule.makeMachine(0, isAfterKill: true)
         open = [:]
         tree.open = [:]
-        if let problem = try difference("killed and started again") { throw Failure(.invalid, problem) }
+        if let problem = try difference("killed and started again") {
+            throw Failure(.invalid, problem)
+        }
     }
 
     /// Everything has been told, and the store has what the tree has.
