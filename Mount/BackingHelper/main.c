@@ -2,14 +2,14 @@
 //
 // Registering a backing file (FUSE_DEV_IOC_BACKING_OPEN, Linux 6.9) takes CAP_SYS_ADMIN, because such a file stays open
 // without being seen in any process. This program has that one capability (setcap cap_sys_admin+ep), is started by the
-// daemon with a socket as descriptor 3, registers regular files of its own user inside that user's content store on that
-// user's FUSE device, and does nothing else. It ends when the socket is closed. See protocol.h and docs/OPERATIONS.md.
+// daemon with a socket as descriptor 3, registers content files of its own user on that user's FUSE device (checks.h says which,
+// shares.h how many), and does nothing else. It ends when the socket is closed. See protocol.h and docs/OPERATIONS.md.
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/capability.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -19,7 +19,9 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "checks.h"
 #include "protocol.h"
+#include "shares.h"
 
 // <linux/fuse.h> of Debian 12 is older than these.
 struct backing_map {
@@ -32,9 +34,10 @@ struct backing_map {
 #define FUSE_BACKING_CLOSE _IOW(FUSE_MAGIC, 2, uint32_t)
 #define DESCRIPTORS_MAX 2
 
-static int device = -1;
-static char store[PATH_MAX];
-static unsigned registered;
+static int device = -1, store = -1;
+// The backing ids that were registered here: those count for this process.
+static int32_t *registered;
+static unsigned count_registered, room;
 
 // CAP_SYS_ADMIN and no other, in a process that is the caller's in every other way, started by whatever means.
 static bool drop_privileges(void) {
@@ -55,40 +58,44 @@ static bool is_trusted_socket(void) {
          getsockopt(BACKING_HELPER_SOCKET, SOL_SOCKET, SO_PEERCRED, &peer, &peer_size) == 0 && peer.uid == getuid();
 }
 
-static bool path_of(int descriptor, char *path) {
-  char link[64];
-  snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
-  ssize_t size = readlink(link, path, PATH_MAX - 1);
-  if (size <= 0) return false;
-  path[size] = 0;
-  return true;
-}
-
 static int begin(const int *descriptors, int count) {
   if (device >= 0 || count != 2) return -EINVAL;
   struct stat status;
   if (fstat(descriptors[0], &status) != 0) return -errno;
   if (!S_ISCHR(status.st_mode) || status.st_rdev != makedev(10, 229)) return -EINVAL;
-  if (fstat(descriptors[1], &status) != 0) return -errno;
-  if (!S_ISDIR(status.st_mode) || status.st_uid != getuid()) return -EACCES;
-  if (!path_of(descriptors[1], store) || strlen(store) + 2 > sizeof store) return -EINVAL;
-  strcat(store, "/");
-  device = dup(descriptors[0]);
-  return device < 0 ? -errno : 0;
+  int problem = check_store(descriptors[1]);
+  if (problem != 0) return problem;
+  int own_store = fcntl(descriptors[1], F_DUPFD_CLOEXEC, 0);
+  int own_device = fcntl(descriptors[0], F_DUPFD_CLOEXEC, 0);
+  if (own_store < 0 || own_device < 0) return -EMFILE;
+  store = own_store;
+  device = own_device;
+  return 0;
+}
+
+static bool has_room(void) {
+  if (count_registered < room) return true;
+  unsigned wanted = room == 0 ? 64 : room * 2;
+  int32_t *larger = realloc(registered, wanted * sizeof *larger);
+  if (!larger) return false;
+  registered = larger;
+  room = wanted;
+  return true;
 }
 
 static int open_backing(const int *descriptors, int count) {
   if (device < 0 || count != 1) return -EINVAL;
-  if (registered >= BACKING_COUNT_MAX) return -ENFILE;
-  struct stat status;
-  char path[PATH_MAX];
-  if (fstat(descriptors[0], &status) != 0) return -errno;
-  if (!S_ISREG(status.st_mode) || status.st_uid != getuid()) return -EACCES;
-  if (!path_of(descriptors[0], path) || strncmp(path, store, strlen(store)) != 0) return -EACCES;
+  int problem = check_content(store, descriptors[0]);
+  if (problem != 0) return problem;
+  if (!has_room() || !share_more()) return -ENFILE;
   struct backing_map map = {.descriptor = descriptors[0]};
   int result = ioctl(device, FUSE_BACKING_OPEN, &map);
-  if (result < 0) return -errno;
-  registered++;
+  if (result < 0) {
+    result = -errno;
+    share_less();
+    return result;
+  }
+  registered[count_registered++] = result;
   return result;
 }
 
@@ -96,7 +103,13 @@ static int close_backing(int32_t backing) {
   if (device < 0) return -EINVAL;
   uint32_t number = (uint32_t)backing;
   if (ioctl(device, FUSE_BACKING_CLOSE, &number) < 0) return -errno;
-  registered--;
+  // One that a helper before this one has registered counted for that, as long as it lived. The newest go first.
+  for (unsigned position = count_registered; position-- > 0;) {
+    if (registered[position] != backing) continue;
+    registered[position] = registered[--count_registered];
+    share_less();
+    break;
+  }
   return 0;
 }
 
@@ -119,7 +132,8 @@ static int receive(struct backing_request *request, int *descriptors) {
     count = (int)((each->cmsg_len - CMSG_LEN(0)) / sizeof(int));
     memcpy(descriptors, CMSG_DATA(each), (size_t)count * sizeof(int));
   }
-  if ((size_t)size != sizeof *request) request->operation = 0;
+  // Nor one with more descriptors than there is room for.
+  if ((size_t)size != sizeof *request || message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) request->operation = 0;
   return count;
 }
 

@@ -4,8 +4,10 @@
 
 // The helper's end of the socket.
 #define BACKING_HELPER_SOCKET 3
-// So many files may be registered at a time: they count against no limit of the user's.
+// So many files may be registered at a time by all helpers of a user: they count against no other limit. In so many pieces, of
+// which each helper takes as many as it needs.
 #define BACKING_COUNT_MAX 16384
+#define BACKING_PIECES 16
 
 enum backing_operation {
   // With two descriptors: the FUSE device of the mount, and the folder of the content store. First, and once.

@@ -2,8 +2,8 @@
 //
 // Starts the daemon (EXECUTABLE with its arguments, the first being its name) and keeps its mount alive: it holds the FUSE
 // device, so that programs wait instead of failing when the daemon dies, and starts a successor, which goes on where the
-// last one was (fs/fuse/dev.c, FUSE_NOTIFY_RESEND). It does nothing else, touches no file, and ends with the daemon's exit
-// status once the mount has ended in order.
+// last one was (fs/fuse/dev.c, FUSE_NOTIFY_RESEND). One that says nothing any more it ends itself (watch.h). It does nothing
+// else, touches no file, and ends with the daemon's exit status once the mount has ended in order.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "HolderProtocol.h"
+#include "watch.h"
 
 extern char **environ;
 
@@ -44,12 +45,15 @@ extern char **environ;
 // Between the end of its thread for this and the break of the line. A thread that waits for a disk
 // that hangs, and that nothing ends, keeps the line whole; all others have ended by then.
 #define STUCK_MILLISECONDS 200
+// Between the signal that ends a silent one and its end: a large process takes its time.
+#define KILL_MILLISECONDS 2000
 
 struct daemon {
   pid_t process;
   int line, thread;
   int64_t started;
-  bool is_serving, has_ended, wants_restart;
+  bool is_serving, has_ended, wants_restart, was_silent;
+  struct watch watch;
 };
 
 static const char *mount_point;
@@ -148,6 +152,7 @@ static bool listen_to(struct daemon *daemon) {
     if (connection == 0) find_connection();
     break;
   case HOLDER_ENDED: daemon->has_ended = true; break;
+  case HOLDER_ALIVE: watch_heard(&daemon->watch, now()); break;
   case HOLDER_THREAD:
     if (daemon->thread >= 0) break;
     daemon->thread = descriptor;
@@ -173,8 +178,18 @@ static void take_signals(const struct daemon *daemon) {
   }
 }
 
+static int milliseconds_until(int64_t time) {
+  int64_t left = time - now();
+  return left > 0 ? (int)left : 0;
+}
+
+// The earlier one; 0 is never.
+static int64_t earlier(int64_t left, int64_t right) {
+  return left == 0 || (right != 0 && right < left) ? right : left;
+}
+
 // Until the daemon's line breaks, or what is left of it cannot end; one that does not serve by
-// `limit` (0: none) is killed. Returns its wait status; for one that has not gone in time SIGKILL,
+// `limit` (0: none), or is silent for too long, is killed. Returns its wait status; for one that has not gone in time SIGKILL,
 // or 0 when it had said that it ended in order.
 static int serve(struct daemon *daemon, int64_t limit) {
   struct pollfd waits[] = {
@@ -185,18 +200,23 @@ static int serve(struct daemon *daemon, int64_t limit) {
   int64_t stuck = 0;
   while (true) {
     int64_t end = stuck ? stuck : daemon->is_serving ? 0 : limit;
-    int64_t left = end - now();
+    int64_t wake = stuck ? stuck : earlier(end, daemon->watch.next);
     waits[2].fd = stuck ? -1 : daemon->thread;
-    int count = poll(waits, 3, end == 0 ? -1 : left > 0 ? (int)left : 0);
+    int count = poll(waits, 3, wake == 0 ? -1 : milliseconds_until(wake));
     if (count < 0 && errno != EINTR) break;
-    if (count == 0) {
+    if (count == 0 && end != 0 && now() >= end) {
       if (!stuck) kill(daemon->process, SIGKILL);
       break;
     }
-    if (count < 0) continue;
-    if (waits[1].revents) take_signals(daemon);
-    if (waits[0].revents && !listen_to(daemon)) break;
-    if (waits[2].revents) stuck = now() + STUCK_MILLISECONDS;
+    if (count > 0 && waits[1].revents) take_signals(daemon);
+    if (count > 0 && waits[0].revents && !listen_to(daemon)) break;
+    if (count > 0 && waits[2].revents) stuck = now() + STUCK_MILLISECONDS;
+    // Only when nothing is left to be heard.
+    if (count != 0 || stuck || daemon->watch.next == 0 || now() < daemon->watch.next) continue;
+    if (!watch_look(&daemon->watch, daemon->process, now())) continue;
+    daemon->was_silent = true;
+    kill(daemon->process, SIGKILL);
+    stuck = now() + KILL_MILLISECONDS;
   }
   if (daemon->thread >= 0) close(daemon->thread);
   bool is_stuck = stuck && now() >= stuck;
@@ -286,6 +306,7 @@ static int run(char **command) {
     // An executable that is just being replaced cannot be started for a moment.
     last_status = is_started ? serve(&daemon, is_first ? 0 : without + GIVE_UP_MILLISECONDS) : 127 << 8;
     if (daemon.is_serving) without = now();
+    if (daemon.was_silent) last_status |= HOLDER_SILENT;
     if (daemon.has_ended) return exit_status(last_status);
     // One that has never served says itself why, to whoever started it.
     if (is_first && !daemon.is_serving) {

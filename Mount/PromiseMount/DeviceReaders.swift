@@ -46,6 +46,9 @@ final class DeviceReaders: Sendable {
         }
     }
 
+    /// Whether requests can still be received; to be asked again and again.
+    func isServing() -> Bool { rota.withLock { $0.isServing() } }
+
     /// Has every thread return.
     func end() {
         rota.withLock { $0.end() }

@@ -92,6 +92,7 @@ package final class MountSession: Sendable {
             return session
         }
         context.latency?.start()
+        holder?.tellAlive(while: session.liveness)
         let threads = options.threads
         // It waits for the serving threads, which nobody else may; and nobody waits for it.
         _ = OwnedThread(name: "pfs-session") { [self] in

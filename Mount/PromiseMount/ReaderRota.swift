@@ -27,6 +27,8 @@ package struct ReaderRota {
     private var unreadSince: UInt64 = 0
     private var streak = 0
     private var boostEnd: UInt64 = 0
+    private var receivedCount: UInt64 = 0
+    private var lastReceivedCount: UInt64 = 0
 
     package init() {}
 
@@ -50,6 +52,7 @@ package struct ReaderRota {
     /// A reader has received a request. `wasThere`: it did not have to wait for it.
     package mutating func received(wasThere: Bool, now: UInt64) -> Timer {
         reading -= 1
+        receivedCount &+= 1
         streak = wasThere ? streak + 1 : 0
         guard reading == 0 else { return .leave }
         unreadSince = now
@@ -65,4 +68,11 @@ package struct ReaderRota {
     }
 
     package mutating func end() { isEnded = true }
+
+    /// Somebody can read the next request, or has read one since this was asked last. Else every thread has been serving one
+    /// and the same request all the time.
+    package mutating func isServing() -> Bool {
+        defer { lastReceivedCount = receivedCount }
+        return isEnded || reading > 0 || receivedCount != lastReceivedCount
+    }
 }

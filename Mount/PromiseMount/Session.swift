@@ -166,6 +166,12 @@ final class Session: @unchecked Sendable {
         if result < 0 { giveUp("reading from the kernel failed", errno: -result) }
     }
 
+    /// For whoever watches over the daemon: see `DeviceReaders.isServing`. By rings others serve as well.
+    var liveness: @Sendable () -> Bool {
+        let (hasRings, readers) = (ringCount > 0, readers)
+        return { hasRings || readers.isServing() }
+    }
+
     /// Requests cannot be received any more: the other threads are woken by taking the mount away.
     private func giveUp(_ what: String, errno code: CInt) {
         let sentence = "\(what): \(String(cString: strerror(code)))"

@@ -2,10 +2,22 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#define PATIENCE_SECONDS 60
+#define PATIENCE_MAX_SECONDS 86400
+
+int cps_holder_patience(void) {
+  const char *text = getenv("PROMISEFS_PATIENCE");
+  char *end = NULL;
+  long seconds = text ? strtol(text, &end, 10) : PATIENCE_SECONDS;
+  if (text && (end == text || *end != 0 || seconds < 0 || seconds > PATIENCE_MAX_SECONDS)) seconds = PATIENCE_SECONDS;
+  return (int)seconds * 1000;
+}
 
 int cps_holder_tell(int line, enum holder_message message, int descriptor) {
   uint32_t word = message;

@@ -60,6 +60,15 @@ package final class ControlServer: Sendable {
         launches = nil
     }
 
+    /// One more for the domain's owner, with the threads and beats of the first one.
+    init(_ routes: ControlRoutes, atAnotherPlace socketPath: String, logger: Logger) {
+        self.routes = routes
+        self.socketPath = socketPath
+        self.logger = logger
+        application = nil
+        launches = nil
+    }
+
     deinit { if launches != nil { routes.blocking.stop() } }
 
     /// Makes the socket's folder (0700) and sees that nobody else owns it or answers at the socket. Blocking. Call before

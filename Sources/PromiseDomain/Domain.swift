@@ -87,7 +87,7 @@ package final class Domain: Sendable {
             index = try Index(path: state.file("index.sqlite"))
             content = try ContentStore(folder: state.file("content"))
         } catch {
-            throw StartFailure(error)
+            throw StartFailure(error.atStart(in: configuration.stateFolder))
         }
         do throws(StartFailure) {
             let beginning = try await connect(
@@ -207,7 +207,7 @@ package final class Domain: Sendable {
             do throws(Failure) {
                 try adopt(root, index, provider)
             } catch {
-                throw StartFailure(error)
+                throw StartFailure(error.atStart(in: configuration.stateFolder))
             }
             return Beginning(root: root.identifier, isConnected: true)
         case .failure(let problem):
@@ -258,7 +258,7 @@ package final class Domain: Sendable {
             try recover()
             try session.mount()
         } catch {
-            throw StartFailure(error)
+            throw StartFailure(error.atStart(in: configuration.stateFolder))
         }
         engine.start(
             observer: filesystem, isConnected: beginning.isConnected, asking: beginning.asking,

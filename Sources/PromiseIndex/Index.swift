@@ -60,14 +60,19 @@ package final class Index: Sendable {
         let journal = try Journal(path: path, byteCount: journalByteCount)
         let reserve = Reserve(path: path + Array("-reserve".utf8))
         let reserveForOpening = Reserve(path: path + Array("-opening".utf8), byteCount: Reserve.byteCountForOpening)
-        let migration = try Index.onFullDisk(using: [reserve, reserveForOpening]) { () throws(Failure) in
+        let reserves = [reserveForOpening, reserve]
+        try Reserve.makeRoom(reserves, beside: path)
+        let migration = try Reserve.spend(reserves, beside: path) { () throws(Failure) in
             try Schema.migrate(path: path) { () throws(Failure) in try journal.recover(path: path) }
         }
         self.path = path
         self.reserve = reserve
         self.reserveForOpening = reserveForOpening
-        log = try Log(path: path)
-        let opened = try Store(path: path, cacheCountMax: cacheCountMax, journal: journal, log: log, now: clock.now())
+        let log = try Reserve.spend(reserves, beside: path) { () throws(Failure) in try Log(path: path) }
+        self.log = log
+        let opened = try Reserve.spend(reserves, beside: path) { () throws(Failure) in
+            try Store(path: path, cacheCountMax: cacheCountMax, journal: journal, log: log, now: clock.now())
+        }
         bodyAtOpening = opened.sequence
         store = StoreLock(opened)
         reserve.refill()
@@ -77,21 +82,6 @@ package final class Index: Sendable {
     }
 
     deinit { close() }
-
-    /// Tries again for each reserve that can be given free.
-    private static func onFullDisk<Value>(
-        using reserves: [Reserve], _ body: () throws(Failure) -> Value
-    ) throws(Failure) -> Value {
-        for reserve in reserves {
-            do throws(Failure) {
-                return try body()
-            } catch {
-                guard error.code == .storeFull else { throw error }
-                _ = reserve.release()
-            }
-        }
-        return try body()
-    }
 
     /// Reads several things at one moment. A change inside it traps.
     // Not specialized: the optimizer of Swift 6.3.1 crashes on it (a closure that borrows a noncopyable value and throws).
@@ -363,11 +353,16 @@ package final class Index: Sendable {
     /// Closes the database cleanly (checkpoint and truncate the log). Later calls fail with `.inputOutput`; more than one
     /// `close` is fine.
     package func close() {
-        work.update { $0.isClosed = true }
+        let wasClosed = work.update { work in
+            defer { work.isClosed = true }
+            return work.isClosed
+        }
         // What a failing checkpoint leaves in the log is read again when the index is opened.
         store.close { connection in
             log.close()
             return (try? connection.checkpoint(truncating: true)) == true
         }
+        // The log and the shared memory are gone, so that the next opening has what this one had.
+        if !wasClosed { [reserveForOpening, reserve].forEach { $0.refill() } }
     }
 }

@@ -1,3 +1,5 @@
+import Glibc
+
 /// One line of the mount table.
 public struct MountEntry: Sendable, Equatable {
     /// Unique while mounted.
@@ -25,6 +27,12 @@ public struct MountEntry: Sendable, Equatable {
         }
         return 0
     }
+
+    /// For people: a name, or the number where nobody has one.
+    public var userName: String {
+        guard let record = getpwuid(user), let name = record.pointee.pw_name else { return "user \(user)" }
+        return String(cString: name)
+    }
 }
 
 /// The mounts that this process sees (`/proc/self/mountinfo`, proc_pid_mountinfo(5)), in the order they were made.
@@ -46,11 +54,15 @@ public struct MountTable: Sendable, Equatable {
         return MountTable(parsing: bytes)
     }
 
-    /// One entry a domain, the latest mount first choice.
+    /// One entry a domain, the latest mount first choice. The names of domains are per user.
     public var promiseMounts: [MountEntry] {
         var seen: Set<[UInt8]> = []
-        return entries.reversed().filter { $0.isPromiseFS && seen.insert($0.source).inserted }.reversed()
+        return entries.reversed().filter { $0.isPromiseFS && seen.insert(Array("\($0.user)/".utf8) + $0.source).inserted }
+            .reversed()
     }
+
+    /// Those of one user.
+    public func promiseMounts(of user: UInt32) -> [MountEntry] { promiseMounts.filter { $0.user == user } }
 
     /// The mount that an absolute, resolved path is on: the longest mount point above it, the latest of equal ones.
     public func entry(holding path: [UInt8]) -> MountEntry? {

@@ -2,6 +2,7 @@ import AsyncHTTPClient
 import Glibc
 import NIOCore
 import NIOHTTP1
+import PromiseCore
 public import PromiseWire
 
 /// Talks to the daemon of one domain over its control socket.
@@ -30,9 +31,12 @@ public final class PromiseClient: Sendable {
     /// For the daemon of a mount: looks for its socket where daemons put it.
     public convenience init(mount: MountEntry) throws(PromiseError) {
         let runtimeFolder = getenv("XDG_RUNTIME_DIR").map { String(cString: $0) }
+        let user = geteuid()
         let paths = ControlSocket.candidates(
-            domain: mount.domain, mountUser: mount.user, user: geteuid(), runtimeFolder: runtimeFolder)
-        guard let path = paths.first(where: { isSocket($0, of: mount.user) }) else {
+            domain: mount.domain, mountUser: mount.user, user: user, runtimeFolder: runtimeFolder)
+        let path = paths.first { isSocket($0, of: mount.user) } ?? boundSocket(of: mount)
+        guard let path else {
+            guard user == 0 || user == mount.user else { throw PromiseClient.notOwn(mount) }
             throw PromiseClient.notAnswering(mount.domain)
         }
         self.init(socketPath: path, domain: mount.domain)
@@ -338,12 +342,32 @@ public final class PromiseClient: Sendable {
         return [ECONNREFUSED, ENOENT, ENOTSOCK, EACCES, EPERM].contains(error.errnoCode)
     }
 
+    private static func notOwn(_ mount: MountEntry) -> PromiseError {
+        PromiseError(
+            .local, "\(escapedForDisplay(mount.mountPoint)) is mounted by \(mount.userName): only \(mount.userName) and root "
+                + "may ask its daemon", exitStatus: 5)
+    }
+
     private static func notAnswering(_ domain: String) -> PromiseError {
         PromiseError(
             .notAnswering,
             "no daemon answers for the domain '\(domain)'; if it has died, 'promisefs unmount --lazy MOUNTPOINT' and mount again",
             exitStatus: 4)
     }
+}
+
+/// Where the daemon of a mount was started with another runtime folder than this process has: the kernel lists what sockets
+/// are bound to (`/proc/net/unix`), and the owner of the file says whose it is.
+private func boundSocket(of mount: MountEntry) -> String? {
+    guard let table = readWholeFile("/proc/net/unix") else { return nil }
+    let ending = Array("/promisefs/\(mount.domain).sock".utf8)
+    for line in table.split(separator: 0x0A) where line.suffix(ending.count).elementsEqual(ending) {
+        guard let start = line.firstIndex(of: 0x2F), let path = String(validating: line[start...], as: UTF8.self),
+            isSocket(path, of: mount.user)
+        else { continue }
+        return path
+    }
+    return nil
 }
 
 /// A socket that the mount's user or root made: a stranger may have put one below /tmp.

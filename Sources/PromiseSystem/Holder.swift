@@ -1,5 +1,6 @@
 import CPromiseSystem
 import Glibc
+import Synchronization
 
 /// The process that started this daemon, keeps its mount while it does not live, and starts its successor (Mount/Holder).
 ///
@@ -13,6 +14,11 @@ package final class Holder: Sendable {
     /// How the last daemon ended, as wait(2) has it; 0 before there was one.
     package let lastStatus: Int32
     package let record: MountRecord
+    private struct Liveness {
+        /// Whether this daemon can serve; nil: it has not begun to.
+        var isServing: (@Sendable () -> Bool)?
+    }
+    private let liveness = Mutex(Liveness())
 
     private init(processID: Int32, restarts: Int, device: CInt?, lastStatus: Int32, record: MountRecord) {
         self.record = record
@@ -35,13 +41,31 @@ package final class Holder: Sendable {
         let mine = [CInt(HOLDER_LINE), CInt(HOLDER_RECORD)] + (device.map { [$0] } ?? [])
         for descriptor in mine { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
         let record = try MountRecord(descriptor: CInt(HOLDER_RECORD), takesOver: device != nil)
+        let holder = Holder(
+            processID: numbers[0], restarts: Int(numbers[1]), device: device, lastStatus: numbers[3], record: record)
         // It ends with this process also when another thread cannot, in a call that nothing ends.
         OwnedThread(name: "holder-line") {
             cps_holder_tell_thread(CInt(HOLDER_LINE))
-            while true { pause() }
+            holder.tellAliveForEver()
         }.detach()
-        return Holder(
-            processID: numbers[0], restarts: Int(numbers[1]), device: device, lastStatus: numbers[3], record: record)
+        return holder
+    }
+
+    /// From here on the holder is told that this daemon lives only while it `isServing`, which must not wait.
+    package func tellAlive(while isServing: @escaping @Sendable () -> Bool) {
+        liveness.withLock { $0.isServing = isServing }
+    }
+
+    /// Says six times within the holder's patience that this process runs, and that its mount is served.
+    private func tellAliveForEver() -> Never {
+        let interval = Int(cps_holder_patience()) / 6
+        while interval > 0 {
+            if liveness.withLock({ $0.isServing })?() ?? true { tell(HOLDER_ALIVE) }
+            // It stands still while the machine sleeps, as the holder's clock does.
+            var pause = timespec(tv_sec: interval / 1000, tv_nsec: interval % 1000 * 1_000_000)
+            nanosleep(&pause, nil)
+        }
+        while true { pause() }
     }
 
     /// False once it has died: then nobody starts a successor.
@@ -50,6 +74,7 @@ package final class Holder: Sendable {
     /// How the last daemon ended, for people; nil before there was one.
     package var lastEnd: String? {
         guard restarts > 0 else { return nil }
+        if lastStatus & HOLDER_SILENT != 0 { return "silence" }
         let signal = lastStatus & 0x7F
         return signal != 0 ? "signal \(signal)" : "status \(lastStatus >> 8 & 0xFF)"
     }

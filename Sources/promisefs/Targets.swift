@@ -1,4 +1,5 @@
 import ArgumentParser
+import Glibc
 import PromiseCore
 import PromiseKit
 import PromiseSystem
@@ -26,6 +27,17 @@ enum Targets {
         try await Blocking.run { () throws(PromiseError) in try MountTable.current() }
     }
 
+    /// Those that commands are about that look at all of them: this user's; of everybody as root, whose own come first.
+    static func mounts() async throws(PromiseError) -> [MountEntry] {
+        let (table, user) = (try await table(), geteuid())
+        return table.promiseMounts(of: user) + (user == 0 ? table.promiseMounts.filter { $0.user != 0 } : [])
+    }
+
+    /// Those that commands change something of that are told of none: this user's.
+    static func ownMounts() async throws(PromiseError) -> [MountEntry] {
+        try await table().promiseMounts(of: geteuid())
+    }
+
     /// Of a path on a mount; of a word that is none, the mount of the domain with that name.
     static func location(of path: PathArgument) async throws(PromiseError) -> Location {
         try await Blocking.run { () throws(PromiseError) in
@@ -33,8 +45,14 @@ enum Targets {
             do throws(PromiseError) {
                 return try Location.of(path.bytes, in: table)
             } catch {
-                guard error.kind == .notPromiseFS, let mount = table.promiseMounts.first(where: { $0.source == path.bytes })
-                else { throw error }
+                // A domain's name is its user's; root may mean somebody else's.
+                let mounts = table.promiseMounts.filter { $0.source == path.bytes }
+                let user = geteuid()
+                guard error.kind == .notPromiseFS, let some = mounts.last else { throw error }
+                guard let mount = mounts.last(where: { $0.user == user }) ?? (user == 0 ? some : nil) else {
+                    let whose = "the domain '\(some.domain)' is mounted by \(some.userName), not by you"
+                    throw PromiseError(.notPromiseFS, whose, exitStatus: ExitStatus.notPromiseFS)
+                }
                 return try Location.of(mount.mountPoint, in: table)
             }
         }
@@ -42,7 +60,9 @@ enum Targets {
 
     /// The one that is meant: of this name, or the only one that is mounted.
     static func mount(ofDomain domain: String?, saidBy option: String? = nil) async throws -> MountEntry {
-        let mounts = try await Targets.table().promiseMounts.filter { domain == nil || $0.domain == domain }
+        let all = try await Targets.mounts().filter { domain == nil || $0.domain == domain }
+        let own = all.filter { $0.user == geteuid() }
+        let mounts = own.isEmpty ? all : own
         guard let mount = mounts.first else {
             let what = domain.map { "no domain '\($0)' is mounted" } ?? "no domain is mounted"
             throw CommandFailure(

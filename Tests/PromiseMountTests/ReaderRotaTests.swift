@@ -60,4 +60,22 @@ import Testing
         #expect(rota.turn(isRested: true, now: 1) == .end)
         #expect(rota.turn(isRested: false, now: 1) == .end)
     }
+
+    /// What tells a mount that nobody serves from one that is not used: both take no request.
+    @Test func threadsThatAllServeOneRequestForEverAreNotTakenForIdleOnes() {
+        var rota = ReaderRota()
+        func ask() -> Bool { rota.isServing() }
+        #expect(rota.turn(isRested: false, now: 0) == .read)
+        #expect([ask(), ask()] == [true, true], "an idle mount is served")
+        _ = rota.received(wasThere: false, now: 10)
+        #expect(ask() == true, "a request has just come")
+        #expect(rota.turn(isRested: true, now: 10 + patience) == .read)
+        #expect([ask(), ask()] == [true, true], "one thread hangs, another reads")
+        _ = rota.received(wasThere: false, now: 20 + patience)
+        #expect([ask(), ask()] == [true, false], "both hang")
+        #expect(rota.turn(isRested: false, now: 30 + patience) == .read)
+        #expect(ask() == true, "one has come back")
+        rota.end()
+        #expect(ask() == true)
+    }
 }

@@ -11,8 +11,13 @@ enum {
 };
 
 // Four numbers with spaces between: the holder's process, how many daemons there were before, whether HOLDER_DEVICE is open,
-// and the wait status of the last one.
+// and the wait status of the last one, with HOLDER_SILENT when the holder has ended it.
 #define HOLDER_ENVIRONMENT "PROMISEFS_HOLDER"
+#define HOLDER_SILENT 0x10000
+
+// How long a daemon may say nothing before it is replaced, in milliseconds; 0: for ever. As the variable PROMISEFS_PATIENCE has it,
+// in seconds.
+int cps_holder_patience(void);
 
 // What the daemon says, each as one message of four bytes.
 enum holder_message {
@@ -23,6 +28,8 @@ enum holder_message {
   // With a descriptor that is readable when a thread of the daemon's has ended, which it does with the process alone
   // (PIDFD_THREAD of pidfd_open(2), Linux 6.9). Of the process itself that is not told while one thread cannot end.
   HOLDER_THREAD = 5,
+  // It can serve requests. Six times within its patience.
+  HOLDER_ALIVE = 6,
 };
 
 // Sends HOLDER_THREAD for the calling thread, where the kernel can.

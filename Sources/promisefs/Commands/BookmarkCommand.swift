@@ -72,7 +72,7 @@ struct BookmarkCommand: AsyncParsableCommand {
 
         /// A bookmark does not say of which domain it is.
         private func resolved() async throws -> (ResolvedBookmarkDocument, MountEntry) {
-            let mounts = try await Targets.table().promiseMounts
+            let mounts = try await Targets.ownMounts()
             guard !mounts.isEmpty else {
                 throw CommandFailure(
                     "no domain is mounted; try: promisefs mount --help", exitStatus: ExitStatus.notPromiseFS)

@@ -34,6 +34,8 @@ struct DomainListCommand: AsyncParsableCommand {
     private struct Document: Encodable {
         var domain: String
         var mountPoint: String?
+        /// Of somebody else's mount: whose it is.
+        var owner: String?
         var stateFolder: String?
         var provider: String?
         /// Missing where it cannot be known, as `problem` says.
@@ -44,10 +46,11 @@ struct DomainListCommand: AsyncParsableCommand {
     func run() async throws {
         var documents: [Document] = []
         var mounted: Set<String> = []
-        for mount in try await Targets.table().promiseMounts {
-            mounted.insert(mount.domain)
+        for mount in try await Targets.mounts() {
+            if mount.user == geteuid() { mounted.insert(mount.domain) }
             var document = Document(
                 domain: mount.domain, mountPoint: escapedForDisplay(mount.mountPoint))
+            if mount.user != geteuid() { document.owner = mount.userName }
             do throws(PromiseError) {
                 let status = try await PromiseClient(mount: mount).status()
                 document.stateFolder = status.stateFolder
@@ -72,7 +75,8 @@ struct DomainListCommand: AsyncParsableCommand {
         let rows = documents.map { document in
             let waits = document.pending.map { SyncCommand.sentence($0) } ?? document.problem ?? ""
             return [
-                document.domain, document.mountPoint ?? "not mounted",
+                document.domain + (document.owner.map { " of \($0)" } ?? ""),
+                document.mountPoint ?? "not mounted",
                 document.provider ?? "unknown provider", waits,
             ]
         }
@@ -112,7 +116,7 @@ struct DomainForgetCommand: AsyncParsableCommand {
 
     func run() async throws {
         let wanted = name
-        if let mount = try await Targets.table().promiseMounts.first(where: { $0.domain == wanted })
+        if let mount = try await Targets.ownMounts().first(where: { $0.domain == wanted })
         {
             let place = escapedForDisplay(mount.mountPoint)
             throw CommandFailure("'\(name)' is mounted on \(place): unmount it first")

@@ -25,7 +25,7 @@ struct EnableCommand: AsyncParsableCommand {
     func run() async throws {
         SystemSettings.use()
         let (name, isLater) = (domain, later)
-        let isMounted = try await Targets.table().promiseMounts.contains { $0.domain == name }
+        let isMounted = try await Targets.ownMounts().contains { $0.domain == name }
         try await Blocking.run { () throws(CommandFailure) in
             try ServiceUnit.checkConfiguration(name)
             try ServiceUnit.run(["enable"] + (isLater || isMounted ? [] : ["--now"]), name)

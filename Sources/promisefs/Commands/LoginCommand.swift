@@ -73,7 +73,7 @@ struct LoginCommand: AsyncParsableCommand {
                 Document(domain: domain, user: login.user, isInSecretService: isInService))
         }
         let place = isInService ? "in the Secret Service" : "in the credentials file"
-        let isMounted = try await Targets.table().promiseMounts.first { $0.domain == name }
+        let isMounted = try await Targets.ownMounts().first { $0.domain == name }
         Output.line(
             "the password of '\(domain)' is \(place)"
                 + (isMounted.map {

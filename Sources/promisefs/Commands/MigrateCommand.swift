@@ -80,7 +80,7 @@ struct MigrateCommand: AsyncParsableCommand {
 
     func run() async throws {
         let wanted = domain
-        if let mount = try await Targets.table().promiseMounts.first(where: { $0.domain == wanted })
+        if let mount = try await Targets.ownMounts().first(where: { $0.domain == wanted })
         {
             let place = escapedForDisplay(mount.mountPoint)
             throw CommandFailure(

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Glibc
 import Logging
 import PromiseCore
 import PromiseDomain
@@ -69,7 +70,7 @@ struct MountCommand: AsyncParsableCommand {
         var failures = FailureCollector()
         let table = try await Blocking.run { () throws(PromiseError) in try MountTable.current() }
         for (name, domain) in file.domains.sorted(by: { $0.key < $1.key }) where domain.mountPoint != nil {
-            if table.promiseMounts.contains(where: { $0.domain == name }) { continue }
+            if table.promiseMounts(of: geteuid()).contains(where: { $0.domain == name }) { continue }
             do {
                 try await configured(by: file, [name]).mount(nil)
             } catch {
@@ -105,9 +106,16 @@ struct MountCommand: AsyncParsableCommand {
                 operands: operands, domain: options.domain, stateFolder: options.stateDir?.bytes,
                 isResolved: isStartedByMount)
         }
-        let notice = try await Blocking.run { [options] () throws(CommandFailure) in
+        let first = isStartedByMount || foreground ? nil : FirstMount(plan)
+        let notice = try await Blocking.run { [options] () throws(CommandFailure) -> String? in
             // The process that started this one has looked at everything.
-            isStartedByMount ? nil : try plan.prepare(mountOptions: options.splitMountOptions)
+            if isStartedByMount { return nil }
+            do throws(CommandFailure) {
+                return try plan.prepare(mountOptions: options.splitMountOptions)
+            } catch {
+                first?.undo()
+                throw error
+            }
         }
         if let notice, !output.json { Output.line(notice) }
         if isStartedByMount || foreground && !isSupervised {
@@ -119,7 +127,7 @@ struct MountCommand: AsyncParsableCommand {
         let (arguments, isSupervised) = (options.forwarded, isSupervised)
         if foreground { throw try DaemonLauncher.becomeHolder(plan, forwarded: arguments) }
         let process = try await Blocking.run { () throws(CommandFailure) in
-            try DaemonLauncher.start(plan, forwarded: arguments, isSupervised: isSupervised)
+            try DaemonLauncher.start(plan, forwarded: arguments, isSupervised: isSupervised, first)
         }
         report(plan, process)
     }

@@ -173,7 +173,7 @@ struct SyncCommand: AsyncParsableCommand {
 
 /// The domains a command is about, each with the path below it when one was given.
 func scope(_ path: PathArgument?) async throws(PromiseError) -> [(mount: MountEntry, path: [UInt8]?)] {
-    guard let path else { return try await Targets.table().promiseMounts.map { ($0, nil) } }
+    guard let path else { return try await Targets.ownMounts().map { ($0, nil) } }
     let location = try await Targets.location(of: path)
     return [(location.mount, location.path.isEmpty ? nil : location.path)]
 }

@@ -135,7 +135,7 @@ struct PickCommand: AsyncParsableCommand {
         }
         if serve { return try await serveApplications() }
         if let forget, let owner { return await TemporaryImport.remove(forget.bytes, after: owner) }
-        let mounts = try await Targets.table().promiseMounts
+        let mounts = try await Targets.ownMounts()
         guard !mounts.isEmpty else {
             throw CommandFailure(
                 "no domain is mounted; try: promisefs mount --help",

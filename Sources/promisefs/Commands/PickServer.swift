@@ -23,7 +23,7 @@ struct PickServer: Sendable {
     func serve() async throws {
         let served = ServedDomains()
         while true {
-            for mount in (try? await Targets.table().promiseMounts) ?? [] {
+            for mount in (try? await Targets.ownMounts()) ?? [] {
                 guard served.begin(mount.domain) else { continue }
                 Task {
                     if let client = try? PromiseClient(mount: mount) {
@@ -85,7 +85,7 @@ struct PickServer: Sendable {
         }
         let launch = PickerLaunch(asked.launch, of: mount.domain)
         // What is picked to be opened is in the application's view: that of one domain.
-        let mounts = mode == .import ? try await Targets.table().promiseMounts : [mount]
+        let mounts = mode == .import ? try await Targets.ownMounts() : [mount]
         let data = MountedData(mounts, application: asked.application)
         switch try await show(request, data, launch) {
         case .cancelled: return PickAnswer(cancelled: true)

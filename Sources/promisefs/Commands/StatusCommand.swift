@@ -1,4 +1,5 @@
 import ArgumentParser
+import Glibc
 import PromiseCore
 import PromiseKit
 import PromiseWire
@@ -31,8 +32,11 @@ struct StatusCommand: AsyncParsableCommand {
             let location = try await Targets.location(of: path)
             try await show { [location.mount] }
         } else {
-            try await show { try await Targets.table().promiseMounts }
-            if !output.json { try await showUnmounted() }
+            try await show { try await Targets.mounts() }
+            if !output.json {
+                try await showUnmounted()
+                try await showOthers()
+            }
         }
     }
 
@@ -40,15 +44,17 @@ struct StatusCommand: AsyncParsableCommand {
         repeat {
             var failures = FailureCollector()
             var documents: [StatusDocument] = []
+            var owners: [String?] = []
             for mount in try await mounts() {
                 do throws(PromiseError) {
                     documents.append(try await PromiseClient(mount: mount).status())
+                    owners.append(mount.user == geteuid() ? nil : mount.userName)
                 } catch {
                     let place = escapedForDisplay(mount.mountPoint)
                     failures.note(CommandFailure("\(place): \(error.message)", exitStatus: error.exitStatus))
                 }
             }
-            printDocuments(documents, hasFailed: failures.first != nil)
+            printDocuments(documents, of: owners, hasFailed: failures.first != nil)
             guard watch else { return try failures.finish() }
             try await Task.sleep(for: .seconds(1))
         } while true
@@ -56,14 +62,22 @@ struct StatusCommand: AsyncParsableCommand {
 
     /// What waits in a domain that nobody has mounted is easily forgotten.
     private func showUnmounted() async throws {
-        let mounted = Set(try await Targets.table().promiseMounts.map(\.domain))
+        let mounted = Set(try await Targets.ownMounts().map(\.domain))
         for domain in try await UnmountedDomains.all(but: mounted) {
             guard let pending = domain.pending, pending > 0 else { continue }
             Output.line("\(domain.name) is not mounted: \(SyncCommand.sentence(pending)) to be sent to \(domain.provider ?? "?")")
         }
     }
 
-    private func printDocuments(_ documents: [StatusDocument], hasFailed: Bool) {
+    /// They are left alone, and are there.
+    private func showOthers() async throws {
+        guard geteuid() != 0 else { return }
+        for mount in try await Targets.table().promiseMounts where mount.user != geteuid() {
+            Output.line("\(escapedForDisplay(mount.mountPoint)) is '\(mount.domain)' of \(mount.userName)")
+        }
+    }
+
+    private func printDocuments(_ documents: [StatusDocument], of owners: [String?], hasFailed: Bool) {
         if output.json {
             if watch {
                 for document in documents { Output.json(document) }
@@ -77,11 +91,13 @@ struct StatusCommand: AsyncParsableCommand {
         // Home and clear to the end, so that a watched status does not scroll.
         if watch && Terminal.isOutput { Output.clearScreen() }
         if documents.isEmpty && !hasFailed { Output.line("no domain is mounted; try: promisefs mount --help") }
-        Output.text(documents.map(StatusCommand.text).joined(separator: "\n"))
+        let texts = zip(documents, owners).map { StatusCommand.text($0, of: $1) }
+        Output.text(texts.joined(separator: "\n"))
         if watch && !Terminal.isOutput && !documents.isEmpty { Output.line("") }
     }
 
-    static func text(_ status: StatusDocument) -> String {
+    /// `owner`: somebody else, whose mount it is.
+    static func text(_ status: StatusDocument, of owner: String? = nil) -> String {
         let connection = StatusCommand.connection(status)
         let passthrough = status.hasPassthrough ? "yes" : "no" + (status.passthroughMessage.map { " (\($0))" } ?? "")
         let running = "\(status.uploading) uploading, \(status.downloading) downloading, \(status.failing) failing"
@@ -113,7 +129,7 @@ struct StatusCommand: AsyncParsableCommand {
         let age = status.uptimeSeconds.map { ", running for \(StatusCommand.age($0))" } ?? ""
         rows.append(["  process", "\(status.processID)\(age)" + (status.version.map { ", version \($0)" } ?? "")])
         rows.append(["  supervision", supervision(status)])
-        let mark = status.isReadOnly ? " (read-only)" : ""
+        let mark = (status.isReadOnly ? " (read-only)" : "") + (owner.map { ", of \($0)" } ?? "")
         return "\(Terminal.styled(status.name, .bold)) on \(status.mountPoint)\(mark)\n" + table(rows)
     }
 

@@ -66,9 +66,7 @@ struct UnmountCommand: AsyncParsableCommand {
 
     private func paths() async throws(PromiseError) -> [PathArgument] {
         guard all else { return mountPoints }
-        let user = geteuid()
-        let mounts = try await Targets.table().promiseMounts.filter { user == 0 || $0.user == user }
-        return mounts.map { PathArgument(bytes: $0.mountPoint) }
+        return try await Targets.mounts().map { PathArgument(bytes: $0.mountPoint) }
     }
 
     /// What is left pending is noted as a failure.

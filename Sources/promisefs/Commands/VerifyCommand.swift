@@ -91,7 +91,7 @@ struct VerifyCommand: AsyncParsableCommand {
 
     private func targets() async throws -> [Target] {
         if let path { return [.mounted(try await Targets.location(of: path).mount)] }
-        let mounted = try await Targets.table().promiseMounts
+        let mounted = try await Targets.ownMounts()
         if domain == nil && stateDir == nil {
             if mounted.isEmpty { throw CommandFailure("no domain is mounted; say which with --domain or --state-dir") }
             return mounted.map { .mounted($0) }

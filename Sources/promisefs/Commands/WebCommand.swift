@@ -1,4 +1,5 @@
 import ArgumentParser
+import Glibc
 import PromiseCore
 import PromiseKit
 import PromisePicker
@@ -24,7 +25,7 @@ struct WebCommand: AsyncParsableCommand {
     private struct Document: Encodable { var address: String }
 
     func run() async throws {
-        let server = try await WebServer(OverviewSite { try MountTable.current().promiseMounts })
+        let server = try await WebServer(OverviewSite { try MountTable.current().promiseMounts(of: geteuid()) })
         defer { Browser.forget() }
         let serving = Task { try await server.run() }
         if output.json { Output.json(Document(address: server.address)) }

@@ -69,12 +69,14 @@ enum Daemon {
         // Whoever waits for `ready` is a process that ends; a service stays in the foreground.
         let manager = ready == nil ? ServiceManager.take() : nil
         let server = ControlServer(service: domain, socketPath: socketPath, logger: logger)
+        let keeper = SocketKeeper(of: server, domain: configuration.name)
         let serving = Task { () async -> CommandFailure? in
             do throws(ControlServer.StartFailure) {
                 try await server.run {
                     logger.notice("mounted", metadata: ["domain": "\(configuration.name)", "on": "\(place)"])
                     // From here on a daemon that dies has a successor; before, whoever started it hears of it.
                     defer { holder?.tellServing() }
+                    keeper.start()
                     manager?.tell(["READY=1", "STATUS=\(configuration.name) is mounted on \(place)"])
                     manager?.keepTelling(thatAnswers: configuration.mountPoint)
                     guard let ready, !ready.send(ReadyMessage(ready: true, processID: getpid())) else { return }
@@ -93,6 +95,7 @@ enum Daemon {
         // A reply that waits for a provider's call may never come, and the process is to end all
         // the same.
         let ending = Attempt {
+            await keeper.stop()
             await server.stop()
             return await serving.value
         }

@@ -44,8 +44,17 @@ enum DaemonLauncher {
     private static var staysInGroup: Bool { environment("PROMISEFS_STAY_IN_GROUP") != nil }
 
     /// Returns the daemon's process identifier. `isSupervised`: it is started by the holder, which lives as long as the mount.
-    static func start(_ plan: MountPlan, forwarded: [String], isSupervised: Bool) throws(CommandFailure) -> Int32 {
-        let log = try openLog(plan)
+    /// `first`: what is to be undone when it says that it cannot.
+    static func start(
+        _ plan: MountPlan, forwarded: [String], isSupervised: Bool, _ first: FirstMount?
+    ) throws(CommandFailure) -> Int32 {
+        let log: Descriptor
+        do throws(CommandFailure) {
+            log = try openLog(plan)
+        } catch {
+            first?.undo()
+            throw error
+        }
         let null: Descriptor
         do throws(SystemError) {
             null = try Descriptor.open(Array("/dev/null".utf8), flags: O_RDONLY, label: "mount.null")
@@ -71,7 +80,7 @@ enum DaemonLauncher {
         writing = nil
         _ = consume writing
         guard let process else { throw CommandFailure("the daemon cannot be started: \(String(cString: strerror(errno)))") }
-        return try wait(for: process, at: reading, plan) ?? process
+        return try wait(for: process, at: reading, plan, first) ?? process
     }
 
     /// The command of a daemon: every path is resolved, as it runs in another working directory.
@@ -102,7 +111,7 @@ enum DaemonLauncher {
 
     /// Returns the daemon's process identifier as it says itself.
     private static func wait(
-        for process: pid_t, at reading: borrowing Descriptor, _ plan: MountPlan
+        for process: pid_t, at reading: borrowing Descriptor, _ plan: MountPlan, _ first: FirstMount?
     ) throws(CommandFailure) -> Int32? {
         var line: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 4096)
@@ -115,6 +124,7 @@ enum DaemonLauncher {
         if let message = WireCoding.decode(ReadyMessage.self, from: line.prefix { $0 != 0x0A }) {
             if message.ready { return message.processID }
             _ = Spawn.wait(process)
+            first?.undo()
             throw CommandFailure(
                 message.error ?? "the daemon could not start", exitStatus: message.exitStatus ?? ExitStatus.failed)
         }

@@ -81,8 +81,8 @@ struct MountPlan: Sendable {
         let table: MountTable
         do throws(PromiseError) { table = try MountTable.current() } catch { throw CommandFailure(error) }
         guard let entry = table.entries.last(where: { $0.mountPoint == mountPoint }), entry.isPromiseFS else {
-            if let other = table.promiseMounts.first(where: { $0.domain == name }), SystemMounts.probe(other.mountPoint) != .dead
-            {
+            let own = table.promiseMounts(of: geteuid()).first { $0.domain == name }
+            if let other = own, SystemMounts.probe(other.mountPoint) != .dead {
                 throw CommandFailure(
                     "the domain '\(name)' is mounted already on \(escapedForDisplay(other.mountPoint)); use --domain"
                 )

@@ -49,7 +49,7 @@ struct ProfiledRun {
     /// Returns when every mount's daemon tells. One that cannot be asked is left out, and said so.
     private func listen(_ name: String, _ opened: OpenedFiles) async -> [Task<Void, Never>] {
         var result: [Task<Void, Never>] = []
-        for mount in (try? await Targets.table())?.promiseMounts ?? [] {
+        for mount in (try? await Targets.ownMounts()) ?? [] {
             do throws(PromiseError) {
                 let events = try await PromiseClient(mount: mount).stream("GET", "trace?recording=\(name)")
                 let (begun, begin) = AsyncStream.makeStream(of: Void.self)

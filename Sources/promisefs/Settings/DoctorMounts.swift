@@ -8,7 +8,7 @@ import PromiseWire
 enum DoctorMounts {
     private static func own() -> [MountEntry] {
         guard let table = try? MountTable.current() else { return [] }
-        return table.promiseMounts.filter { $0.user == geteuid() }
+        return table.promiseMounts(of: geteuid())
     }
 
     /// Blocking.

@@ -1,0 +1,83 @@
+import Foundation
+import Testing
+
+extension MountSuites {
+    /// A daemon that is stopped or stuck: whoever used its mount hung for good, as nothing had ended.
+    @Suite(.enabled(if: Machine.canOutliveDaemon, "before Linux 6.9 the kernel sends no request again"))
+    struct SilentDaemonTests {
+        private var options: MountedDomain.Options {
+            var options = MountedDomain.Options()
+            options.arguments = ["--no-io-uring"]
+            options.environment["PROMISEFS_PATIENCE"] = "6"
+            return options
+        }
+
+        /// > A daemon that lives and serves nothing, as one that was stopped (SIGSTOP) or whose threads all hang, is
+        @Test(.timeLimit(.minutes(2))) func aStoppedDaemonIsReportedAndReplacedAndNobodyHangs() async throws {
+            try await MountedDomain.with(options) { domain in
+                let daemon = try #require(domain.daemonProcesses().first)
+                try await domain.shell(
+                    "echo kept > \"$M/file\"; exec 3< \"$M/file\"; kill -STOP \(daemon); cat <&3; ls \"$M\"", seconds: 40)
+                let status = try await domain.status()
+                #expect(status.restarts == 1 && status.lastEnd == "silence")
+                try await domain.shell(
+                    """
+                    grep 'the daemon is stopped' "$S/log/daemon.log"; grep 'is ended for a successor' "$S/log/daemon.log"
+                    not kill -0 \(daemon); [ "$(cat "$M/file")" = kept ]
+                    """)
+            }
+        }
+
+        /// Also one that is stopped before it has ever served.
+        @Test(.timeLimit(.minutes(2))) func aDaemonThatIsStoppedWhileItStartsIsNoMountThatWaitsForEver() async throws {
+            let daemon = """
+                import os, socket, struct, signal
+                line = socket.socket(fileno=10)
+                count = int(os.environ["PROMISEFS_HOLDER"].split()[1])
+                line.send(struct.pack("I", 6))
+                os.kill(os.getpid(), signal.SIGSTOP)
+                """
+            let holder = URL(fileURLWithPath: Machine.executable).deletingLastPathComponent().path + "/promisefs-holder"
+            let result = try await runShell(
+                "PROMISEFS_PATIENCE=6 '\(holder)' / \"$(python3 -c 'import sys; print(sys.executable)')\" python3 -c '\(daemon)'",
+                seconds: 30)
+            #expect(result.status == 137 && result.error.contains("is stopped"), "\(result.error)")
+        }
+
+        /// Looks are counted, not time, so that what held up the holder as well counts as one.
+        @Test(.timeLimit(.minutes(2))) func aMachineThatSleptOrIsBusyKeepsItsDaemon() async throws {
+            try await MountedDomain.with(options) { domain in
+                let daemon = try #require(domain.daemonProcesses().first)
+                let holder = try #require(domain.daemonProcesses(of: "promisefs-holder").first)
+                try await domain.shell(
+                    """
+                    kill -STOP \(holder) \(daemon); sleep 9; kill -CONT \(holder); kill -CONT \(daemon); sleep 2; ls "$M"
+                    for n in 1 2 3 4 5 6 7 8 9 10 11 12; do timeout 9 sh -c 'while :; do :; done' & done; wait; ls "$M"
+                    """, seconds: 60)
+                #expect(try await domain.status().restarts == 0)
+                #expect(domain.daemonProcesses() == [daemon])
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func aDaemonInADebuggerIsLeftAlone() async throws {
+            // As gdb does: PTRACE_SEIZE, and PTRACE_INTERRUPT of the first thread.
+            let debugger = """
+                import ctypes, os, sys, time
+                library, process = ctypes.CDLL(None, use_errno=True), int(sys.argv[1])
+                assert library.ptrace(0x4206, process, None, None) == 0, os.strerror(ctypes.get_errno())
+                assert library.ptrace(0x4207, process, None, None) == 0
+                os.kill(process, 19)
+                time.sleep(10)
+                """
+            var options = options
+            options.environment["DEBUGGER"] = debugger
+            try await MountedDomain.with(options) { domain in
+                let daemon = try #require(domain.daemonProcesses().first)
+                try await domain.shell(
+                    "python3 -c \"$DEBUGGER\" \(daemon); kill -CONT \(daemon); sleep 0.5; ls \"$M\"", seconds: 40)
+                #expect(try await domain.status().restarts == 0)
+                #expect(domain.daemonProcesses() == [daemon])
+            }
+        }
+    }
+}
