@@ -172,6 +172,7 @@ final class ApplicationService: ControlService {
             request.items[number].path = try inMount(item.path, "claims.begin")
             if case .read = item.access { wanted.append(.read) } else { wanted.append(.readWrite) }
         }
+        request.isConfined = true
         // A claim that another launch has does not become this one's.
         request.within = request.within.map { within in claims.withLock { within.intersection($0) } }
         for (item, rights) in zip(request.items, wanted) {
@@ -187,7 +188,9 @@ final class ApplicationService: ControlService {
         let claim = try await base.claim(request)
         do throws(Failure) {
             // A link that was followed may lead anywhere.
-            for (node, rights) in zip(claim.nodes, wanted) { try require(rights, node, "claims.begin") }
+            for (number, rights) in wanted.enumerated() {
+                if let holder = claim.holder(number) { try require(rights, holder.node, "claims.begin") }
+            }
         } catch {
             base.release(claim.id)
             throw error
@@ -233,7 +236,10 @@ final class ApplicationService: ControlService {
     }
 
     func paths(of claim: GrantedClaim) throws(Failure) -> [[FileName]] {
-        try claim.nodes.map { node throws(Failure) in try shown(node, "claims.begin") }
+        try claim.nodes.indices.map { number throws(Failure) in
+            let (node, missing) = claim.holder(number) ?? (claim.nodes[number], nil)
+            return try shown(node, "claims.begin") + (missing.map { [$0] } ?? [])
+        }
     }
 
     func entry(of node: NodeID) throws(Failure) -> EntryID? {

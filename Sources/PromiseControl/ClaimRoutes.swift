@@ -64,9 +64,9 @@ extension ControlRoutes {
         var document = GrantedClaimDocument(claim: granted.id.rawValue, items: [])
         for (node, names) in zip(granted.nodes, try service.paths(of: granted)) {
             let path = PathText(names)
-            document.items.append(.init(node: node.rawValue, path: path.display, pathBytes: path.bytes))
+            document.items.append(.init(node: node.isVacancy ? nil : node.rawValue, path: path.display, pathBytes: path.bytes))
         }
-        let nodes = zip(granted.nodes, wanted.items).map { $1.access.isForUploading ? $0 : nil }
+        let nodes = zip(granted.nodes, wanted.items).map { $1.access.isForUploading && !wanted.isPreparation ? $0 : nil }
         var snapshots: [Snapshot?] = []
         if nodes.contains(where: { $0 != nil }) {
             snapshots = try await untilGone(context, keepAlive, limit, send) { [service] in
@@ -88,43 +88,13 @@ extension ControlRoutes {
             throw ProblemDocument.request("a claim names 1 to \(ControlRoutes.claimItemCountMax) items")
         }
         var items: [(path: [FileName], access: Access)] = []
-        for item in document.items { items.append((try names(ofWirePath: item.path), try access(item))) }
+        for item in document.items { items.append((try names(ofWirePath: item.path), try item.wanted())) }
         var result = ClaimRequest(
             items: items, purpose: document.purpose.map { Purpose(rawValue: $0) },
             process: context.connection.peer?.process ?? 0, timeout: try duration(document.timeoutSeconds))
+        result.isPreparation = document.isPreparation ?? false
         result.within = document.within.map { Set($0.map { ClaimID(rawValue: $0) }) }
         return result
-    }
-
-    private func access(_ item: ClaimDocument.Item) throws -> Access {
-        switch item.access {
-        case "read":
-            var options = ReadingOptions()
-            for name in item.options ?? [] {
-                switch name {
-                case "withoutChanges": options.insert(.withoutChanges)
-                case "resolvesSymbolicLink": options.insert(.resolvesSymbolicLink)
-                case "immediatelyAvailableMetadataOnly": options.insert(.immediatelyAvailableMetadataOnly)
-                case "forUploading": options.insert(.forUploading)
-                default: throw ProblemDocument.request("'\(name)' is no option for reading")
-                }
-            }
-            return .read(options)
-        case "write":
-            var options = WritingOptions()
-            for name in item.options ?? [] {
-                switch name {
-                case "forDeleting": options.insert(.forDeleting)
-                case "forMoving": options.insert(.forMoving)
-                case "forMerging": options.insert(.forMerging)
-                case "forReplacing": options.insert(.forReplacing)
-                case "contentIndependentMetadataOnly": options.insert(.contentIndependentMetadataOnly)
-                default: throw ProblemDocument.request("'\(name)' is no option for writing")
-                }
-            }
-            return .write(options)
-        default: throw ProblemDocument.request("'access' is 'read' or 'write', not '\(item.access)'")
-        }
     }
 }
 
@@ -267,5 +237,38 @@ final class OpenClaims: Sendable {
 extension Access {
     fileprivate var isForUploading: Bool {
         if case .read(let options) = self { options.contains(.forUploading) } else { false }
+    }
+}
+
+extension ClaimDocument.Item {
+    fileprivate func wanted() throws -> Access {
+        switch access {
+        case "read":
+            var result = ReadingOptions()
+            for name in options ?? [] {
+                switch name {
+                case "withoutChanges": result.insert(.withoutChanges)
+                case "resolvesSymbolicLink": result.insert(.resolvesSymbolicLink)
+                case "immediatelyAvailableMetadataOnly": result.insert(.immediatelyAvailableMetadataOnly)
+                case "forUploading": result.insert(.forUploading)
+                default: throw ProblemDocument.request("'\(name)' is no option for reading")
+                }
+            }
+            return .read(result)
+        case "write":
+            var result = WritingOptions()
+            for name in options ?? [] {
+                switch name {
+                case "forDeleting": result.insert(.forDeleting)
+                case "forMoving": result.insert(.forMoving)
+                case "forMerging": result.insert(.forMerging)
+                case "forReplacing": result.insert(.forReplacing)
+                case "contentIndependentMetadataOnly": result.insert(.contentIndependentMetadataOnly)
+                default: throw ProblemDocument.request("'\(name)' is no option for writing")
+                }
+            }
+            return .write(result)
+        default: throw ProblemDocument.request("'access' is 'read' or 'write', not '\(access)'")
+        }
     }
 }

@@ -198,5 +198,6 @@ extension ContainerDocument {
             documentsPath: standing.path.map { PathText($0 + [documents]).display },
             identifier: standing.identifier?.rawValue, reason: standing.reason,
             isSent: standing.isSent)
+        documentsPathBytes = standing.path.map { PathText($0 + [documents]).bytes }
     }
 }

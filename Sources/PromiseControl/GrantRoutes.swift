@@ -175,6 +175,7 @@ struct GrantRoutes: Sendable {
         _ standing: GrantStanding, _ principal: Principal
     ) throws(Failure) -> GrantDocument {
         var document = gone(standing.grant)
+        document.nameBytes = PercentCoding.encode(standing.grant.name.bytes)
         document.rights = standing.rights.name
         document.scopes = standing.scopes
         document.reason = standing.fate.reason

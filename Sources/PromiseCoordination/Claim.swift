@@ -77,6 +77,9 @@ package enum Access: Hashable, Sendable {
         return changesName || other.changesName
     }
 
+    /// Something else is to be at the place.
+    var isReplacing: Bool { if case .write(let options) = self { options.contains(.forReplacing) } else { false } }
+
     private var changesName: Bool {
         guard case .write(let options) = self else { return false }
         return !options.isDisjoint(with: [.forDeleting, .forMoving, .forReplacing])
@@ -89,15 +92,31 @@ package struct Intent: Hashable, Sendable {
     /// The folders that hold it, nearest first, up to the root.
     package var folders: [NodeID]
     package var access: Access
+    /// The vacancy that the item's name would leave: whoever has a claim on that is in the way. With `node` itself
+    /// a vacancy the claim is about the place, and nothing was there when it was made.
+    package var place: NodeID?
 
-    package init(node: NodeID, folders: [NodeID], access: Access) {
+    package init(node: NodeID, folders: [NodeID], access: Access, place: NodeID? = nil) {
         self.node = node
         self.folders = folders
         self.access = access
+        self.place = place
     }
+
+    /// What of it the index knows: the item, or the folder in which nothing has the name.
+    package var settled: Intent {
+        guard node.isVacancy, let folder = folders.first else { return self }
+        return Intent(node: folder, folders: Array(folders.dropFirst()), access: access)
+    }
+
+    /// What it is told by: the item, and the place that it was claimed at.
+    var keys: [NodeID] { place.map { $0 == node ? [node] : [node, $0] } ?? [node] }
 }
 
 extension NodeID {
+    /// Nothing was there.
+    package var isVacancy: Bool { rawValue >> 62 == 1 }
+
     /// Stands for a name that nothing has: the same for everybody who means it, and no item's number.
     package static func vacancy(_ name: FileName, in folder: NodeID) -> NodeID {
         // FNV-1a. Two places of one number would only wait for each other.

@@ -9,6 +9,16 @@ extension ClaimTable {
         var purpose: Purpose?
         /// It let a deadline pass, as a stopped process does: nobody waits for it until it is heard from.
         var isSilent = false
+        /// How many claims have asked it to give something up, and are there still.
+        var relinquishments = 0
+    }
+
+    struct Asking: Sendable {
+        var presenter: PresenterID
+        var node: NodeID
+        var questions: [Question]
+        /// How many folders are above what it shows.
+        var depth: Int
     }
 
     struct OpenQuestion: Sendable {
@@ -17,7 +27,6 @@ extension ClaimTable {
         var node: NodeID
         /// To be asked after this one has been answered.
         var rest: [Question]
-        var isRelinquishing: Bool
         var deadline: Duration
     }
 
@@ -76,8 +85,7 @@ extension ClaimTable {
         var order: [PresenterID] = []
         for intent in claim.intents {
             let place = places[intent.node]
-            // What is deepest first: a folder's presenter closes it after those of what is in it.
-            let below = (place?.presentersBelow ?? []).sorted { depth($0) > depth($1) }
+            let below = place?.presentersBelow ?? []
             let above = intent.folders.flatMap { places[$0]?.presenters ?? [] }
             let questions = intent.access.questions
             for presenter in below + (place?.presenters ?? []) where !questions.isEmpty {
@@ -89,11 +97,42 @@ extension ClaimTable {
             }
         }
         order.removeAll { presenters[$0]?.isSilent == true || claim.purpose != nil && presenters[$0]?.purpose == claim.purpose }
-        guard !order.isEmpty else { return grant(id) }
-        claims[id]?.phase = .preparing(order.count)
-        for presenter in order {
-            guard let (node, questions) = asked[presenter] else { continue }
-            ask(presenter, questions, of: id, node, now: now)
+        for presenter in order { asked[presenter]?.questions.removeAll { isPrepared(presenter, for: $0, claim) } }
+        order.removeAll { asked[$0]?.questions.isEmpty ?? true }
+        if claim.isPreparation {
+            let questions = asked.filter { order.contains($0.key) }.mapValues(\.questions)
+            claims[id]?.asked = questions
+        }
+        // What is deepest first: a folder's presenter closes it after those of what is in it.
+        let turns = order.compactMap { presenter in
+            asked[presenter].map { Asking(presenter: presenter, node: $0.node, questions: $0.questions, depth: depth(presenter)) }
+        }
+        claims[id]?.toAsk = turns.sorted { ($0.depth, $1.presenter) > ($1.depth, $0.presenter) }
+        askNext(id, now: now)
+    }
+
+    /// Asks those whose turn it is, who are all as deep; the next ones when they have answered. Then the claim is granted.
+    mutating func askNext(_ id: ClaimID, now: Duration) {
+        guard let waiting = claims[id]?.toAsk else { return }
+        var turn: [Asking] = []
+        var rest = waiting[...]
+        while let next = rest.first, turn.isEmpty || next.depth == turn[0].depth {
+            rest.removeFirst()
+            // It may have gone, or have let a question of another one pass, meanwhile.
+            if let presenter = presenters[next.presenter], !presenter.isSilent { turn.append(next) }
+        }
+        claims[id]?.toAsk = Array(rest)
+        if turn.isEmpty { return grant(id) }
+        claims[id]?.phase = .preparing(turn.count)
+        for next in turn { ask(next.presenter, next.questions, of: id, next.node, now: now) }
+    }
+
+    /// Whether a preparation that the claim is nested in has asked for it.
+    private func isPrepared(_ presenter: PresenterID, for question: Question, _ claim: Claim) -> Bool {
+        preparations.contains { id in
+            guard let other = claims[id], isGranted(id), let asked = other.asked[presenter], claim.isWithin(id, other)
+            else { return false }
+            return asked.contains(question) || question == .relinquishToReader && asked.contains(.relinquishToWriter)
         }
     }
 
@@ -105,15 +144,26 @@ extension ClaimTable {
         let number = takeNumber()
         let isRelinquishing = steps[0] == .relinquishToReader || steps[0] == .relinquishToWriter
         questions[number] = OpenQuestion(
-            claim: claim, presenter: presenter, node: node, rest: Array(steps.dropFirst()), isRelinquishing: isRelinquishing,
+            claim: claim, presenter: presenter, node: node, rest: Array(steps.dropFirst()),
             deadline: now + answerLimit)
+        // Whenever it does that, it has to hear when it is over.
+        if isRelinquishing {
+            claims[claim]?.relinquished.append(presenter)
+            presenters[presenter]?.relinquishments += 1
+        }
         actions.append(.ask(presenter, steps[0], number: number, node: node))
+    }
+
+    /// A claim that has asked the presenter to give something up has ended; it is told when that was the last one.
+    mutating func reacquire(_ presenter: PresenterID) {
+        guard let count = presenters[presenter]?.relinquishments else { return }
+        presenters[presenter]?.relinquishments = count - 1
+        if count == 1 { actions.append(.tell(presenter, .reacquire)) }
     }
 
     /// A presenter has done what it was asked; an answer that comes too late does no harm.
     package mutating func answered(_ number: UInt64, now: Duration = .zero) {
         guard let question = questions[number] else { return }
-        if question.isRelinquishing { claims[question.claim]?.relinquished.append(question.presenter) }
         if question.rest.isEmpty { return finish(number, now: now) }
         questions[number] = nil
         ask(question.presenter, question.rest, of: question.claim, question.node, now: now)
@@ -132,11 +182,7 @@ extension ClaimTable {
     /// A presenter has let the time for an answer pass: what it has not answered counts as answered.
     mutating func giveUp(_ id: PresenterID, now: Duration) {
         presenters[id]?.isSilent = true
-        for (number, question) in questions.filter({ $0.value.presenter == id }).sorted(by: { $0.key < $1.key }) {
-            // It may do late what it was asked, and then has to hear when that is over.
-            if question.isRelinquishing { claims[question.claim]?.relinquished.append(id) }
-            finish(number, now: now)
-        }
+        for number in questions.filter({ $0.value.presenter == id }).keys.sorted() { finish(number, now: now) }
     }
 
     /// A presenter has answered anything, however late: it is asked again from now on.
@@ -156,11 +202,12 @@ extension ClaimTable {
 
     /// Something happened to a node, whoever did it: its presenters are told, and those of the folders above. Who has a claim on
     /// it knows. `folders` are those it is in, or was in when it has gone.
-    /// `isItemTold`: its own presenters know already. `place`: of a move, where it was.
+    /// `isItemTold`: its own presenters know already. `place`: of a move, where it was. `actor`: who did it, and knows.
     package mutating func happened(
-        _ event: Event, to node: NodeID, in folders: [NodeID], from place: OldPlace? = nil, isItemTold: Bool = false
+        _ event: Event, to node: NodeID, in folders: [NodeID], from place: OldPlace? = nil, isItemTold: Bool = false,
+        by actor: Purpose? = nil
     ) {
-        tell(event, to: node, in: folders, from: place, isForItem: !isItemTold)
+        tell(event, to: node, in: folders, from: place, isForItem: !isItemTold, by: actor)
     }
 
     /// The item moved out of these folders: it is told those who show them. Who shows the item hears of its new place.
@@ -172,10 +219,14 @@ extension ClaimTable {
     package mutating func changedAsReplaced(_ node: NodeID) { tell(.changed, to: node, in: [], from: nil, isForItem: true) }
 
     private mutating func tell(
-        _ event: Event, to node: NodeID, in folders: [NodeID], from place: OldPlace?, isForItem: Bool
+        _ event: Event, to node: NodeID, in folders: [NodeID], from place: OldPlace?, isForItem: Bool,
+        by actor: Purpose? = nil
     ) {
-        let insiders = Set(
+        var insiders = Set(
             ([node] + folders).flatMap { places[$0]?.claims ?? [] }.compactMap { claims[$0]?.purpose })
+        // Told a while later, when other claims may be there.
+        if case .version = event { insiders = [] }
+        if let actor { insiders.insert(actor) }
         func isTold(_ id: PresenterID) -> Bool {
             guard let presenter = presenters[id] else { return false }
             return presenter.purpose.map { !insiders.contains($0) } ?? true

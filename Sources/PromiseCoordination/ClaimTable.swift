@@ -31,11 +31,17 @@ package struct ClaimTable: Sendable {
         /// The claims that end only after this one; nil: nobody said, so those of its purpose.
         var within: Set<ClaimID>?
         var intents: [Intent]
+        /// It keeps nobody out: presenters are asked for all that is nested in it.
+        var isPreparation = false
+        /// Who is still to be asked, what is deepest first.
+        var toAsk: [Asking] = []
+        /// Of a preparation: who was asked what.
+        var asked: [PresenterID: [Question]] = [:]
         /// Conflicting claims that came before, or were let in while this one's presenters were asked.
         var blockers: Set<ClaimID> = []
         var phase = Phase.waiting
         var deadline: Duration?
-        /// Who gave something up for this claim.
+        /// Who was asked to give something up for this claim.
         var relinquished: [PresenterID] = []
     }
 
@@ -59,6 +65,7 @@ package struct ClaimTable: Sendable {
     var places: [NodeID: Place] = [:]
     var presenters: [PresenterID: Presenter] = [:]
     var questions: [UInt64: OpenQuestion] = [:]
+    var preparations: Set<ClaimID> = []
     private var nextNumber: UInt64 = 1
     var actions: [Action] = []
     /// How long a presenter may take for an answer.
@@ -85,13 +92,13 @@ package struct ClaimTable: Sendable {
     // MARK: - Claims
 
     /// Enters a claim; `granted` or `refused` follows, at once or later. `deadline` is on the caller's clock. `within`: the
-    /// claims that it is nested in.
+    /// claims that it is nested in. `isPreparation`: it keeps nobody out, and asks for what is nested in it.
     package mutating func claim(
-        _ intents: [Intent], purpose: Purpose? = nil, within: Set<ClaimID>? = nil, now: Duration = .zero,
-        deadline: Duration? = nil
+        _ intents: [Intent], purpose: Purpose? = nil, within: Set<ClaimID>? = nil, isPreparation: Bool = false,
+        now: Duration = .zero, deadline: Duration? = nil
     ) -> ClaimID {
         let id = ClaimID(rawValue: takeNumber())
-        var claim = Claim(purpose: purpose, within: within, intents: intents)
+        var claim = Claim(purpose: purpose, within: within, intents: intents, isPreparation: isPreparation)
         claim.deadline = deadline
         var blockers: Set<ClaimID> = []
         forEachConflict(of: claim) { blockers.insert($0) }
@@ -104,6 +111,7 @@ package struct ClaimTable: Sendable {
         for other in followers { claims[other]?.blockers.insert(id) }
         enter(id, claim)
         claims[id] = claim
+        if isPreparation { preparations.insert(id) }
         if claim.blockers.isEmpty { prepare(id, now: now) }
         return id
     }
@@ -112,8 +120,9 @@ package struct ClaimTable: Sendable {
     package mutating func release(_ id: ClaimID, now: Duration = .zero) {
         guard let claim = claims.removeValue(forKey: id) else { return }
         leave(id, claim)
+        preparations.remove(id)
         for (number, question) in questions where question.claim == id { questions[number] = nil }
-        for presenter in claim.relinquished where presenters[presenter] != nil { actions.append(.tell(presenter, .reacquire)) }
+        for presenter in claim.relinquished { reacquire(presenter) }
         var freed: [ClaimID] = []
         forEachConflict(of: claim) { freed.append($0) }
         unblock(freed, from: id, now: now)
@@ -128,7 +137,7 @@ package struct ClaimTable: Sendable {
         guard let claim = claims[id], claim.blockers.isEmpty else { return }
         switch claim.phase {
         case .waiting: prepare(id, now: now)
-        case .preparing(0): grant(id)
+        case .preparing(0): askNext(id, now: now)
         case .preparing, .granted: break
         }
     }
@@ -164,14 +173,14 @@ package struct ClaimTable: Sendable {
 
     private mutating func enter(_ id: ClaimID, _ claim: Claim) {
         for intent in claim.intents {
-            places[intent.node, default: Place()].claims.append(id)
+            for key in intent.keys { places[key, default: Place()].claims.append(id) }
             for folder in intent.folders { places[folder, default: Place()].below.append(id) }
         }
     }
 
     private mutating func leave(_ id: ClaimID, _ claim: Claim) {
         for intent in claim.intents {
-            change(intent.node) { $0.claims.removeFirst(of: id) }
+            for key in intent.keys { change(key) { $0.claims.removeFirst(of: id) } }
             for folder in intent.folders { change(folder) { $0.below.removeFirst(of: id) } }
         }
     }
@@ -215,6 +224,24 @@ package struct ClaimTable: Sendable {
         findBlockersAnew(now: now)
     }
 
+    /// Something is at a place that claims were made on when nothing was there: now they are on that, wherever it goes.
+    package mutating func arrived(_ node: NodeID, at place: NodeID, in folders: [NodeID], now: Duration = .zero) {
+        guard let waiting = places[place]?.claims else { return }
+        var isOther = false
+        for id in Set(waiting) {
+            guard var claim = claims[id] else { continue }
+            leave(id, claim)
+            for index in claim.intents.indices where claim.intents[index].node == place {
+                (claim.intents[index].node, claim.intents[index].folders) = (node, folders)
+                claim.intents[index].place = place
+                isOther = true
+            }
+            enter(id, claim)
+            claims[id] = claim
+        }
+        if isOther { findBlockersAnew(now: now) }
+    }
+
     /// The nodes of a claim's items as they are now, in the order in which they were asked for.
     package func nodes(of claim: ClaimID) -> [NodeID] { claims[claim]?.intents.map(\.node) ?? [] }
 
@@ -250,6 +277,8 @@ package struct ClaimTable: Sendable {
         var intent = intent
         if intent.node == node {
             intent.folders = folders
+            // Its old place concerns only who is to put something else there.
+            if !intent.access.isReplacing { intent.place = nil }
         } else if let index = intent.folders.firstIndex(of: node) {
             intent.folders = intent.folders[...index] + folders
         } else {
@@ -263,12 +292,17 @@ package struct ClaimTable: Sendable {
     /// Every claim that cannot be inside together with this one. Some may come twice.
     private func forEachConflict(of claim: Claim, _ body: (ClaimID) -> Void) {
         func look(_ id: ClaimID, at node: NodeID, _ access: Access, isBelow: Bool) {
-            guard let other = claims[id], claim.purpose == nil || other.purpose != claim.purpose else { return }
-            for intent in other.intents where isBelow ? intent.folders.contains(node) : intent.node == node {
+            guard let other = claims[id], claim.purpose == nil || other.purpose != claim.purpose, !other.isPreparation
+            else { return }
+            for intent in other.intents where isBelow ? intent.folders.contains(node) : intent.isAt(node) {
                 if intent.access.conflicts(with: access) { return body(id) }
             }
         }
+        if claim.isPreparation { return }
         for intent in claim.intents {
+            if let node = intent.place, node != intent.node, let place = places[node] {
+                for id in place.claims { look(id, at: node, intent.access, isBelow: false) }
+            }
             if let place = places[intent.node] {
                 for id in place.claims { look(id, at: intent.node, intent.access, isBelow: false) }
                 for id in place.below { look(id, at: intent.node, intent.access, isBelow: true) }
@@ -298,8 +332,7 @@ package struct ClaimTable: Sendable {
     package func isGranted(_ id: ClaimID, toWrite intents: [Intent]) -> Bool {
         guard isGranted(id), let claim = claims[id] else { return false }
         return claim.intents.contains { own in
-            own.access.isWriting
-                && intents.contains { own.node == $0.node || own.folders.contains($0.node) || $0.folders.contains(own.node) }
+            own.access.isWriting && intents.contains { own.covers($0) || $0.folders.contains(own.node) }
         }
     }
 
@@ -348,8 +381,17 @@ package struct ClaimTable: Sendable {
     }
 }
 
+extension Intent {
+    fileprivate func isAt(_ node: NodeID) -> Bool { self.node == node || place == node }
+
+    /// It is about the other's item or place, or about something in it.
+    fileprivate func covers(_ other: Intent) -> Bool {
+        isAt(other.node) || other.place.map(isAt) ?? false || folders.contains(other.node)
+    }
+}
+
 extension ClaimTable.Claim {
-    fileprivate func isWithin(_ id: ClaimID, _ other: ClaimTable.Claim) -> Bool {
+    func isWithin(_ id: ClaimID, _ other: ClaimTable.Claim) -> Bool {
         within?.contains(id) ?? (purpose != nil && other.purpose == purpose)
     }
 }

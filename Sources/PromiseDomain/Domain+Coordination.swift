@@ -13,6 +13,10 @@ package struct ClaimRequest: Sendable {
     package var purpose: Purpose?
     /// The claims that it is nested in; nil: nobody said.
     package var within: Set<ClaimID>?
+    /// Nobody is kept out: presenters are asked for all claims that are nested in it.
+    package var isPreparation = false
+    /// Links out of the mount are not followed, wherever they lead.
+    package var isConfined = false
     /// The process that is to get at the items, with its children; 0: nobody in particular.
     package var process: Int32
     package var timeout: Duration?
@@ -29,7 +33,7 @@ package struct ClaimRequest: Sendable {
 package struct GrantedClaim: Sendable {
     package var id: ClaimID
     package var nodes: [NodeID]
-    /// The places of what is to be replaced: what was moved out of there is not what its writer wants.
+    /// The places of what is to be replaced, and of what was not there: what is elsewhere is not what its writer wants.
     var places: [Int: TreePlace]
 
     package init(id: ClaimID, nodes: [NodeID]) { self.init(id: id, nodes: nodes, places: [:]) }
@@ -38,6 +42,12 @@ package struct GrantedClaim: Sendable {
         self.id = id
         self.nodes = nodes
         self.places = places
+    }
+
+    /// The item; or the folder and the name in it that nothing has yet.
+    package func holder(_ number: Int) -> (node: NodeID, missing: FileName?)? {
+        let node = nodes[number]
+        return node.isVacancy ? places[number].map { ($0.parent, $0.name) } : (node, nil)
     }
 
     fileprivate func paths(_ transaction: borrowing Transaction) throws(Failure) -> [[FileName]] {
@@ -54,18 +64,6 @@ package struct GrantedClaim: Sendable {
         }
         return result
     }
-
-    fileprivate static func placesToReplace(
-        _ intents: [Intent], _ transaction: borrowing Transaction
-    ) throws(Failure) -> [Int: TreePlace] {
-        var result: [Int: TreePlace] = [:]
-        for (number, intent) in intents.enumerated() {
-            guard case .write(let options) = intent.access, options.contains(.forReplacing) else { continue }
-            guard let entry = try transaction.entries(of: intent.node).first else { continue }
-            result[number] = TreePlace(entry.name, in: entry.parent)
-        }
-        return result
-    }
 }
 
 extension Domain {
@@ -78,19 +76,25 @@ extension Domain {
     /// the task is cancelled, and then there is no claim.
     package func claim(_ request: ClaimRequest) async throws(Failure) -> GrantedClaim {
         let position = try lastChange()
+        let finder = ClaimFinder(
+            tree: services.tree, mountPoint: configuration.mountPoint, isConfined: request.isConfined)
         var intents: [Intent] = []
-        for item in request.items { intents.append(try await intent(item.path, item.access)) }
-        let places = try index.read { transaction throws(Failure) in
-            try GrantedClaim.placesToReplace(intents, transaction)
+        var places: [Int: TreePlace] = [:]
+        for (number, item) in request.items.enumerated() {
+            let found = try await finder.target(of: item.path, item.access)
+            intents.append(found.intent)
+            if found.isAboutPlace { places[number] = found.place }
         }
         let claim = try await claim(intents, request, from: position)
         do throws(Failure) {
-            try await waitForWriters(of: claim)
+            if !request.isPreparation { try await waitForWriters(of: claim) }
         } catch {
             release(claim)
             throw error
         }
-        return GrantedClaim(id: claim, nodes: filesystem.coordinator.nodes(of: claim), places: places)
+        let granted = GrantedClaim(id: claim, nodes: filesystem.coordinator.nodes(of: claim), places: places)
+        await KernelSight(index: index, filesystem: filesystem, clock: clock).settle(granted)
+        return granted
     }
 
     /// A claim of the daemon's own on one item.
@@ -107,7 +111,7 @@ extension Domain {
     ) async throws(Failure) -> ClaimID {
         let (outcomes, continuation) = AsyncStream.makeStream(of: Coordinator.ClaimOutcome.self)
         let id = try filesystem.coordinator.claim(
-            intents, purpose: request.purpose, within: request.within,
+            intents, purpose: request.purpose, within: request.within, isPreparation: request.isPreparation,
             process: request.process, isOwn: isOwn, timeout: request.timeout
         ) { _, outcome in
             continuation.yield(outcome)
@@ -116,7 +120,7 @@ extension Domain {
         // Claims follow what is moved, also while they were being entered.
         hub.wake(from: position)
         do throws(Failure) {
-            try filesystem.settlePlaces(of: intents)
+            try filesystem.settlePlaces(of: intents.map(\.settled))
             switch await outcomes.first(where: { _ in true }) {
             case .granted: break
             case .refused(.timedOut): throw Failure(.timedOut, "others did not let go of the items in time")
@@ -180,28 +184,6 @@ extension Domain {
 
     private func lastChange() throws(Failure) -> Int64 {
         try index.read { transaction throws(Failure) in try transaction.lastChange() }
-    }
-
-    private func intent(_ path: [FileName], _ access: Access) async throws(Failure) -> Intent {
-        var node: NodeID
-        if case .read(let options) = access, options.contains(.resolvesSymbolicLink) {
-            node = try await resolved(path)
-        } else {
-            node = try await self.node(at: path)
-        }
-        return Intent(node: node, folders: try folders(above: node), access: access)
-    }
-
-    /// As realpath(3), of links in the middle, too; but for those that lead out of the mount.
-    private func resolved(_ path: [FileName]) async throws(Failure) -> NodeID {
-        var way = LinkWay(path, mountPoint: configuration.mountPoint)
-        while let place = try way.next() {
-            let node = try await self.node(at: place)
-            let isLink = try index.read { transaction throws(Failure) in try transaction.node(node)?.target != nil }
-            let target = isLink ? try filesystem.linkTarget(of: node) : nil
-            if let target { try way.follow(target) } else { way.enter() }
-        }
-        return try await self.node(at: way.done)
     }
 
     private func folders(above node: NodeID) throws(Failure) -> [NodeID] {

@@ -55,6 +55,8 @@ extension Domain {
                 ClaimRequest(items: items, purpose: purpose, process: 0, timeout: Domain.evictionPatience))
         }
         defer { if let claim { release(claim.id) } }
+        let newest = index.newestChange
+        defer { if let purpose { filesystem.coordinator.resolved(for: purpose, from: newest, to: index.newestChange) } }
         for node in affected.compactMap(\.node) {
             switch action {
             case .replace: try filesystem.replaceDocument(with: node, in: states)

@@ -94,8 +94,9 @@ final class PresenterNews: ChangeListener {
         guard let (now, then) = folders(of: change, node) else { return }
         // One of its names has gone: that of a draft that has taken its document's name, or one of several.
         if event == .deleted, let now { return coordinator.left(then.filter { !now.contains($0) }, node) }
+        let here = event == .appeared || event == .moved ? vacancy(of: node) : nil
         guard event == .moved else {
-            return coordinator.happened(event, to: node, by: change.sequence, in: now ?? then)
+            return coordinator.happened(event, to: node, by: change.sequence, in: now ?? then, at: here)
         }
         let old = oldPlace.withLock { old in
             defer { old = nil }
@@ -108,7 +109,13 @@ final class PresenterNews: ChangeListener {
         if let now, now.first != change.parent {
             return coordinator.left(then.filter { !now.contains($0) && !before.contains($0) }, node, from: old)
         }
-        coordinator.happened(.moved, to: node, by: change.sequence, in: inside, from: old)
+        coordinator.happened(.moved, to: node, by: change.sequence, in: inside, from: old, at: here)
+    }
+
+    /// What its name would leave: who has a claim on that has one on the item now.
+    private func vacancy(of node: NodeID) -> NodeID? {
+        let entry = try? index.read { transaction throws(Failure) in try transaction.entries(of: node).first }
+        return entry.map { .vacancy($0.name, in: $0.parent) }
     }
 
     private func foldersAndSelf(_ folder: NodeID) -> [NodeID] {

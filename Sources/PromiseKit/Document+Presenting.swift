@@ -39,29 +39,31 @@ extension Document {
             guard let document = document() else { return }
             switch event {
             case .asked(let question):
-                await document.prepare(for: question.kind)
-                try? await question.answer()
+                let isDone = await document.prepare(for: question.kind)
+                try? await question.answer(failed: !isDone)
             case .told(let what, let about): await document.noted(what, about)
             }
         }
     }
 
-    /// Done before the question is answered; who asks waits for that, for five seconds.
-    private func prepare(for question: String) async {
+    /// Done before the question is answered; who asks waits for that, for five seconds. False when it could not be done:
+    /// then who asks does not get at the file.
+    private func prepare(for question: String) async -> Bool {
         switch question {
         case "relinquishToReader": await waitForSave()
         case "relinquishToWriter":
             state.insert(.editingDisabled)
             await waitForSave()
         case "saveChanges":
-            // A failure is in the state, and must not hold up others.
-            if hasUnsavedChanges { try? await save() }
+            // Why is in the state.
+            if hasUnsavedChanges, (try? await save()) == nil { return false }
         // Somebody means it to go, or to be another file: saving would make it again. Which of the two it was is told afterwards.
         case "accommodateDeletion", "accommodateSubitemDeletion":
             state.insert(.editingDisabled)
             await waitForSave()
         default: break
         }
+        return true
     }
 
     private func noted(_ what: String, _ about: PresenterEventDocument) async {

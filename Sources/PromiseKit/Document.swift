@@ -69,6 +69,8 @@ public actor Document<Contents: DocumentContents> {
     /// Grows with every edit, so that a save knows whether there was one meanwhile.
     private var editCount = 0
     private var autosave: Task<Void, Never>?
+    /// Of saves by itself, since the last one that was done.
+    private var failedCount = 0
     var presenting: Task<Void, Never>?
     /// The file as it was read or written last.
     private var stamp: FileStamp?
@@ -99,6 +101,7 @@ public actor Document<Contents: DocumentContents> {
     /// Reads the file, whose content is fetched where it is not here. From now on the document is a presenter.
     public func open() async throws {
         guard state.contains(.closed) else { return }
+        try await followLinks()
         try await beginPresenting()
         do {
             try await load()
@@ -148,17 +151,35 @@ public actor Document<Contents: DocumentContents> {
         case .undone: changeCount -= 1
         case .cleared: changeCount = 0
         }
-        guard hasUnsavedChanges, autosave == nil else { return }
-        autosave = Task { [weak self, autosaveDelay] in
-            try? await Task.sleep(for: autosaveDelay)
-            if !Task.isCancelled { await self?.saveByItself() }
-        }
+        if hasUnsavedChanges { saveLater() }
     }
 
+    /// A save that failed is tried again, less and less often, until it is done, unless somebody else has changed the file:
+    /// what is to become of that the application says.
     private func saveByItself() async {
         autosave = nil
-        // A failure is in the state; the next edit tries again.
-        if hasUnsavedChanges, state.isDisjoint(with: [.closed, .savingError]) { try? await save() }
+        guard hasUnsavedChanges, !state.contains(.closed), !isOvertaken else { return }
+        do {
+            try await save()
+            failedCount = 0
+        } catch {
+            failedCount += 1
+        }
+        if hasUnsavedChanges, !state.contains(.closed), !isOvertaken { saveLater() }
+    }
+
+    /// Somebody else has changed the file since it was read.
+    private var isOvertaken: Bool {
+        state.contains(.savingError) && (lastError as? PromiseError)?.exitStatus == 6
+    }
+
+    private func saveLater() {
+        guard autosave == nil else { return }
+        let delay = min(autosaveDelay * (1 << min(failedCount, 10)), max(autosaveDelay, .seconds(60)))
+        autosave = Task { [weak self] in
+            try? await Task.sleep(for: delay)
+            if !Task.isCancelled { await self?.saveByItself() }
+        }
     }
 
     // MARK: - Saving and reverting
@@ -194,12 +215,14 @@ public actor Document<Contents: DocumentContents> {
 
     private func write(_ bytes: [UInt8], _ operation: SaveOperation) async throws -> FileStamp {
         let file = DocumentFile(path: location.absolutePath)
+        let coordinator = FileCoordinator(client, purpose: purpose)
         if operation == .creating {
-            // Nobody can have a claim on what is not there.
-            return try await DocumentFile.onThread { () throws(PromiseError) in try file.write(bytes, isNew: true) }
+            // A claim on the place: nobody else makes something there meanwhile.
+            return try await coordinator.coordinate([.writing(location.path)]) { _ in
+                try await DocumentFile.onThread { () throws(PromiseError) in try file.write(bytes, isNew: true) }
+            }
         }
         let (known, location) = (operation == .overwriting ? stamp : nil, location)
-        let coordinator = FileCoordinator(client, purpose: purpose)
         return try await coordinator.coordinate([.writing(location.path)]) { access in
             let file = Document.file(granted: access, location)
             return try await DocumentFile.onThread { () throws(PromiseError) in
@@ -210,6 +233,16 @@ public actor Document<Contents: DocumentContents> {
                 return try file.write(bytes, isNew: false)
             }
         }
+    }
+
+    /// A link stands for what it leads to, as far as that is in the same mount: it is presented, and saved, and the link stays.
+    private func followLinks() async throws {
+        let here = location
+        let found = try await DocumentFile.onThread { () throws(PromiseError) -> Location? in
+            guard let target = realPath(here.absolutePath), target != here.absolutePath else { return nil }
+            return try? Location.of(target, in: try MountTable.current())
+        }
+        if let found, found.mount.source == here.mount.source { location = found }
     }
 
     private func load() async throws {

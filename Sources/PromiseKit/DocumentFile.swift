@@ -55,8 +55,10 @@ struct DocumentFile: Sendable {
     }
 
     /// Writes a new file beside it, and puts that in its place when it is on the disk. It keeps permissions and extended
-    /// attributes. `isNew`: throws when there is a file already.
+    /// attributes. A link stays, and what it leads to is replaced. `isNew`: throws when there is a file already.
     func write(_ bytes: [UInt8], isNew: Bool) throws(PromiseError) -> FileStamp {
+        let target = realPath(path)
+        if !isNew, let target, target != path { return try DocumentFile(path: target).write(bytes, isNew: false) }
         let draft = self.draft
         _ = draft.withCString { unlink($0) }
         let file = draft.withCString { open($0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666) }

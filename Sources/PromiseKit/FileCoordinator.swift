@@ -48,7 +48,8 @@ public struct FileAccessIntent: Sendable, Hashable {
 ///     }
 ///
 /// An item that is read `.forUploading` has a `snapshot`: the path of a copy that nobody writes, of a folder as one ZIP archive.
-/// A claim ends with the closure, and in any case with this process.
+/// What is to be written need not be there yet: a new document, or the place that something is moved to. The claim is about the
+/// place then. A claim ends with the closure, and in any case with this process.
 public struct FileCoordinator: Sendable {
     /// The variable by which a coordinated command hands its purpose to what it starts.
     public static let purposeVariable = "PROMISEFS_PURPOSE"
@@ -79,8 +80,26 @@ public struct FileCoordinator: Sendable {
         _ intents: [FileAccessIntent], timeout: Duration? = nil, lost: @escaping @Sendable () -> Void = {},
         _ body: (GrantedClaimDocument) async throws -> Value
     ) async throws -> Value {
+        try await access(intents, isPreparation: false, timeout: timeout, lost: lost, body)
+    }
+
+    /// As NSFileCoordinator's method of this name: presenters of all items are asked at once and once, and not again by what
+    /// `body` coordinates of them. Nobody is kept out by it: each item is still to be coordinated, within `body`.
+    ///
+    /// What presenters gave up is theirs again when `body` has ended. Throws as `coordinate`.
+    public func prepare<Value>(
+        _ intents: [FileAccessIntent], timeout: Duration? = nil, _ body: (GrantedClaimDocument) async throws -> Value
+    ) async throws -> Value {
+        try await access(intents, isPreparation: true, timeout: timeout, lost: {}, body)
+    }
+
+    private func access<Value>(
+        _ intents: [FileAccessIntent], isPreparation: Bool, timeout: Duration?, lost: @escaping @Sendable () -> Void,
+        _ body: (GrantedClaimDocument) async throws -> Value
+    ) async throws -> Value {
         let seconds = timeout.map { Double($0.components.seconds) + Double($0.components.attoseconds) / 1e18 }
         var request = ClaimDocument(items: intents.map(\.document), purpose: purpose, timeoutSeconds: seconds)
+        if isPreparation { request.isPreparation = true }
         let prefix = client.domain + ":"
         request.within = FileCoordinator.surrounding.filter { $0.hasPrefix(prefix) }
             .compactMap { UInt64($0.dropFirst(prefix.count)) }

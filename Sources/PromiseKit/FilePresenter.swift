@@ -21,6 +21,8 @@ public struct FilePresenter: Sendable {
         public let kind: String
         /// Where the item is that it is about.
         public let path: String?
+        /// All bytes of it, percent-encoded.
+        public let pathBytes: String?
         let client: PromiseClient
         let presenter: UInt64
         let number: UInt64
@@ -82,7 +84,9 @@ public struct FilePresenter: Sendable {
                     if event.name == "tell" { return .told(what, data) }
                     guard event.name == "ask", let number = data.question else { continue }
                     return .asked(
-                        Question(kind: what, path: data.path, client: client, presenter: data.presenter, number: number))
+                        Question(
+                            kind: what, path: data.path, pathBytes: data.pathBytes, client: client,
+                            presenter: data.presenter, number: number))
                 }
                 return nil
             }

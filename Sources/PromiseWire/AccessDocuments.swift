@@ -27,6 +27,8 @@ public struct ContainerDocument: Codable, Sendable, Hashable {
     public var pathBytes: String?
     /// The folder in it that people see, as `path`.
     public var documentsPath: String?
+    /// All bytes of it, percent-encoded.
+    public var documentsPathBytes: String?
     /// What the provider calls the folder; missing before it has it.
     public var identifier: String?
     /// Why there is no path.

@@ -2,7 +2,7 @@
 /// stream of events, or until `DELETE /v1/claims/ID`.
 public struct ClaimDocument: Codable, Sendable, Equatable {
     public struct Item: Codable, Sendable, Equatable {
-        /// Percent-encoded bytes from the root of the mount.
+        /// Percent-encoded bytes from the root of the mount. To be written, it may be what is not there yet, in a folder that is.
         public var path: String
         /// `read` or `write`.
         public var access: String
@@ -25,6 +25,8 @@ public struct ClaimDocument: Codable, Sendable, Equatable {
     /// The claims of this domain that end only after this one: it is refused when it would wait for one of them. Missing: all
     /// of its purpose.
     public var within: [UInt64]?
+    /// Nobody is kept out: the presenters of all items are asked at once, and not again by claims that are within this one.
+    public var isPreparation: Bool?
 
     public init(items: [Item], purpose: String? = nil, timeoutSeconds: Double? = nil) {
         self.items = items
@@ -36,7 +38,8 @@ public struct ClaimDocument: Codable, Sendable, Equatable {
 /// The event `granted`.
 public struct GrantedClaimDocument: Codable, Sendable, Equatable {
     public struct Item: Codable, Sendable, Equatable {
-        public var node: UInt64
+        /// Missing: nothing is there yet, and the claim is about the place.
+        public var node: UInt64?
         /// Where the item is now, whatever moved while the claim waited.
         public var path: String
         public var pathBytes: String
@@ -44,7 +47,7 @@ public struct GrantedClaimDocument: Codable, Sendable, Equatable {
         /// folder as one ZIP archive. It goes when the claim ends.
         public var snapshotBytes: String?
 
-        public init(node: UInt64, path: String, pathBytes: String, snapshotBytes: String? = nil) {
+        public init(node: UInt64?, path: String, pathBytes: String, snapshotBytes: String? = nil) {
             self.node = node
             self.path = path
             self.pathBytes = pathBytes

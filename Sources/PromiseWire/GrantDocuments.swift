@@ -56,6 +56,8 @@ public struct GrantDocument: Codable, Sendable, Hashable {
     public var reason: String?
     /// What the application sees it under, for as long as it has it.
     public var name: String
+    /// All bytes of it, percent-encoded.
+    public var nameBytes: String?
     public var until: String?
     /// It ends with that launch.
     public var launch: String?

@@ -67,6 +67,35 @@ extension MountSuites {
             }
         }
 
+        /// `watch --json` said how it looks, and no more.
+        @Test(.timeLimit(.minutes(2))) func everyNameInAnAnswerHasItsBytes() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    a=$(printf 'odd\\001\\377'); echo 1 > "$M/$a"; mkdir "$M/d"
+                    "$P" watch --json "$M" > "$T/told" & one=$!; within 10 'grep -q presenting "$T/told"'
+                    mv "$M/$a" "$M/d/$a"
+                    within 10 'grep -q "\\"pathBytes\\":\\"/d/odd%01%FF\\"" "$T/told"'
+                    grep -q '"oldPathBytes":"/odd%01%FF"' "$T/told"; kill $one; wait $one || true
+                    python3 - "$R/docs/openapi.yaml" <<'END'
+                    import re, sys
+                    schemas, fields = {}, None
+                    for line in open(sys.argv[1]).read().split("  schemas:", 1)[1].split("\\n"):
+                        if schema := re.fullmatch(r"    (\\w+):", line):
+                            fields = schemas[schema[1]] = []
+                        elif field := re.match(r"        (\\w+):", line):
+                            fields.append(field[1])
+                    # What is asked for is bytes; and these are names of people and domains.
+                    texts = {("ContainerDocument", "name"), ("StatusDocument", "name"), ("PresenterDocument", "path")}
+                    missing = [(schema, field) for schema, fields in schemas.items() for field in fields
+                               if re.search("(p|P)ath$|(n|N)ame$", field) and field + "Bytes" not in fields
+                               and not re.search("Request$|Passing$|ClaimItem", schema) and (schema, field) not in texts]
+                    assert not missing and len(schemas) > 60, missing
+                    END
+                    """)
+            }
+        }
+
         /// A name with a backslash and one with the character that it stands for were shown, and asked for, alike.
         @Test(.timeLimit(.minutes(2))) func namesOfOddCharactersAreToldApart() async throws {
             try await MountedDomain.with { domain in

@@ -1,16 +1,22 @@
 import Foundation
 import PromiseKit
+import Synchronization
 import Testing
 
 extension MountSuites {
     /// PromiseKit's `Document` in a real mount, with other programs beside it.
     @Suite struct DocumentTests {
         private struct Text: DocumentContents {
+            /// As where there is no room.
+            static let isUnsavable = Atomic<Bool>(false)
             var text = ""
 
             init() {}
             init(bytes: [UInt8]) throws { text = String(decoding: bytes, as: UTF8.self) }
-            func bytes() throws -> [UInt8] { Array(text.utf8) }
+            func bytes() throws -> [UInt8] {
+                if Text.isUnsavable.load(ordering: .relaxed), text == "mine\n" { throw CancellationError() }
+                return Array(text.utf8)
+            }
         }
 
         private func client(_ domain: MountedDomain) -> PromiseClient {
@@ -103,6 +109,46 @@ extension MountSuites {
                     if state.contains(.closed) { break }
                 }
                 #expect(seen.contains(.editingDisabled), "\(seen)")
+            }
+        }
+
+        /// Others were let in as if it had saved.
+        @Test(.timeLimit(.minutes(2))) func aDocumentThatCannotSaveSaysSoAndTriesAgain() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = "echo old > \"$C/note\""
+            try await MountedDomain.with(options) { domain in
+                let note = try document(domain, "note", autosaveDelay: .milliseconds(100))
+                try await note.open()
+                Text.isUnsavable.store(true, ordering: .relaxed)
+                defer { Text.isUnsavable.store(false, ordering: .relaxed) }
+                try await note.edit { $0.text = "mine\n" }
+                try await eventually("it could not save") { await note.state.contains(.savingError) }
+                try await domain.shell(
+                    """
+                    "$P" coordinate read "$M/note" -- touch "$T/inside" 2> "$T/said" && exit 1 || true
+                    grep -q "could not save" "$T/said"; [ ! -e "$T/inside" ]; [ "$(cat "$M/note")" = old ]
+                    """)
+                Text.isUnsavable.store(false, ordering: .relaxed)
+                try await eventually("saved by itself") { await !note.hasUnsavedChanges }
+                #expect(await note.state == [])
+                try await domain.shell("[ \"$(cat \"$M/note\")\" = mine ]; \"$P\" coordinate read \"$M/note\" -- true")
+                try await note.close()
+            }
+        }
+
+        /// The link was replaced by the document.
+        @Test(.timeLimit(.minutes(2))) func aDocumentThatIsOpenedByALinkLeavesTheLink() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = "mkdir \"$C/folder\"; echo old > \"$C/folder/note\""
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell("ln -s folder/note \"$M/link\"; echo out > \"$T/out\"; ln -s \"$T/out\" \"$M/away\"")
+                for (name, place) in [("link", "$M/folder/note"), ("away", "$T/out")] {
+                    let note = try document(domain, name)
+                    try await note.open()
+                    try await note.edit { $0.text = "new\n" }
+                    try await note.close()
+                    try await domain.shell("[ -L \"$M/\(name)\" ]; [ \"$(cat \"\(place)\")\" = new ]; [ ! -L \"\(place)\" ]")
+                }
             }
         }
 

@@ -163,6 +163,26 @@ extension MountSuites {
             }
         }
 
+        /// They were taken for links out of the mount.
+        @Test(.timeLimit(.minutes(2))) func linksThatComeBackIntoTheMountAreFollowed() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    ln -s "$M" "$T/cloud"; ln -s cloud/a "$T/way"
+                    ln -s "$T/way/b/file" "$M/one"; ln -s "../$(basename "$M")/a/b/file" "$M/two"
+                    ln -s "$T/../$(basename "$T")/cloud/z/../a/b/file" "$M/three"
+                    ln -s "$T/none" "$M/nowhere"; ln -s "$T" "$M/out"; ln -s "$T/round" "$T/round"; ln -s "$T/round" "$M/round"
+                    for link in one two three; do
+                        "$P" coordinate read --option resolvesSymbolicLink --json "$M/$link" -- true > "$T/granted"
+                        grep -q '"path":"/a/b/file"' "$T/granted"; [ "$(realpath "$M/$link")" = "$M/a/b/file" ]
+                    done
+                    for link in nowhere out round; do
+                        not "$P" coordinate read --option resolvesSymbolicLink "$M/$link" -- true
+                    done
+                    """)
+            }
+        }
+
         /// Links in the middle, and those that say the mount's own place, were not followed.
         @Test(.timeLimit(.minutes(2))) func linksAreFollowedAsByRealpath() async throws {
             try await MountedDomain.with(options) { domain in

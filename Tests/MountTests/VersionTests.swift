@@ -46,6 +46,27 @@ extension MountSuites {
             }
         }
 
+        /// As the original says: "some other entity" has resolved it.
+        @Test(.timeLimit(.minutes(2))) func whoResolvesAConflictIsNotToldThatItDid() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = "echo old > \"$C/a.txt\""
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell("cat \"$M\"/*.txt > /dev/null")
+                try domain.setFaults(["offline=true"])
+                try await domain.shell("echo mine > \"$M/a.txt\"; echo theirs > \"$C/a.txt\"")
+                try domain.setFaults([])
+                try await domain.shell(
+                    """
+                    within 30 '[ "$(ls "$C" | grep -c "(conflict,")" = 1 ]'; "$P" sync --wait "$M"
+                    "$P" watch --purpose mine "$M/a.txt" > "$T/own" & one=$!; "$P" watch "$M/a.txt" > "$T/other" & two=$!
+                    for w in own other; do within 10 'grep -q presenting "$T/'$w'"'; done
+                    PROMISEFS_PURPOSE=mine "$P" resolve "$M/a.txt" --keep both > /dev/null
+                    within 10 'grep -q "tell didResolveVersion" "$T/other"'; not grep -q didResolveVersion "$T/own"
+                    kill $one $two; wait $one $two || true
+                    """)
+            }
+        }
+
         /// > What was written to the document since its versions were listed is never destroyed by `resolve`:
         @Test(.timeLimit(.minutes(2))) func whatIsWrittenAfterTheDecisionOnAConflictIsNotDestroyed() async throws {
             var options = MountedDomain.Options()

@@ -235,11 +235,37 @@ private let write = Access.write([])
         let above = table.addPresenter(of: .root, in: [])
         let folder = table.addPresenter(of: NodeID(2), in: [.root])
         let file = table.addPresenter(of: NodeID(4), in: [NodeID(2), .root])
-        _ = table.claim([intent(2, .write(.forDeleting))])
-        let asked = table.takeActions().compactMap { action -> PresenterID? in
-            if case .ask(let presenter, _, _, _) = action { presenter } else { nil }
+        let deletion = table.claim([intent(3, write), intent(2, .write(.forDeleting))])
+        var asked: [PresenterID] = []
+        // Each only when what is deeper has been done.
+        while case .ask(let presenter, let question, let number, _)? = table.takeActions().first {
+            asked.append(presenter)
+            if presenter == above { #expect(question == .accommodateSubitemDeletion) }
+            table.answered(number)
+            if case .ask(presenter, let second, let number, _)? = table.takeActions().first {
+                #expect(second == .accommodateDeletion)
+                table.answered(number)
+            } else {
+                #expect(presenter == above && table.isGranted(deletion))
+                break
+            }
         }
         #expect(asked == [file, folder, above])
+    }
+
+    @Test func whoResolvesAVersionForItsOwnPurposeKnowsThatItDid() {
+        var table = table
+        let mine = Purpose(rawValue: "mine")
+        let own = table.addPresenter(of: NodeID(4), in: [NodeID(2), .root], purpose: mine)
+        let other = table.addPresenter(of: NodeID(4), in: [NodeID(2), .root])
+        let name = FileName("a (conflict)")!
+        table.happened(.version(.resolved, name), to: NodeID(4), in: [NodeID(2), .root], by: mine)
+        #expect(table.takeActions() == [.tell(other, .version(.resolved, name))])
+        // A claim that is there by chance when it is told makes no difference.
+        _ = table.claim([intent(4, write)], purpose: mine, within: [])
+        _ = table.takeActions()
+        table.happened(.version(.lost, name), to: NodeID(4), in: [NodeID(2), .root])
+        #expect(table.takeActions() == [.tell(own, .version(.lost, name)), .tell(other, .version(.lost, name))])
     }
 
     @Test func aPresenterMaySaveByAClaimOfItsOwn() {

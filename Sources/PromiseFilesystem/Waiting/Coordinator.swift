@@ -52,6 +52,8 @@ package final class Coordinator: Sendable {
         var isCalled = false
         /// The latest ones, oldest first.
         var replacements: [Replacement] = []
+        /// The latest ones, oldest first.
+        var resolutions: [Resolution] = []
 
         func current(_ node: NodeID, after change: Int64) -> NodeID {
             replacements.reduce(node) { $1.change < change ? $0 : $1.nodes[$0] ?? $0 }
@@ -61,6 +63,12 @@ package final class Coordinator: Sendable {
         func isReplacement(_ node: NodeID, since change: Int64) -> Bool {
             replacements.contains { $0.change >= change && $0.nodes.values.contains(node) }
         }
+    }
+
+    /// Versions that somebody has dealt with, by the index's changes: whoever shows them for the same purpose knows.
+    private struct Resolution {
+        var purpose: Purpose
+        var changes: Range<Int64>
     }
 
     /// Items that became other nodes, and the newest change of the index when that was told.
@@ -110,9 +118,10 @@ package final class Coordinator: Sendable {
 
     /// `handler` is called once, unless the claim is released before, and once more when the domain ends.
     /// `process`: who may get at the items, with its children. `isOwn`: for a change that the daemon makes itself.
+    /// `isPreparation`: nobody is kept out; presenters are asked for all claims that are nested in it.
     package func claim(
-        _ intents: [Intent], purpose: Purpose?, within: Set<ClaimID>? = nil, process: Int32 = 0, isOwn: Bool = false,
-        timeout: Duration?,
+        _ intents: [Intent], purpose: Purpose?, within: Set<ClaimID>? = nil, isPreparation: Bool = false,
+        process: Int32 = 0, isOwn: Bool = false, timeout: Duration?,
         handler: @escaping @Sendable (ClaimID, ClaimOutcome) -> Void
     ) throws(Failure) -> ClaimID {
         let now = clock.uptime()
@@ -122,7 +131,8 @@ package final class Coordinator: Sendable {
                 return .failure(Failure(.busy, "there are \(Coordinator.claimCountMax) claims already"))
             }
             let id = state.table.claim(
-                intents, purpose: purpose, within: within, now: now, deadline: timeout.map { now + $0 })
+                intents, purpose: purpose, within: within, isPreparation: isPreparation, now: now,
+                deadline: timeout.map { now + $0 })
             // Its outcome may be known already, and is handed on below.
             state.claims[id] = ClaimHandler(call: handler)
             if process > 0 { state.processes[id] = process }
@@ -196,12 +206,15 @@ package final class Coordinator: Sendable {
     // MARK: - What happened
 
     /// `number`: of the index's change. Presenters of what became this node by it have been told when that was told.
+    /// `here`: the vacancy of the name that it has now.
     package func happened(
-        _ event: ClaimTable.Event, to node: NodeID, by number: Int64, in folders: [NodeID], from place: OldPlace? = nil
+        _ event: ClaimTable.Event, to node: NodeID, by number: Int64, in folders: [NodeID], from place: OldPlace? = nil,
+        at here: NodeID? = nil
     ) {
         let now = clock.uptime()
         change { state in
             if event == .moved { state.table.moved(node, to: folders, now: now) }
+            if let here { state.table.arrived(node, at: here, in: folders, now: now) }
             let isTold = event == .changed && state.isReplacement(node, since: number)
             state.table.happened(event, to: node, in: folders, from: place, isItemTold: isTold)
             settle(&state)
@@ -212,8 +225,21 @@ package final class Coordinator: Sendable {
     /// another node meanwhile, and may do so at this moment.
     package func happened(_ event: ClaimTable.Event, to node: NodeID, after number: Int64, in folders: [NodeID]) {
         change { state in
-            state.table.happened(event, to: state.current(node, after: number), in: folders)
+            var actor: Purpose?
+            if case .version(.resolved, _) = event {
+                actor = state.resolutions.last { $0.changes.contains(number) }?.purpose
+            }
+            state.table.happened(event, to: state.current(node, after: number), in: folders, by: actor)
             settle(&state)
+        }
+    }
+
+    /// Versions were resolved for a purpose by the index's changes after the first up to the last.
+    package func resolved(for purpose: Purpose, from first: Int64, to last: Int64) {
+        guard first < last else { return }
+        state.withLock { state in
+            if state.resolutions.count == Coordinator.replacementCountMax { state.resolutions.removeFirst() }
+            state.resolutions.append(Resolution(purpose: purpose, changes: first + 1..<last + 1))
         }
     }
 
@@ -225,11 +251,12 @@ package final class Coordinator: Sendable {
         }
     }
 
-    /// An item and what is below it are in these folders now. Nobody is told.
-    package func moved(_ node: NodeID, to folders: [NodeID]) {
+    /// An item and what is below it are in these folders now. Nobody is told. `place`: the vacancy of its name.
+    package func moved(_ node: NodeID, to folders: [NodeID], at place: NodeID? = nil) {
         let now = clock.uptime()
         change { state in
             state.table.moved(node, to: folders, now: now)
+            if let place { state.table.arrived(node, at: place, in: folders, now: now) }
             settle(&state)
         }
     }

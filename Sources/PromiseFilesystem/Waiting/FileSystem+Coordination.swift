@@ -100,7 +100,7 @@ extension FileSystem {
             if old.node != entry.node {
                 replaced[old.node] = entry.node
             } else if let folders = try? foldersAbove(entry.node) {
-                coordinator.moved(entry.node, to: folders)
+                coordinator.moved(entry.node, to: folders, at: .vacancy(entry.name, in: entry.parent))
             }
         }
         if !replaced.isEmpty { coordinator.replaced(replaced, by: index.newestChange) }
@@ -165,7 +165,8 @@ private enum UnawareIntents {
         _ entry: Entry, _ options: WritingOptions, _ transaction: borrowing Transaction
     ) throws(Failure) -> [Intent] {
         guard let folders = try transaction.foldersAbove(entry) else { return [] }
-        return [Intent(node: entry.node, folders: folders, access: .write(options))]
+        let place = NodeID.vacancy(entry.name, in: entry.parent)
+        return [Intent(node: entry.node, folders: folders, access: .write(options), place: place)]
     }
 
     /// What is made in a folder is not there yet: it concerns whoever has a claim on the folder, and not on what else is in it.

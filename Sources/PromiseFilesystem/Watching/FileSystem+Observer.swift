@@ -17,6 +17,9 @@ extension FileSystem: LocalTreeObserver {
         notifier.invalidateContent(of: parent, range: nil)
     }
 
+    /// It is looked up again when it is used next.
+    package func nameMayBeStale(_ name: FileName, in parent: NodeID) { notifier?.expireEntry(name, in: parent) }
+
     package func nodeChanged(_ node: NodeID, content: Bool) {
         if content {
             notifier?.invalidateContent(of: node, range: nil)

@@ -16,7 +16,9 @@ struct CoordinateCommand: AsyncParsableCommand {
             printed before the command's output. With --option forUploading the command finds a copy that nobody writes, of a \
             folder as one ZIP archive, at $PROMISEFS_SNAPSHOT; of several paths at $PROMISEFS_SNAPSHOT_1, _2, … What the \
             command starts shares its purpose, by $PROMISEFS_PURPOSE: a script that coordinates, too, does not wait for \
-            itself. Signals go to the command, which ends with this process, and when the claim ends before it.
+            itself. What is to be written need not be there yet, as the place something is moved to. With --prepare nobody is \
+            kept out: programs that show the items are asked at once, and not again by what COMMAND coordinates. Signals \
+            go to the command, which ends with this process, and when the claim ends before it.
 
             Example:
               promisefs coordinate write /mnt/list.txt -- sh -c 'echo line >> /mnt/list.txt'
@@ -36,6 +38,8 @@ struct CoordinateCommand: AsyncParsableCommand {
     var purpose: String?
     @Option(name: .long, help: ArgumentHelp("Wait no longer than this.", valueName: "duration"))
     var timeout: TimeSpan?
+    @Flag(name: .long, help: "Only ask who shows the items, for all that the command coordinates.")
+    var prepare = false
     @OptionGroup var output: OutputOptions
     /// What `Entry` makes of the `--` before the command.
     @Option(name: .customLong("command"), parsing: .remaining, help: .hidden)
@@ -57,27 +61,45 @@ struct CoordinateCommand: AsyncParsableCommand {
         let shared = known.purpose ?? "coordinate-" + String(UInt64.random(in: 0 ... .max), radix: 36)
         let coordinator = FileCoordinator(known.client, purpose: shared)
         setenv(FileCoordinator.purposeVariable, shared, 1)
-        let words = command.map(\.bytes)
-        let running = Mutex<pid_t>(0)
-        let lost: @Sendable () -> Void = { running.withLock { if $0 > 0 { kill($0, SIGTERM) } } }
-        let status = try await coordinator.coordinate(intents, timeout: timeout?.duration, lost: lost) { claim in
-            if output.json { Output.json(claim) }
-            let around = getenv(FileCoordinator.claimsVariable).map { String(cString: $0) + " " } ?? ""
-            setenv(FileCoordinator.claimsVariable, around + "\(mount.domain):\(claim.claim)", 1)
-            for (index, item) in claim.items.enumerated() {
-                guard let snapshot = item.snapshot else { continue }
-                withCPath(snapshot) { path in
-                    setenv("PROMISEFS_SNAPSHOT_\(index + 1)", path, 1)
-                    if index == 0 { setenv("PROMISEFS_SNAPSHOT", path, 1) }
+        let running = Running()
+        let lost: @Sendable () -> Void = { running.process.withLock { if $0 > 0 { kill($0, SIGTERM) } } }
+        let limit = timeout?.duration
+        let status =
+            if prepare {
+                try await coordinator.prepare(intents, timeout: limit) { try await run(within: $0, of: mount, running) }
+            } else {
+                try await coordinator.coordinate(intents, timeout: limit, lost: lost) {
+                    try await run(within: $0, of: mount, running)
                 }
             }
-            return try await Blocking.run { () throws(CommandFailure) in
-                // Not after its end: its number may be another process's then.
-                defer { running.withLock { $0 = 0 } }
-                return try Spawn.runTied(words) { process in running.withLock { $0 = process } }
+        if status != 0 { throw CommandFailure(nil, exitStatus: status) }
+    }
+
+    /// The command's number while it runs.
+    private final class Running: Sendable {
+        let process = Mutex<pid_t>(0)
+    }
+
+    /// Runs the command within what was granted.
+    private func run(
+        within claim: GrantedClaimDocument, of mount: MountEntry, _ running: Running
+    ) async throws -> Int32 {
+        if output.json { Output.json(claim) }
+        let around = getenv(FileCoordinator.claimsVariable).map { String(cString: $0) + " " } ?? ""
+        setenv(FileCoordinator.claimsVariable, around + "\(mount.domain):\(claim.claim)", 1)
+        for (index, item) in claim.items.enumerated() {
+            guard let snapshot = item.snapshot else { continue }
+            withCPath(snapshot) { path in
+                setenv("PROMISEFS_SNAPSHOT_\(index + 1)", path, 1)
+                if index == 0 { setenv("PROMISEFS_SNAPSHOT", path, 1) }
             }
         }
-        if status != 0 { throw CommandFailure(nil, exitStatus: status) }
+        let words = command.map(\.bytes)
+        return try await Blocking.run { () throws(CommandFailure) in
+            // Not after its end: its number may be another process's then.
+            defer { running.process.withLock { $0 = 0 } }
+            return try Spawn.runTied(words) { process in running.process.withLock { $0 = process } }
+        }
     }
 }
 
@@ -105,31 +127,43 @@ struct WatchCommand: AsyncParsableCommand {
         var event: String
         var what: String
         var path: String?
+        var pathBytes: String?
         /// Of what moved in a folder.
         var oldPath: String?
+        var oldPathBytes: String?
     }
 
     func run() async throws {
         let location = try await Targets.location(of: path)
         let presenter = FilePresenter(try PromiseClient(mount: location.mount), purpose: purpose)
         var events = try await presenter.events(of: location.path).makeAsyncIterator()
-        show("presenting", "", "/" + escapedForDisplay(location.path), location.mount)
+        let place = (text: "/" + escapedForDisplay(location.path), bytes: "/" + PercentCoding.encode(location.path))
+        show("presenting", "", place, location.mount)
         while let event = try await events.next() {
             switch event {
             case .asked(let question):
-                show("ask", question.kind, question.path, location.mount)
+                show("ask", question.kind, question.path.map { ($0, question.pathBytes) }, location.mount)
                 if !silent { try await question.answer() }
             case .told(let what, let about):
                 let version = about.version.flatMap { PercentCoding.decode($0[...]) }.map { " " + escapedForDisplay($0) } ?? ""
-                show("tell", what + version, about.path, location.mount, was: about.oldPath)
+                show(
+                    "tell", what + version, about.path.map { ($0, about.pathBytes) }, location.mount,
+                    was: about.oldPath.map { ($0, about.oldPathBytes) })
             }
         }
     }
 
-    private func show(_ event: String, _ what: String, _ path: String?, _ mount: MountEntry, was old: String? = nil) {
-        if output.json { return Output.json(Line(event: event, what: what, path: path, oldPath: old)) }
-        let before = old.map { "(was \(shownPath($0, on: mount)))" } ?? ""
-        let words = [event, what, path.map { shownPath($0, on: mount) } ?? "(gone)", before]
+    private typealias Place = (text: String, bytes: String?)
+
+    private func show(_ event: String, _ what: String, _ path: Place?, _ mount: MountEntry, was old: Place? = nil) {
+        if output.json {
+            return Output.json(
+                Line(
+                    event: event, what: what, path: path?.text, pathBytes: path?.bytes, oldPath: old?.text,
+                    oldPathBytes: old?.bytes))
+        }
+        let before = old.map { "(was \(shownPath($0.text, on: mount)))" } ?? ""
+        let words = [event, what, path.map { shownPath($0.text, on: mount) } ?? "(gone)", before]
         Output.line(words.filter { !$0.isEmpty }.joined(separator: " "))
     }
 }

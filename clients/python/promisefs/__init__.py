@@ -11,8 +11,10 @@
 Paths are bytes or text from the root of the domain. What the daemon refuses is raised as `PromiseError`. The protocol is
 described in docs/openapi.yaml; every document is given as the dictionary that its JSON is.
 """
-from .client import Domain, PromiseError, reading, writing
+from .client import Domain
+from .coordination import reading, writing
 from .mounts import domains, locate
 from .picking import pick
+from .wire import PromiseError
 
 __all__ = ["Domain", "PromiseError", "domains", "locate", "pick", "reading", "writing"]

@@ -1,67 +1,15 @@
 """The client of one domain's control socket."""
 import contextlib
-import contextvars
 import http.client
 import json
-import os
-import select
-import socket
 import time
 import urllib.parse
 
-
-class PromiseError(Exception):
-    """What the daemon refused, and why. `status` is HTTP's, `exit_status` the one of the command line; 4: nobody answers."""
-
-    def __init__(self, message, code="", status=0, exit_status=4):
-        super().__init__(message)
-        self.code, self.status, self.exit_status = code, status, exit_status
+from .coordination import Coordination, _inherited_purpose
+from .wire import PromiseError, _Connection, _wire
 
 
-class _Connection(http.client.HTTPConnection):
-    def __init__(self, path, timeout):
-        super().__init__("promisefs", timeout=timeout)
-        self._path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self._path)
-
-
-def _wire(path):
-    """Any bytes as a path of the protocol."""
-    return "/" + urllib.parse.quote(os.fsencode(path).strip(b"/"), safe="/")
-
-
-def reading(path, *options):
-    """An item to be read: `withoutChanges`, `resolvesSymbolicLink`, `immediatelyAvailableMetadataOnly`, `forUploading`."""
-    return {"path": _wire(path), "access": "read", "options": list(options)}
-
-
-def writing(path, *options):
-    """An item to be written: `forDeleting`, `forMoving`, `forMerging`, `forReplacing`, `contentIndependentMetadataOnly`."""
-    return {"path": _wire(path), "access": "write", "options": list(options)}
-
-
-def _inherited_purpose():
-    """Of the coordinated command that this process belongs to."""
-    return os.environ.get("PROMISEFS_PURPOSE")
-
-
-def _inherited_claims():
-    """The claims that the coordinated command runs in which this process belongs to."""
-    for word in os.environ.get("PROMISEFS_CLAIMS", "").split():
-        domain, _, number = word.rpartition(":")
-        if number.isdigit():
-            yield domain, int(number)
-
-
-# The claims that this thread or task runs in: what is nested in them is refused where it would wait for one of them.
-_surrounding = contextvars.ContextVar("surrounding", default=tuple(_inherited_claims()))
-
-
-class Domain:
+class Domain(Coordination):
     """One domain by its socket. Each call has a connection of its own, so threads may share it."""
 
     def __init__(self, socket_path, timeout=120):
@@ -209,17 +157,25 @@ class Domain:
 
     def follow_changes(self, since=0, journal=None, patience=10):
         """Changes without end, also from the daemon that comes after this one: documents as `changes` gives."""
-        last = None
-        while last is None or time.monotonic() - last < patience:
+        waiting_since = None
+        while waiting_since is None or time.monotonic() - waiting_since < patience:
+            is_open = False
             try:
-                for _, page in self._events(f"changes?since={since}&follow=true" + self._whose(journal), None):
-                    since = page["changes"][-1]["sequence"] if page["changes"] else since
-                    journal, last = page["journal"], time.monotonic()
-                    yield page
-                last = last or time.monotonic()
+                path = f"changes?since={since}&follow=true" + self._whose(journal)
+                connection, response = self._open("GET", path, None, None)
+                is_open = True
+                with contextlib.closing(connection), contextlib.closing(response):
+                    for _, page in self._parsed(response):
+                        since = page["changes"][-1]["sequence"] if page["changes"] else since
+                        journal = page["journal"]
+                        yield page
             except (OSError, http.client.HTTPException, PromiseError) as problem:
-                if last is None or getattr(problem, "code", "") not in ("", "interrupted"):
+                has_begun = is_open or waiting_since is not None
+                if not has_begun or getattr(problem, "code", "") not in ("", "interrupted"):
                     raise
+            # However long nothing happened before that.
+            if is_open:
+                waiting_since = time.monotonic()
             time.sleep(0.2)
 
     @staticmethod
@@ -270,75 +226,6 @@ class Domain:
         if timeout is not None:
             body["timeoutSeconds"] = timeout
         return self._last("sync", body) if wait else self._call("POST", "sync", body)
-
-    # Coordination.
-
-    @contextlib.contextmanager
-    def coordinate(self, *intents, purpose=None, timeout=None):
-        """Reads and writes items undisturbed: gives what was granted, with where the items are now. `purpose`: by default that of
-        the coordinated command that this process belongs to. Raises `PromiseError` at the end when the claim ended before."""
-        purpose = purpose or _inherited_purpose()
-        body = {"items": list(intents)}
-        if purpose is not None:
-            body["purpose"] = purpose
-        if timeout is not None:
-            body["timeoutSeconds"] = timeout
-        around = _surrounding.get()
-        body["within"] = [number for place, number in around if place == self._domain_name()]
-        connection, response = self._begin(body)
-        mark = None
-        try:
-            granted = next((data for name, data in self._parsed(response) if name == "granted"), None)
-            if granted is None:
-                raise PromiseError("the daemon ended before the claim was granted")
-            mark = _surrounding.set(around + ((self._domain_name(), granted["claim"]),))
-            yield granted
-            # The end of the request's body is the end of the access.
-            try:
-                connection.send(b"0\r\n\r\n")
-                response.read()
-            except (OSError, http.client.HTTPException) as problem:
-                raise PromiseError("the claim ended before it was given back: its daemon has gone") from problem
-            self._idle.append(connection)
-            connection = None
-        finally:
-            if mark is not None:
-                _surrounding.set(around)
-            if connection:
-                connection.close()
-
-    def _domain_name(self):
-        return os.path.basename(os.fspath(self.socket_path)).removesuffix(".sock")
-
-    def _begin(self, body):
-        """Sends the beginning of an access, whose body stays open. Without a time limit."""
-        connection = None
-        while self._idle and connection is None:
-            connection = self._idle.pop()
-            # Of a daemon that has ended there is the end to read.
-            if select.select([connection.sock], [], [], 0)[0]:
-                connection.close()
-                connection = None
-        connection = connection or _Connection(self.socket_path, None)
-        line = json.dumps(body).encode() + b"\n"
-        with self._problems(connection):
-            connection.putrequest("POST", "/v1/accesses")
-            connection.putheader("Content-Type", "application/json")
-            connection.putheader("Transfer-Encoding", "chunked")
-            connection.endheaders()
-            connection.send(b"%x\r\n%b\r\n" % (len(line), line))
-            return connection, self._checked(connection.getresponse())
-
-    def present(self, path, purpose=None):
-        """Events without end of whoever shows an item: `presenting`, `ask`, to be answered by `answer`, and `tell`."""
-        purpose = purpose or _inherited_purpose()
-        yield from self._events("presenters", {"path": _wire(path)} | ({} if purpose is None else {"purpose": purpose}))
-
-    def answer(self, event, failed=False):
-        """What a presenter was asked is done, or could not be done: then whoever asked does not get at the item. `event`: the
-        document of the `ask`."""
-        body = {"question": event["question"]} | ({"failed": True} if failed else {})
-        return self._call("POST", f"presenters/{event['presenter']}/answers", body)["done"]
 
     # Requests.
 

@@ -1,0 +1,108 @@
+import Glibc
+import PromiseCoordination
+import PromiseCore
+import PromiseFilesystem
+import PromiseIndex
+import PromiseSync
+import PromiseSystem
+
+/// What one path of a claim stands for: an item, or a place at which nothing is yet.
+struct ClaimTarget {
+    let intent: Intent
+    /// Nil for the root, which has no name.
+    let place: TreePlace?
+    /// What is granted is the place, whatever becomes of what was there.
+    let isAboutPlace: Bool
+
+    /// An item. Throws `.stale` when it has gone.
+    init(_ node: NodeID, _ access: Access, _ transaction: borrowing Transaction) throws(Failure) {
+        guard let folders = try transaction.foldersAbove(node) else { throw Failure(.stale, "the item is gone") }
+        place = try transaction.entries(of: node).first.map { TreePlace($0.name, in: $0.parent) }
+        intent = Intent(node: node, folders: folders, access: access, place: place.map { .vacancy($0.name, in: $0.parent) })
+        isAboutPlace = false
+    }
+
+    /// Whatever has the name, or nothing. Throws `.stale` when the folder has gone, `.notFolder` when it is none.
+    init(
+        _ place: TreePlace, _ options: WritingOptions, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard let above = try transaction.foldersAbove(place.parent), let folder = try transaction.node(place.parent) else {
+            throw Failure(.stale, "the folder is gone")
+        }
+        guard folder.kind == .folder else { throw Failure(.notFolder, "what it is to be in is no folder") }
+        let entry = try transaction.entry(in: place.parent, named: place.name)
+        let vacancy = NodeID.vacancy(place.name, in: place.parent)
+        self.place = place
+        intent = Intent(
+            node: entry?.node ?? vacancy, folders: [place.parent] + above, access: .write(options), place: vacancy)
+        isAboutPlace = entry == nil || options.contains(.forReplacing)
+    }
+}
+
+/// Finds what claims are about. Lists folders at the provider when they are not known yet.
+struct ClaimFinder {
+    let tree: DomainTree
+    let mountPoint: [UInt8]
+    /// Links out of the mount are not looked at.
+    let isConfined: Bool
+
+    /// Whoever is to write may name what is not there yet, in a folder that is.
+    func target(of path: [FileName], _ access: Access) async throws(Failure) -> ClaimTarget {
+        if case .write(let options) = access, let name = path.last {
+            let folder = try await tree.node(at: Array(path.dropLast()))
+            try await tree.list(folder)
+            return try tree.index.read { transaction throws(Failure) in
+                try ClaimTarget(TreePlace(name, in: folder), options, transaction)
+            }
+        }
+        var path = path
+        if case .read(let options) = access, options.contains(.resolvesSymbolicLink) { path = try await resolved(path) }
+        let node = try await tree.node(at: path)
+        return try tree.index.read { transaction throws(Failure) in try ClaimTarget(node, access, transaction) }
+    }
+
+    /// As realpath(3), of links in the middle, and of those that lead out of the mount and back into it.
+    private func resolved(_ path: [FileName]) async throws(Failure) -> [FileName] {
+        var way = LinkWay(path, mountPoint: mountPoint)
+        while let look = try way.next() {
+            let target: [UInt8]?
+            switch look {
+            case .inside(let place):
+                let node = try await tree.node(at: place)
+                let isLink = try tree.index.read { transaction throws(Failure) in try transaction.node(node)?.target != nil }
+                target = isLink ? try tree.filesystem.linkTarget(of: node) : nil
+            case .outside(let place):
+                if isConfined { throw LinkWay.isOutside }
+                target = try await linkOutside(place)
+            }
+            if let target { try way.follow(target) } else { way.enter() }
+        }
+        return way.done
+    }
+
+    /// What a link elsewhere on this machine says; nil for what is none. On a thread of its own: a disk may never answer.
+    private func linkOutside(_ path: [UInt8]) async throws(Failure) -> [UInt8]? {
+        let attempt = Attempt {
+            await withCheckedContinuation { continuation in
+                OwnedThread(name: "link") { continuation.resume(returning: ClaimFinder.readLink(path)) }.detach()
+            }
+        }
+        guard let result = await attempt.outcome(within: ClaimFinder.patience) else {
+            throw Failure(.timedOut, "a link leads to a disk that does not answer")
+        }
+        return try result.get()
+    }
+
+    private static let patience = Duration.seconds(5)
+
+    private static func readLink(_ path: [UInt8]) -> Result<[UInt8]?, Failure> {
+        var target = [UInt8](repeating: 0, count: Int(PATH_MAX))
+        let count = withCPath(path) { path in readlink(path, &target, target.count) }
+        if count >= 0 { return .success(Array(target[..<count])) }
+        switch errno {
+        case EINVAL: return .success(nil)
+        case ENOENT: return .failure(Failure(.notFound, "the link leads nowhere"))
+        default: return .failure(LinkWay.isOutside)
+        }
+    }
+}

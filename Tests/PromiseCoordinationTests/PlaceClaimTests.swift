@@ -1,0 +1,161 @@
+import PromiseCoordination
+import PromiseCore
+import Testing
+
+/// Claims on what is not there yet, and preparations.
+@Suite struct PlaceClaimTests {
+    private var table = ClaimTable(answerLimit: .seconds(5))
+    private let mine = Purpose(rawValue: "mine")
+
+    private func vacancy(_ name: String, in folder: UInt64 = 2) -> NodeID {
+        .vacancy(FileName(name)!, in: NodeID(folder))
+    }
+
+    /// Folder 2 of the root has it.
+    private func item(_ node: UInt64, _ name: String, _ options: WritingOptions = []) -> Intent {
+        Intent(node: NodeID(node), folders: [NodeID(2), .root], access: .write(options), place: vacancy(name))
+    }
+
+    private func nothing(_ name: String) -> Intent {
+        Intent(node: vacancy(name), folders: [NodeID(2), .root], access: .write([]), place: vacancy(name))
+    }
+
+    @Test func twoWhoMeanToMakeOneDocumentTakeTurns() {
+        var table = table
+        let first = table.claim([nothing("new")])
+        let second = table.claim([nothing("new")])
+        let beside = table.claim([nothing("other")])
+        let folder = table.claim([Intent(node: NodeID(2), folders: [.root], access: .write([]))])
+        #expect(table.takeActions() == [.granted(first), .granted(beside)])
+        table.release(first)
+        table.release(beside)
+        #expect(table.takeActions() == [.granted(second)])
+        table.release(second)
+        #expect(table.takeActions() == [.granted(folder)])
+    }
+
+    /// Nobody has told of it yet, and then somebody does.
+    @Test func whatIsMadeAtAClaimedPlaceIsClaimed() {
+        for isTold in [false, true] {
+            var table = table
+            let maker = table.claim([nothing("new")])
+            if isTold { table.arrived(NodeID(9), at: vacancy("new"), in: [NodeID(2), .root]) }
+            #expect(table.nodes(of: maker) == [isTold ? NodeID(9) : vacancy("new")])
+            let second = table.claim([item(9, "new")])
+            #expect(table.takeActions() == [.granted(maker)], "\(isTold)")
+            #expect(table.isGranted(maker, toWrite: [item(9, "new")]))
+            table.release(maker)
+            #expect(table.takeActions() == [.granted(second)])
+        }
+    }
+
+    @Test func whatIsMadeAtAClaimedPlaceIsClaimedWhereverItGoes() {
+        var table = table
+        let maker = table.claim([nothing("new")])
+        table.arrived(NodeID(9), at: vacancy("new"), in: [NodeID(2), .root])
+        table.moved(NodeID(9), to: [.root])
+        let again = table.claim([nothing("new")])
+        let there = table.claim([Intent(node: NodeID(9), folders: [.root], access: .read([]))])
+        #expect(table.takeActions() == [.granted(maker), .granted(again)])
+        table.release(maker)
+        #expect(table.takeActions() == [.granted(there)])
+    }
+
+    @Test func whoReplacesHasThePlaceWhenTheItemHasMovedAway() {
+        var table = table
+        let replacing = table.claim([item(4, "a", .forReplacing)])
+        let moving = table.claim([item(5, "b", .forMoving)])
+        table.moved(NodeID(4), to: [.root])
+        table.moved(NodeID(5), to: [.root])
+        let taken = table.claim([nothing("a")])
+        let free = table.claim([nothing("b")])
+        #expect(table.takeActions() == [.granted(replacing), .granted(moving), .granted(free)])
+        table.release(replacing)
+        #expect(table.takeActions() == [.granted(taken)])
+    }
+
+    @Test func aPlaceIsTakenWhileTheClaimOfWhatWasDeletedThereLasts() {
+        var table = table
+        let deleting = table.claim([item(4, "a", .forDeleting)])
+        let making = table.claim([nothing("a")])
+        #expect(table.takeActions() == [.granted(deleting)])
+        table.release(deleting)
+        #expect(table.takeActions() == [.granted(making)])
+    }
+
+    // MARK: - Preparations
+
+    private func answerAll(_ table: inout ClaimTable) -> (asked: [Question], rest: [ClaimTable.Action]) {
+        var asked: [Question] = []
+        var rest: [ClaimTable.Action] = []
+        while case let actions = table.takeActions(), !actions.isEmpty {
+            for action in actions {
+                if case .ask(_, let question, let number, _) = action {
+                    asked.append(question)
+                    table.answered(number)
+                } else {
+                    rest.append(action)
+                }
+            }
+        }
+        return (asked, rest)
+    }
+
+    @Test func whatWasPreparedIsAskedOnceAndGivenBackAtTheEnd() {
+        var table = table
+        let presenter = table.addPresenter(of: NodeID(4), in: [NodeID(2), .root])
+        let items = [item(4, "a", .forMerging), item(5, "b")]
+        let batch = table.claim(items, purpose: mine, within: [], isPreparation: true)
+        #expect(answerAll(&table) == ([.relinquishToWriter, .saveChanges], [.granted(batch)]))
+        for access in [Access.write([]), .read([]), .write(.forMerging)] {
+            var intent = items[0]
+            intent.access = access
+            let nested = table.claim([intent], purpose: mine, within: [batch])
+            #expect(answerAll(&table) == ([], [.granted(nested)]), "\(access)")
+            table.release(nested)
+            #expect(table.takeActions().isEmpty)
+        }
+        let deleting = table.claim([item(4, "a", .forDeleting)], purpose: mine, within: [batch])
+        #expect(answerAll(&table) == ([.accommodateDeletion], [.granted(deleting)]), "what was not asked yet is")
+        table.release(deleting)
+        table.release(batch)
+        #expect(table.takeActions() == [.tell(presenter, .reacquire)])
+    }
+
+    @Test func aPreparationKeepsNobodyOut() {
+        var table = table
+        let batch = table.claim([item(4, "a")], isPreparation: true)
+        let other = table.claim([item(4, "a")])
+        let nested = table.claim([item(4, "a")], purpose: mine, within: [batch])
+        #expect(table.takeActions() == [.granted(batch), .granted(other)])
+        table.release(other)
+        #expect(table.takeActions() == [.granted(nested)])
+    }
+
+    /// It heard nothing, and let nobody edit for ever.
+    @Test func whoLetsGoForAClaimThatIsGivenUpHearsWhenThatIsOver() {
+        var table = table
+        let presenter = table.addPresenter(of: NodeID(4), in: [NodeID(2), .root])
+        let first = table.claim([item(4, "a")])
+        guard case .ask(_, _, let number, _)? = table.takeActions().first else { return #expect(Bool(false)) }
+        table.release(first)
+        #expect(table.takeActions() == [.tell(presenter, .reacquire)])
+        table.answered(number)
+        #expect(table.takeActions().isEmpty)
+    }
+
+    /// It took the folder up again while another one was inside.
+    @Test func whoLetGoForTwoHearsWhenTheLastOneHasEnded() {
+        var table = table
+        let presenter = table.addPresenter(of: NodeID(2), in: [.root])
+        table.release(table.claim([Intent(node: NodeID(3), folders: [.root], access: .write([]))]))
+        let claims = ["a", "b"].map { name in
+            table.claim([Intent(node: NodeID(2), folders: [.root], access: .read(.withoutChanges), place: vacancy(name))])
+        }
+        _ = answerAll(&table)
+        table.release(claims[0])
+        #expect(table.takeActions().isEmpty)
+        table.release(claims[1])
+        #expect(table.takeActions() == [.tell(presenter, .reacquire)])
+    }
+}
