@@ -59,6 +59,8 @@ extension StatusDocument {
         nextTry = status.nextTry.map { $0.wireText }
         excluded = status.excluded
         conflicts = status.conflicts
+        unlisted = status.unlisted
+        diskAvailable = status.diskAvailable
         version = programVersion
         uptimeSeconds = ProcessAge.seconds()
         logFile = escapedForDisplay(status.stateFolder + Array("/log/daemon.log".utf8))

@@ -24,7 +24,7 @@ extension Domain {
             }
             return result
         }
-        return (uploads + (try downloads())).filter { work in prefix.map { work.path.starts(with: $0) } ?? true }
+        return try (uploads + downloads() + PendingWork.unlisted(by: engine, index)).filter { $0.path.starts(with: prefix ?? []) }
     }
 
     /// What is never sent, of everything below a node when given.
@@ -103,7 +103,7 @@ extension Domain {
     package func synchronize(below scope: NodeID?, wait: Bool, timeout: Duration?) async throws(Failure) {
         var below: (() throws(Failure) -> Int)?
         if let scope {
-            below = { () throws(Failure) in try self.pending(below: scope).filter { $0.kind != .download }.count }
+            below = { () throws(Failure) in try self.pending(below: scope).filter(\.isToBeSent).count }
         }
         do throws(Failure) {
             try await Barrier(engine: engine, clock: clock, leftBelow: below).wait(untilDone: wait, timeout: timeout)
@@ -113,7 +113,7 @@ extension Domain {
     }
 
     private func leftOver(_ scope: NodeID?, because failure: Failure) throws(Failure) -> Failure {
-        let left = try pending(below: scope).filter { $0.kind != .download }.count
+        let left = try pending(below: scope).filter(\.isToBeSent).count
         let items = left == 1 ? "1 item waits" : "\(left) items wait"
         return Failure(failure.code, left == 0 ? failure.message : "\(items) to be uploaded: \(failure.message)")
     }
@@ -137,7 +137,7 @@ extension Domain {
             bytesUploaded: engine.bytesUploaded, cacheBytes: counts?.localBytes ?? 0, cacheLimit: configuration.cacheLimit,
             quotaTotal: quota?.total, quotaAvailable: quota?.available, openFiles: filesystem.openCount)
         status.kernelNodes = filesystem.kernelNodeCount
-        status.countApart(in: index)
+        status.countApart(in: index, engine)
         if let holder {
             status.isSupervised = holder.isAlive
             status.outlivesDaemon = holder.isAlive && session.outlivesDaemon

@@ -112,6 +112,10 @@ package struct DomainStatus: Sendable {
     package var excluded = 0
     /// Documents that have unresolved versions.
     package var conflicts = 0
+    /// Folders that the provider did not show.
+    package var unlisted = 0
+    /// Bytes that this process can still put on the disk of the state folder; nil where that is not known.
+    package var diskAvailable: UInt64?
 
     package init(
         name: String, provider: String, capabilities: [String], mountPoint: [UInt8], stateFolder: [UInt8], processID: Int32,
@@ -210,8 +214,10 @@ package struct ItemInformation: Sendable {
 }
 
 package struct PendingWork: Sendable {
-    /// `excluded` is no work: it is never sent.
-    package enum Kind: String, Sendable { case upload, create, move, metadata, delete, download, local, excluded }
+    /// `excluded` is no work: it is never sent. `list`: a folder that the provider did not show.
+    package enum Kind: String, Sendable {
+        case upload, create, move, metadata, delete, download, local, excluded, list
+    }
 
     package var kind: Kind
     package var node: NodeID?

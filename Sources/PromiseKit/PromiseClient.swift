@@ -45,7 +45,7 @@ public final class PromiseClient: Sendable {
     // MARK: - Questions
 
     public func status() async throws(PromiseError) -> StatusDocument {
-        try await reply("GET", "status", deadline: .seconds(10))
+        try await reply("GET", "status", deadline: .seconds(8))
     }
 
     /// `path` is bytes from the root of the domain.

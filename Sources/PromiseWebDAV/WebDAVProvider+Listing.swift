@@ -76,7 +76,7 @@ extension WebDAVProvider {
         let last = pieces
         // A reply cut off in the middle would look like a folder with fewer items.
         guard isRead, let listing = await pool.run({ reader.finish(last) }) else {
-            throw ProviderError(.retry, "\(what): the server's answer is not whole")
+            throw reader.failure(what)
         }
         return listing
     }
@@ -88,8 +88,10 @@ struct FolderListing: Sendable {
     var own: ResourceStatus?
     /// Files of which the server does not tell what they must have.
     var unknown: [(name: FileName, resource: ResourceStatus)] = []
+    /// With those that are not kept, as nobody would ask for them.
+    var unknownCount = 0
 
-    private static let asksMax = 256
+    static let asksMax = 256
 
     /// The unknown ones, each asked for. One of which nothing is told then, either, is not shown;
     /// nobody takes it for removed, as it is asked for by itself before.
@@ -103,11 +105,11 @@ struct FolderListing: Sendable {
             let found = try await provider.client.completed(row.resource, provider.location.url(path))
             return try? provider.item(found, path: path, parent: folder.identifier)
         }
-        if items.count < unknown.count {
+        if items.count < unknownCount {
             provider.logger.warning(
                 "files are not shown: the server says no size or no version of them that can be",
                 metadata: [
-                    "count": "\(unknown.count - items.count)", "folder": "\(provider.shown(folder.path))",
+                    "count": "\(unknownCount - items.count)", "folder": "\(provider.shown(folder.path))",
                 ])
         }
         return items
@@ -120,7 +122,7 @@ private final class ListingReader: Sendable {
         let parser: MultiStatusParser
         let stream: XMLStream
         var listing = FolderListing()
-        var taken: Set<FileName> = []
+        var bounds = ListingBounds()
     }
 
     /// Most folders are smaller: their listing comes as a whole.
@@ -152,7 +154,7 @@ private final class ListingReader: Sendable {
                 guard piece.withUnsafeReadableBytes({ state.stream.read($0) }) else { return false }
             }
             for resource in state.parser.takeResources() { take(resource, &state) }
-            return true
+            return state.bounds.excess == nil
         }
     }
 
@@ -164,8 +166,15 @@ private final class ListingReader: Sendable {
             }
             let part = state.listing.items
             state.listing.items = []
+            state.bounds.handedOn()
             return part
         }
+    }
+
+    /// Why the listing is not to be had.
+    func failure(_ what: String) -> ProviderError {
+        if let excess = state.withLock({ $0.bounds.excess }) { return ProviderError(.permanent, "\(what): \(excess)") }
+        return ProviderError(.retry, "\(what): the server's answer is not whole")
     }
 
     /// Nil when the document is cut off or no multi-status.
@@ -190,18 +199,22 @@ private final class ListingReader: Sendable {
             if path.count == 1 && name == ReservedName.folder { return }
             // Of a name that is listed twice the first row is believed, as with any other provider: of what comes in pages the
             // first one has been handed on already.
-            guard state.taken.insert(name).inserted else { return }
+            guard state.bounds.takes(name) else { return }
             let number = resource.number.map { ItemIdentifier(number: $0) }
             let identifier = number ?? ItemIdentifier(prefix + PercentEncoding.encoded(name.bytes))
             let made = try? provider.item(
                 resource, path: path, parent: folder.identifier, identifier: identifier)
             guard var item = made else {
-                state.listing.unknown.append((name, resource))
+                state.listing.unknownCount += 1
+                if state.listing.unknownCount <= FolderListing.asksMax {
+                    state.listing.unknown.append((name, resource))
+                }
                 return
             }
             if !hasState { item.isGuess = true }
             if hasState && resource.isCollection { provider.note(keeps: resource.keeps, in: path) }
             state.listing.items.append(item)
+            if state.listing.own == nil { state.bounds.holds(item) }
         case .elsewhere: return
         case .unspeakable(let name): provider.warn(unspeakable: name)
         }

@@ -64,6 +64,9 @@ public struct StatusDocument: Codable, Sendable, Equatable {
     public var nextTry: String?
     /// Documents that have unresolved versions: `promisefs conflicts` lists them.
     public var conflicts: Int?
+    /// Folders that the provider did not show, and what is left on the disk of the state folder, in bytes.
+    public var unlisted: Int?
+    public var diskAvailable: UInt64?
     /// Of the daemon.
     public var uptimeSeconds: Int?
     /// Of the daemon's program, which an upgrade may have replaced since it began: `0.1.0`.

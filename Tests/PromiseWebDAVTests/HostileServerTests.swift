@@ -144,4 +144,18 @@ struct HostileServerTests {
             #expect(items.isEmpty)
         }
     }
+
+    /// Rows before that of the folder itself were kept, up to a gibibyte of text and several of memory.
+    @Test func aListingThatNeverSaysWhoseItIsIsNotKept() async throws {
+        let long = String(repeating: "x", count: 240)
+        let content = HostileServerTests.content("<getetag>\"1\"</getetag><getcontentlength>1</getcontentlength>")
+        var text = "<?xml version=\"1.0\"?><multistatus xmlns=\"DAV:\">"
+        for number in 0..<100_000 { text += "<response><href>/\(number)\(long)</href>\(content)</response>" }
+        let document = text + "</multistatus>"
+        try await withProvider({ _ in reply("207 Multi-Status", [], document) }) { provider, _ in
+            let found = await error { _ = try await provider.enumerateAllItems(in: root) { _ in } }
+            #expect(found?.code == .permanent)
+            #expect(found?.message.contains("does not begin with the folder") == true)
+        }
+    }
 }

@@ -40,7 +40,7 @@ struct Barrier {
             let remainder = try engine.remainder()
             if let trouble = engine.trouble, now - start > .seconds(6) { throw trouble }
             if !untilDone {
-                if !remainder.isLooking { return }
+                if !remainder.isLooking { return try throwUnlisted() }
                 if now - start > timeout ?? Barrier.lookPatience {
                     throw Failure(.timedOut, "the look at the provider is not over; it goes on, and 'sync --wait' waits for it")
                 }
@@ -48,7 +48,7 @@ struct Barrier {
             }
             let left = try leftBelow?() ?? remainder.pending
             lookTime = clock.uptime() - now
-            if left == 0 && !remainder.isLooking { return }
+            if left == 0 && !remainder.isLooking { return try throwUnlisted() }
             if left > 0 && remainder.failing >= left && !remainder.isLooking && now - start > .seconds(2) {
                 throw Failure(.inputOutput, try engine.obstacle() ?? "the provider refuses it")
             }
@@ -56,5 +56,11 @@ struct Barrier {
                 throw Failure(.timedOut, try engine.obstacle() ?? "the time given was not enough")
             }
         }
+    }
+
+    /// Nobody has looked into a folder that could not be listed.
+    private func throwUnlisted() throws(Failure) {
+        guard leftBelow == nil, let failure = try engine.folderFailure() else { return }
+        throw failure
     }
 }

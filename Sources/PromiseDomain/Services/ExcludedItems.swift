@@ -1,5 +1,7 @@
 import PromiseCore
 import PromiseIndex
+import PromiseSync
+import PromiseSystem
 
 extension PendingWork {
     /// What stays on this machine, for people who look for it at the provider.
@@ -22,10 +24,34 @@ extension PendingWork {
     }
 }
 
+extension PendingWork {
+    var isToBeSent: Bool { kind != .download && kind != .list }
+
+    /// Folders that the provider did not show: what is in them is not known, and nothing of it is followed.
+    static func unlisted(by engine: SyncEngine, _ index: Index) throws(Failure) -> [PendingWork] {
+        let troubles = engine.folderTroubles.folders
+        if troubles.isEmpty { return [] }
+        return try index.read { transaction throws(Failure) in
+            var result: [PendingWork] = []
+            for (folder, trouble) in troubles.sorted(by: { $0.key < $1.key }) {
+                guard let path = try transaction.path(of: folder) else { continue }
+                result.append(
+                    PendingWork(
+                        kind: .list, node: folder, path: path, isRunning: false, size: 0, progress: nil,
+                        since: trouble.since, attempts: trouble.attempts, error: trouble.failure.message))
+            }
+            return result
+        }
+    }
+}
+
 extension DomainStatus {
-    /// What nobody works on: items that stay here, and documents whose conflicts wait for somebody to decide.
-    mutating func countApart(in index: Index) {
+    /// What nobody works on: items that stay here, and documents whose conflicts wait for somebody to decide; folders that
+    /// could not be listed; and how much room is left for all that.
+    mutating func countApart(in index: Index, _ engine: SyncEngine) {
         let counts = try? index.read { transaction throws(Failure) in try transaction.countsApart() }
         if let counts { (excluded, conflicts) = counts }
+        unlisted = engine.folderTroubles.folders.count
+        diskAvailable = roomLeft(at: stateFolder)
     }
 }

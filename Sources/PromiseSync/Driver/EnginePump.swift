@@ -114,6 +114,7 @@ package final class EnginePump {
             published.probeCount = memory.connection.askedCount
             published.askedFetches = memory.fetches.waiting(limit: EnginePump.shownFetchesMax)
             published.trouble = trouble
+            published.folderTroubles = memory.listings.troubles
         }
     }
 

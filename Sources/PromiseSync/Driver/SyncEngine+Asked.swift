@@ -119,6 +119,8 @@ extension SyncEngine {
         published.withLock { ($0.connectionSince, $0.nextTry) }
     }
     package var trouble: Failure? { published.withLock { $0.trouble } }
+    /// Folders that could not be listed.
+    package var folderTroubles: FolderTroubles { published.withLock { $0.folderTroubles } }
     package var bytesUploaded: UInt64 { published.withLock { $0.bytesUploaded } }
     package var uploadingCount: Int { published.withLock { $0.runningSubjects.count } }
     package func isUploading(_ node: NodeID) -> Bool {

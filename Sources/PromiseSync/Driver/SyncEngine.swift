@@ -86,6 +86,7 @@ package final class SyncEngine: Sendable {
         var looksWanted = 0
         /// The index or the disk fails the engine itself; nil when its last look went well.
         var trouble: Failure?
+        var folderTroubles = FolderTroubles()
     }
 
     let index: Index

@@ -170,6 +170,14 @@ enum Listings {
 
     // MARK: One listing
 
+    /// A folder that nobody has seen anything of yet.
+    static func tryAgain(
+        _ folder: NodeID, _ identifier: ItemIdentifier, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        try start(folder, identifier, isFirst: true, &turn, transaction)
+    }
+
     private static func startAnew(
         _ listing: Listing, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
@@ -230,7 +238,9 @@ enum Listings {
         switch problem.code {
         case .notFound: turn.ask(for: listing.identifier)
         case .offline, .authenticate, .cancelled: break
-        default: if !listing.isFirst { turn.listAgain(listing.identifier, after: .seconds(5)) }
+        default:
+            noteTrouble(listing.folder, problem.failure, &turn)
+            if !listing.isFirst { turn.listAgain(listing.identifier, after: .seconds(5)) }
         }
         try end(listing, .failure(problem.failure), &turn, transaction)
     }
@@ -272,7 +282,10 @@ enum Listings {
     ) throws(Failure) {
         let (folder, identifier) = (listing.folder, listing.identifier)
         noLonger(identifier, &turn)
-        if case .success = outcome { Telling.noteLook(listing, &turn) }
+        if case .success = outcome {
+            Telling.noteLook(listing, &turn)
+            clearTrouble(folder, &turn)
+        }
         turn.remember { memory in
             memory.listings.running[folder] = nil
             if memory.listings.made.listing == identifier { memory.listings.made.listing = nil }

@@ -178,6 +178,7 @@ struct Machine {
         case .lookWanted(let everything):
             Stepping.end(&turn)
             Connecting.probeNow(&turn)
+            try Listings.tryTroubled(&turn, transaction)
             if everything {
                 try Listings.everything(&turn, transaction)
             } else {

@@ -57,6 +57,7 @@ struct ListingMemory {
     /// To be looked at again when what they are in has been moved.
     var inMotion: Set<ItemIdentifier> = []
     var made = MadeFolders()
+    var troubles = FolderTroubles()
     /// Folders to be looked at once before the provider is told anything: what it was told last may
     /// have arrived.
     var unscanned: Set<ItemIdentifier> = []

@@ -29,6 +29,8 @@ struct PendingCommand: AsyncParsableCommand {
     var excluded = false
     @Option(name: .long, help: "List no more than so many of each domain; the totals are of all.")
     var limit: Int?
+    @Flag(name: [.customShort("w"), .long], help: "Repeat every second until interrupted.")
+    var watch = false
     @OptionGroup var output: OutputOptions
 
     /// A domain's part of `--json`.
@@ -43,11 +45,20 @@ struct PendingCommand: AsyncParsableCommand {
 
     func validate() throws {
         if let limit, limit < 0 { throw ValidationError("--limit is a number of items") }
+        if step, watch { throw ValidationError("--step is one piece; nothing is watched") }
         if step, path == nil { throw ValidationError("--step needs the path of a mount") }
     }
 
     func run() async throws {
         if step, let path { return try await stepOnce(path) }
+        repeat {
+            let failures = try await show()
+            guard watch else { return try failures.finish() }
+            try await Task.sleep(for: .seconds(1))
+        } while true
+    }
+
+    private func show() async throws -> FailureCollector {
         var failures = FailureCollector()
         var documents: [Document] = []
         var rows: [[String]] = []
@@ -61,6 +72,8 @@ struct PendingCommand: AsyncParsableCommand {
                 failures.note(CommandFailure(error))
             }
         }
+        // Home and clear to the end, so that what is watched does not scroll.
+        if watch && !output.json && Terminal.isOutput { Output.clearScreen() }
         if !output.json {
             let nothing = excluded ? "everything is sent\n" : "nothing is pending\n"
             let total = documents.reduce(0) { $0 + $1.total }
@@ -74,7 +87,7 @@ struct PendingCommand: AsyncParsableCommand {
         } else if let document = documents.first {
             Output.json(document)
         }
-        try failures.finish()
+        return failures
     }
 
     private func makeDocument(

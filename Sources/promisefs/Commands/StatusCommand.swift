@@ -26,6 +26,9 @@ struct StatusCommand: AsyncParsableCommand {
     @OptionGroup var output: OutputOptions
 
     private static let hydrationsShownMax = 5
+    /// Room on the state folder's disk, in bytes.
+    private static let smallRoom: UInt64 = 64 << 20
+    private static let noRoom: UInt64 = 1 << 20
 
     func run() async throws {
         if let path {
@@ -115,6 +118,13 @@ struct StatusCommand: AsyncParsableCommand {
             ["  cache", ByteSize.text(status.cacheBytes) + limit],
             ["  transferred", "\(ByteSize.text(status.bytesFetched)) fetched, \(ByteSize.text(status.bytesUploaded)) uploaded"],
         ]
+        if let count = status.unlisted, count > 0 {
+            rows.append(["  not listed", "\(counted(count, "folder")); 'promisefs pending' says why"])
+        }
+        if let room = status.diskAvailable, room < StatusCommand.smallRoom {
+            let what = room < StatusCommand.noRoom ? "full" : "nearly full"
+            rows.append(["  local disk", "\(what): \(ByteSize.text(room)) are free; 'promisefs evict' makes room"])
+        }
         for line in (status.hydrations ?? []).prefix(StatusCommand.hydrationsShownMax) {
             let refusals = line.refusals > 0 ? ", refused \(counted(Int(clamping: line.refusals), "time"))" : ""
             rows.append(["  fetched for", "\(line.program): \(ByteSize.text(line.bytes))\(refusals)"])

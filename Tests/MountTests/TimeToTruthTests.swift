@@ -1,0 +1,72 @@
+import Foundation
+import Testing
+
+extension MountSuites {
+    /// What is wrong is said by `status` within seconds.
+    @Suite(.enabled(if: WebDAVServer.canRun, "there is no apache2, so there is no server to mount"))
+    struct TimeToTruthTests {
+        private func mounted(
+            _ arguments: [String], prepare: String, _ body: (MountedDomain) async throws -> Void
+        ) async throws {
+            try await WebDAVServer.with { server in
+                try await FaultProxy.with(server) { proxy in
+                    var options = server.options(arguments)
+                    options.provider = "webdav+http://127.0.0.1:\(proxy.port)/"
+                    options.environment["RULES"] = proxy.rules
+                    options.prepare = prepare + "; chown -R www-data: \"$C\"/*"
+                    try await MountedDomain.with(options) { domain in try await body(domain) }
+                }
+            }
+        }
+
+        /// The condition is told as the rules of the proxy; then `status` is asked until it says so.
+        private static let truth = """
+            truth() {
+                local what=$1 says=$2 began=$(date +%s%N); eval "$3"
+                until "$P" status "$M" 2> /dev/null | grep -Eq "$says"; do
+                    [ $(( $(date +%s%N) - began )) -lt 10000000000 ] ||
+                        { echo "$what: not in 10 s" >&2; "$P" status "$M" >&2; return 1; }
+                    sleep 0.1
+                done
+                echo "$what: $(( ($(date +%s%N) - began) / 100000000 )) tenths of a second"
+            }
+
+            """
+
+        @Test(.timeLimit(.minutes(2)), .enabled(if: Machine.isRoot, "a small disk can be made by root only"))
+        func aDiskThatFillsIsSaidWithinTenSeconds() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = "mount -t tmpfs -o size=48M,mode=700 none \"$S\""
+            try await MountedDomain.with(options) { domain in
+                let result = try await domain.shell(
+                    Self.truth + """
+                        truth "a disk that fills" 'local disk *full' \
+                            'for size in 1M 4k; do dd if=/dev/zero bs=$size status=none >> "$S/fill" 2>/dev/null || true; done'
+                        rm "$S/fill"; "$P" status "$M" --json | grep -q diskAvailable
+                        """, seconds: 60)
+                print(result.output)
+            }
+        }
+
+        /// It was as if it were empty, and `sync` ended with 0.
+        @Test(.timeLimit(.minutes(3))) func aFolderThatCannotBeListedIsToldEverywhere() async throws {
+            let prepare = "mkdir \"$C/locked\" \"$C/open\"; echo x > \"$C/locked/in\"; echo y > \"$C/open/in\""
+            try await mounted([], prepare: prepare) { domain in
+                try await domain.shell(
+                    """
+                    echo 'method=PROPFIND path=/locked/ status=403' > "$RULES"
+                    not ls "$M/locked"; [ "$(ls "$M/open")" = in ]
+                    "$P" status "$M" | grep 'not listed *1 folder'; "$P" status --json "$M" | grep '"unlisted":1'
+                    "$P" pending "$M" | grep 'list .*failing.*/locked'
+                    timeout 4 "$P" pending --watch "$M" > "$T/watched" || true; [ $(grep -c /locked "$T/watched") -ge 2 ]
+                    rc=0; "$P" sync "$M" 2> "$T/said" || rc=$?; cat "$T/said"; [ $rc = 5 ]
+                    grep "'/locked' cannot be listed" "$T/said"
+                    rc=0; "$P" sync --wait --timeout 20s "$M" 2> "$T/said" || rc=$?; [ $rc = 5 ]
+                    "$P" sync --wait --timeout 20s "$M/open"; grep 'a folder cannot be listed' "$S/log/daemon.log"
+                    : > "$RULES"; within 20 '"$P" sync "$M"'; "$P" pending "$M" | grep 'nothing is pending'
+                    not grep -q 'not listed' <<< "$("$P" status "$M")"; [ "$(cat "$M/locked/in")" = x ]
+                    """, seconds: 100)
+            }
+        }
+    }
+}
