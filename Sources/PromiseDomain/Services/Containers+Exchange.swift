@@ -31,6 +31,9 @@ extension Containers {
         _ = await within(Containers.firstPatience) { await $0.exchangeAll() }
     }
 
+    /// Sends what is new here; waits no longer than that.
+    package func send(within limit: Duration) async { _ = await within(limit) { await $0.exchangeAll() } }
+
     func sendSoon() {
         let isFirst = state.withLock { state in
             defer { state.isSending = true }

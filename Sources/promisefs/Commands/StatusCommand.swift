@@ -99,6 +99,9 @@ struct StatusCommand: AsyncParsableCommand {
             ["  cache", ByteSize.text(status.cacheBytes) + limit],
             ["  transferred", "\(ByteSize.text(status.bytesFetched)) fetched, \(ByteSize.text(status.bytesUploaded)) uploaded"],
         ]
+        if let count = status.unsentRecords, count > 0 {
+            rows.append(["  not sent yet", counted(count, "record") + " of containers and values"])
+        }
         for line in (status.hydrations ?? []).prefix(StatusCommand.hydrationsShownMax) {
             let refusals = line.refusals > 0 ? ", refused \(counted(Int(clamping: line.refusals), "time"))" : ""
             rows.append(["  fetched for", "\(line.program): \(ByteSize.text(line.bytes))\(refusals)"])
