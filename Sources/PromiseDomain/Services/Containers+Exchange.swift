@@ -32,7 +32,14 @@ extension Containers {
     }
 
     /// Sends what is new here; waits no longer than that.
-    package func send(within limit: Duration) async { _ = await within(limit) { await $0.exchangeAll() } }
+    package func send(within limit: Duration) async {
+        let end = ContinuousClock.now + limit
+        while unsentCount > 0, isOnline, ContinuousClock.now < end {
+            _ = await within(limit) { await $0.exchangeAll() }
+            // A folder that was just made has no identifier before it is at the provider.
+            if unsentCount > 0 { try? await Task.sleep(for: .milliseconds(100)) }
+        }
+    }
 
     func sendSoon() {
         let isFirst = state.withLock { state in
