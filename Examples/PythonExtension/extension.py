@@ -10,6 +10,7 @@ The daemon starts it with the path of its socket in PROMISEFS_EXTENSION_SOCKET, 
 """
 
 import argparse
+import base64
 import html
 import http.server
 import json
@@ -21,6 +22,7 @@ import sqlite3
 import sys
 import tempfile
 import threading
+import time
 import urllib.parse
 
 SCHEMA = """
@@ -29,6 +31,7 @@ CREATE TABLE IF NOT EXISTS item (
     size INTEGER NOT NULL DEFAULT 0, version INTEGER NOT NULL DEFAULT 0, mode INTEGER NOT NULL, owner INTEGER NOT NULL,
     "group" INTEGER NOT NULL, modified INTEGER NOT NULL, target BLOB, UNIQUE (parent, name));
 CREATE TABLE IF NOT EXISTS change (number INTEGER PRIMARY KEY AUTOINCREMENT, item INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS object (kind TEXT, name TEXT, version INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (kind, name));
 CREATE TABLE IF NOT EXISTS shelf (token TEXT NOT NULL);
 INSERT INTO item (id, parent, name, kind, mode, owner, "group", modified)
     SELECT 1, NULL, x'726f6f74', 'folder', 493, 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM item);
@@ -144,6 +147,42 @@ class Shelf:
 
     def picture_path(self, number, version):
         return os.path.join(self.pictures, f"{number}-{version}.png")
+
+    # What PromiseFS keeps for itself
+
+    def object(self, kind, name):
+        return self.database.execute("SELECT * FROM object WHERE kind = ? AND name = ?", (kind, name)).fetchone()
+
+    def object_names(self, kind):
+        with self.changed:
+            return [row["name"] for row in self.database.execute("SELECT name FROM object WHERE kind = ?", (kind,))]
+
+    def read_object(self, kind, name):
+        with self.changed:
+            row = self.object(kind, name)
+            if row is None:
+                raise Problem(404, "there is no such object")
+            return {"version": str(row["version"]), "bytes": base64.b64encode(row["bytes"]).decode()}
+
+    def write_object(self, kind, name, version, content):
+        """Compare and swap: the version that it must have, or none."""
+        with self.changed:
+            row = self.object(kind, name)
+            if (None if row is None else str(row["version"])) != version:
+                raise Problem(412, "this is another version")
+            # No version comes twice, also not after a deletion.
+            number = 1 + self.database.execute("SELECT coalesce(max(version), 0) FROM object").fetchone()[0]
+            number = max(number, time.time_ns())
+            with open(content, "rb") as file:
+                self.database.execute("INSERT OR REPLACE INTO object VALUES (?, ?, ?, ?)", (kind, name, number, file.read()))
+            return {"version": str(number)}
+
+    def delete_object(self, kind, name, version):
+        with self.changed:
+            row = self.object(kind, name)
+            if row is not None and str(row["version"]) != version:
+                raise Problem(412, "this is another version")
+            self.database.execute("DELETE FROM object WHERE kind = ? AND name = ?", (kind, name))
 
     # Picking
 
@@ -316,7 +355,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 case ["GET", "capabilities"]:
                     self.answer(200, {"capabilities": [
                         "stable-identifiers", "atomic-rename", "conditional-write", "change-feed", "change-push", "ranges",
-                        "metadata", "quota", "links", "thumbnails", "picker-pages"]})
+                        "metadata", "quota", "links", "thumbnails", "picker-pages",
+                        "private-objects"]})
                 case ["GET", "root"]:
                     self.answer(200, shelf.item("1"))
                 case ["GET", "items", identifier]:
@@ -338,6 +378,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     self.answer(200, shelf.modify(identifier, query))
                 case ["DELETE", "items", identifier]:
                     shelf.delete(identifier, query.get("version"))
+                    self.answer(204, None)
+                case ["GET", "objects", kind]:
+                    self.answer(200, {"names": shelf.object_names(kind)})
+                case ["GET", "objects", kind, name]:
+                    self.answer(200, shelf.read_object(kind, name))
+                case ["PUT", "objects", kind, name]:
+                    self.answer(200, shelf.write_object(kind, name, query.get("version"), content))
+                case ["DELETE", "objects", kind, name]:
+                    shelf.delete_object(kind, name, query.get("version"))
                     self.answer(204, None)
                 case ["GET", "anchor"]:
                     self.answer(200, {"anchor": shelf.anchor()})

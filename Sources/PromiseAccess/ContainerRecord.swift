@@ -5,12 +5,17 @@ package import PromiseKeyValue
 package struct ContainerRecord: Hashable, Sendable {
     package static let schema = 1
     package static let nameByteCountMax = 200
+    package static let iconByteCountMax = 65_536
+    /// How every PNG file begins.
+    package static let iconBeginning: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]
 
     package let application: Key
     /// What people call it.
     package var name: String
     /// Other applications may see what is in `Documents/`.
     package var isPublic: Bool
+    /// A small PNG.
+    package var icon: [UInt8]?
     /// Of the folder: wherever it is moved, it is the container.
     package var folder: ItemKey
     /// What a later version wrote, and goes back as it came.
@@ -29,10 +34,15 @@ package struct ContainerRecord: Hashable, Sendable {
         fields["application"] = .string(application.text)
         fields["name"] = .string(name)
         fields["public"] = .bool(isPublic)
+        fields["icon"] = icon.map { .string(Base64.text($0)) }
         var item: [Key: JSON] = [:]
         folder.write(to: &item)
         fields["folder"] = .map(item)
         return .map(fields)
+    }
+
+    package static func isIcon(_ bytes: [UInt8]) -> Bool {
+        bytes.starts(with: iconBeginning) && bytes.count <= iconByteCountMax
     }
 
     package init(_ json: JSON?, of application: Key) throws(RecordTrouble) {
@@ -44,8 +54,10 @@ package struct ContainerRecord: Hashable, Sendable {
             folder.kind == .folder, name.utf8.count <= ContainerRecord.nameByteCountMax
         else { throw .damaged }
         self.init(application: application, name: name, isPublic: isPublic, folder: folder)
+        icon = json["icon"]?.text.flatMap { Base64.bytes($0) }
+            .flatMap { ContainerRecord.isIcon($0) ? $0 : nil }
         others = fields.filter {
-            !["schema", "application", "name", "public", "folder"].contains($0.key)
+            !["schema", "application", "name", "public", "icon", "folder"].contains($0.key)
         }
     }
 }
@@ -92,7 +104,10 @@ package struct KnownContainer: Hashable, Sendable {
             entry = nil
         }
         var merged = theirs
-        if !isSent { (merged.name, merged.isPublic) = (record.name, record.isPublic) }
+        if !isSent {
+            (merged.name, merged.isPublic) = (record.name, record.isPublic)
+            merged.icon = record.icon ?? merged.icon
+        }
         record = merged
         isSent = merged == theirs
     }

@@ -79,7 +79,7 @@ struct PeerCheck: RouterMiddleware {
     /// What knows by itself which application may ask for what, or asks an `ApplicationService`.
     private static let folders = [
         "/v1/values", "/v1/containers", "/v1/bookmarks", "/v1/references", "/v1/grants", "/v1/scopes",
-        "/v1/claims", "/v1/accesses", "/v1/presenters", "/v1/queries",
+        "/v1/claims", "/v1/accesses", "/v1/presenters", "/v1/queries", "/v1/availability",
     ]
     private static let ownersAlone = ["/v1/grants/audit"]
     private static let items: Set<String> = [

@@ -40,10 +40,10 @@ struct ControlRoutes: Sendable {
         router.post("v1/unmount") { request, _ in
             let document = try await decode(UnmountRequest.self, from: request)
             let timeout = try duration(document.timeoutSeconds)
-            if document.wait ?? false { await service.keyValues.send(within: min(timeout ?? .seconds(10), .seconds(10))) }
+            if document.wait ?? false { await service.sendRecords(within: min(timeout ?? .seconds(10), .seconds(10))) }
             let pending = try await service.unmount(
                 wait: document.wait ?? false, timeout: timeout, lazy: document.lazy ?? false)
-            return jsonResponse(UnmountDocument(pending: pending + service.keyValues.unsentCount))
+            return jsonResponse(UnmountDocument(pending: pending + service.unsentRecords))
         }
         // Without an answer: the connection breaks when the process ends.
         router.post("v1/restart") { _, _ -> Response in throw await blocking.run { [service] in service.restart() } }

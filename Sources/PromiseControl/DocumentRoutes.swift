@@ -20,7 +20,7 @@ struct DocumentRoutes: Sendable {
             let document = try await routes.decode(ContainerRequest.self, from: request)
             let standing = try await services.containers.add(
                 document.application, name: document.name, isPublic: document.isPublic,
-                by: context.principal)
+                icon: try IconRoutes.icon(document.icon), by: context.principal)
             try await services.grants.giveContainer(to: context.principal)
             return jsonResponse(try shown(standing, context.principal))
         }
@@ -38,6 +38,7 @@ struct DocumentRoutes: Sendable {
                 ViewDocument(
                     launch: place.launch, handover: place.handover, socket: place.socket))
         }
+        IconRoutes(routes: self).add(to: router)
         addReferences(to: router)
         addBookmarks(to: router)
         router.post("v1/adopt") { request, context in
@@ -144,7 +145,7 @@ struct DocumentRoutes: Sendable {
         }
     }
 
-    private func application(of request: Request) throws -> String {
+    func application(of request: Request) throws -> String {
         guard let application = try routes.text("application", of: request) else {
             throw ProblemDocument.request("say which application: ?application=com.example.editor")
         }
@@ -197,7 +198,7 @@ extension ContainerDocument {
             path: path?.display, pathBytes: path?.bytes,
             documentsPath: standing.path.map { PathText($0 + [documents]).display },
             identifier: standing.identifier?.rawValue, reason: standing.reason,
-            isSent: standing.isSent)
+            isSent: standing.isSent, hasIcon: standing.hasIcon)
         documentsPathBytes = standing.path.map { PathText($0 + [documents]).bytes }
     }
 }

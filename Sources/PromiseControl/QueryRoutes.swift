@@ -63,7 +63,7 @@ extension ControlRoutes {
         } catch {
             throw ProblemDocument.request("the predicate is not understood at \(error.position): \(error.message)")
         }
-        var result = QueryRequest(predicate: predicate, isLive: document.live ?? false)
+        var result = QueryRequest(predicate: predicate, isExternal: document.external ?? false, isLive: document.live ?? false)
         if let scope = document.scope { result.scope = try await service.node(at: try names(ofWirePath: scope)) }
         for word in document.sort ?? [] {
             let isDescending = word.hasPrefix("-")

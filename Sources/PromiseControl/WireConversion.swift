@@ -58,6 +58,7 @@ extension StatusDocument {
         connectionSince = status.connectionSince.map { $0.wireText }
         nextTry = status.nextTry.map { $0.wireText }
         excluded = status.excluded
+        unsentRecords = status.unsentRecords
         conflicts = status.conflicts
         unlisted = status.unlisted
         diskAvailable = status.diskAvailable

@@ -27,6 +27,7 @@ package struct ExclusionRules: Sendable {
     /// Of folders, with everything below them.
     package static let folderDefaults: [Pattern] = [
         Pattern(".Trash"), Pattern(".Trash-*"),  // the desktop's trash of this disk (FreeDesktop's Trash specification)
+        Pattern(".promisefs-draft-*"),  // a file package's next version, until it takes the package's place
         Pattern(".promisefs-views"),  // what applications make while they run
     ]
 

@@ -145,7 +145,8 @@ extension Domain {
             status.restarts = holder.restarts
             status.lastEnd = holder.lastEnd
         }
-        status.limitations = provider.limitations + keyValues.troubles + services.troubles
+        status.limitations = provider.limitations
+        status.countRecords(keyValues, services)
         status.hydrations = engine.hydrator.ledgerLines
         switch engine.connection {
         case .online: break

@@ -15,6 +15,9 @@ extension Domain {
         let checks = DomainChecks(
             index: index, content: content, provider: asksProvider ? provider : nil, clock: clock,
             grants: services.grants.store,
+            records: RecordVerification(
+                stateFolder: configuration.stateFolder, index: index, provider: asksProvider ? provider : nil,
+                inMemory: (keyValues, services.containers), isRepairing: repair),
             makeVerification: { [filesystem] in filesystem.verifyContent(repair: repair) })
         let report = try await checks.run(repair: repair)
         if repair, !report.repaired.isEmpty {
@@ -45,6 +48,8 @@ extension Domain {
                 index: index, content: content, provider: provider, clock: SystemClock(),
                 grants: GrantStore(
                     index: index, key: StateKey(path: state.file(StateKey.fileName))),
+                records: RecordVerification(
+                    stateFolder: stateFolder, index: index, provider: provider, inMemory: nil, isRepairing: repair),
                 makeVerification: {
                     ContentVerification(
                         index: index, content: content, clock: SystemClock(), isRepairing: repair, isOpen: { _ in false },
@@ -90,6 +95,7 @@ private struct DomainChecks {
     let provider: (any Provider)?
     let clock: any TimeSource
     let grants: GrantStore
+    let records: RecordVerification
     let makeVerification: () -> ContentVerification
 
     func run(repair: Bool) async throws(Failure) -> VerifyReport {
@@ -100,6 +106,9 @@ private struct DomainChecks {
         let granted = try grants.check(isRepairing: repair)
         report.problems += granted.problems
         report.repaired += granted.repaired
+        let kept = try await records.run()
+        report.problems += kept.problems
+        report.repaired += kept.repaired
         var verification = makeVerification()
         var differences: [ProviderVerification.Difference] = []
         if let provider {

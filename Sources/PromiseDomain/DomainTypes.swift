@@ -23,6 +23,12 @@ package struct DomainConfiguration: Sendable {
     package var hydrationRules: [HydrationRules.Rule] = []
     /// Lines as of gitignore(5): what they match stays on this machine.
     package var ignoredPatterns: [String] = []
+    /// Of all values of one application together, and of each.
+    package var valueByteCount = 64 << 10
+    package var valueCount = 1024
+    /// More is no small thing any more, and one object at the provider must hold it.
+    package static let valueByteCountMax: UInt64 = 4 << 20
+    package static let valueCountMax = 65_536
     package var isReadOnly = false
     /// What programs that know nothing of claims are held to.
     package var coordination = CoordinationMode.wait
@@ -110,6 +116,8 @@ package struct DomainStatus: Sendable {
     package var lastEnd: String?
     /// Items that stay on this machine.
     package var excluded = 0
+    /// Values of so many applications, and containers, that the provider does not have yet.
+    package var unsentRecords = 0
     /// Documents that have unresolved versions.
     package var conflicts = 0
     /// Folders that the provider did not show.

@@ -1,3 +1,4 @@
+import PromiseAccess
 import PromiseCore
 import PromiseFilesystem
 import PromiseIndex
@@ -196,6 +197,7 @@ package final class LiveQuery: StitchedReader {
     // MARK: - Evaluation
 
     private func matching(_ item: IndexedItem, _ transaction: borrowing Transaction) throws(Failure) -> FoundItem? {
+        guard isReference(item.node) == request.isExternal else { return nil }
         let source = try hub.attributes(of: item, needs, transaction)
         guard request.predicate.isSatisfied(by: source) else { return nil }
         guard try isInScope(item.entry, transaction) else { return nil }
@@ -207,6 +209,11 @@ package final class LiveQuery: StitchedReader {
             id: item.entry.id, node: item.node.id, path: path, kind: item.node.kind, size: item.node.size,
             modificationTime: item.node.modificationTime, identifier: item.entry.identifier, state: state,
             isUploaded: whole.value(of: .isUploaded) == .truth(true), values: values)
+    }
+
+    private func isReference(_ node: Node) -> Bool {
+        guard node.kind == .link, let target = node.target else { return false }
+        return ReferenceRecord(target: target) != nil
     }
 
     private func isInScope(_ entry: Entry, _ transaction: borrowing Transaction) throws(Failure) -> Bool {

@@ -70,7 +70,7 @@ struct ProviderChoice {
         return try ServerTrust(parsing: certificate)
     }
 
-    private func credentials(_ hosts: [String], user: String?) -> CredentialSource {
+    func credentials(_ hosts: [String], user: String?) -> CredentialSource {
         var source = CredentialSource(file: credentialsFile, names: [domain] + hosts, user: user)
         if let login, let password = login.password {
             source.given = (login.user ?? user).map { .password(user: $0, Secret(password)) } ?? .token(Secret(password))

@@ -16,6 +16,8 @@ package struct QueryRequest: Sendable {
     package var predicate: Predicate
     /// Only what is below this folder, which itself is not among the results.
     package var scope: NodeID
+    /// References, which stand for documents elsewhere, and nothing else; without it they are left out.
+    package var isExternal: Bool
     package var isLive: Bool
     package var order: [Order]
     package var limit: Int?
@@ -25,9 +27,10 @@ package struct QueryRequest: Sendable {
     package var batching: Duration?
 
     package init(
-        predicate: Predicate, scope: NodeID = .root, isLive: Bool = false, order: [Order] = [], limit: Int? = nil,
-        keys: [AttributeKey] = []
+        predicate: Predicate, scope: NodeID = .root, isExternal: Bool = false, isLive: Bool = false, order: [Order] = [],
+        limit: Int? = nil, keys: [AttributeKey] = []
     ) {
+        self.isExternal = isExternal
         self.predicate = predicate
         self.scope = scope
         self.isLive = isLive

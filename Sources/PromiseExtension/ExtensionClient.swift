@@ -91,6 +91,18 @@ final class ExtensionClient: Sendable {
         return document
     }
 
+    /// Sends an object of PromiseFS itself and reads the document that answers it.
+    func exchange<Document: Decodable & Sendable>(
+        _ method: HTTPMethod, _ path: String, bytes: [UInt8], as type: Document.Type
+    ) async throws(ProviderError) -> Document {
+        let response = try await open(method, path, ["content-type": "application/octet-stream"], bytes: bytes)
+        let answer = try await collect(response, upTo: ExtensionClient.documentByteCountMax)
+        guard let document = WireCoding.decode(type, from: answer) else {
+            throw lie("answers \(method) \(shown(path)) with something that is not the document it should be")
+        }
+        return document
+    }
+
     private func answer(
         _ method: HTTPMethod, _ path: String, _ body: FileBody?, _ deadline: Duration?
     ) async throws(ProviderError) -> [UInt8] {
@@ -124,7 +136,9 @@ final class ExtensionClient: Sendable {
         }
         if let body { request.body = try await body.forClient() }
         if let bytes {
-            request.headers.add(name: "content-type", value: "image/png")
+            if !request.headers.contains(name: "content-type") {
+                request.headers.add(name: "content-type", value: "image/png")
+            }
             request.body = .bytes(ByteBuffer(bytes: bytes))
         }
         // A content takes as long as it does; silence ends it.

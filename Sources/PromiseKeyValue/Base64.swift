@@ -3,7 +3,7 @@ package enum Base64 {
     private static let letters = Array(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
-    static func text(_ bytes: [UInt8]) -> String {
+    package static func text(_ bytes: [UInt8]) -> String {
         var result: [UInt8] = []
         result.reserveCapacity((bytes.count + 2) / 3 * 4)
         for start in stride(from: 0, to: bytes.count, by: 3) {
@@ -46,7 +46,7 @@ package enum Base64 {
     }
 
     /// Nil for what no encoder would have written.
-    static func bytes(_ text: String) -> [UInt8]? {
+    package static func bytes(_ text: String) -> [UInt8]? {
         var (result, group, bits): ([UInt8], UInt32, Int) = ([], 0, 0)
         let padded = Array(text.utf8)
         guard padded.count % 4 == 0 else { return nil }

@@ -92,7 +92,7 @@ package struct ValueStore: Hashable, Sendable {
         limits: ValueLimits = ValueLimits()
     ) -> [ValueNotice] {
         let before = record
-        let isOtherAccount = account != nil && account != owner
+        let isOtherAccount = account.map { !ValueStore.isSame($0, owner) } ?? false
         // Somebody else's values are not mixed with these.
         if isOtherAccount { record = ValueRecord(application: record.application) }
         let isFirst = account == nil
@@ -117,6 +117,13 @@ package struct ValueStore: Hashable, Sendable {
             notices.append(ValueNotice(.quotaViolation, changed))
         }
         return notices
+    }
+}
+
+extension ValueStore {
+    /// `USER@ROOT`, or the root alone where the user is not known.
+    private static func isSame(_ one: Key, _ other: Key) -> Bool {
+        one == other || one.text.hasSuffix("@" + other.text) || other.text.hasSuffix("@" + one.text)
     }
 }
 

@@ -58,6 +58,7 @@ extension Document {
             // Why is in the state.
             if hasUnsavedChanges, (try? await save()) == nil { return false }
         // Somebody means it to go, or to be another file: saving would make it again. Which of the two it was is told afterwards.
+        case "accommodateSubitemDeletion" where Contents.isPackage: await waitForSave()
         case "accommodateDeletion", "accommodateSubitemDeletion":
             state.insert(.editingDisabled)
             await waitForSave()
@@ -72,13 +73,16 @@ extension Document {
             state.remove(.editingDisabled)
             await follow()
         case "didChange": await follow()
+        case "subitemDidAppear", "subitemDidChange", "subitemDidMove", "subitemDidDelete":
+            if Contents.isPackage { await follow() }
         case "didMove":
             guard let text = about.pathBytes, let path = PercentCoding.decode(text[...]) else { return }
             let place = Array(path.drop { $0 == 0x2F })
             guard let absolute = location.absolutePath(of: place) else { return abandon() }
             (location.path, location.absolutePath) = (place, absolute)
         case "didDelete": abandon()
-        case "didGainVersion", "didLoseVersion", "didResolveVersion":
+        case "didGainVersion", "didLoseVersion", "didResolveVersion", "subitemDidGainVersion", "subitemDidLoseVersion",
+            "subitemDidResolveVersion":
             // What the document's name shows may be another version now.
             await follow()
             try? await refreshConflicts()

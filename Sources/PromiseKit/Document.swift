@@ -19,7 +19,8 @@ public protocol DocumentContents: Sendable {
 ///
 /// An actor: it may be used from any task, and its contents are only changed by `edit`. Files are read and written on threads of
 /// their own. A save replaces the file by a complete one that is on the disk; identifier, tags and bookmarks stay. What throws an
-/// error that is not the contents' own throws `PromiseError`.
+/// error that is not the contents' own throws `PromiseError`. Where the contents are `PackageContents` the file is a folder,
+/// which is read, written, claimed and in conflict as one.
 public actor Document<Contents: DocumentContents> {
     /// As UIDocument.State. Empty: open, and everything is normal.
     public struct State: OptionSet, Hashable, Sendable {
@@ -59,10 +60,15 @@ public actor Document<Contents: DocumentContents> {
     public internal(set) var state: State = .closed {
         didSet { if state != oldValue { stateContinuation.yield(state) } }
     }
+    /// How far opening, reading again or saving has come; nil: nothing is under way.
+    public nonisolated var progress: DocumentProgress? { keeper.now }
+    /// Every step of it, and nil at the end of each; of one reader.
+    public nonisolated var progressSteps: AsyncStream<DocumentProgress?> { keeper.steps }
     /// Of the last save, autosave or reading again that failed.
     public internal(set) var lastError: (any Error)?
     public var hasUnsavedChanges: Bool { changeCount != 0 }
 
+    private let keeper = ProgressKeeper()
     private let stateContinuation: AsyncStream<State>.Continuation
     private let autosaveDelay: Duration
     private var changeCount = 0
@@ -73,7 +79,7 @@ public actor Document<Contents: DocumentContents> {
     private var failedCount = 0
     var presenting: Task<Void, Never>?
     /// The file as it was read or written last.
-    private var stamp: FileStamp?
+    private var stamp: DocumentStamp?
     private var isBusy = false
     private var waiting: [CheckedContinuation<Void, Never>] = []
 
@@ -94,6 +100,7 @@ public actor Document<Contents: DocumentContents> {
         autosave?.cancel()
         presenting?.cancel()
         stateContinuation.finish()
+        keeper.finish()
     }
 
     // MARK: - Opening and closing
@@ -190,7 +197,7 @@ public actor Document<Contents: DocumentContents> {
         try await alone { () async throws in
             let saved = (edits: editCount, count: changeCount)
             do {
-                stamp = try await write(try contents.bytes(), operation)
+                stamp = try await write(try contents.data(), operation)
             } catch {
                 lastError = error
                 state.insert(.savingError)
@@ -213,15 +220,20 @@ public actor Document<Contents: DocumentContents> {
         try await refreshConflicts()
     }
 
-    private func write(_ bytes: [UInt8], _ operation: SaveOperation) async throws -> FileStamp {
-        let file = DocumentFile(path: location.absolutePath)
+    private func write(_ data: DocumentData, _ operation: SaveOperation) async throws -> DocumentStamp {
+        let progress = keeper.counting(.writing)
+        defer { keeper.set(nil) }
         let coordinator = FileCoordinator(client, purpose: purpose)
         if operation == .creating {
+            let place = DocumentPlace(path: location.absolutePath, isPackage: Contents.isPackage)
             // A claim on the place: nobody else makes something there meanwhile.
             return try await coordinator.coordinate([.writing(location.path)]) { _ in
-                try await DocumentFile.onThread { () throws(PromiseError) in try file.write(bytes, isNew: true) }
+                try await DocumentFile.onThread { () throws(PromiseError) in
+                    try place.write(data, isNew: true, progress)
+                }
             }
         }
+        keeper.set(DocumentProgress(stage: .waiting, completed: 0, total: 0))
         let (known, location) = (operation == .overwriting ? stamp : nil, location)
         return try await coordinator.coordinate([.writing(location.path)]) { access in
             let file = Document.file(granted: access, location)
@@ -230,7 +242,7 @@ public actor Document<Contents: DocumentContents> {
                     throw PromiseError(
                         .local, "\(escapedForDisplay(file.path)) was changed by somebody else since it was read", exitStatus: 6)
                 }
-                return try file.write(bytes, isNew: false)
+                return try file.write(data, isNew: false, progress)
             }
         }
     }
@@ -248,11 +260,14 @@ public actor Document<Contents: DocumentContents> {
     private func load() async throws {
         try await alone { () async throws in
             let (coordinator, location) = (FileCoordinator(client, purpose: purpose), location)
-            let (bytes, read) = try await coordinator.coordinate([.reading(location.path)]) { access in
+            let progress = keeper.counting(.reading)
+            keeper.set(DocumentProgress(stage: .waiting, completed: 0, total: 0))
+            defer { keeper.set(nil) }
+            let (data, read) = try await coordinator.coordinate([.reading(location.path)]) { access in
                 let file = Document.file(granted: access, location)
-                return try await DocumentFile.onThread { () throws(PromiseError) in try file.read() }
+                return try await DocumentFile.onThread { () throws(PromiseError) in try file.read(progress) }
             }
-            contents = try Contents(bytes: bytes)
+            contents = try Contents(data: data)
             stamp = read
             changeCount = 0
             editCount += 1
@@ -260,16 +275,16 @@ public actor Document<Contents: DocumentContents> {
     }
 
     /// Where the item is when a claim is granted, whatever was moved meanwhile.
-    private static func file(granted access: GrantedClaimDocument, _ location: Location) -> DocumentFile {
+    private static func file(granted access: GrantedClaimDocument, _ location: Location) -> DocumentPlace {
         let path = access.items.first.flatMap { PercentCoding.decode($0.pathBytes[...]) }
         let absolute = path.flatMap { location.absolutePath(of: Array($0.drop { $0 == 0x2F })) }
-        return DocumentFile(path: absolute ?? location.absolutePath)
+        return DocumentPlace(path: absolute ?? location.absolutePath, isPackage: Contents.isPackage)
     }
 
     /// Reads the file again when somebody else has changed it. Edits are not given up for that.
     func follow() async {
         await waitForSave()
-        let file = DocumentFile(path: location.absolutePath)
+        let file = DocumentPlace(path: location.absolutePath, isPackage: Contents.isPackage)
         let now = try? await DocumentFile.onThread { () throws(PromiseError) in file.stamp() }
         guard let now = now ?? nil, now != stamp, !isBusy, !state.contains(.closed) else { return }
         if hasUnsavedChanges {
@@ -282,8 +297,14 @@ public actor Document<Contents: DocumentContents> {
     }
 
     func refreshConflicts() async throws {
-        let versions = try await FileVersions(client).unresolved(of: location.path)
-        if versions.isEmpty { state.remove(.inConflict) } else { state.insert(.inConflict) }
+        let versions = FileVersions(client)
+        var isInConflict = false
+        // That of any file of a package is the package's; a document that is a file has one, without a name in it.
+        for file in stamp?.files.keys.sorted(by: { $0.lexicographicallyPrecedes($1) }) ?? [] where !isInConflict {
+            let path = location.path + (file.isEmpty ? [] : [0x2F] + file)
+            isInConflict = try await !versions.unresolved(of: path).isEmpty
+        }
+        if isInConflict { state.insert(.inConflict) } else { state.remove(.inConflict) }
     }
 
     /// One reads or writes the file at a time: an actor's methods take turns at every `await`.

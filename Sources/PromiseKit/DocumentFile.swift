@@ -8,7 +8,7 @@ import PromiseCore
 /// Tells one state of a file from another.
 struct FileStamp: Equatable, Sendable {
     private var node: UInt64
-    private var size: Int
+    let size: Int
     private var seconds: Int
     private var nanoseconds: Int
 
@@ -19,9 +19,17 @@ struct FileStamp: Equatable, Sendable {
     }
 }
 
+/// Tells one state of a document from another; of a file package, of all its files by their paths in it.
+struct DocumentStamp: Equatable, Sendable {
+    var files: [[UInt8]: FileStamp]
+}
+
 /// A document's file by its absolute path. Blocks: to be used within `onThread`.
 struct DocumentFile: Sendable {
     let path: [UInt8]
+
+    /// Between two words about the progress.
+    private static let stepByteCount = 1 << 20
 
     /// The concurrent pool must not wait for a disk, or for content that is on its way here.
     static func onThread<Value: Sendable>(
@@ -36,7 +44,8 @@ struct DocumentFile: Sendable {
         return path.withCString { stat($0, &status) } == 0 ? FileStamp(status) : nil
     }
 
-    func read() throws(PromiseError) -> (bytes: [UInt8], stamp: FileStamp) {
+    /// `progress` is told of bytes as they come, and of how many there are.
+    func read(_ progress: (Int, Int) -> Void) throws(PromiseError) -> (bytes: [UInt8], stamp: FileStamp) {
         let file = path.withCString { open($0, O_RDONLY | O_CLOEXEC) }
         guard file >= 0 else { throw problem("cannot be opened") }
         defer { close(file) }
@@ -45,32 +54,32 @@ struct DocumentFile: Sendable {
         var bytes = [UInt8](repeating: 0, count: Int(status.st_size))
         var count = 0
         while count < bytes.count {
-            let done = bytes.withUnsafeMutableBytes { Glibc.read(file, $0.baseAddress! + count, $0.count - count) }
+            let done = bytes.withUnsafeMutableBytes {
+                Glibc.read(file, $0.baseAddress! + count, min($0.count - count, DocumentFile.stepByteCount))
+            }
             if done < 0 && errno == EINTR { continue }
             guard done >= 0 else { throw problem("cannot be read") }
             if done == 0 { break }
             count += done
+            progress(count, bytes.count)
         }
         return (Array(bytes[..<count]), FileStamp(status))
     }
 
     /// Writes a new file beside it, and puts that in its place when it is on the disk. It keeps permissions and extended
     /// attributes. A link stays, and what it leads to is replaced. `isNew`: throws when there is a file already.
-    func write(_ bytes: [UInt8], isNew: Bool) throws(PromiseError) -> FileStamp {
+    func write(_ bytes: [UInt8], isNew: Bool, _ progress: (Int, Int) -> Void) throws(PromiseError) -> FileStamp {
         let target = realPath(path)
-        if !isNew, let target, target != path { return try DocumentFile(path: target).write(bytes, isNew: false) }
+        if !isNew, let target, target != path {
+            return try DocumentFile(path: target).write(bytes, isNew: false, progress)
+        }
         let draft = self.draft
         _ = draft.withCString { unlink($0) }
         let file = draft.withCString { open($0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666) }
         guard file >= 0 else { throw problem("cannot be saved beside itself") }
         defer { close(file) }
         do throws(PromiseError) {
-            var done = 0
-            while done < bytes.count {
-                let count = bytes.withUnsafeBytes { Glibc.write(file, $0.baseAddress! + done, $0.count - done) }
-                guard count >= 0 || errno == EINTR else { throw problem("cannot be written") }
-                done += max(count, 0)
-            }
+            try fill(file, with: bytes, progress)
             if !isNew { takeAttributes(to: file) }
             guard fsync(file) == 0 else { throw problem("cannot be written to the disk") }
             try takePlace(draft, isNew: isNew)
@@ -81,6 +90,28 @@ struct DocumentFile: Sendable {
         var status = stat()
         guard fstat(file, &status) == 0 else { throw problem("cannot be looked at") }
         return FileStamp(status)
+    }
+
+    /// False for a placeholder.
+    var isHere: Bool { state.map { !["placeholder", "partial"].contains($0) } ?? true }
+
+    /// As the mount has it; nil where it says none.
+    var state: String? {
+        var value = [UInt8](repeating: 0, count: 64)
+        let count = path.withCString { getxattr($0, "user.promisefs.state", &value, value.count) }
+        return count < 0 ? nil : String(decoding: value[..<count], as: UTF8.self)
+    }
+
+    func fill(_ file: CInt, with bytes: [UInt8], _ progress: (Int, Int) -> Void) throws(PromiseError) {
+        var done = 0
+        while done < bytes.count {
+            let count = bytes.withUnsafeBytes {
+                Glibc.write(file, $0.baseAddress! + done, min($0.count - done, DocumentFile.stepByteCount))
+            }
+            guard count >= 0 || errno == EINTR else { throw problem("cannot be written") }
+            done += max(count, 0)
+            progress(done, bytes.count)
+        }
     }
 
     /// A name that stays on this machine (`*~`), and that no other process takes.
@@ -101,7 +132,7 @@ struct DocumentFile: Sendable {
     }
 
     /// What the file that is replaced had; as far as it goes.
-    private func takeAttributes(to file: CInt) {
+    func takeAttributes(to file: CInt) {
         var status = stat()
         guard path.withCString({ stat($0, &status) }) == 0 else { return }
         _ = fchown(file, status.st_uid, status.st_gid)
@@ -117,7 +148,7 @@ struct DocumentFile: Sendable {
         }
     }
 
-    private func problem(_ what: String) -> PromiseError {
+    func problem(_ what: String) -> PromiseError {
         let code = errno
         let isRefused = [EACCES, EPERM, EROFS].contains(code)
         let isAway = [ENETDOWN, ETIMEDOUT].contains(code)

@@ -31,6 +31,9 @@ public struct MetadataQuery: Sendable {
     /// Only what is below a folder: bytes of its path from the root of the domain.
     public func scope(_ path: [UInt8]) -> MetadataQuery { changed { $0.scope = "/" + PercentCoding.encode(path) } }
 
+    /// The scope of external documents: references, and nothing else. Other queries leave them out.
+    public func external() -> MetadataQuery { changed { $0.external = true } }
+
     /// Goes on after gathering, with what changes.
     public func live() -> MetadataQuery { changed { $0.live = true } }
 

@@ -1,3 +1,4 @@
+import Foundation
 import NIOCore
 public import PromiseWire
 
@@ -13,10 +14,25 @@ extension PromiseClient {
     /// An application's own folder: that which it has on any machine, or a new one. `name` is what
     /// people call it.
     public func addContainer(
-        for application: String, name: String? = nil, isPublic: Bool? = nil
+        for application: String, name: String? = nil, isPublic: Bool? = nil, icon: [UInt8]? = nil
     ) async throws(PromiseError) -> ContainerDocument {
-        let request = ContainerRequest(application: application, name: name, isPublic: isPublic)
+        let request = ContainerRequest(
+            application: application, name: name, isPublic: isPublic,
+            icon: icon.map { Data($0).base64EncodedString() })
         return try await reply("POST", "containers", request, deadline: .minutes(1))
+    }
+
+    /// The PNG that was given as `icon`. Throws `.refused` with the code `notFound` when there is
+    /// none.
+    public func containerIcon(of application: String) async throws(PromiseError) -> [UInt8] {
+        let query = PercentCoding.encode(Array(application.utf8)).replacingSlashes()
+        return try await picture("containers/icon?application=\(query)")
+    }
+
+    /// Events `availability`, each with an `AvailabilityDocument`: how it is now, and then whenever
+    /// the domain becomes reachable or not, or somebody else's.
+    public func availabilityEvents() async throws(PromiseError) -> ServerEvents {
+        try await stream("GET", "availability/events")
     }
 
     /// The folder stays, and is an ordinary one. Returns what it was.

@@ -96,6 +96,10 @@ public final class PromiseClient: Sendable {
     /// Content is never fetched. Throws `.refused` with the code `notFound` when there is none.
     public func thumbnail(of path: [UInt8], size: Int = 1024) async throws(PromiseError) -> [UInt8] {
         let query = "items/thumbnail?size=\(size)&path=/" + PercentCoding.encode(path)
+        return try await picture(query)
+    }
+
+    func picture(_ query: String) async throws(PromiseError) -> [UInt8] {
         let response = try await send("GET", query, nil, deadline: .minutes(2))
         let limit = RequestLimit.thumbnailByteCountMax
         return try await mapped { Array(try await response.body.collect(upTo: limit).readableBytesView) }

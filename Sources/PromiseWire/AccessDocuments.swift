@@ -8,11 +8,14 @@ public struct ContainerRequest: Codable, Sendable, Hashable {
     public var name: String?
     /// Others may see what is in `Documents/`; missing: as it is, or false.
     public var isPublic: Bool?
+    /// A PNG of 64 KiB at most, in Base64; missing: as it is.
+    public var icon: String?
 
-    public init(application: String, name: String? = nil, isPublic: Bool? = nil) {
+    public init(application: String, name: String? = nil, isPublic: Bool? = nil, icon: String? = nil) {
         self.application = application
         self.name = name
         self.isPublic = isPublic
+        self.icon = icon
     }
 }
 
@@ -35,11 +38,15 @@ public struct ContainerDocument: Codable, Sendable, Hashable {
     public var reason: String?
     /// The provider has the record, so that other machines know of it.
     public var isSent: Bool
+    /// `GET /v1/containers/icon` has it.
+    public var hasIcon: Bool?
 
     public init(
         application: String, name: String, isPublic: Bool, path: String?, pathBytes: String?,
-        documentsPath: String?, identifier: String?, reason: String?, isSent: Bool
+        documentsPath: String?, identifier: String?, reason: String?, isSent: Bool,
+        hasIcon: Bool? = nil
     ) {
+        self.hasIcon = hasIcon
         self.application = application
         self.name = name
         self.isPublic = isPublic
@@ -77,6 +84,28 @@ public struct ContainersDocument: Codable, Sendable, Hashable {
         self.connectionMessage = connectionMessage
         self.trouble = trouble
         self.containers = containers
+    }
+}
+
+/// An event of `GET /v1/availability/events`: whether the domain can be used now, and whose it is.
+public struct AvailabilityDocument: Codable, Sendable, Hashable {
+    public var domain: String
+    public var provider: String
+    /// What the provider calls the root: another one is another account.
+    public var account: String
+    public var isReachable: Bool
+    /// Why it is not.
+    public var connectionMessage: String?
+
+    public init(
+        domain: String, provider: String, account: String, isReachable: Bool,
+        connectionMessage: String?
+    ) {
+        self.domain = domain
+        self.provider = provider
+        self.account = account
+        self.isReachable = isReachable
+        self.connectionMessage = connectionMessage
     }
 }
 

@@ -1,5 +1,7 @@
 // What an extension and the daemon say to each other besides content: docs/extension-openapi.yaml describes the whole.
 
+public import FoundationEssentials
+
 /// `GET /v1/capabilities`.
 public struct ExtensionCapabilitiesDocument: Codable, Sendable, Equatable {
     /// By their names in `promisefs provider list` and `status`: `ranges`, `change-feed`, …
@@ -68,6 +70,26 @@ public struct ExtensionPageDocument: Codable, Sendable, Equatable {
 public struct ExtensionAnchorDocument: Codable, Sendable, Equatable {
     public var anchor: String
     public init(anchor: String) { self.anchor = anchor }
+}
+
+/// `GET /v1/objects/{kind}`: what PromiseFS keeps for itself.
+public struct ExtensionObjectsDocument: Codable, Sendable, Equatable {
+    public var names: [String]
+    public init(names: [String]) { self.names = names }
+}
+
+/// `/v1/objects/{kind}/{name}`: one of these objects, or the version of one that was written.
+public struct ExtensionObjectDocument: Codable, Sendable, Equatable {
+    public var version: String
+    /// In Base64; missing in the answer to a write.
+    public var bytes: Data?
+
+    public init(version: String, bytes: [UInt8]? = nil) {
+        self.version = version
+        self.bytes = bytes.map { Data($0) }
+    }
+
+    public func octets() -> [UInt8]? { bytes.map { Array($0) } }
 }
 
 /// `GET /v1/changes`: what happened after an anchor, or where.

@@ -59,6 +59,8 @@ public struct StatusDocument: Codable, Sendable, Equatable {
     public var lastEnd: String?
     /// Items that stay on this machine: `GET /v1/pending?excluded=true` lists them.
     public var excluded: Int?
+    /// Values of so many applications, and containers, that the provider does not have yet.
+    public var unsentRecords: Int?
     /// Since when it is not online, and when it is tried again.
     public var connectionSince: String?
     public var nextTry: String?

@@ -45,6 +45,8 @@ public struct QueryDocument: Codable, Sendable, Equatable {
     public var arguments: [WireValue]?
     /// Percent-encoded bytes of a folder's path from the root of the mount; missing: everything.
     public var scope: String?
+    /// References, which stand for documents elsewhere, and nothing else; without it they are left out.
+    public var external: Bool?
     /// Goes on after everything has been told, with what changes.
     public var live: Bool?
     /// Attributes to sort by, the first one first; `-` before one turns the order around.

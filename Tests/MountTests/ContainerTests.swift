@@ -76,6 +76,51 @@ extension MountSuites {
             }
         }
 
+        @Test(.timeLimit(.minutes(2))) func anIconIsKnownOnEveryMachine() async throws {
+            try await twoMachines { first, second in
+                let picture =
+                    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+                try await first.shell(
+                    shorthand(first)
+                        + """
+                        echo \(picture) | base64 -d > "$T/icon.png"; add --name Editor --icon "$T/icon.png"
+                        s=0; add --icon "$P" 2> "$T/err" || s=$?; [ "$s" = 1 ]; grep -q 'PNG file of at most 65536' "$T/err"
+                        add > "$T/path"; "$P" container icon --app com.example.editor -o "$T/again.png" $D
+                        cmp "$T/icon.png" "$T/again.png"
+                        list --json | grep -q '"hasIcon":true'; within 5 'list --json | grep -q "\\"isSent\\":true"'
+                        """)
+                try await second.shell(
+                    shorthand(second)
+                        + """
+                        "$P" sync "$M"; within 5 'list --json | grep -q "\\"hasIcon\\":true"'
+                        "$P" container icon --app com.example.editor -o "$T/icon.png" $D
+                        [ "$(base64 -w 0 "$T/icon.png")" = \(picture) ]
+                        s=0; "$P" container icon --app com.example.none -o "$T/x" $D 2> "$T/err" || s=$?; [ "$s" = 1 ]
+                        """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func whoWatchesHearsWhenTheDomainCanBeUsedAndWhenNot() async throws {
+            try await MountedDomain.with { domain in
+                let name = "D=\(domain.domainName)\n"
+                try await domain.shell(
+                    name
+                        + """
+                        "$P" container list --watch $D > "$T/seen" & echo $! > "$T/watch"
+                        within 5 'grep -q "can be used" "$T/seen"'
+                        """)
+                try domain.setFaults(["offline=true"])
+                try await domain.shell(
+                    "\"$P\" sync \"$M\" 2> \"$T/said\" || true; within 20 'grep -q \"cannot be used: \" \"$T/seen\"'")
+                try domain.setFaults([])
+                try await domain.shell(
+                    """
+                    "$P" sync "$M"; within 20 '[ "$(grep -c "can be used" "$T/seen")" = 2 ]'
+                    kill "$(cat "$T/watch")"; [ "$(wc -l < "$T/seen")" = 3 ]
+                    """)
+            }
+        }
+
         @Test(.timeLimit(.minutes(2))) func pythonMakesContainersReferencesAndBookmarks() async throws {
             let options = MountedDomain.Options(arguments: ["--upload-delay", "0s"])
             try await MountedDomain.with(options) { domain in

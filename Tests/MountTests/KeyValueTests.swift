@@ -75,6 +75,75 @@ extension MountSuites {
             }
         }
 
+        @Test(.timeLimit(.minutes(2))) func theLimitsAreWhatTheMountWasToldToTheByte() async throws {
+            let options = MountedDomain.Options(arguments: ["--values-limit", "100K", "--values-keys", "3"])
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    shorthand(domain)
+                        + """
+                        refused() { local s=0; "$@" 2> "$T/err" || s=$?; [ "$s" = 1 ]; [ "$(wc -l < "$T/err")" = 1 ]; }
+                        head -c 102401 /dev/zero > "$T/more"; head -c 102400 /dev/zero > "$T/most"
+                        refused kv set key --file "$T/more"; grep -q 'at most 102400' "$T/err"; kv set key --file "$T/most"
+                        refused kv set two x; kv set key x; kv set two x; kv set three x
+                        refused kv set four x; grep -q '3 keys' "$T/err"
+                        s=0; "$P" mount --values-limit 5M "$T/nowhere" 2> /dev/null || s=$?; [ "$s" = 2 ]
+                        """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func anExtensionKeepsValuesAndContainersForOtherMachines() async throws {
+            let folder = Machine.folder + "/pfs-shelf-\(UInt64.random(in: 0 ... .max))"
+            defer { try? FileManager.default.removeItem(atPath: folder) }
+            let program = Machine.repository + "/Examples/PythonExtension/extension.py"
+            var options = MountedDomain.Options(arguments: ["--poll-interval", "1s"])
+            options.provider = "extension+exec:\(program)?--store=\(folder)"
+            try await MountedDomain.with(options) { domain in
+                let name = domain.domainName
+                try await domain.shell(
+                    shorthand(domain)
+                        + """
+                        kv set place 'line 7'; "$P" container add --app com.example.editor --name Editor \(name)
+                        within 10 '"$P" status --json "$M" | grep -q "\\"unsentRecords\\":0"'; [ "$(ls -A "$M")" = Editor ]
+                        "$P" unmount --wait "$M"; rm -r "$S"
+                        """)
+                try await domain.remount()
+                try await domain.shell(
+                    shorthand(domain)
+                        + """
+                        [ "$(kv get place)" = 'line 7' ]
+                        [ "$("$P" container add --app com.example.editor \(name))" = "$M/Editor" ]
+                        """)
+            }
+        }
+
+        /// The daemon went on with the values of the user of before.
+        @Test(.timeLimit(.minutes(2))) func anotherUserAtTheProviderIsToldAsAChangeOfTheAccount() async throws {
+            let folder = Machine.folder + "/pfs-shelf-\(UInt64.random(in: 0 ... .max))"
+            defer { try? FileManager.default.removeItem(atPath: folder) }
+            let program = Machine.repository + "/Examples/PythonExtension/extension.py"
+            var options = MountedDomain.Options(arguments: ["--poll-interval", "1s"])
+            options.provider = "extension+exec:\(program)?--store=\(folder)"
+            try await MountedDomain.with(options, mounts: false) { domain in
+                let name = domain.domainName
+                let login = """
+                    login() { printf '[%s]\nuser = %s\npassword = x\n' \(name) "$1" > "$T/new"; chmod 600 "$T/new"
+                        mkdir -p "$XDG_CONFIG_HOME/promisefs"; mv "$T/new" "$XDG_CONFIG_HOME/promisefs/credentials"; }\n
+                    """
+                try await domain.shell(login + "login alice")
+                try await domain.remount()
+                try await domain.shell(
+                    shorthand(domain) + login
+                        + """
+                        kv set key alices; kv watch > "$T/told" 2>&1 & w=$!
+                        "$P" container list --watch --json \(name) > "$T/accounts" & v=$!
+                        within 10 'grep -q initial-sync "$T/told"'; within 5 'grep -q alice@ "$T/accounts"'
+                        within 10 'grep -q "\\"unsentRecords\\":0" <("$P" status --json "$M")'; ! grep account-change "$T/told"
+                        login bob; within 10 'grep -q account-change "$T/told"'; within 5 'grep -q bob@ "$T/accounts"'
+                        kill $w $v; wait
+                        """)
+            }
+        }
+
         @Test(.timeLimit(.minutes(2))) func aDiskThatIsFullLeavesTheOldValuesAlsoAfterAKill() async throws {
             var options = MountedDomain.Options(arguments: ["--poll-interval", "1s"])
             let folder = Machine.folder + "/pfs-values-\(UInt64.random(in: 0 ... .max))"

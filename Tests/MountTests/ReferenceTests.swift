@@ -49,8 +49,10 @@ extension MountSuites {
                         readlink "$C/desk/doc" | grep -q '^promisefs-reference:.*stands for'
                         ref list "$M" | grep -q "$M/desk/doc *-> $M/top"
                         "$P" info "$M/desk/doc" | grep -q 'follows its document'
-                        found=$("$P" find "$M" 'NSMetadataUbiquitousItemIsExternalDocumentKey == YES')
-                        [ "$found" = "$M/desk/doc" ]
+                        found=$("$P" find --external "$M" 'NSMetadataUbiquitousItemIsExternalDocumentKey == YES')
+                        [ "$found" = "$M/desk/doc" ]; [ "$("$P" find --external "$M/c" TRUEPREDICATE)" = "" ]
+                        # Of other scopes it is no part: what it stands for is found where that is.
+                        ! "$P" find "$M" TRUEPREDICATE | grep desk/doc; [ "$("$P" find "$M/desk" TRUEPREDICATE)" = "" ]
                         """)
                 try await domain.kill9()
                 try await domain.remount()

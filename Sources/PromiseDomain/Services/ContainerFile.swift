@@ -7,8 +7,8 @@ import PromiseSystem
 /// `containers.json` in the state folder: what is known of containers without the provider.
 /// Blocking; one thread at a time.
 struct ContainerFile: Sendable {
-    private static let schema = 1
-    private static let byteCountMax = 64 << 20
+    static let schema = 1
+    static let byteCountMax = 64 << 20
 
     let path: [UInt8]
 

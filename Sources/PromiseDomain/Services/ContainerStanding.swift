@@ -12,6 +12,20 @@ package struct ContainerStanding: Sendable {
     package var reason: String?
     /// Other machines can know of it.
     package var isSent: Bool
+    package var hasIcon = false
+}
+
+/// Whether a domain can be used now, and whose it is.
+package struct ContainerAvailability: Sendable, Hashable {
+    package var domain: String
+    package var provider: String
+    package var account: String
+    /// Why it cannot be used.
+    package var message: String?
+
+    init(_ facts: (domain: String, provider: String, account: String, message: String?)) {
+        (domain, provider, account, message) = facts
+    }
 }
 
 extension Failure {

@@ -31,6 +31,16 @@ extension Containers {
         _ = await within(Containers.firstPatience) { await $0.exchangeAll() }
     }
 
+    /// Sends what is new here; waits no longer than that.
+    package func send(within limit: Duration) async {
+        let end = ContinuousClock.now + limit
+        while unsentCount > 0, isOnline, ContinuousClock.now < end {
+            _ = await within(limit) { await $0.exchangeAll() }
+            // A folder that was just made has no identifier before it is at the provider.
+            if unsentCount > 0 { try? await Task.sleep(for: .milliseconds(100)) }
+        }
+    }
+
     func sendSoon() {
         let isFirst = state.withLock { state in
             defer { state.isSending = true }

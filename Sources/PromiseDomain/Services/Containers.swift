@@ -26,6 +26,8 @@ package final class Containers: Sendable {
     }
 
     static let attemptsMax = 10
+    /// Whether the connection became another one is looked at so often while somebody wants to know.
+    private static let lookingTime = Duration.milliseconds(200)
     /// The first to ask on a machine waits so long for what others have.
     static let firstPatience = Duration.seconds(2)
     /// So long the identifier of a folder that was just made is waited for before the next poll.
@@ -37,6 +39,7 @@ package final class Containers: Sendable {
     let configuration: DomainConfiguration
     private let door: AccessDoor
     let logger: Logger
+    private let account: AccountName
     private let pool = BlockingPool(name: "containers", threads: 1)
     let state = Mutex(State())
 
@@ -49,6 +52,7 @@ package final class Containers: Sendable {
         self.file = ContainerFile(path: file)
         self.configuration = configuration
         self.door = door
+        account = AccountName(tree.account, configuration)
         self.logger = logger
     }
 
@@ -57,7 +61,7 @@ package final class Containers: Sendable {
     /// Makes the folder, unless the application has one on any machine. Returns when it is noted on
     /// the disk; the provider has the record a moment later.
     package func add(
-        _ application: String, name: String?, isPublic: Bool?, by principal: Principal
+        _ application: String, name: String?, isPublic: Bool?, icon: [UInt8]? = nil, by principal: Principal
     ) async throws(Failure) -> ContainerStanding {
         let key = try checked(application)
         try door.admit(principal, to: "containers.add", of: application, isChange: true)
@@ -65,6 +69,9 @@ package final class Containers: Sendable {
             guard FileName(name) != nil, name.utf8.count <= ContainerRecord.nameByteCountMax else {
                 throw Failure(.invalid, "a container's name is that of a folder, at most 200 bytes")
             }
+        }
+        if let icon, !ContainerRecord.isIcon(icon) {
+            throw Failure(.invalid, "an icon is a PNG file of at most \(ContainerRecord.iconByteCountMax) bytes")
         }
         if configuration.isReadOnly {
             throw Failure(.readOnly, "the domain is mounted read-only: it gets no container")
@@ -76,6 +83,7 @@ package final class Containers: Sendable {
             var record = known.record
             record.name = name ?? record.name
             record.isPublic = isPublic ?? record.isPublic
+            record.icon = icon ?? record.icon
             if record != known.record {
                 container?.record = record
                 container?.isSent = false
@@ -83,6 +91,7 @@ package final class Containers: Sendable {
         } else {
             var fresh = try await make(key, name, isPublic ?? container?.record.isPublic ?? false)
             fresh.wasSent = container?.wasSent ?? false
+            fresh.record.icon = icon ?? container?.record.icon
             container = fresh
         }
         if let container { try await keep(container, of: key) }
@@ -111,6 +120,18 @@ package final class Containers: Sendable {
         try door.admit(principal, to: "containers.show", of: application)
         await lookOnce()
         return try await standing(key)
+    }
+
+    /// A PNG. `.notFound` when there is none; an application sees its own and those of public ones.
+    package func icon(of application: String, by principal: Principal) async throws(Failure) -> [UInt8] {
+        let key = try checked(application)
+        await lookOnce()
+        let record = try await containers()[key]?.record
+        try door.admit(principal, to: "containers.icon", of: record?.isPublic == true ? nil : application)
+        guard let icon = record?.icon else {
+            throw Failure(.notFound, "the container of '\(key)' has no icon: 'promisefs container add --icon FILE' gives it one")
+        }
+        return icon
     }
 
     /// The folder stays, and is an ordinary one from now on.
@@ -155,7 +176,24 @@ package final class Containers: Sendable {
             case .connecting: "the provider has not answered yet"
             case .offline(let message), .failing(let message): message
             }
-        return (tree.domainName, tree.provider.name, tree.account.rawValue, message)
+        return (tree.domainName, tree.provider.name, account.text, message)
+    }
+
+    /// What `availability` says now, and then whenever it says something else. Ends with the domain.
+    package func availabilities() -> AsyncStream<ContainerAvailability> {
+        AsyncStream { continuation in
+            let task = Task { [weak self] in
+                var last: ContainerAvailability?
+                while let self, !Task.isCancelled, !self.state.withLock({ $0.isOver }) {
+                    let now = ContainerAvailability(self.availability)
+                    if now != last { continuation.yield(now) }
+                    last = now
+                    try? await Task.sleep(for: Containers.lookingTime)
+                }
+                continuation.finish()
+            }
+            continuation.onTermination = { _ in task.cancel() }
+        }
     }
 
     /// For `status`.
@@ -165,10 +203,25 @@ package final class Containers: Sendable {
         }
     }
 
+    /// Of how many applications the record is only on this machine, though the provider could have it.
+    package var unsentCount: Int {
+        guard tree.provider.privateObjects != nil else { return 0 }
+        return state.withLock { $0.known?.values.count { !$0.isSent } ?? 0 }
+    }
+
+    /// Compares the file with what is in memory.
+    func check(isRepairing: Bool, _ shelf: RecordShelf) async throws(Failure) -> RecordFindings {
+        try await onThread { () throws(Failure) in
+            self.file.check(known: self.state.withLock { $0.known }, isRepairing: isRepairing, shelf)
+        }
+    }
+
     // MARK: Life
 
     func start() {
         Task { [weak self, interval = configuration.pollInterval] in
+            // Also without the provider `status` says what waits.
+            _ = try? await self?.containers()
             while self?.state.withLock({ $0.isOver }) == false {
                 await self?.exchangeAll()
                 try? await Task.sleep(for: interval)
@@ -248,7 +301,7 @@ package final class Containers: Sendable {
             application: key.text, name: container.record.name, isPublic: container.record.isPublic,
             identifier: isFound ? finding.entry?.identifier : container.record.folder.identifier,
             path: isFound ? finding.path : nil, reason: finding.fate.reason,
-            isSent: container.isSent)
+            isSent: container.isSent, hasIcon: container.record.icon != nil)
     }
 
     /// A folder of that name in the root, or of another one where that is somebody else's.

@@ -6,7 +6,7 @@ import PromiseSystem
 /// `values/APPLICATION.json` in the state folder. Blocking; one thread at a time.
 struct ValueFiles: Sendable {
     static let nameByteCountMax = 180
-    private static let byteCountMax = 64 << 20
+    static let byteCountMax = 64 << 20
     private static let suffix = ".json"
 
     let folder: [UInt8]
@@ -77,7 +77,7 @@ struct ValueFiles: Sendable {
         }
     }
 
-    private func path(_ application: Key) -> [UInt8] {
+    func path(_ application: Key) -> [UInt8] {
         folder + Array("/\(application.text)\(ValueFiles.suffix)".utf8)
     }
 }

@@ -16,8 +16,8 @@ import Synchronization
 package final class Values: Sendable {
     /// What it needs of the domain.
     package struct Needs: Sendable {
-        /// Whose values they are.
-        package var account: String
+        /// Whose values they are now.
+        package var account: @Sendable () -> String
         /// Nil where the provider keeps none.
         package var objects: @Sendable () -> (any PrivateObjects)?
         package var isOnline: @Sendable () -> Bool
@@ -25,9 +25,10 @@ package final class Values: Sendable {
         /// A call of the provider takes no longer.
         package var deadline: Duration
         package var isReadOnly: Bool
+        package var limits = ValueLimits()
 
         package init(
-            account: String, objects: @escaping @Sendable () -> (any PrivateObjects)?,
+            account: @autoclosure @escaping @Sendable () -> String, objects: @escaping @Sendable () -> (any PrivateObjects)?,
             isOnline: @escaping @Sendable () -> Bool, pollInterval: Duration = .seconds(30),
             deadline: Duration = .seconds(30), isReadOnly: Bool = false
         ) {
@@ -107,7 +108,7 @@ package final class Values: Sendable {
         do throws(Failure) {
             try await change(name) { (store, now) throws(Failure) in
                 do throws(ValueRefusal) {
-                    try store.set(value, for: key, at: now)
+                    try store.set(value, for: key, at: now, limits: self.needs.limits)
                 } catch {
                     throw Failure(error.reason == .quota ? .quotaExceeded : .invalid, error.message)
                 }
@@ -181,6 +182,13 @@ package final class Values: Sendable {
     /// it.
     package var unsentCount: Int {
         needs.objects() == nil ? 0 : state.withLock { $0.stores.values.count { !$0.isSent } }
+    }
+
+    /// Compares the files with what is in memory.
+    func check(isRepairing: Bool, _ shelf: RecordShelf) async throws(Failure) -> RecordFindings {
+        try await onThread { () throws(Failure) in
+            self.files.check(known: self.state.withLock { $0.stores }, isRepairing: isRepairing, shelf)
+        }
     }
 
     /// Sends what is new here; waits no longer than that.
@@ -405,7 +413,7 @@ package final class Values: Sendable {
         }
         let before = try load(name)
         var store = before
-        let notices = store.merge(theirs, account: Key(needs.account), at: clock.now())
+        let notices = store.merge(theirs, account: Key(needs.account()), at: clock.now(), limits: needs.limits)
         try keep(store, over: before)
         return (store.record, theirs, notices)
     }

@@ -3,18 +3,21 @@ import PromiseCore
 import PromiseIndex
 import PromiseSystem
 
-/// What stays on this machine: by its own name, by its folder, or as a companion of an open database beside it.
+/// What stays on this machine: by its own name, an attribute, by its folder, or as a companion of an open database beside it.
 struct Exclusion {
     let rules: ExclusionRules
     let content: ContentStore
     let opens: OpenTable
     let ignores: IgnoreFiles
 
+    /// `node`: what has or gets the name, when it is there already.
     func covers(
-        _ name: FileName, _ kind: NodeKind, in parent: NodeID, _ transaction: borrowing Transaction
+        _ name: FileName, _ kind: NodeKind, in parent: NodeID, of node: NodeID? = nil, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
+        if let node, try marks.isMarked(node, transaction) { return true }
         if try coversByName(name, kind, in: parent, transaction) { return true }
-        return try covers(parent, transaction)
+        if try covers(parent, transaction) { return true }
+        return try marks.cover(parent, transaction)
     }
 
     /// A folder, so everything that is made below it.

@@ -60,6 +60,10 @@ extension FileSystem {
         } else if node.kind == .link || node.kind != .file && node.kind != .folder, name.starts(with: FileSystem.userPrefix) {
             throw Failure(.notPermitted, "only files and folders have user attributes")
         }
+        if StayingMarks.isName(name) {
+            guard value == StayingMarks.value else { throw Failure(.invalid, "the value is 'true'; remove it to send the item") }
+            try exclusion.keep(node, transaction)
+        }
         try transaction.setAttribute(name, of: node.id, to: value)
     }
 
@@ -75,7 +79,10 @@ extension FileSystem {
             }
             node.changeTime = clock.now()
             try transaction.update(node)
+            guard StayingMarks.isName(name) else { return }
+            try exclusion.release(node, transaction) { entry throws(Failure) in try markPending(entry, transaction) }
         }
+        engine.notePending()
     }
 
     // MARK: Access control lists

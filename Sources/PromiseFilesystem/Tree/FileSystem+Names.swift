@@ -228,7 +228,8 @@ extension FileSystem {
         if try transaction.entry(in: folder.id, named: name) != nil { throw Failure(.exists, "the name is taken") }
         var node = fresh
         let inherited = try inherit(from: folder, into: &node, caller, transaction)
-        let isExcluded = try exclusion.covers(name, node.kind, in: folder.id, transaction)
+        let isMarked = node.kind == .file && exclusion.marks.takeLeft(TreePlace(name, in: folder.id), at: clock.now())
+        let isExcluded = try isMarked ? true : exclusion.covers(name, node.kind, in: folder.id, transaction)
         let adopted = isExcluded ? nil : try adoptable(name, node.kind, in: folder.id, transaction)
         if let adopted {
             node.succeed(adopted.edits)
@@ -237,6 +238,7 @@ extension FileSystem {
         if let spare { try stamp(spare.file, node.modificationTime) }
         node = try transaction.insert(node, as: spare?.node)
         for (attribute, value) in inherited { try transaction.setAttribute(attribute, of: node.id, to: value) }
+        if isMarked { try exclusion.mark(node.id, node.kind, transaction) }
         let entry = try transaction.insertEntry(
             in: folder.id, named: name, node: node.id, identifier: adopted?.item.identifier, isExcluded: isExcluded)
         if let adopted { try markAdopted(adopted.item, transaction) }
@@ -307,7 +309,7 @@ extension FileSystem {
                 if node.kind == .folder { throw Failure(.notPermitted, "a folder has one name only") }
                 if node.linkCount >= 65_000 { throw Failure(.tooManyLinks, "the file has 65,000 names already") }
                 if try transaction.entry(in: parent, named: name) != nil { throw Failure(.exists, "the name is taken") }
-                let isExcluded = try exclusion.covers(name, node.kind, in: parent, transaction)
+                let isExcluded = try exclusion.covers(name, node.kind, in: parent, of: id, transaction)
                 let isFirst = node.linkCount == 0 && !isExcluded
                 let adopted = isFirst ? try adoptable(name, node.kind, in: parent, transaction) : nil
                 if let adopted {

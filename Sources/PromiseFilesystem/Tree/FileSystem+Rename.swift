@@ -118,6 +118,8 @@ extension FileSystem {
 
     private func replace(_ renaming: Renaming, _ transaction: borrowing Transaction) throws(Failure) -> Removed? {
         guard let target = renaming.target, let targetNode = renaming.targetNode else {
+            let place = TreePlace(renaming.newName, in: renaming.newParent.id)
+            try exclusion.handOn(left: place, to: renaming.source, renaming.sourceNode.kind, at: clock.now(), transaction)
             try move(renaming, transaction)
             return nil
         }
@@ -132,6 +134,7 @@ extension FileSystem {
         if isSafeSave(renaming, target, targetNode) {
             return try putUnder(target, targetNode, renaming.source, renaming.sourceNode, transaction)
         }
+        try exclusion.handOn(from: target, to: renaming.source, renaming.sourceNode.kind, transaction)
         let removed = try remove(target, targetNode, transaction)
         try move(renaming, transaction)
         return removed
@@ -184,6 +187,7 @@ extension FileSystem {
         try transaction.recordVersion(.versionResolved, renaming.source)
         entry.conflictsWith = nil
         node.changeTime = clock.now()
+        try exclusion.marks.noteLeft(renaming.source, as: renaming.newName, at: node.changeTime, exclusion, transaction)
         try classify(&entry, &node, was: renaming.source, transaction)
         try transaction.update(entry)
         try transaction.update(node)
@@ -195,7 +199,7 @@ extension FileSystem {
     private func classify(
         _ entry: inout Entry, _ node: inout Node, was source: Entry, _ transaction: borrowing Transaction
     ) throws(Failure) {
-        let isExcluded = try exclusion.covers(entry.name, node.kind, in: entry.parent, transaction)
+        let isExcluded = try exclusion.covers(entry.name, node.kind, in: entry.parent, of: node.id, transaction)
         if isExcluded, !entry.isExcluded {
             if entry.identifier != nil {
                 // The provider has the only other copy. Should the document be made anew, that is the item, and this stays here.
@@ -220,7 +224,9 @@ extension FileSystem {
         }
         if node.kind == .folder && entry.isExcluded != source.isExcluded {
             try transaction.update(entry)
-            try spreadExclusion(entry.isExcluded, below: node.id, transaction)
+            try exclusion.spread(entry.isExcluded, below: node.id, transaction) { child throws(Failure) in
+                try markPending(child, transaction)
+            }
         }
         guard !entry.isExcluded, entry.identifier == nil,
             let adopted = try adoptable(entry.name, node.kind, in: entry.parent, transaction)
@@ -231,25 +237,15 @@ extension FileSystem {
         try markAdopted(adopted.item, transaction)
     }
 
-    private func spreadExclusion(
-        _ isExcluded: Bool, below folder: NodeID, _ transaction: borrowing Transaction
-    ) throws(Failure) {
-        for var child in try transaction.children(of: folder) where child.identifier == nil {
-            guard let node = try transaction.node(child.node) else { continue }
-            let stays = try exclusion.coversByName(child.name, node.kind, in: folder, transaction)
-            child.isExcluded = isExcluded || stays
-            try transaction.update(child)
-            try markPending(child, transaction)
-            if node.kind == .folder { try spreadExclusion(child.isExcluded, below: node.id, transaction) }
-        }
-    }
-
     // MARK: Exchanging
 
     private func exchange(_ renaming: Renaming, _ transaction: borrowing Transaction) throws(Failure) {
         guard let second = renaming.target, let secondNode = renaming.targetNode else { return }
         if renaming.source.node == second.node { return }
         let nodes = [renaming.sourceNode, secondNode]
+        if PackageExchange.isOne(renaming.source, second, nodes) {
+            return try PackageExchange(tree: self).exchange(renaming.source, second, transaction)
+        }
         if nodes.allSatisfy({ $0.kind == .file && $0.content == .whole }) {
             try exchangeContents(renaming.source, renaming.sourceNode, second, secondNode, transaction)
         } else {

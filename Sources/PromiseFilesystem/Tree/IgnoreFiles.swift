@@ -13,6 +13,8 @@ final class IgnoreFiles: Sendable {
         var changeTime: Timestamp
     }
 
+    let marks = StayingMarks()
+
     private static let countMax = 256
     private let known = Mutex<[NodeID: (stamp: Stamp, patterns: IgnorePatterns)]>([:])
 

@@ -7,7 +7,7 @@ import Synchronization
 
 extension View {
     /// What is set by a name of this product is the person's to set: what stays here, what is fetched.
-    private static let ownPrefix = Array("user.promisefs.".utf8)
+    private static let ownPrefixes = ["user.promisefs.", "system.promisefs."].map { Array($0.utf8) }
 
     package func attributes(
         of node: NodeID, handle: HandleID?
@@ -97,7 +97,7 @@ extension View {
     }
 
     private func nodeToSet(_ name: [UInt8], _ node: NodeID) throws(Failure) -> NodeID {
-        guard case .tree(let node) = ViewNode(node), !name.starts(with: View.ownPrefix) else {
+        guard case .tree(let node) = ViewNode(node), !View.ownPrefixes.contains(where: { name.starts(with: $0) }) else {
             policy.refused("setExtendedAttribute", node)
             throw Failure(.notPermitted, "it is not the application's to set")
         }

@@ -82,11 +82,34 @@ struct AdoptCommand: AsyncParsableCommand {
             try comparison.run()
             return comparison
         }
-        (document.added, document.different) = (found.added, found.different.map { PercentCoding.encode($0) })
+        document.added = found.added
         let client = try PromiseClient(mount: location.mount)
+        try await take(found.same, of: source, client, location, &document)
+        // Listings of large folders on S3 tell true times only a moment later.
+        var (doubtful, rounds) = (found.doubtful, 0)
+        while !doubtful.isEmpty, rounds < AdoptCommand.doubtRoundsMax {
+            try await Task.sleep(for: AdoptCommand.doubtTime)
+            let files = doubtful
+            let same = Set(try await Blocking.run { () throws(PromiseError) in files.filter { found.isSame($0) } })
+            rounds = same.isEmpty ? rounds + 1 : 0
+            try await take(files.filter { same.contains($0) }, of: source, client, location, &document)
+            doubtful.removeAll { same.contains($0) }
+        }
+        let left = Set(doubtful)
+        document.different = (found.different + found.doubtful.filter { left.contains($0) }).map { PercentCoding.encode($0) }
+        try report(document)
+    }
+
+    /// So often it is looked again, while nothing comes of it, at files of one size and another time.
+    private static let doubtRoundsMax = 4
+    private static let doubtTime = Duration.milliseconds(500)
+
+    private func take(
+        _ files: [[UInt8]], of source: [UInt8], _ client: PromiseClient, _ location: Location, _ document: inout Document
+    ) async throws {
         var start = 0
-        while start < found.same.count {
-            let part = found.same[start..<min(start + 500, found.same.count)]
+        while start < files.count {
+            let part = files[start..<min(start + 500, files.count)]
             let reply = try await client.adopt(part.map { Array($0) }, of: source, below: location.path)
             document.taken += reply.taken
             document.bytesTaken += reply.bytesTaken
@@ -94,7 +117,6 @@ struct AdoptCommand: AsyncParsableCommand {
             document.failures += reply.failures
             start = part.endIndex
         }
-        try report(document)
     }
 
     private func report(_ document: Document) throws {
@@ -124,6 +146,8 @@ struct FolderComparison {
     /// Below the folder: files of one size and time.
     private(set) var same: [[UInt8]] = []
     private(set) var different: [[UInt8]] = []
+    /// Files of one size and another time.
+    private(set) var doubtful: [[UInt8]] = []
     private(set) var added = 0
 
     init(source: [UInt8], target: [UInt8]) {
@@ -145,10 +169,19 @@ struct FolderComparison {
             case (.folder, .folder): try compare(path)
             case (.file, .file) where one.size == two.size && isSameTime(one, two):
                 same.append(Array(path.dropFirst()))
+            case (.file, .file) where one.size == two.size: doubtful.append(Array(path.dropFirst()))
             case (.link, .link) where isSameLink(here, there): break
             default: different.append(Array(path.dropFirst()))
             }
         }
+    }
+
+    /// Whether a file of these is of one size and time by now.
+    func isSame(_ path: [UInt8]) -> Bool {
+        guard let one = try? FileStatus.of(source + [0x2F] + path, label: "adopt.lookAgain"),
+            let two = try? FileStatus.of(target + [0x2F] + path, label: "adopt.lookAgainThere")
+        else { return false }
+        return one.kind == .file && two.kind == .file && one.size == two.size && isSameTime(one, two)
     }
 
     /// Not every store keeps parts of a second.

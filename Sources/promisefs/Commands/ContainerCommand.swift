@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import PromiseCore
 import PromiseKit
 import PromiseWire
@@ -15,7 +16,7 @@ struct ContainerCommand: AsyncParsableCommand {
               promisefs container add --app com.example.editor --name Editor
               promisefs container list
             """,
-        subcommands: [Add.self, List.self, Remove.self])
+        subcommands: [Add.self, List.self, Icon.self, Remove.self])
 
     /// The domain in which to look.
     struct Place: ParsableArguments {
@@ -45,12 +46,15 @@ struct ContainerCommand: AsyncParsableCommand {
         var name: String?
         @Flag(name: .long, help: "Other applications may see what is in its 'Documents'.")
         var `public` = false
+        @Option(name: .long, help: ArgumentHelp("A PNG file of at most 64 KiB.", valueName: "file"))
+        var icon: PathArgument?
         @OptionGroup var place: Place
 
         func run() async throws {
             let mount = try await Targets.mount(ofDomain: place.domain)
             let container = try await PromiseClient(mount: mount).addContainer(
-                for: whose.app, name: name, isPublic: `public` ? true : nil)
+                for: whose.app, name: name, isPublic: `public` ? true : nil,
+                icon: try icon.map { try ContainerCommand.contents(of: $0) })
             ContainerCommand.show(container, mount, place.output)
         }
     }
@@ -59,15 +63,19 @@ struct ContainerCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "List containers: the application, its name, and where the folder is.",
             discussion: """
-                With --json it is one object, which also says whether the domain can be used now.
+                With --json it is one object, which also says whether the domain can be used now. With --watch it says \
+                only that, and again whenever it changes.
 
                 Example:
                   promisefs container list --json
                 """)
+        @Flag(name: .long, help: "Say whether the domain can be used, and go on with what changes.")
+        var watch = false
         @OptionGroup var place: Place
 
         func run() async throws {
             let mount = try await Targets.mount(ofDomain: place.domain)
+            if watch { return try await ContainerCommand.watch(mount, place.output) }
             let document = try await PromiseClient(mount: mount).containers()
             if place.output.json { return Output.json(document) }
             Output.text(
@@ -80,6 +88,37 @@ struct ContainerCommand: AsyncParsableCommand {
                         ]
                     }))
             if let trouble = document.trouble { Output.problem(trouble) }
+        }
+    }
+
+    struct Icon: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Write the icon of a container to a file.",
+            discussion: """
+                With --json it is one object.
+
+                Example:
+                  promisefs container icon --app com.example.editor -o icon.png
+                """)
+        @OptionGroup var whose: Whose
+        @Option(name: [.customShort("o"), .long], help: ArgumentHelp("The file to write.", valueName: "file"))
+        var out: PathArgument
+        @OptionGroup var place: Place
+
+        private struct Document: Encodable {
+            var application: String
+            var bytes: Int
+        }
+
+        func run() async throws {
+            let mount = try await Targets.mount(ofDomain: place.domain)
+            let picture = try await PromiseClient(mount: mount).containerIcon(of: whose.app)
+            do {
+                try Data(picture).write(to: URL(fileURLWithPath: String(decoding: out.bytes, as: UTF8.self)), options: .atomic)
+            } catch {
+                throw CommandFailure("'\(escapedForDisplay(out.bytes))' cannot be written", exitStatus: ExitStatus.failed)
+            }
+            if place.output.json { Output.json(Document(application: whose.app, bytes: picture.count)) }
         }
     }
 
@@ -99,6 +138,34 @@ struct ContainerCommand: AsyncParsableCommand {
             let mount = try await Targets.mount(ofDomain: place.domain)
             let container = try await PromiseClient(mount: mount).removeContainer(of: whose.app)
             ContainerCommand.show(container, mount, place.output)
+        }
+    }
+
+    private static let iconByteCountMax = 65_536
+
+    private static func contents(of file: PathArgument) throws -> [UInt8] {
+        guard let data = FileManager.default.contents(atPath: String(decoding: file.bytes, as: UTF8.self)) else {
+            throw CommandFailure("'\(escapedForDisplay(file.bytes))' cannot be read", exitStatus: ExitStatus.failed)
+        }
+        // More would not be taken in one request.
+        guard data.count <= iconByteCountMax else {
+            throw CommandFailure(
+                "an icon is a PNG file of at most \(iconByteCountMax) bytes", exitStatus: ExitStatus.failed)
+        }
+        return Array(data)
+    }
+
+    /// Until the daemon ends.
+    private static func watch(_ mount: MountEntry, _ output: OutputOptions) async throws {
+        var events = try await PromiseClient(mount: mount).availabilityEvents().makeAsyncIterator()
+        while let event = try await events.next() {
+            guard let now = WireCoding.decode(AvailabilityDocument.self, from: Array(event.data.utf8)) else { continue }
+            if output.json {
+                Output.json(now)
+            } else {
+                let reason = now.connectionMessage ?? ""
+                Output.line(now.isReachable ? "\(now.domain) can be used" : "\(now.domain) cannot be used: \(reason)")
+            }
         }
     }
 

@@ -21,6 +21,8 @@ struct FindCommand: AsyncParsableCommand {
     var operands: [PathArgument]
     @Flag(name: .long, help: "Go on with what changes.")
     var live = false
+    @Flag(name: .long, help: "Find references, which stand for documents elsewhere, and nothing else.")
+    var external = false
     @Option(
         name: .long, parsing: .unconditionalSingleValue,
         help: ArgumentHelp("Sort by an attribute; '-' before it turns the order around.", valueName: "key"))
@@ -77,6 +79,7 @@ struct FindCommand: AsyncParsableCommand {
         var query = MetadataQuery(predicate)
         if let path { query = query.scope(path) }
         query.document.live = live
+        query.document.external = external ? true : nil
         if let batching { query = query.batching(batching.duration) }
         query.document.limit = limit
         query.document.sort = sort.isEmpty ? nil : sort

@@ -125,6 +125,9 @@ struct StatusCommand: AsyncParsableCommand {
             let what = room < StatusCommand.noRoom ? "full" : "nearly full"
             rows.append(["  local disk", "\(what): \(ByteSize.text(room)) are free; 'promisefs evict' makes room"])
         }
+        if let count = status.unsentRecords, count > 0 {
+            rows.append(["  not sent yet", counted(count, "record") + " of containers and values"])
+        }
         for line in (status.hydrations ?? []).prefix(StatusCommand.hydrationsShownMax) {
             let refusals = line.refusals > 0 ? ", refused \(counted(Int(clamping: line.refusals), "time"))" : ""
             rows.append(["  fetched for", "\(line.program): \(ByteSize.text(line.bytes))\(refusals)"])

@@ -34,6 +34,12 @@ struct DomainOptions: ParsableArguments {
         help: ArgumentHelp(
             "What stays on this machine, in the syntax of gitignore(5); may be given again.", valueName: "pattern"))
     var ignore: [String] = []
+    @Option(
+        name: .long,
+        help: ArgumentHelp("What the values of one application may have together. (default: 64K)", valueName: "size"))
+    var valuesLimit: ByteSize?
+    @Option(name: .long, help: ArgumentHelp("How many values an application may have. (default: 1024)", valueName: "number"))
+    var valuesKeys: Int?
     @Flag(name: .long, help: "Refuse changes on the mount.")
     var readOnly = false
     @Flag(name: .long, help: "Do not let the kernel read and write content files itself.")
@@ -63,6 +69,15 @@ struct DomainOptions: ParsableArguments {
         help: ArgumentHelp("As mount(8): allow_other, default_permissions, uid=, gid=, …", valueName: "opt[,opt…]"))
     var mountOptions: [String] = []
 
+    func validate() throws {
+        if let valuesLimit, !(1...DomainConfiguration.valueByteCountMax).contains(valuesLimit.bytes) {
+            throw ValidationError("--values-limit is at most \(ByteSize.text(DomainConfiguration.valueByteCountMax))")
+        }
+        if let valuesKeys, !(1...DomainConfiguration.valueCountMax).contains(valuesKeys) {
+            throw ValidationError("--values-keys is 1 to \(DomainConfiguration.valueCountMax)")
+        }
+    }
+
     /// `-o` split at commas; `ro` and `rw` are ours.
     var splitMountOptions: [String] {
         mountOptions.flatMap { $0.split(separator: ",") }.map(String.init).filter { $0 != "ro" && $0 != "rw" }
@@ -77,6 +92,8 @@ struct DomainOptions: ParsableArguments {
         if let requestDeadline { configuration.requestDeadline = requestDeadline.duration }
         configuration.hydrationRules = hydrationRule.map(\.rule)
         configuration.ignoredPatterns = ignore
+        if let valuesLimit { configuration.valueByteCount = Int(valuesLimit.bytes) }
+        if let valuesKeys { configuration.valueCount = valuesKeys }
         if let coordination { configuration.coordination = coordination }
         if let nameDeadline { configuration.nameDeadline = nameDeadline.duration }
         configuration.certificate = certificate?.text
@@ -99,6 +116,8 @@ struct DomainOptions: ParsableArguments {
         if let requestDeadline { result += ["--request-deadline", TimeSpan.argument(requestDeadline.duration)] }
         for rule in hydrationRule { result += ["--hydration-rule", rule.text] }
         for pattern in ignore { result += ["--ignore=" + pattern] }
+        if let valuesLimit { result += ["--values-limit", "\(valuesLimit.bytes)"] }
+        if let valuesKeys { result += ["--values-keys", "\(valuesKeys)"] }
         if let coordination { result += ["--coordination", coordination.rawValue] }
         if let nameDeadline { result += ["--name-deadline", TimeSpan.argument(nameDeadline.duration)] }
         if let certificate { result += ["--certificate", certificate.text] }

@@ -1,4 +1,5 @@
 """The client of one domain's control socket."""
+import base64
 import contextlib
 import http.client
 import json
@@ -80,9 +81,14 @@ class Domain(Coordination):
         """The containers of applications, and whether the domain can be used now."""
         return self._call("GET", "containers")
 
-    def add_container(self, application, name=None, public=None):
-        """An application's own folder: that which it has on any machine, or a new one."""
+    def availability_events(self):
+        """Events without end: `availability` now, and whenever the domain becomes reachable or not, or somebody else's."""
+        yield from self._events("availability/events", None)
+
+    def add_container(self, application, name=None, public=None, icon=None):
+        """An application's own folder: that which it has on any machine, or a new one. `icon`: bytes of a small PNG."""
         body = {"application": application, "name": name, "isPublic": public}
+        body["icon"] = None if icon is None else base64.b64encode(icon).decode()
         return self._call("POST", "containers", {key: value for key, value in body.items() if value is not None})
 
     def remove_container(self, application):
@@ -182,9 +188,9 @@ class Domain(Coordination):
     def _whose(journal):
         return "" if journal is None else "&journal=" + urllib.parse.quote(journal, safe="")
 
-    def query(self, predicate, arguments=(), scope=None, sort=(), attributes=(), limit=None):
-        """The items that satisfy a predicate, as they come."""
-        body = self._query(predicate, arguments, scope, sort, attributes)
+    def query(self, predicate, arguments=(), scope=None, sort=(), attributes=(), limit=None, external=False):
+        """The items that satisfy a predicate, as they come. `external`: references, which others leave out."""
+        body = self._query(predicate, arguments, scope, sort, attributes) | {"external": external}
         for name, data in self._events("queries", body if limit is None else body | {"limit": limit}):
             if name == "added":
                 yield from data["items"]

@@ -1,0 +1,355 @@
+import Glibc
+import PromiseAccess
+import PromiseCore
+import PromiseFilesystem
+import PromiseIndex
+import PromiseKeyValue
+import PromiseProvider
+import PromiseSystem
+
+/// What a check found: a sentence for each problem that is left, and for each that was mended.
+struct RecordFindings: Sendable {
+    var problems: [String] = []
+    var repaired: [String] = []
+
+    mutating func add(_ other: RecordFindings) {
+        problems += other.problems
+        repaired += other.repaired
+    }
+
+    /// `mend` says what was done; a sentence that begins with why it could not be is a problem.
+    mutating func note(
+        _ problem: String, isRepairing: Bool, mend: () throws(Failure) -> String
+    ) {
+        guard isRepairing else { return problems.append(problem) }
+        do throws(Failure) {
+            repaired.append(problem + "; " + (try mend()))
+        } catch {
+            problems.append(problem + ", and cannot be mended: \(error.message)")
+        }
+    }
+}
+
+/// Where damaged records are put, so that none is destroyed: `kept` in the state folder.
+struct RecordShelf: Sendable {
+    private static let countMax = 1_000
+
+    let folder: [UInt8]
+
+    init(stateFolder: [UInt8]) { folder = stateFolder + Array("/kept".utf8) }
+
+    /// Returns where it is now.
+    func keep(_ bytes: [UInt8], as name: String) throws(Failure) -> String {
+        do throws(SystemError) { try makeFolders(folder, label: "records.kept") } catch { throw Failure(error) }
+        for number in 0..<RecordShelf.countMax {
+            let path = folder + [0x2F] + Array((number == 0 ? name : "\(name).\(number)").utf8)
+            if (try? FileStatus.of(path, label: "records.status")) != nil { continue }
+            try replaceStateFile(path, by: bytes)
+            return escapedForDisplay(path)
+        }
+        throw Failure(.exists, "there are \(RecordShelf.countMax) of that name in '\(escapedForDisplay(folder))'")
+    }
+
+    /// A file of the state folder goes there, as far as it can be read.
+    func setAside(_ path: [UInt8], as name: String) throws(Failure) -> String {
+        guard let bytes = readSmallFile(path, countMax: 64 << 20) else {
+            throw Failure(.inputOutput, "'\(escapedForDisplay(path))' cannot be read: check the disk")
+        }
+        let place = try keep(bytes, as: name)
+        do throws(SystemError) { try unlink(path, label: "records.remove") } catch { throw Failure(error) }
+        return place
+    }
+}
+
+/// Checks what applications keep: values, containers and references, here and at the provider.
+struct RecordVerification {
+    let index: Index
+    /// Nil: it is not asked.
+    let provider: (any Provider)?
+    let shelf: RecordShelf
+    let files: ValueFiles
+    let containers: ContainerFile
+    /// Of a domain that is mounted: what is in memory is right, and is changed by one thread.
+    let inMemory: (values: Values, containers: Containers)?
+    let isRepairing: Bool
+
+    init(
+        stateFolder: [UInt8], index: Index, provider: (any Provider)?, inMemory: (values: Values, containers: Containers)?,
+        isRepairing: Bool
+    ) {
+        (self.index, self.provider, self.inMemory, self.isRepairing) = (index, provider, inMemory, isRepairing)
+        shelf = RecordShelf(stateFolder: stateFolder)
+        files = ValueFiles(folder: stateFolder + Array("/values".utf8))
+        containers = ContainerFile(path: stateFolder + Array("/containers.json".utf8))
+    }
+
+    func run() async throws(Failure) -> RecordFindings {
+        var found = RecordFindings()
+        if let inMemory {
+            found.add(try await inMemory.values.check(isRepairing: isRepairing, shelf))
+            found.add(try await inMemory.containers.check(isRepairing: isRepairing, shelf))
+        } else {
+            found.add(files.check(known: [:], isRepairing: isRepairing, shelf))
+            found.add(containers.check(known: nil, isRepairing: isRepairing, shelf))
+        }
+        found.add(try checkReferences())
+        if let objects = provider?.privateObjects { found.add(try await checkObjects(objects)) }
+        if isRepairing, !found.repaired.isEmpty, let inMemory {
+            await inMemory.values.exchangeAll()
+            await inMemory.containers.exchangeAll(isThorough: true)
+        }
+        return found
+    }
+
+    // MARK: References
+
+    /// Links that say of themselves that they are references, and are none.
+    private func checkReferences() throws(Failure) -> RecordFindings {
+        var found = RecordFindings()
+        var waiting: [NodeID] = [.root]
+        while let folder = waiting.popLast() {
+            let damaged: [(entry: Entry, node: Node)] = try index.read { transaction throws(Failure) in
+                var damaged: [(entry: Entry, node: Node)] = []
+                for entry in try transaction.children(of: folder) {
+                    guard let node = try transaction.node(entry.node) else { continue }
+                    if node.kind == .folder { waiting.append(node.id) }
+                    if ReferenceRecord.isDamaged(node.target) { damaged.append((entry, node)) }
+                }
+                return damaged
+            }
+            for (entry, node) in damaged { try mend(entry, node, &found) }
+        }
+        return found
+    }
+
+    private func mend(_ entry: Entry, _ node: Node, _ found: inout RecordFindings) throws(Failure) {
+        let (path, agreed): ([FileName], [UInt8]?) = try index.read { transaction throws(Failure) in
+            let agreed = try entry.identifier.flatMap { id throws(Failure) in try transaction.synced(id)?.item.target }
+            return (try transaction.path(of: node.id) ?? [entry.name], agreed)
+        }
+        let problem = "the reference '\(path.map(\.display).joined(separator: "/"))' is damaged"
+        guard let agreed, ReferenceRecord(target: agreed) != nil else {
+            return found.problems.append(problem + ": remove it, and add it again with 'promisefs reference add'")
+        }
+        found.note(problem, isRepairing: isRepairing) { () throws(Failure) in
+            try index.write { transaction throws(Failure) in
+                guard var current = try transaction.node(node.id), current.target == node.target else { return }
+                current.target = agreed
+                current.size = UInt64(agreed.count)
+                try transaction.update(current)
+            }
+            return "what the provider has takes its place"
+        }
+    }
+
+    // MARK: At the provider
+
+    private func checkObjects(_ objects: any PrivateObjects) async throws(Failure) -> RecordFindings {
+        var found = RecordFindings()
+        for kind in [PrivateName.Kind.values, .containers] {
+            do throws(ProviderError) {
+                let names = try await objects.list(kind).sorted { $0.name < $1.name }
+                for name in names where name.name.hasSuffix(".json") {
+                    guard let object = try await objects.read(name) else { continue }
+                    guard !isUsable(object.bytes, name) else { continue }
+                    try await mend(object, name, objects, &found)
+                }
+                if kind == .values { noteMissing(Set(names.map(\.name)), &found) }
+            } catch {
+                throw error.failure
+            }
+        }
+        return found
+    }
+
+    private func application(_ name: PrivateName) -> Key { Key(String(name.name.dropLast(5))) }
+
+    /// What a later version wrote is its own affair.
+    private func isUsable(_ bytes: [UInt8], _ name: PrivateName) -> Bool {
+        do throws(RecordTrouble) {
+            let json = JSONReader.read(bytes)
+            if name.kind == .values {
+                _ = try ValueRecord(json, of: application(name))
+            } else {
+                _ = try ContainerRecord(json, of: application(name))
+            }
+            return true
+        } catch {
+            if case .newer = error { return true }
+            return false
+        }
+    }
+
+    private func ours(_ name: PrivateName) -> [UInt8]? {
+        let key = application(name)
+        if name.kind == .values { return (try? files.read(key))?.record.json.encoded }
+        return (try? containers.read())?[key]?.record.json.encoded
+    }
+
+    private func mend(
+        _ object: PrivateObject, _ name: PrivateName, _ objects: any PrivateObjects, _ found: inout RecordFindings
+    ) async throws(ProviderError) {
+        let what = name.kind == .values ? "the values" : "the container's record"
+        let problem = "\(what) of \(application(name)) at the provider, \(name), cannot be used"
+        guard isRepairing else { return found.problems.append(problem) }
+        let place: String
+        do throws(Failure) {
+            place = try shelf.keep(object.bytes, as: "provider-\(name.kind.rawValue)-\(name.name)")
+        } catch {
+            return found.problems.append(problem + ", and cannot be kept: \(error.message)")
+        }
+        do throws(ProviderError) {
+            if let ours = ours(name) {
+                _ = try await objects.write(ours, to: name, base: object.version)
+                found.repaired.append(problem + "; what is here takes its place; that is kept as '\(place)'")
+            } else {
+                try await objects.delete(name, base: object.version)
+                found.repaired.append(problem + "; it was removed there, and is kept as '\(place)'")
+            }
+        } catch {
+            guard error.code == .conflict else { throw error }
+            found.problems.append(problem + ", and somebody else writes it just now: try again")
+        }
+    }
+
+    /// Somebody removed them behind the back of every machine; each sends what it has.
+    private func noteMissing(_ names: Set<String>, _ found: inout RecordFindings) {
+        for application in files.applications().sorted() where !names.contains(application.text + ".json") {
+            guard let store = try? files.read(application), store.isSent, !store.record.entries.isEmpty else { continue }
+            found.note("the values of \(application) are missing at the provider", isRepairing: isRepairing) {
+                () throws(Failure) in "they will be sent"
+            }
+        }
+    }
+}
+
+extension ReferenceRecord {
+    /// It says that it is one, of a schema that is known, and cannot be used.
+    static func isDamaged(_ target: [UInt8]?) -> Bool {
+        guard let target, target.starts(with: mark), ReferenceRecord(target: target) == nil else { return false }
+        let json = JSONReader.read(Array(target.dropFirst(mark.count)))
+        guard let schema = json?["schema"]?.integer(Int.self) else { return true }
+        return schema <= ReferenceRecord.schema
+    }
+}
+
+extension ValueFiles {
+    /// `known`: what is in memory, and is as it was written.
+    func check(known: [Key: ValueStore], isRepairing: Bool, _ shelf: RecordShelf) -> RecordFindings {
+        var found = RecordFindings()
+        let present = Set(applications())
+        for application in present.union(known.filter { $0.value != ValueStore.empty(like: $0.value) }.keys).sorted() {
+            let shown = escapedForDisplay(path(application))
+            if !present.contains(application), let store = known[application] {
+                found.note("the values of \(application) are missing: there is no '\(shown)'", isRepairing: isRepairing) {
+                    () throws(Failure) in
+                    try write(store)
+                    return "they were written again"
+                }
+                continue
+            }
+            do throws(Failure) {
+                _ = try read(application)
+            } catch {
+                // A newer schema is no damage; a disk that cannot be read is nothing that can be mended here.
+                guard isDamaged(application) else {
+                    found.problems.append(error.message)
+                    continue
+                }
+                found.note("the values of \(application) in '\(shown)' are damaged", isRepairing: isRepairing) {
+                    () throws(Failure) in
+                    let place = try shelf.setAside(path(application), as: "values-\(application).json")
+                    if let store = known[application] { try write(store) }
+                    return known[application] == nil
+                        ? "those that the provider has take their place, and they are kept as '\(place)'"
+                        : "they were written again, and what was there is kept as '\(place)'"
+                }
+            }
+        }
+        return found
+    }
+}
+
+extension ValueFiles {
+    private func isDamaged(_ application: Key) -> Bool {
+        guard let bytes = readSmallFile(path(application), countMax: ValueFiles.byteCountMax) else { return false }
+        do throws(RecordTrouble) {
+            _ = try ValueStore(JSONReader.read(bytes), of: application)
+            return false
+        } catch {
+            return error == .damaged
+        }
+    }
+}
+
+extension ValueStore {
+    /// Nothing was set in it, so that it needs no file.
+    static func empty(like store: ValueStore) -> ValueStore {
+        ValueStore(application: store.record.application, machine: store.machine)
+    }
+}
+
+extension ContainerFile {
+    /// `known`: what is in memory, and is as it was written; nil: nobody has read it.
+    func check(known: [Key: KnownContainer]?, isRepairing: Bool, _ shelf: RecordShelf) -> RecordFindings {
+        var found = RecordFindings()
+        let shown = escapedForDisplay(path)
+        do throws(Failure) {
+            let read = try read()
+            if let known, known != read {
+                found.note("'\(shown)' does not say what was written to it", isRepairing: isRepairing) {
+                    () throws(Failure) in
+                    try write(known)
+                    return "it was written again"
+                }
+            }
+            return found
+        } catch {
+            guard isDamaged else {
+                found.problems.append(error.message)
+                return found
+            }
+        }
+        let (usable, damaged) = salvage()
+        let problem =
+            damaged.isEmpty
+            ? "the records of containers in '\(shown)' are damaged"
+            : "the records of containers in '\(shown)' are damaged, of \(damaged.map(\.text).joined(separator: ", "))"
+        found.note(problem, isRepairing: isRepairing) { () throws(Failure) in
+            let place = try shelf.setAside(path, as: "containers.json")
+            if let known {
+                try write(known)
+                return "they were written again, and what was there is kept as '\(place)'"
+            }
+            if !usable.isEmpty { try write(usable) }
+            return "those that the provider has take their place, and they are kept as '\(place)'"
+        }
+        return found
+    }
+
+    private var isDamaged: Bool {
+        guard let bytes = readSmallFile(path, countMax: ContainerFile.byteCountMax) else { return false }
+        let schema = JSONReader.read(bytes)?["schema"]?.integer(Int.self)
+        return schema.map { $0 <= ContainerFile.schema } ?? true
+    }
+
+    /// Those that can be used, and whose cannot.
+    private func salvage() -> (usable: [Key: KnownContainer], damaged: [Key]) {
+        guard let bytes = readSmallFile(path, countMax: ContainerFile.byteCountMax),
+            let fields = JSONReader.read(bytes)?["containers"]?.fields
+        else { return ([:], []) }
+        var usable: [Key: KnownContainer] = [:]
+        for (application, container) in fields {
+            usable[application] = try? KnownContainer(container, of: application)
+        }
+        return (usable, fields.keys.filter { usable[$0] == nil }.sorted())
+    }
+}
+
+extension DomainStatus {
+    /// What applications keep: why it is not exchanged, and how much of it waits.
+    mutating func countRecords(_ values: Values, _ services: DocumentServices) {
+        limitations += values.troubles + services.troubles
+        unsentRecords = values.unsentCount + services.containers.unsentCount
+    }
+}

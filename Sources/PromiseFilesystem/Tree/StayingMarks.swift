@@ -1,0 +1,166 @@
+import PromiseCore
+import PromiseIndex
+import PromiseSync
+import Synchronization
+
+/// The attribute `user.promisefs.excluded`, by which a person says that a file or folder stays on this machine. Thread-safe.
+final class StayingMarks: Sendable {
+    static let name = Array("user.promisefs.excluded".utf8)
+    /// Of links, whose `user.` attributes the kernel lets nobody read.
+    static let nameOfLinks = Array("system.promisefs.excluded".utf8)
+    static let value = Array("true".utf8)
+    private static let setting = "marks.excluded"
+    /// How long a document is remembered that was removed, or became a backup, before it is made anew.
+    private static let leftSeconds: Int64 = 60
+    private static let leftCountMax = 1_000
+
+    private struct State {
+        /// Nil until somebody asked the index. Most domains have none, and are not searched.
+        var areThere: Bool?
+        /// Names that marked files had until just now.
+        var left: [TreePlace: Timestamp] = [:]
+    }
+    private let state = Mutex(State())
+
+    static func isName(_ name: [UInt8]) -> Bool { name == StayingMarks.name || name == nameOfLinks }
+
+    /// Whether the item itself has the attribute.
+    func isMarked(_ id: NodeID, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
+        guard try areThere(transaction) else { return false }
+        if try transaction.attribute(StayingMarks.name, of: id) != nil { return true }
+        return try transaction.attribute(StayingMarks.nameOfLinks, of: id) != nil
+    }
+
+    /// Whether a folder, or one above it, has the attribute.
+    func cover(_ folder: NodeID, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
+        guard try areThere(transaction) else { return false }
+        var folder = folder
+        while folder != .root {
+            if try isMarked(folder, transaction) { return true }
+            guard let entry = try transaction.entries(of: folder).first else { return false }
+            folder = entry.parent
+        }
+        return false
+    }
+
+    private func areThere(_ transaction: borrowing Transaction) throws(Failure) -> Bool {
+        if let known = state.withLock({ $0.areThere }) { return known }
+        let areThere = try transaction.setting(StayingMarks.setting) != nil
+        // One that was set meanwhile stays known.
+        state.withLock { if $0.areThere == nil { $0.areThere = areThere } }
+        return areThere
+    }
+
+    /// Called before it is committed; if it is not, every look costs a little.
+    func note(_ transaction: borrowing Transaction) throws(Failure) {
+        state.withLock { $0.areThere = true }
+        if try transaction.setting(StayingMarks.setting) == nil {
+            try transaction.setSetting(StayingMarks.setting, "yes")
+        }
+    }
+
+    /// It is renamed to a backup's name.
+    func noteLeft(
+        _ entry: Entry, as name: FileName, at now: Timestamp, _ exclusion: Exclusion, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard entry.isExcluded, exclusion.rules.excludes(name) else { return }
+        try noteLeft(entry, at: now, transaction)
+    }
+
+    /// An entry loses its name.
+    func noteLeft(_ entry: Entry, at now: Timestamp, _ transaction: borrowing Transaction) throws(Failure) {
+        guard entry.isExcluded, try isMarked(entry.node, transaction) else { return }
+        state.withLock { state in
+            if state.left.count >= StayingMarks.leftCountMax { state.left = [:] }
+            state.left[TreePlace(entry.name, in: entry.parent)] = now
+        }
+    }
+
+    /// Whether what is made now under a name is the marked document of before, made anew.
+    func takeLeft(_ place: TreePlace, at now: Timestamp) -> Bool {
+        state.withLock { state in
+            if state.left.isEmpty { return false }
+            guard let left = state.left.removeValue(forKey: place) else { return false }
+            return now.rawValue - left.rawValue < StayingMarks.leftSeconds * 1_000_000_000
+        }
+    }
+}
+
+extension Exclusion {
+    var marks: StayingMarks { ignores.marks }
+
+    /// The attribute is set on a node. What the provider has stays there: a file is refused, and of a folder only what it does
+    /// not have stays here.
+    func keep(_ node: Node, _ transaction: borrowing Transaction) throws(Failure) {
+        if node.id == .root { throw Failure(.notPermitted, "the whole domain cannot stay on this machine") }
+        let entries = try transaction.entries(of: node.id)
+        guard node.kind == .folder || entries.allSatisfy({ $0.identifier == nil }) else {
+            throw Failure(.exists, "the provider has it, and its copy stays there: mark a copy, and remove this one")
+        }
+        try marks.note(transaction)
+        for var entry in entries where entry.identifier == nil && !entry.isExcluded {
+            entry.isExcluded = true
+            try transaction.update(entry)
+            try transaction.deletePending(.entry(entry.id))
+        }
+        guard node.kind == .folder else { return }
+        try spread(true, below: node.id, transaction) { _ throws(Failure) in }
+    }
+
+    /// The attribute is gone. `tell` puts an entry in line for the provider.
+    func release(
+        _ node: Node, _ transaction: borrowing Transaction, tell: (Entry) throws(Failure) -> Void
+    ) throws(Failure) {
+        for var entry in try transaction.entries(of: node.id) where entry.isExcluded {
+            if try covers(entry.name, node.kind, in: entry.parent, of: node.id, transaction) { continue }
+            entry.isExcluded = false
+            try transaction.update(entry)
+            try tell(entry)
+        }
+        guard node.kind == .folder, try !covers(node.id, transaction), try !marks.cover(node.id, transaction)
+        else { return }
+        try spread(false, below: node.id, transaction, tell: tell)
+    }
+
+    /// A folder stays here from now on, or no longer, and so does what is below it that the provider does not have.
+    func spread(
+        _ isExcluded: Bool, below folder: NodeID, _ transaction: borrowing Transaction,
+        tell: (Entry) throws(Failure) -> Void
+    ) throws(Failure) {
+        for var child in try transaction.children(of: folder) {
+            guard let node = try transaction.node(child.node) else { continue }
+            var stays = isExcluded
+            if child.identifier == nil {
+                if try coversByName(child.name, node.kind, in: folder, transaction) { stays = true }
+                if try marks.isMarked(node.id, transaction) { stays = true }
+                child.isExcluded = stays
+                try transaction.update(child)
+                if stays { try transaction.deletePending(.entry(child.id)) } else { try tell(child) }
+            }
+            if node.kind == .folder { try spread(stays, below: node.id, transaction, tell: tell) }
+        }
+    }
+
+    /// A new file is renamed over a marked one: that is how it is saved.
+    func handOn(
+        from target: Entry, to source: Entry, _ kind: NodeKind, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard target.isExcluded, source.identifier == nil, kind != .folder,
+            try marks.isMarked(target.node, transaction)
+        else { return }
+        try mark(source.node, kind, transaction)
+    }
+
+    /// The same of one that was removed just before.
+    func handOn(
+        left place: TreePlace, to source: Entry, _ kind: NodeKind, at now: Timestamp, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        guard source.identifier == nil, kind == .file, marks.takeLeft(place, at: now) else { return }
+        try mark(source.node, kind, transaction)
+    }
+
+    func mark(_ id: NodeID, _ kind: NodeKind, _ transaction: borrowing Transaction) throws(Failure) {
+        let name = kind == .link ? StayingMarks.nameOfLinks : StayingMarks.name
+        try transaction.setAttribute(name, of: id, to: StayingMarks.value)
+    }
+}

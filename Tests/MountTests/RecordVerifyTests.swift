@@ -1,0 +1,118 @@
+import Foundation
+import Testing
+
+extension MountSuites {
+    /// Damages of what applications keep: named, mended, and nothing is destroyed by that.
+    @Suite struct RecordVerifyTests {
+        private static let keep = """
+            mkdir -p "$M/projects" "$M/desk"; echo plan > "$M/projects/plan.md"
+            "$P" kv set --app com.example.one --domain $D theme dark; "$P" kv set --app com.example.two --domain $D theme light
+            "$P" container add --app com.example.one --name One $D; "$P" container add --app com.example.two --name Two $D
+            "$P" reference add "$M/projects/plan.md" "$M/desk"; "$P" sync --wait "$M"
+            within 10 '"$P" status --json "$M" | grep -q "\\"unsentRecords\\":0"'
+            within 10 '[ "$(ls "$C/.promisefs/values" "$C/.promisefs/containers" | grep -c json)" = 4 ]'
+            # What a sync began has ended.
+            sleep 1
+
+            """
+
+        private static let isThere = """
+            [ "$("$P" kv get --app com.example.one --domain $D theme)" = dark ]
+            [ "$("$P" kv get --app com.example.two --domain $D theme)" = light ]
+            "$P" container list $D | grep -q One; "$P" container list $D | grep -q Two
+            [ "$(cat "$M/desk/plan.md")" = plan ]; "$P" verify --provider "$M"
+
+            """
+
+        @Test(.timeLimit(.minutes(2))) func damagedRecordsAreNamedMendedAndKept() async throws {
+            try await MountedDomain.with { domain in
+                let name = "D=\(domain.domainName)\n"
+                try await domain.shell(
+                    name + Self.keep
+                        + """
+                        "$P" unmount "$M"; echo '{"half' > "$S/values/com.example.one.json"
+                        sed -i 's/"wasSent":true/"wasSent":7/g' "$S/containers.json"
+                        python3 - <<'END'
+                        import os, sqlite3
+                        index = sqlite3.connect(os.environ["S"] + "/index.sqlite")
+                        index.execute("update node set target = cast('promisefs-reference:{\\"sch' as blob) where kind = 2")
+                        index.commit()
+                        END
+                        """)
+                let found = try await domain.shell("\"$P\" verify --state-dir \"$S\"", status: 1)
+                for sentence in [
+                    "the values of com.example.one in ", "are damaged, of com.example.one, com.example.two",
+                    "the reference 'desk/plan.md' is damaged",
+                ] {
+                    #expect(found.output.contains(sentence), "\(found.output)")
+                }
+                try await domain.shell("\"$P\" verify --repair --state-dir \"$S\"; \"$P\" verify --state-dir \"$S\"")
+                try await domain.remount()
+                try await domain.shell(
+                    name + "within 10 '\"$P\" container list $D | grep -q Two'; " + Self.isThere
+                        + """
+                        grep -q half "$S/kept/values-com.example.one.json"; grep -q '"wasSent":7' "$S/kept/containers.json"
+                        """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func aMountedDomainWritesAgainWhatItHasInMemoryAlsoAtTheProvider() async throws {
+            try await MountedDomain.with { domain in
+                let name = "D=\(domain.domainName)\n"
+                try await domain.shell(
+                    name + Self.keep
+                        + """
+                        rm "$S/values/com.example.one.json"
+                        echo rot > "$S/containers.json"
+                        cd "$C/.promisefs"; echo rot > values/com.example.one.json; rm values/com.example.two.json
+                        echo rot > containers/com.example.one.json; echo rot > containers/com.example.stray.json
+                        """)
+                let found = try await domain.shell("\"$P\" verify --provider \"$M\"", status: 1)
+                for sentence in [
+                    "the values of com.example.one are missing: there is no",
+                    "the values of com.example.two are missing at the provider", "the records of containers in ",
+                    "the values of com.example.one at the provider",
+                    "the container's record of com.example.stray at the provider",
+                ] {
+                    #expect(found.output.contains(sentence), "\(found.output)")
+                }
+                try await domain.shell(
+                    name
+                        + """
+                        "$P" verify --provider --repair "$M"
+                        within 10 '[ -e "$C/.promisefs/values/com.example.two.json" ]'\n
+                        """ + Self.isThere
+                        + """
+                        [ ! -e "$C/.promisefs/containers/com.example.stray.json" ]
+                        grep -q rot "$S/kept/provider-containers-com.example.stray.json" "$S/kept/containers.json"
+                        """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2))) func statusAndUnmountCountRecordsThatWereNotSent() async throws {
+            try await MountedDomain.with(MountedDomain.Options(arguments: ["--poll-interval", "1s"])) { domain in
+                let name = "D=\(domain.domainName)\n"
+                // A container's folder is sent first, and its record with what the provider calls that.
+                try await domain.shell(
+                    name + "\"$P\" container add --app com.example.zero --name Zero $D; \"$P\" unmount --wait \"$M\"")
+                try await domain.remount()
+                try await domain.shell(
+                    name + "\"$P\" container add --app com.example.one --name One $D; \"$P\" sync --wait \"$M\"")
+                try await domain.shell("within 10 '\"$P\" status --json \"$M\" | grep -q \"\\\"unsentRecords\\\":0\"'")
+                try domain.setFaults(["offline=true"])
+                try await domain.shell(
+                    name
+                        + """
+                        "$P" kv set --app com.example.one --domain $D theme dark
+                        "$P" container add --app com.example.one --public $D
+                        "$P" status "$M" | grep 'not sent yet.*2 records'
+                        [ "$("$P" unmount --json "$M" | grep -c '"pending":2')" = 1 ]
+                        """)
+                try await domain.remount()
+                try await domain.shell("within 10 '\"$P\" status \"$M\" | grep -q \"not sent yet.*2 records\"'")
+                try domain.setFaults([])
+                try await domain.shell("within 20 '\"$P\" status --json \"$M\" | grep -q \"\\\"unsentRecords\\\":0\"'")
+            }
+        }
+    }
+}
