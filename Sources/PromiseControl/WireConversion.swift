@@ -58,6 +58,7 @@ extension StatusDocument {
         connectionSince = status.connectionSince.map { $0.wireText }
         nextTry = status.nextTry.map { $0.wireText }
         excluded = status.excluded
+        localAttributes = status.localAttributes
         conflicts = status.conflicts
         version = programVersion
         uptimeSeconds = ProcessAge.seconds()
@@ -82,6 +83,8 @@ extension ItemDocument {
             linkTarget: item.linkTarget.map { escapedForDisplay($0) },
             linkTargetBytes: item.linkTarget.map { PercentCoding.encode($0) })
         values = item.values.wire
+        let names = item.localAttributes.map { escapedForDisplay($0) }
+        localAttributes = names.isEmpty ? nil : names
     }
 }
 

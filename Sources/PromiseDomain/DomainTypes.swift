@@ -110,6 +110,8 @@ package struct DomainStatus: Sendable {
     package var lastEnd: String?
     /// Items that stay on this machine.
     package var excluded = 0
+    /// Items with extended attributes or ACLs, which no provider takes.
+    package var localAttributes = 0
     /// Documents that have unresolved versions.
     package var conflicts = 0
 
@@ -176,6 +178,8 @@ package struct ItemInformation: Sendable {
     package var error: String?
     package var isConflict: Bool
     package var linkTarget: [UInt8]?
+    /// Names of extended attributes and ACLs, which stay on this machine.
+    package var localAttributes: [[UInt8]] = []
     /// Everything that can be asked about the item, by the names that queries have; what is not known is missing.
     package var values: [AttributeKey: QueryValue] = [:]
 

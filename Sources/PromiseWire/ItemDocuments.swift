@@ -59,6 +59,8 @@ public struct StatusDocument: Codable, Sendable, Equatable {
     public var lastEnd: String?
     /// Items that stay on this machine: `GET /v1/pending?excluded=true` lists them.
     public var excluded: Int?
+    /// Items with extended attributes or ACLs, which stay on this machine as well.
+    public var localAttributes: Int?
     /// Since when it is not online, and when it is tried again.
     public var connectionSince: String?
     public var nextTry: String?
@@ -150,6 +152,8 @@ public struct ItemDocument: Codable, Sendable, Equatable {
     public var isConflict: Bool
     public var linkTarget: String?
     public var linkTargetBytes: String?
+    /// Names of extended attributes and ACLs: they stay on this machine. Missing when there are none.
+    public var localAttributes: [String]?
     /// Every attribute that is known, by the names that queries have: docs/QUERIES.md says what they mean.
     public var values: [String: WireValue]?
     /// A picture of the document is kept: `GET /v1/items/thumbnail`. Without one there may still be one to be made.

@@ -27,5 +27,7 @@ extension DomainStatus {
     mutating func countApart(in index: Index) {
         let counts = try? index.read { transaction throws(Failure) in try transaction.countsApart() }
         if let counts { (excluded, conflicts) = counts }
+        let attributed = try? index.read { transaction throws(Failure) in try LocalAttributes.itemCount(transaction) }
+        if let attributed { localAttributes = attributed }
     }
 }
