@@ -2,34 +2,44 @@ import Glibc
 package import PromiseCore
 import PromiseSystem
 
-/// Pictures of documents, beside the content: `FOLDER/12ab.png` is of node 0x12ab, and its modification time is the one that
-/// the document had: a document that has changed has no picture. Evicting content leaves it.
+/// Pictures of documents, beside the content: `FOLDER/12ab.picture` is of node 0x12ab. It begins with a line that says of which
+/// content (`PictureKey`): a document that has changed has no picture. Evicting content leaves it.
 ///
 /// One that was not told to the provider yet has `12ab.unsent` beside it.
 ///
 /// Pictures can be made again, so nothing here is synced. Thread-safe; replaced by renaming.
 package struct ThumbnailStore: Sendable {
     package static let byteCountMax = 8 << 20
+    private static let lineCountMax = 4_096
 
     private let folder: [UInt8]
 
     package init(folder: [UInt8]) { self.folder = folder }
 
     /// PNG; nil when there is none of the document as it is.
-    package func picture(of node: NodeID, modifiedAt time: Timestamp) -> [UInt8]? {
-        guard let status = try? FileStatus.of(path(node), label: "thumbnail.status"), status.modificationTime == time else {
-            return nil
-        }
-        return readSmallFile(path(node), countMax: ThumbnailStore.byteCountMax)
+    package func picture(of node: NodeID, _ key: PictureKey) -> [UInt8]? {
+        guard let bytes = readSmallFile(path(node), countMax: ThumbnailStore.byteCountMax + ThumbnailStore.lineCountMax),
+            let end = keyEnd(bytes, key)
+        else { return nil }
+        return Array(bytes[end...])
     }
 
-    package func has(_ node: NodeID, modifiedAt time: Timestamp) -> Bool {
-        (try? FileStatus.of(path(node), label: "thumbnail.has"))?.modificationTime == time
+    package func has(_ node: NodeID, _ key: PictureKey) -> Bool {
+        guard let start = readSmallFile(path(node), countMax: ThumbnailStore.lineCountMax) else { return false }
+        return keyEnd(start, key) != nil
+    }
+
+    /// Where the picture begins; nil when it is of other content.
+    private func keyEnd(_ bytes: [UInt8], _ key: PictureKey) -> Int? {
+        guard let newline = bytes.prefix(ThumbnailStore.lineCountMax).firstIndex(of: 0x0A),
+            let found = PictureKey(line: bytes[..<newline]), found.isSameContent(as: key)
+        else { return nil }
+        return newline + 1
     }
 
     /// Replaces the one there was. `isUnsent`: the provider is to be told of it.
     package func keep(
-        _ picture: [UInt8], of node: NodeID, modifiedAt time: Timestamp, isUnsent: Bool
+        _ picture: [UInt8], of node: NodeID, _ key: PictureKey, isUnsent: Bool
     ) throws(Failure) {
         let draft = path(node) + Array(".new".utf8)
         do throws(SystemError) {
@@ -40,19 +50,26 @@ package struct ThumbnailStore: Sendable {
             }
             let file = try Descriptor.open(
                 draft, flags: O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600, label: "thumbnail.create")
-            try writeFully(file.number, picture, at: 0, label: "thumbnail.write")
-            try setTimes(file.number, access: time, modification: time, label: "thumbnail.time")
+            let line = key.text
+            try writeFully(file.number, line, at: 0, label: "thumbnail.line")
+            try writeFully(file.number, picture, at: UInt64(line.count), label: "thumbnail.write")
             try rename(draft, to: path(node), label: "thumbnail.rename")
         } catch {
             throw Failure(error)
         }
     }
 
+    /// The same content is called otherwise now.
+    package func renew(_ picture: [UInt8], of node: NodeID, _ key: PictureKey) throws(Failure) {
+        if let start = readSmallFile(path(node), countMax: ThumbnailStore.lineCountMax), start.starts(with: key.text) { return }
+        try keep(picture, of: node, key, isUnsent: true)
+    }
+
     /// Removes the pictures of nodes that have gone. Returns how many.
     package func sweep(isThere: (NodeID) -> Bool) -> Int {
         var count = 0
         for name in names() {
-            if let (node, suffix) = parts(of: name), suffix == "png" || suffix == "unsent", isThere(node) { continue }
+            if let (node, suffix) = parts(of: name), suffix == "picture" || suffix == "unsent", isThere(node) { continue }
             if (try? unlink(folder + [0x2F] + name, label: "thumbnail.sweep.remove")) != nil { count += 1 }
         }
         return count
@@ -79,7 +96,7 @@ package struct ThumbnailStore: Sendable {
         return (NodeID(number), parts[1])
     }
 
-    private func path(_ node: NodeID) -> [UInt8] { place(node, "png") }
+    private func path(_ node: NodeID) -> [UInt8] { place(node, "picture") }
     private func mark(_ node: NodeID) -> [UInt8] { place(node, "unsent") }
 
     private func place(_ node: NodeID, _ suffix: String) -> [UInt8] {

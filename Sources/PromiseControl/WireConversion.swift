@@ -59,6 +59,7 @@ extension StatusDocument {
         nextTry = status.nextTry.map { $0.wireText }
         excluded = status.excluded
         unsentRecords = status.unsentRecords
+        localAttributes = status.localAttributes
         conflicts = status.conflicts
         unlisted = status.unlisted
         diskAvailable = status.diskAvailable
@@ -85,6 +86,8 @@ extension ItemDocument {
             linkTarget: item.linkTarget.map { escapedForDisplay($0) },
             linkTargetBytes: item.linkTarget.map { PercentCoding.encode($0) })
         values = item.values.wire
+        let names = item.localAttributes.map { escapedForDisplay($0) }
+        localAttributes = names.isEmpty ? nil : names
     }
 }
 

@@ -61,14 +61,16 @@ extension Domain {
     /// Whether nothing is left to do about a picture: the provider has it, will never have it, or the document has changed.
     private func isThumbnailSettled(_ id: NodeID) async -> Bool {
         guard engine.connectionFailure == nil else { return false }
-        guard provider.capabilities.contains(.thumbnails) else { return true }
         do throws(Failure) {
             let (node, entry) = try document(id)
             let picture = await thumbnails.pool.run { [thumbnails] in
-                thumbnails.store.picture(of: id, modifiedAt: node.modificationTime)
+                thumbnails.store.picture(of: id, PictureKey(node))
             }
             guard let picture else { return true }
             guard let (reference, version) = try provided(id, entry) else { return entry.isExcluded }
+            // It stays when the content is evicted, which has the version that the provider gave it.
+            try thumbnails.store.renew(picture, of: id, PictureKey(node))
+            guard provider.capabilities.contains(.thumbnails) else { return true }
             return await isSent(picture, reference, version)
         } catch {
             return error.code == .stale || error.code == .invalid

@@ -42,14 +42,14 @@ extension Domain {
     /// here, or what the provider offers. Never fetches content. Throws `.notFound` when there is none.
     package func thumbnail(of id: NodeID, size: Int) async throws(Failure) -> [UInt8] {
         let (node, entry) = try document(id)
-        var picture = thumbnails.store.picture(of: id, modifiedAt: node.modificationTime)
+        var picture = thumbnails.store.picture(of: id, PictureKey(node))
         if picture == nil {
             picture = try await makeThumbnail(node, entry.name)
             let isOwn = picture != nil
             if picture == nil { picture = try await fetchThumbnail(node, entry) }
             if let picture { try keep(picture, node, isOwn: isOwn) }
         }
-        guard let picture, let dimensions = PictureHeader(picture) else {
+        guard let picture, let dimensions = PictureFile(picture) else {
             throw Failure(.notFound, "there is no picture of it: none was saved, its content is not here, the provider has none")
         }
         if dimensions.side <= size { return picture }
@@ -64,7 +64,7 @@ extension Domain {
 
     package func hasThumbnail(_ id: NodeID) -> Bool {
         guard let (node, _) = try? document(id) else { return false }
-        return thumbnails.store.has(id, modifiedAt: node.modificationTime)
+        return thumbnails.store.has(id, PictureKey(node))
     }
 
     /// Pictures of what has gone.
@@ -91,12 +91,12 @@ extension Domain {
 
     /// `isOwn`: it does not come from the provider, which is told of it.
     private func keep(_ picture: [UInt8], _ node: Node, isOwn: Bool) throws(Failure) {
-        guard let dimensions = PictureHeader(picture) else { throw Failure(.invalid, "a thumbnail is a PNG") }
+        guard let dimensions = PictureFile(picture) else { throw Failure(.invalid, "a thumbnail is a whole PNG") }
         guard dimensions.side <= ThumbnailMaker.sizeMax, picture.count <= ThumbnailStore.byteCountMax else {
             throw Failure(.invalid, "a thumbnail has at most \(ThumbnailMaker.sizeMax) pixels a side and 8 MiB")
         }
         let isUnsent = isOwn && !configuration.isReadOnly
-        try thumbnails.store.keep(picture, of: node.id, modifiedAt: node.modificationTime, isUnsent: isUnsent)
+        try thumbnails.store.keep(picture, of: node.id, PictureKey(node), isUnsent: isUnsent)
         if isUnsent { sendThumbnail(of: node.id) }
     }
 
@@ -126,7 +126,7 @@ extension Domain {
             // A picture that does not come is no picture.
             return nil
         }
-        guard let picture, PictureHeader(picture) == nil else { return picture }
+        guard let picture, PictureFile(picture) == nil else { return picture }
         return await converted(picture, from: "image/jpeg", size: ThumbnailMaker.sizeMax)
     }
 
@@ -159,16 +159,9 @@ extension Domain {
     }
 }
 
-/// What the first chunk of a PNG says (RFC 2083, 4.1.1); nil for anything else.
-private struct PictureHeader {
-    /// The longer side, in pixels.
-    let side: Int
-
-    init?(_ bytes: [UInt8]) {
-        let start: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0, 0, 0, 13] + Array("IHDR".utf8)
-        guard bytes.count > 33, bytes.starts(with: start) else { return nil }
-        func number(at offset: Int) -> Int { bytes[offset..<offset + 4].reduce(0) { $0 << 8 | Int($1) } }
-        side = max(number(at: 16), number(at: 20))
-        guard side > 0 else { return nil }
+extension PictureKey {
+    init(_ node: Node) {
+        self.init(
+            modificationTime: node.modificationTime, edits: node.edits, generation: node.generation, version: node.version)
     }
 }

@@ -330,6 +330,7 @@ package final class Domain: Sendable {
         thumbnails.pool.stop()
         snapshots.pool.stop()
         engine.stop()
+        if engine.connectionFailure == nil { await provider.letGo() }
         var pending = 0
         do throws(Failure) {
             pending = try engine.remainder().pending

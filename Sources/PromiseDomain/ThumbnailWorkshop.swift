@@ -11,9 +11,11 @@ final class ThumbnailWorkshop {
 
     private let outside: [UInt8]
     private let inside: Descriptor
-    /// Absolute, as the program is told.
-    var source: String { path(ThumbnailWorkshop.document) }
-    var result: String { path(ThumbnailWorkshop.picture) }
+    /// The folder, absolute.
+    var place: String { String(decoding: outside + ThumbnailWorkshop.work, as: UTF8.self) }
+    /// As they are called in it.
+    var source: String { String(decoding: ThumbnailWorkshop.document, as: UTF8.self) }
+    var result: String { String(decoding: ThumbnailWorkshop.picture, as: UTF8.self) }
 
     /// Nil when it cannot be made.
     init?() {
@@ -73,10 +75,6 @@ final class ThumbnailWorkshop {
     }
 
     private static let work = Array("/work".utf8)
-
-    private func path(_ name: [UInt8]) -> String {
-        String(decoding: outside + ThumbnailWorkshop.work + [0x2F] + name, as: UTF8.self)
-    }
 }
 
 /// By the descriptor: a path could lead elsewhere by then.

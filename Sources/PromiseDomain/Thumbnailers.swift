@@ -9,8 +9,8 @@ struct Thumbnailers: Sendable {
     private var programs: [String: [String]] = [:]
     /// By extension in lower case.
     private var types: [String: String] = [:]
+    private let sandbox = ThumbnailSandbox()
 
-    private static let patience = Duration.seconds(20)
     /// Larger documents have no picture: it takes a copy, as programs that read what a stranger sent run as nobody.
     static let sourceByteCountMax: UInt64 = 256 << 20
 
@@ -43,26 +43,19 @@ struct Thumbnailers: Sendable {
         } catch {
             return nil
         }
-        let (source, result) = (workshop.source, workshop.result)
-        let arguments = words.map { word in
-            var text = word
-            for (mark, value) in [("%i", source), ("%u", "file://" + source), ("%o", result), ("%s", "\(size)"), ("%%", "%")] {
-                text = text.split(separator: mark, omittingEmptySubsequences: false).joined(separator: value)
+        let isMade = sandbox.run(in: workshop) { place in
+            let (source, result) = (place + "/" + workshop.source, place + "/" + workshop.result)
+            return words.map { word in
+                var text = word
+                let values = [("%i", source), ("%u", "file://" + source), ("%o", result), ("%s", "\(size)"), ("%%", "%")]
+                for (mark, value) in values {
+                    text = text.split(separator: mark, omittingEmptySubsequences: false).joined(separator: value)
+                }
+                return text
             }
-            return Array(text.utf8)
         }
-        guard ChildProcess.run(Thumbnailers.asNobody + arguments, limit: Thumbnailers.patience) else { return nil }
-        return workshop.readResult(countMax: 8 << 20)
-    }
-
-    // MARK: - As whom
-
-    /// Root does not let programs read with all of its rights what strangers sent. setpriv(1).
-    private static var asNobody: [[UInt8]] {
-        guard geteuid() == 0 else { return [] }
-        let nobody = ThumbnailWorkshop.nobody
-        let words = ["setpriv", "--reuid=\(nobody)", "--regid=\(nobody)", "--clear-groups", "--no-new-privs", "--"]
-        return words.map { Array($0.utf8) }
+        guard isMade, let picture = workshop.readResult(countMax: 8 << 20), PictureFile(picture) != nil else { return nil }
+        return picture
     }
 
     // MARK: - Tables

@@ -60,6 +60,8 @@ package final class FaultyProvider: Provider {
 
     // MARK: The calls
 
+    package func letGo() async { await wrapped.letGo() }
+
     package func connect() async throws(ProviderError) {
         try await gate("connect")
         try await wrapped.connect()

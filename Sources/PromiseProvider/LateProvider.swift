@@ -53,6 +53,7 @@ package final class LateProvider: Provider {
 
     // MARK: The calls
 
+    package func letGo() async { await wrapped.letGo() }
     package func connect() async throws(ProviderError) { try await wrapped.connect() }
 
     package func root() async throws(ProviderError) -> Item {

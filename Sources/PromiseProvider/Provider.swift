@@ -27,6 +27,10 @@ package protocol Provider: Sendable {
     /// `doctor`. Throws `.permanent` with a sentence when it can never work.
     func connect() async throws(ProviderError)
 
+    /// The last call: the mount has ended in order, and nobody waits for what is under way. Gives back what would keep others
+    /// out, and takes some seconds at most.
+    func letGo() async
+
     /// The folder that is shown as the root of the mount.
     func root() async throws(ProviderError) -> Item
 
@@ -116,6 +120,7 @@ package struct EarlierVersion: Hashable, Sendable {
 }
 
 extension Provider {
+    package func letGo() async {}
     package func earlierVersions(of reference: ItemReference) async throws(ProviderError) -> [EarlierVersion] { [] }
     package func fetchContents(
         of reference: ItemReference, earlier: EarlierVersion, into sink: any ContentSink

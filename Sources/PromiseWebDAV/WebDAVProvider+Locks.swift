@@ -12,6 +12,16 @@ enum Expectation: Equatable, Sendable {
     case nothing
     case version(ContentVersion)
     case anything
+
+    /// Of a PUT, where the server honours them.
+    func conditions(_ traits: ServerTraits) -> HTTPHeaders {
+        guard traits.honoursConditionsOnPut else { return [:] }
+        return switch self {
+        case .nothing: ["If-None-Match": "*"]
+        case .version(let version): ["If-Match": "\"\(version.rawValue)\""]
+        case .anything: [:]
+        }
+    }
 }
 
 /// The right to write to a place, while a body runs.
@@ -58,7 +68,7 @@ extension WebDAVProvider {
         return try await turns.take(location.urlPath(path)) { () async throws(ProviderError) in
             guard traits.locks else {
                 try await check(expectation, at: path)
-                return try await body(WriteTurn(url: url, conditions: conditions(expectation)))
+                return try await body(WriteTurn(url: url, conditions: expectation.conditions(traits)))
             }
             for _ in 0..<WebDAVProvider.lostLockAttempts {
                 do throws(ProviderError) {
@@ -99,15 +109,6 @@ extension WebDAVProvider {
         }
     }
 
-    private func conditions(_ expectation: Expectation) -> HTTPHeaders {
-        guard traits.honoursConditionsOnPut else { return [:] }
-        return switch expectation {
-        case .nothing: ["If-None-Match": "*"]
-        case .version(let version): ["If-Match": "\"\(version.rawValue)\""]
-        case .anything: [:]
-        }
-    }
-
     func check(_ expectation: Expectation, at path: [FileName]) async throws(ProviderError) {
         if expectation == .anything { return }
         switch (expectation, try await resourceIfAny(at: path)) {
@@ -135,8 +136,7 @@ extension WebDAVProvider {
         guard reply.isSuccess, reply.status != 207 else { throw ProviderError(reply, what, puts: true) }
         guard var token = reply.header("Lock-Token") else { throw ProviderError(.retry, "\(what): the server gives no token") }
         if token.hasPrefix("<"), token.hasSuffix(">") { token = String(token.dropFirst().dropLast()) }
-        let held = token
-        _ = shared.withLock { $0.tokens.insert(held) }
+        heldLocks.add(HeldLocks.Lock(path: path, isFolder: isFolder, token: token))
         return (token, reply.status == 201 && traits.lockMakesFile)
     }
 
@@ -150,7 +150,10 @@ extension WebDAVProvider {
         let headers: HTTPHeaders = [
             "Depth": depth, "Timeout": "Second-\(seconds)", "Content-Type": "application/xml; charset=utf-8",
         ]
-        return try await client.exchange(.LOCK, location.url(path, isFolder: isFolder), headers, body: RequestBody(body))
+        let url = location.url(path, isFolder: isFolder)
+        return try await heldLocks.ask { [client] () async throws(ProviderError) in
+            try await client.exchange(.LOCK, url, headers, body: RequestBody(body))
+        }
     }
 
     /// Runs `body` while a lock is asked for again and again: it lasts for as long as it is used, and one whose token got lost
@@ -178,10 +181,14 @@ extension WebDAVProvider {
         let body = "<propfind xmlns=\"DAV:\"><prop><lockdiscovery/></prop></propfind>"
         let found = try await propfind(path, depth: "0", body: body)
         guard let resource = found.first?.resource, let token = resource.lockToken, resource.lockOwner == owner,
-            !shared.withLock({ $0.tokens.contains(token) })
+            !heldLocks.contains(token)
         else { return false }
         await unlock(path, token)
         return true
+    }
+
+    package func letGo() async {
+        await heldLocks.close { lock in await self.unlock(lock.path, isFolder: lock.isFolder, lock.token) }
     }
 
     /// A lock that cannot be given back ends by itself.

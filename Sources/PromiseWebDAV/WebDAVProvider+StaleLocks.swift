@@ -58,10 +58,8 @@ extension WebDAVProvider {
     }
 
     func noteEnded(_ path: [FileName], isFolder: Bool, _ token: String) {
-        let now = clock.uptime()
-        shared.withLock { shared in
-            shared.tokens.remove(token)
-            shared.endedLocks.add(path, isFolder: isFolder, token, at: now, lasting: .seconds(Double(lockSeconds)))
-        }
+        heldLocks.remove(token)
+        let (now, lasting) = (clock.uptime(), Duration.seconds(Double(lockSeconds)))
+        shared.withLock { $0.endedLocks.add(path, isFolder: isFolder, token, at: now, lasting: lasting) }
     }
 }

@@ -63,7 +63,12 @@ extension WebDAVProvider {
         return try await turns.take(location.urlPath(path)) { () async throws(ProviderError) in
             var headers = try await described(.bytes(content), metadata)
             headers.add(name: "If-None-Match", value: "*")
-            _ = try await put(.bytes(content), to: path, headers)
+            let answer = try await put(.bytes(content), to: path, headers)
+            if traits.putTellsTag == true, traits.keepsProperties, let tag = answer.header("ETag") {
+                // Of what was sent: another program's content has another one, and is seen as such.
+                let written = ResourceStatus(entityTag: tag, contentLength: payload.size)
+                return try await keep(metadata, nil, with: written, at: path, token: nil)
+            }
             let url = location.url(path)
             guard let reply = try await client.content(url, byteCount: payload.size) else { throw madeByAnother(path) }
             guard reply.status == 200 else { throw ProviderError(reply, "\(shown(path)) cannot be looked at") }

@@ -34,8 +34,6 @@ package final class WebDAVProvider: Provider, Sendable {
         /// It answers HEAD without saying how much there is.
         var hasHeadsWithoutSize = false
         var uploadCount: UInt64 = 0
-        /// Tokens that this process holds now.
-        var tokens: Set<String> = []
         var endedLocks = EndedLocks()
         /// Folders for temporary uploads have been made.
         var hasUploads = false
@@ -50,6 +48,7 @@ package final class WebDAVProvider: Provider, Sendable {
     let clock: any TimeSource
     let pool: BlockingPool
     let turns = PathTurns()
+    let heldLocks = HeldLocks()
     let shared: Mutex<Shared>
     /// Large ones.
     let uploads: UploadJournal

@@ -61,6 +61,8 @@ public struct StatusDocument: Codable, Sendable, Equatable {
     public var excluded: Int?
     /// Values of so many applications, and containers, that the provider does not have yet.
     public var unsentRecords: Int?
+    /// Items with extended attributes or ACLs, which stay on this machine as well.
+    public var localAttributes: Int?
     /// Since when it is not online, and when it is tried again.
     public var connectionSince: String?
     public var nextTry: String?
@@ -155,6 +157,8 @@ public struct ItemDocument: Codable, Sendable, Equatable {
     public var isConflict: Bool
     public var linkTarget: String?
     public var linkTargetBytes: String?
+    /// Names of extended attributes and ACLs: they stay on this machine. Missing when there are none.
+    public var localAttributes: [String]?
     /// Every attribute that is known, by the names that queries have: docs/QUERIES.md says what they mean.
     public var values: [String: WireValue]?
     /// A picture of the document is kept: `GET /v1/items/thumbnail`. Without one there may still be one to be made.

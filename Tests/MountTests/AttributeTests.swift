@@ -3,6 +3,23 @@ import Testing
 extension MountSuites {
     /// The virtual attributes and the commands that ask and tell the same things.
     @Suite struct AttributeTests {
+        /// Nothing told that they are not on other machines.
+        @Test(.timeLimit(.minutes(2))) func attributesThatStayOnThisMachineAreToldOf() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    echo a > "$M/a"; echo b > "$M/b"; mkdir "$M/c"
+                    "$P" status --json "$M" | grep -q '"localAttributes":0'
+                    not grep -q localAttributes <("$P" info --json "$M/a")
+                    setfattr -n user.xdg.tags -v red "$M/a"; for n in a c; do setfattr -n user.other -v x "$M/$n"; done
+                    "$P" info --json "$M/a" | grep -q '"localAttributes":\\["user.other","user.xdg.tags"\\]'
+                    "$P" info "$M/a" | grep -q 'user.xdg.tags (they stay on this machine)'
+                    "$P" status --json "$M" | grep -q '"localAttributes":2'; "$P" status "$M" | grep -q 'attributes *of 2 items'
+                    setfattr -x user.other "$M/c"; "$P" status --json "$M" | grep -q '"localAttributes":1'
+                    """)
+            }
+        }
+
         private var options: MountedDomain.Options {
             var options = MountedDomain.Options()
             options.prepare = """

@@ -99,6 +99,27 @@ extension MountSuites {
             }
         }
 
+        /// By a program that knows nothing of claims; until now only refusing it was tried.
+        @Test(.timeLimit(.minutes(2))) func truncationByNameWaitsForTheEndOfAClaim() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    Self.inside + """
+                        cat "$M/number" > /dev/null; ln "$M/number" "$M/folder/other"
+                        for name in number folder/other; do
+                            echo 123 > "$M/number"; inside write "$M/number"
+                            python3 -c 'import os, sys; os.truncate(sys.argv[1], 1)' "$M/$name" & truncating=$!
+                            sleep 0.7; kill -0 $truncating; leave; wait $truncating; [ "$(cat "$M/number")" = 1 ]
+                        done
+                        # A claim that only reads is in its way, too, and one on something else is not.
+                        echo 123 > "$M/number"; inside read "$M/folder/b"
+                        python3 -c 'import os, sys; os.truncate(sys.argv[1], 1)' "$M/number"; leave
+                        inside read "$M/number"
+                        python3 -c 'import os, sys; os.truncate(sys.argv[1], 0)' "$M/number" & truncating=$!
+                        sleep 0.7; kill -0 $truncating; leave; wait $truncating; [ ! -s "$M/number" ]
+                        """)
+            }
+        }
+
         /// Each was asked again for every item.
         @Test(.timeLimit(.minutes(3))) func aBatchThatWasPreparedAsksEachPresenterOnce() async throws {
             try await MountedDomain.with(options) { domain in

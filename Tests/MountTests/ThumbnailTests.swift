@@ -1,8 +1,74 @@
 import Testing
 
 extension MountSuites {
-    /// Pictures of documents on their way through the provider.
+    /// Pictures of documents, of which content they are, and those that mean harm.
     @Suite struct ThumbnailTests {
+        /// The time alone was looked at.
+        @Test(.timeLimit(.minutes(2)), .enabled(if: Machine.hasThumbnailer, "there is no thumbnailer for PNG"))
+        func aPictureOfOtherContentIsNeverShown() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = """
+                mkdir "$C/p"; python3 "$R/clients/python/tests/pictures.py" make "$C/p" 3
+                PYTHONPATH="$R/clients/python/tests" python3 -c '
+                import pictures, sys
+                open(sys.argv[1], "wb").write(pictures.picture(900, 800, 7))' "$C/p/3.png"
+                """
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    cat "$M"/p/*.png > /dev/null; made() { "$P" thumbnail "$M/p/$1" -o "$T/$2" --size 1024; }
+                    made 0.png first; made 3.png other; not cmp -s "$T/first" "$T/other"
+                    # A program here that keeps times.
+                    cp -p "$M/p/0.png" "$T/copy"; cat "$M/p/3.png" > "$M/p/0.png"; touch -r "$T/copy" "$M/p/0.png"
+                    made 0.png again; cmp "$T/again" "$T/other"
+                    # Its picture stays when the provider has been told of it.
+                    "$P" sync --wait "$M"; made 0.png sent; cmp "$T/sent" "$T/other"
+                    # And another machine that keeps times.
+                    made 1.png one; "$P" evict "$M/p/1.png" > /dev/null; cp -p "$C/p/1.png" "$T/copy"
+                    cat "$C/p/3.png" > "$C/p/1.png"; touch -r "$T/copy" "$C/p/1.png"; "$P" sync "$M"
+                    within 20 'cmp -s "$M/p/1.png" "$C/p/3.png"'; made 1.png replaced; cmp "$T/replaced" "$T/other"
+                    """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2)), .enabled(if: Machine.hasThumbnailer, "there is no thumbnailer for PNG"))
+        func whatIsNoWholePNGIsRefused() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    mkdir "$T/p"; python3 "$R/clients/python/tests/pictures.py" make "$T/p" 1; echo text > "$M/note"
+                    "$P" thumbnail "$M/note" --save "$T/p/0.png"
+                    "$P" thumbnail "$M/note" -o "$T/kept"; cmp "$T/kept" "$T/p/0.png"
+                    python3 - "$T/p/0.png" "$T" <<'END'
+                    import sys
+                    data = open(sys.argv[1], "rb").read()
+                    broken = {"cut": data[:-1], "head": data[:60], "more": data + b"x", "flipped": data[:50] + b"!" + data[51:],
+                              "noend": data[:-12], "ends": data[:33] + data[-12:], "size": data[:16] + bytes(4) + data[20:]}
+                    for name, content in broken.items():
+                        open(f"{sys.argv[2]}/broken-{name}", "wb").write(content)
+                    END
+                    for file in "$T"/broken-*; do
+                        not "$P" thumbnail "$M/note" --save "$file" 2> "$T/said"; grep -q "whole PNG" "$T/said"
+                    done
+                    "$P" thumbnail "$M/note" -o "$T/kept"; cmp "$T/kept" "$T/p/0.png"
+                    """)
+            }
+        }
+
+        /// A PNG of 2.4 MB took 7.2 GiB.
+        @Test(.timeLimit(.minutes(5)), .enabled(if: Machine.hasThumbnailer, "there is no thumbnailer for PNG"))
+        func picturesThatMeanHarmDoNone() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = "mkdir \"$C/hostile\"; python3 \"$R/scripts/workloads/hostile-pictures.py\" make \"$C/hostile\""
+            try await MountedDomain.with(options) { domain in
+                let daemon = try #require(domain.daemonProcesses().first)
+                let asked = try await domain.shell(
+                    "python3 \"$R/scripts/workloads/hostile-pictures.py\" ask \"$P\" \"$M\" \(daemon)", seconds: 250)
+                print(asked.output)
+                #expect(try await domain.status().restarts == 0)
+            }
+        }
+
         @Test(.timeLimit(.minutes(2)), .enabled(if: Machine.hasThumbnailer, "there is no thumbnailer for PNG"))
         func picturesReachOtherMachinesThroughTheProvider() async throws {
             var options = MountedDomain.Options()

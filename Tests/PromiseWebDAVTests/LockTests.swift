@@ -45,6 +45,60 @@ struct LockTests {
         return server.requests.filter { $0.hasPrefix("LOCK") || $0.hasPrefix("UNLOCK") }
     }
 
+    /// 520 requests of the next mount were refused for locks of one that had ended in order.
+    @Test func aLockIsGivenBackWhenTheMountEnds() async throws {
+        for isSlowToLock in [true, false] {
+            let hasBegun = Mutex(false)
+            let mayGoOn = Mutex(false)
+            @Sendable func wait() {
+                hasBegun.withLock { $0 = true }
+                let deadline = SystemClock().uptime() + .seconds(60)
+                while !mayGoOn.withLock({ $0 }), SystemClock().uptime() < deadline { usleep(10_000) }
+            }
+            let script: ScriptedServer.Script = { request in
+                switch request.method {
+                case "OPTIONS": return reply("200 OK", ["DAV: 1", "Server: s"])
+                case "PROPFIND": return request.path == "/" ? rows(("/", collection)) : listing("/file", tag: "\"1\"", size: 4)
+                case "HEAD": return reply("200 OK", ["ETag: \"1\""], length: 4)
+                case "LOCK":
+                    if isSlowToLock { wait() }
+                    return reply("200 OK", ["Lock-Token: <urn:token>"])
+                case "PUT":
+                    if !isSlowToLock { wait() }
+                    return reply("204 No Content")
+                default: return reply("204 No Content")
+                }
+            }
+            let server = ScriptedServer(script)
+            defer { server.stop() }
+            let provider = try await provider(server, remembering: traits)
+            let source = try ConformanceSource([1, 2, 3, 4])
+            let file = file
+            let writing = Task {
+                _ = try? await provider.modify(
+                    file, changes: ItemChanges(), contents: source, baseVersion: ContentVersion("1"))
+            }
+            while !hasBegun.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(5)) }
+            // The call is given up, and its process is about to end.
+            writing.cancel()
+            if isSlowToLock {
+                Task {
+                    try await Task.sleep(for: .milliseconds(300))
+                    mayGoOn.withLock { $0 = true }
+                }
+            }
+            await provider.letGo()
+            #expect(server.requests.contains { $0.hasPrefix("UNLOCK") && $0.contains("<urn:token>") }, "\(isSlowToLock)")
+            mayGoOn.withLock { $0 = true }
+            await writing.value
+            let count = server.requests.count
+            await #expect(throws: ProviderError.self) {
+                try await provider.modify(file, changes: ItemChanges(), contents: source, baseVersion: ContentVersion("1"))
+            }
+            #expect(!server.requests.dropFirst(count).contains { $0.hasPrefix("LOCK") })
+        }
+    }
+
     @Test func aLockIsAskedForForHalfAMinute() async throws {
         let heads = try await self.requests()
         #expect(heads.count == 2 && heads[0].contains("Timeout: Second-30\r\n") && heads[1].hasPrefix("UNLOCK"))

@@ -49,6 +49,16 @@ struct SmallFileTests {
         #expect(methods == ["PUT", "GET", "PROPPATCH"])
     }
 
+    /// Its own content was read again.
+    @Test func aSmallNewFileCostsTwoRequestsWhereTheAnswerTellsItsTag() async throws {
+        let telling = traits.union(["putTellsTag"])
+        let (item, methods) = try await create(reply("201 Created", ["ETag: \"7\""]), traits: telling)
+        #expect(try item.get().version == ContentVersion("7") && item.get().size == 4)
+        #expect(try item.get().metadata.mode == 0o640)
+        #expect(methods == ["PUT", "PROPPATCH"])
+        #expect(try await create(traits: telling).methods == ["PUT", "GET", "PROPPATCH"], "this time it does not")
+    }
+
     /// Of the same size, and of another.
     @Test(arguments: ["xtet", "theirs"]) func anotherProgramsContentIsNotTakenForOurs(content: String) async throws {
         let (item, methods) = try await create(there: content)

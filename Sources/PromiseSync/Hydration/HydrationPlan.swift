@@ -11,6 +11,8 @@ package struct HydrationPlan: Sendable {
     static let pieceMax: UInt64 = 4 << 20
     /// One of many: what is on its way is fetched again when the daemon is killed.
     static let farPieceMax: UInt64 = 3 << 19
+    /// Of a file that is read on and on: a request that is slow to begin is worth more then.
+    static let grownPieceMax: UInt64 = 8 << 20
     static let readAheadMin: UInt64 = 1 << 20
     /// Who has read no more in order may want no more: the kernel reads so much for a single byte.
     static let glanceMax: UInt64 = 32 << 10
@@ -89,7 +91,7 @@ package struct HydrationPlan: Sendable {
             return []
         }
         let ahead = wantsWhole ? ByteRange(0, size) : readAhead
-        let pieceMax = isNear ? HydrationPlan.pieceMax : HydrationPlan.farPieceMax
+        let pieceMax = isNear ? HydrationPlan.pieceMax : farPieceMax
         for range in wanted {
             for gap in covered.missing(in: range) {
                 var position = gap.lower
@@ -109,6 +111,13 @@ package struct HydrationPlan: Sendable {
             }
         }
         return result
+    }
+
+    /// Grows with what has been read in order, or has come of what is wanted whole.
+    private var farPieceMax: UInt64 {
+        let done = max(sequentialByteCount, wantsWhole ? presentByteCount : 0)
+        let grown = ByteRange(0, done / 4).aligned(to: HydrationPlan.block).count
+        return min(max(grown, HydrationPlan.farPieceMax), HydrationPlan.grownPieceMax)
     }
 
     /// The file was cut or grown here. What it grew by reads as zero and is not fetched.

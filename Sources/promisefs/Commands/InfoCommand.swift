@@ -93,6 +93,9 @@ struct InfoCommand: AsyncParsableCommand {
             ["  version", item.version ?? "none"],
         ]
         if let target = item.linkTarget { rows.append(["  target", target]) }
+        if let names = item.localAttributes {
+            rows.append(["  attributes", names.joined(separator: ", ") + " (they stay on this machine)"])
+        }
         if let reference = item.reference {
             let text = reference.reason.map { "leads nowhere: \($0)" } ?? "follows its document"
             rows.append(["  reference", text])

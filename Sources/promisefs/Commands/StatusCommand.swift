@@ -115,6 +115,7 @@ struct StatusCommand: AsyncParsableCommand {
             ["  errors", "\(status.failing)"],
             ["  conflicts", "\(status.conflicts ?? 0)"],
             ["  stay here", "\(counted(status.excluded ?? 0, "item")); 'promisefs pending --excluded' lists them"],
+            ["  attributes", "of \(counted(status.localAttributes ?? 0, "item")), which stay here, as ACLs do"],
             ["  cache", ByteSize.text(status.cacheBytes) + limit],
             ["  transferred", "\(ByteSize.text(status.bytesFetched)) fetched, \(ByteSize.text(status.bytesUploaded)) uploaded"],
         ]
