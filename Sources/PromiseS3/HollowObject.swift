@@ -22,6 +22,9 @@ enum HollowObject {
         String(source.reduce(UInt64(0xcbf2_9ce4_8422_2325)) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }, radix: 16)
     }
 
+    /// In the place of what has been copied to this key, and is deleted next.
+    static func moved(to target: [UInt8]) -> String { "moved-" + mark(target) }
+
     static func isOne(_ status: ObjectStatus) -> Bool { status.size == 0 && status.kept.contains(name: header) }
 }
 
@@ -61,12 +64,19 @@ extension S3Provider {
     }
 
     /// True when it is gone; false when something else is there. Only of that tag, as far as the server lets that be.
-    func remove(_ key: [UInt8], of tag: String, _ what: String) async throws(ProviderError) -> Bool {
+    /// `target`: where it has been copied to.
+    func remove(
+        _ key: [UInt8], of tag: String, copiedTo target: [UInt8]? = nil, _ what: String
+    ) async throws(ProviderError) -> Bool {
         var request = S3Request(.DELETE, key)
         if traits.deletesByHollows {
-            let reply = try await putHollow(key, .version(ContentVersion(tag)), "deleted")
+            let mark = target.map { HollowObject.moved(to: $0) } ?? "deleted"
+            let reply = try await putHollow(key, .version(ContentVersion(tag)), mark)
             // Servers disagree about what it is to replace something that is gone.
-            if [404, 409, 412].contains(reply.status) { return try await status(ofKey: key, what) == nil }
+            if [404, 409, 412].contains(reply.status) {
+                if let target, try await endRemoval(key, copiedTo: target, what) != nil { return true }
+                return try await status(ofKey: key, what) == nil
+            }
             guard reply.isSuccess else { throw client.refusal(reply).error(what) }
         } else if traits.deletionMatches {
             request.headers.add(name: "If-Match", value: traits.tagText(tag))
@@ -80,6 +90,18 @@ extension S3Provider {
         guard reply.isSuccess || reply.status == 404 else { throw client.refusal(reply).error(what) }
         details.forget(key)
         return true
+    }
+
+    /// An attempt that broke off may have put a hollow object in the place of what it had copied: that is deleted then.
+    /// Nil: there is none. False: it is another one's, who deletes it.
+    func endRemoval(
+        _ key: [UInt8], copiedTo target: [UInt8], _ what: String
+    ) async throws(ProviderError) -> Bool? {
+        guard traits.deletesByHollows, let found = try await anyStatus(ofKey: key, what), HollowObject.isOne(found)
+        else { return nil }
+        let isOurs = found.kept.first(name: HollowObject.header) == HollowObject.moved(to: target)
+        guard isOurs || isForsaken(found) else { return false }
+        return try await removeHollow(key, what)
     }
 
     private func putHollow(

@@ -89,7 +89,7 @@ extension S3Provider {
             await pool.run { [moves] in moves.copied(record.source, tag: found.tag, copyTag: tag, record) }
         }
         // What was written in between is neither lost nor taken for what was to be moved.
-        guard try await remove(source, of: found.tag, what) else {
+        guard try await remove(source, of: found.tag, copiedTo: target, what) else {
             _ = try await remove(target, of: tag, what)
             throw ProviderError(.conflict, "\(what): it was changed on the server meanwhile")
         }
@@ -193,7 +193,7 @@ extension S3Provider {
                 let tag = record.tag, let copy = try await status(ofKey: target, what),
                 copy.tag == moves.copyTag(record.source, tag: tag, record) ?? tag
             {
-                isDone = try await remove(source, of: tag, what)
+                isDone = try await remove(source, of: tag, copiedTo: target, what)
             }
         } catch {
             if isLasting(error) { await pool.run { [moves] in moves.end(record) } }
@@ -279,6 +279,9 @@ extension S3Provider {
         _ object: S3Listing.Object, to target: [UInt8], _ there: S3Listing.Object?, _ record: MoveJournal.Record, _ what: String
     ) async throws(ProviderError) -> Moved {
         let name = S3Location.encoded(object.key)
+        if object.size == 0, let isEnded = try await endRemoval(object.key, copiedTo: target, what) {
+            return isEnded ? .done : .taken
+        }
         var there = there
         if there?.size == 0, traits.copiesIntoHollows, try await status(ofKey: target, what) == nil { there = nil }
         if let there, there.tag != object.tag || there.size != object.size {
@@ -293,7 +296,7 @@ extension S3Provider {
             details.copied(object.key, to: target, tag: tag)
         }
         // The next round copies what was written in between.
-        return try await remove(object.key, of: object.tag, what) ? .done : .changed
+        return try await remove(object.key, of: object.tag, copiedTo: target, what) ? .done : .changed
     }
 
     /// Returns the copy's tag; nil when the source is gone or changed since it was listed, or the target was made meanwhile.

@@ -48,6 +48,19 @@ extension MountSuites {
             }
         }
 
+        /// Nothing was due for a look, so it was "online" for half a minute.
+        @Test(.timeLimit(.minutes(2))) func aServerThatFreezesUnusedIsSaidWithinTenSeconds() async throws {
+            try await mounted(["--poll-interval", "10m"], prepare: "echo x > \"$C/file\"") { domain in
+                let result = try await domain.shell(
+                    Self.truth + """
+                        [ "$(cat "$M/file")" = x ]; "$P" status "$M" | grep -q online; sleep 4
+                        truth "a server that freezes unused" 'offline' 'echo hang > "$RULES"'
+                        : > "$RULES"; within 45 '"$P" status "$M" | grep -q online'
+                        """, seconds: 90)
+                print(result.output)
+            }
+        }
+
         /// It was as if it were empty, and `sync` ended with 0.
         @Test(.timeLimit(.minutes(3))) func aFolderThatCannotBeListedIsToldEverywhere() async throws {
             let prepare = "mkdir \"$C/locked\" \"$C/open\"; echo x > \"$C/locked/in\"; echo y > \"$C/open/in\""

@@ -64,6 +64,26 @@ struct HollowObjectTests {
         }
     }
 
+    /// A daemon was killed between putting a hollow object in the place of what it had copied and deleting that: the old
+    /// folder was shown for a minute, empty.
+    @Test(arguments: [true, false]) func aMoveThatBrokeOffBeforeADeletionLeavesNothing(isFolder: Bool) async throws {
+        try await withBucket { provider, bucket in
+            let (old, new) = isFolder ? ("old/a", "new/a") : ("old", "new")
+            bucket.put(old, "text")
+            bucket.breakDeletions(true)
+            let changes = ItemChanges(place: (parent: root, name: FileName("new")!))
+            await #expect(throws: ProviderError.self) {
+                try await provider.modify(reference("old"), changes: changes, contents: nil, baseVersion: nil)
+            }
+            #expect(bucket.body(old) == "", "it is a hollow one")
+            bucket.breakDeletions(false)
+            // Whoever looks at the folder ends the move.
+            let items = try await provider.enumerateItems(in: root, page: nil).items
+            #expect(items.map(\.name.display) == ["new"])
+            #expect(bucket.body(old) == nil && bucket.body(new) == "text")
+        }
+    }
+
     @Test func whatADeadDaemonHasLeftIsNothingAndMakesWay() async throws {
         try await withBucket { provider, bucket in
             bucket.put("left", "", ["x-amz-meta-promisefs-hollow: 1"])
@@ -88,6 +108,9 @@ private final class Bucket: Sendable {
     private let objects = Mutex<[String: Object]>([:])
     private let hook = Mutex<@Sendable (ScriptedServer.Request) -> Void>({ _ in })
 
+    private let hasBrokenDeletions = Mutex(false)
+
+    func breakDeletions(_ isBroken: Bool) { hasBrokenDeletions.withLock { $0 = isBroken } }
     func before(_ body: @escaping @Sendable (ScriptedServer.Request) -> Void) { hook.withLock { $0 = body } }
     func body(_ key: String) -> String? { objects.withLock { $0[key]?.body } }
     func put(_ key: String, _ body: String, _ metadata: [String] = []) {
@@ -124,6 +147,7 @@ private final class Bucket: Sendable {
             let isHead = request.method == "HEAD"
             return reply("200 OK", headers(object), isHead ? "" : object.body, length: object.body.utf8.count)
         case "PUT" where !query.contains("partNumber"): return put(request, key)
+        case "DELETE" where hasBrokenDeletions.withLock { $0 }: return reply("503 Slow Down")
         case "DELETE":
             objects.withLock { $0[key] = nil }
             return reply("204 No Content")
@@ -166,13 +190,20 @@ private final class Bucket: Sendable {
     private func listing(_ query: String) -> String {
         let prefix = query.split(separator: "&").first { $0.hasPrefix("prefix=") }.map {
             Bucket.decoded($0.dropFirst("prefix=".count))
-        }
+        } ?? ""
+        let isFlat = !query.contains("delimiter=")
         var rows = ""
+        var folders: Set<String> = []
         for (key, object) in objects.withLock({ $0 }).sorted(by: { $0.key < $1.key })
-        where key.hasPrefix(prefix ?? "") && !key.dropFirst((prefix ?? "").count).contains("/") {
+        where key.hasPrefix(prefix) {
+            if !isFlat, let slash = key.dropFirst(prefix.count).firstIndex(of: "/") {
+                folders.insert(String(key[...slash]))
+                continue
+            }
             rows += "<Contents><Key>\(key)</Key><LastModified>2026-11-22T02:13:18.000Z</LastModified>"
             rows += "<ETag>\(Bucket.tag(object.body))</ETag><Size>\(object.body.utf8.count)</Size></Contents>"
         }
+        for folder in folders.sorted() { rows += "<CommonPrefixes><Prefix>\(folder)</Prefix></CommonPrefixes>" }
         return reply("200 OK", [], "<ListBucketResult>\(rows)<IsTruncated>false</IsTruncated></ListBucketResult>")
     }
 

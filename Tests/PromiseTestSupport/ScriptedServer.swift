@@ -46,7 +46,11 @@ package final class ScriptedServer: Sendable {
         while let request = next(connection, &received) {
             heads.withLock { $0.append(request.head) }
             guard let answer = conduct.answer(request) else { return }
-            let bytes = Array(answer.utf8)
+            var bytes = Array(answer.utf8)
+            // A body there would be the beginning of the next reply, which breaks the connection off, sooner or later.
+            if request.method == "HEAD", let end = answer.utf8.firstRange(of: "\r\n\r\n".utf8)?.upperBound {
+                bytes = Array(answer.utf8[..<end])
+            }
             _ = bytes.withUnsafeBytes { send(connection, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
             if answer.contains("Connection: close") { return }
         }

@@ -49,6 +49,7 @@ extension DomainStatus {
     /// What nobody works on: items that stay here, and documents whose conflicts wait for somebody to decide; folders that
     /// could not be listed; and how much room is left for all that.
     mutating func countApart(in index: Index, _ engine: SyncEngine) {
+        engine.noteStatusAsked()
         let counts = try? index.read { transaction throws(Failure) in try transaction.countsApart() }
         if let counts { (excluded, conflicts) = counts }
         unlisted = engine.folderTroubles.folders.count

@@ -18,6 +18,8 @@ package final class AnswerWatch: Sendable {
         /// Uptime of the first call after whatever was heard last. Those that were given up count.
         var unheardSince: Duration?
         var isLooking = false
+        /// Uptime when it was heard, or somebody wanted to know whether it is there.
+        var lastKnown = Duration.zero
 
         mutating func forget(before time: Duration) {
             calls = calls.filter { $0.value > time }
@@ -58,7 +60,20 @@ package final class AnswerWatch: Sendable {
     /// An answer, or bytes of it, came.
     func isHeard() {
         let now = clock.uptime()
-        state.withLock { $0.unheardSince = $0.calls.isEmpty ? nil : now }
+        state.withLock { state in
+            state.unheardSince = state.calls.isEmpty ? nil : now
+            state.lastKnown = now
+        }
+    }
+
+    /// Whether nothing has been heard for seconds, as nobody has asked. True only once in a while.
+    func isToBeAsked() -> Bool {
+        let now = clock.uptime()
+        return state.withLock { state in
+            guard now - state.lastKnown >= AnswerWatch.patience else { return false }
+            state.lastKnown = now
+            return true
+        }
     }
 
     /// For how long those who wait have heard nothing; nil: nobody waits.

@@ -42,6 +42,12 @@ extension SyncEngine {
     /// has. From any thread.
     package func noteAdopted(_ folder: ItemIdentifier) { mailbox.post(.folderAdopted(folder)) }
 
+    /// Somebody wants to know whether the provider is there. When nothing was heard of it for seconds
+    /// it is asked: whoever wants to know a few seconds later is told. From any thread.
+    package func noteStatusAsked() {
+        if answers.isToBeAsked() { mailbox.post(.silenceNoticed) }
+    }
+
     // MARK: Fetching
 
     /// Content of these files comes here, in their order, a few at a time. From any thread.

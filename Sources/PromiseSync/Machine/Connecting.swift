@@ -147,7 +147,8 @@ enum Connecting {
         isOver(call, &turn)
         // Others were answered meanwhile.
         let patience = turn.facts.configuration.watchPatience
-        if call == .watch, turn.world.silence().map({ $0 < patience }) ?? true { return }
+        // The call itself may be all that was made since.
+        if call == .watch, turn.world.silence().map({ $0 + .seconds(1) < patience }) ?? true { return }
         // The line that it was made on may be dead.
         turn.act(.cancelRoot(number: number))
         silent(call, &turn)
