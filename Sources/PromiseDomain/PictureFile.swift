@@ -1,3 +1,5 @@
+import PromiseHTTP
+
 /// A whole PNG, as far as can be told without unpacking it (RFC 2083, 3 and 4.1): its chunks follow each other to the end of the
 /// file, their checksums are right, and the header says a picture that there can be.
 struct PictureFile {
@@ -66,12 +68,9 @@ struct PictureFile {
 
     private static func number(_ bytes: ArraySlice<UInt8>) -> Int { bytes.prefix(4).reduce(0) { $0 << 8 | Int($1) } }
 
-    private static let table: [UInt32] = (0..<256 as Range<UInt32>).map { byte in
-        (0..<8).reduce(byte) { sum, _ in sum & 1 == 1 ? 0xEDB8_8320 ^ sum >> 1 : sum >> 1 }
-    }
-
-    /// CRC-32, as RFC 2083 has it in its appendix.
     private static func checksum(_ bytes: ArraySlice<UInt8>) -> UInt32 {
-        ~bytes.reduce(UInt32.max) { table[Int(($0 ^ UInt32($1)) & 0xFF)] ^ $0 >> 8 }
+        var check = CyclicRedundancyCheck(.crc32)
+        bytes.withUnsafeBytes { check.update($0) }
+        return UInt32(number(check.bytes[...]))
     }
 }

@@ -228,7 +228,7 @@ extension FileSystem {
         if try transaction.entry(in: folder.id, named: name) != nil { throw Failure(.exists, "the name is taken") }
         var node = fresh
         let inherited = try inherit(from: folder, into: &node, caller, transaction)
-        let isMarked = node.kind == .file && exclusion.marks.takeLeft(TreePlace(name, in: folder.id), at: clock.now())
+        let isMarked = node.kind == .file && exclusion.marks.isLeft(TreePlace(name, in: folder.id), at: clock.now())
         let isExcluded = try isMarked ? true : exclusion.covers(name, node.kind, in: folder.id, transaction)
         let adopted = isExcluded ? nil : try adoptable(name, node.kind, in: folder.id, transaction)
         if let adopted {

@@ -76,13 +76,14 @@ final class StayingMarks: Sendable {
         }
     }
 
-    /// Whether what is made now under a name is the marked document of before, made anew.
-    func takeLeft(_ place: TreePlace, at now: Timestamp) -> Bool {
-        state.withLock { state in
-            if state.left.isEmpty { return false }
-            guard let left = state.left.removeValue(forKey: place) else { return false }
-            return now.rawValue - left.rawValue < StayingMarks.leftSeconds * 1_000_000_000
-        }
+    /// The attribute was taken away: what is made under the name later is no marked document of before.
+    func forgetLeft(_ place: TreePlace) { state.withLock { _ = $0.left.removeValue(forKey: place) } }
+
+    /// Whether what is made now under a name is the marked document of before, made anew. It stays so for a while: whoever
+    /// asks may fail, and try again.
+    func isLeft(_ place: TreePlace, at now: Timestamp) -> Bool {
+        guard let left = state.withLock({ $0.left[place] }) else { return false }
+        return now.rawValue - left.rawValue < StayingMarks.leftSeconds * 1_000_000_000
     }
 }
 
@@ -112,6 +113,7 @@ extension Exclusion {
         _ node: Node, _ transaction: borrowing Transaction, tell: (Entry) throws(Failure) -> Void
     ) throws(Failure) {
         for var entry in try transaction.entries(of: node.id) where entry.isExcluded {
+            marks.forgetLeft(TreePlace(entry.name, in: entry.parent))
             if try covers(entry.name, node.kind, in: entry.parent, of: node.id, transaction) { continue }
             entry.isExcluded = false
             try transaction.update(entry)
@@ -155,7 +157,7 @@ extension Exclusion {
     func handOn(
         left place: TreePlace, to source: Entry, _ kind: NodeKind, at now: Timestamp, _ transaction: borrowing Transaction
     ) throws(Failure) {
-        guard source.identifier == nil, kind == .file, marks.takeLeft(place, at: now) else { return }
+        guard source.identifier == nil, kind == .file, marks.isLeft(place, at: now) else { return }
         try mark(source.node, kind, transaction)
     }
 
