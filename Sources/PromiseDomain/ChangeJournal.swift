@@ -7,12 +7,12 @@ package struct ChangeRecord: Sendable {
     /// `created`, `modified`, `moved`, `deleted`, `content`, `upload`, `versionGained`, `versionLost` or `versionResolved`.
     package var kind: String
     package var node: NodeID
-    /// How many nodes, one after the other from `node` on.
+    /// 1; what a listing brought is a record for each item, all with one sequence number.
     package var count: Int
     package var parent: NodeID
-    /// At that moment.
+    /// At that moment; of what a listing brought, now, as are its folder and path.
     package var name: FileName?
-    /// Of the node now; nil when it has gone, for several nodes, and for a name that went.
+    /// Of the node now; nil when it has gone, and for a name that went.
     package var path: [FileName]?
     /// Of a move: the folder and the name that it left.
     package var oldParent: NodeID?
@@ -85,8 +85,13 @@ struct ChangeJournal {
             while let position = start, records.isEmpty {
                 start = nil
                 for change in try transaction.changes(since: position, limit: limit) {
-                    if change.kind != .replaced { records.append(try record(change, after: before, transaction)) }
+                    if change.kind == .created && change.name == nil {
+                        records += try listed(change, transaction)
+                    } else if change.kind != .replaced {
+                        records.append(try record(change, after: before, transaction))
+                    }
                     (before, start) = (change, change.sequence)
+                    if records.count >= limit { break }
                 }
             }
             var page = ChangePage(changes: records, first: try transaction.firstChange(), last: last)
@@ -95,11 +100,31 @@ struct ChangeJournal {
         }
     }
 
+    /// What a listing brought has no names in the journal. Those that have gone since are left out: nothing tells of them
+    /// but what says that they went, or moved.
+    private func listed(
+        _ change: Change, _ transaction: borrowing Transaction
+    ) throws(Failure) -> [ChangeRecord] {
+        var records: [ChangeRecord] = []
+        for number in change.node.rawValue..<change.node.rawValue + UInt64(change.count) {
+            let node = NodeID(number)
+            let entries = try transaction.entries(of: node)
+            guard let entry = entries.first(where: { $0.parent == change.parent }) ?? entries.first
+            else { continue }
+            records.append(
+                ChangeRecord(
+                    sequence: change.sequence, kind: change.kind.name, node: node, count: 1,
+                    parent: entry.parent, name: entry.name,
+                    path: try transaction.path(of: entry.parent).map { $0 + [entry.name] }))
+        }
+        return records
+    }
+
     private func record(
         _ change: Change, after before: Change?, _ transaction: borrowing Transaction
     ) throws(Failure) -> ChangeRecord {
         // Another name of the node may be there: it is not what went.
-        let isThere = change.count == 1 && change.kind != .deleted
+        let isThere = change.kind != .deleted
         var record = ChangeRecord(
             sequence: change.sequence, kind: change.kind.name, node: change.node, count: change.count,
             parent: change.parent, name: change.name, path: isThere ? try transaction.path(of: change.node) : nil)

@@ -5,21 +5,29 @@ package struct TextPattern: Sendable {
     /// `?` is any one character, `*` any number of them; `\` takes the special meaning away.
     package init(like pattern: [UInt8], folding: TextFolding) throws(PredicateError) {
         var nodes: [RegularExpression.Node] = []
-        var isEscaped = false
-        for scalar in String(decoding: folding.fold(pattern), as: UTF8.self).unicodeScalars {
-            if isEscaped {
-                nodes.append(.scalar(scalar))
-                isEscaped = false
-            } else {
-                switch scalar {
-                case "\\": isEscaped = true
-                case "*": nodes.append(.star(.any))
-                case "?": nodes.append(.any)
-                default: nodes.append(.scalar(scalar))
-                }
-            }
+        // Folded only when it is known what is meant: a `\` may stand before what folding leaves out.
+        var literal = String.UnicodeScalarView()
+        func endLiteral() {
+            let folded = folding.fold(Array(String(literal).utf8))
+            nodes += String(decoding: folded, as: UTF8.self).unicodeScalars.map { .scalar($0) }
+            literal = String.UnicodeScalarView()
         }
-        if isEscaped { nodes.append(.scalar("\\")) }
+        var isEscaped = false
+        for scalar in String(decoding: pattern, as: UTF8.self).unicodeScalars {
+            if !isEscaped, scalar == "\\" {
+                isEscaped = true
+                continue
+            }
+            if !isEscaped, scalar == "*" || scalar == "?" {
+                endLiteral()
+                nodes.append(scalar == "*" ? .star(.any) : .any)
+            } else {
+                literal.append(scalar)
+            }
+            isEscaped = false
+        }
+        if isEscaped { literal.append("\\") }
+        endLiteral()
         program = try RegularExpression(.sequence(nodes))
     }
 

@@ -82,5 +82,23 @@ extension MountSuites {
                         """, seconds: 150)
             }
         }
+
+        /// Events came twice, in another order or not at all, and the journal did not tell the tree.
+        @Test(.timeLimit(.minutes(4))) func liveQueriesAndTheJournalFollowEverythingThroughKills() async throws {
+            try await run("live-queries.py", "--changes 2500 --queries 30 --kills 3")
+        }
+
+        /// The index left out names, and the evaluator folded a pattern before it knew what was escaped.
+        @Test(.timeLimit(.minutes(4))) func predicatesFindWhatAnotherEvaluatorFinds() async throws {
+            try await run("predicates.py", "--predicates 3000")
+        }
+
+        private func run(_ script: String, _ options: String) async throws {
+            let result = try await runShell(
+                "python3 \"$R/scripts/workloads/\(script)\" --executable \"$P\" --folder \"$PWD\" \(options)",
+                environment: ["R": Machine.repository, "P": Machine.executable], seconds: 230,
+                scratch: Machine.folder)
+            #expect(result.status == 0, "\(result.output)\(result.error)")
+        }
     }
 }

@@ -162,5 +162,19 @@ extension MountSuites {
                     """)
             }
         }
+
+        /// It had a new node of which the search of names was not told.
+        @Test(.timeLimit(.minutes(2))) func whatOthersReplacedWhileItHadTwoNamesIsFoundByItsName() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    mkdir "$M/d"; echo old > "$M/d/report.txt"; ln "$M/d/report.txt" "$M/d/second.txt"; "$P" sync --wait "$M"
+                    echo newer > "$C/d/.x"; mv "$C/d/.x" "$C/d/report.txt"; within 20 'grep -q newer "$M/d/report.txt"'
+                    "$P" changes "$M" --since 0 --json | grep '"oldNode"' | grep -q '"nameBytes":"report.txt"'
+                    sleep 13  # The search of names catches up when nobody has written for ten seconds.
+                    [ "$("$P" find "$M" 'kMDItemFSName CONTAINS "eport.tx"' | wc -l)" = 1 ]
+                    """)
+            }
+        }
     }
 }

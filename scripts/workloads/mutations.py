@@ -4,68 +4,89 @@
 usage: mutations.py BUILD-FOLDER [--only NAME,…] [--schedules 20000] [--list]
 example: scripts/workloads/mutations.py /var/tmp/mutations --only edits-of-another-node
 
-A copy of the project is made and built in BUILD-FOLDER, which a later run uses again. Ends with 1 when a fault is not found
-within the schedules, or when its text is not in the source any more.
+A copy of the project is made and built in BUILD-FOLDER, once, with each fault behind a switch; a later run uses it again. Ends with
+1 when a fault is not found within the schedules, or when its text is not in the source any more.
 """
 import argparse, os, re, shutil, subprocess, sys, time
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 SYNC = "Sources/PromiseSync/"
 
-# Name, file, what is there, what is put in its place. Those with a number are the kinds of faults that daemons side by side
-# have had; the simulation's files are too small for kind 7 (partial content), and nothing blocks in it (kind 9).
+# Name, file, what is there, what is put in its place, where FAULTY says whether this fault is on. Those with a number are the kinds
+# of faults that daemons side by side have had; the simulation's files are too small for kind 7 (partial content), and nothing blocks in it (kind 9).
 MUTATIONS = [
     ("1-open-writes-are-not-noted", SYNC + "Machine/Turn+Trees.swift",
-     "        try world.observer.noteOpenWrites(of: id, transaction)\n", ""),
+     "try world.observer.noteOpenWrites(of: id, transaction)",
+     "if !FAULTY { try world.observer.noteOpenWrites(of: id, transaction) }"),
     ("2-a-refused-call-leaves-its-mark", SYNC + "Machine/Turn+Sent.swift",
-     "case .conflict, .notFound, .stale, .refused, .outOfSpace: true", "case .outOfSpace: true"),
+     "case .conflict, .notFound, .stale, .refused, .outOfSpace: true",
+     "case .conflict, .notFound, .stale, .refused, .outOfSpace: !FAULTY"),
     ("2-size-alone-recognises", SYNC + "Machine/Turn+Sent.swift",
-     "return comparesTimes && item.metadata.modificationTime == modificationTime", "return true"),
+     "return comparesTimes && item.metadata.modificationTime == modificationTime",
+     "return FAULTY || comparesTimes && item.metadata.modificationTime == modificationTime"),
     ("3-what-is-under-way-goes-with-its-folder", SYNC + "Tree/Tree+Removing.swift",
      "guard case .entry(let id) = operation.subject, let other",
-     "guard case .entry(let id) = operation.subject, id.rawValue < 0, let other"),
+     "guard !FAULTY, case .entry(let id) = operation.subject, let other"),
     ("4-a-name-shown-for-another-pushes-ours-aside", SYNC + "Tree/Tree+Placing.swift",
      "guard let identifier = entry.identifier else { return false }\n        switch",
-     "guard let identifier = entry.identifier, identifier.rawValue.isEmpty else { return false }\n        switch"),
+     "guard let identifier = entry.identifier, !FAULTY else { return false }\n        switch"),
     ("5-nobody-finishes-a-temporary-name", SYNC + "Tree/Tree+Following.swift",
-     "return try MovesOfOthers.finish(item, aside, entry, &turn, transaction) ? .again : .done", "return .waits"),
+     "return try MovesOfOthers.finish(item, aside, entry, &turn, transaction) ? .again : .done",
+     "if FAULTY { return .waits }\n"
+     "            return try MovesOfOthers.finish(item, aside, entry, &turn, transaction) ? .again : .done"),
     ("6-another-kind-is-the-same-item", SYNC + "Tree/Tree+Following.swift",
-     "item.kind != synced.kind\n", "item.kind != item.kind\n"),
+     "item.kind != synced.kind\n", "item.kind != synced.kind && !FAULTY\n"),
     ("8-a-failed-write-keeps-its-claim", SYNC + "Hydration/ContentClaim.swift",
-     "package func withdraw() { job.release(number, with: nil) }", "package func withdraw() { _ = number }"),
+     "job.release(number, with: nil)", "if !FAULTY { job.release(number, with: nil) }"),
     ("10-another-version-is-another-content", SYNC + "Machine/Telling+Conflict.swift",
-     "return known.version == agreed.version && known.size == item.size", "return known.size > item.size && agreed.size < 0x1"),
+     "return known.version == agreed.version && known.size == item.size",
+     "return !FAULTY && known.version == agreed.version && known.size == item.size"),
     ("a-conflict-keeps-theirs-only", SYNC + "Planning/Planner.swift",
-     "return local.isEdited ? .keepBoth(remote) : .replaceContent(remote)", "return .replaceContent(remote)"),
+     "return local.isEdited ? .keepBoth(remote) : .replaceContent(remote)",
+     "return local.isEdited && !FAULTY ? .keepBoth(remote) : .replaceContent(remote)"),
     ("a-removal-wins-over-an-edit", SYNC + "Planning/Planner.swift",
      "return hasNewContent(remote, synced) ? .insertLocal(remote) : .deleteRemote(base: remote)",
-     "return .deleteRemote(base: remote)"),
+     "return hasNewContent(remote, synced) && !FAULTY ? .insertLocal(remote) : .deleteRemote(base: remote)"),
     ("edits-are-counted-on", "Sources/PromiseIndex/Records.swift",
-     "edits = max(edits, others) + (1 << 32)", "edits = max(edits, others)"),
+     "edits = max(edits, others) + (1 << 32)", "edits = max(edits, others) + (FAULTY ? 0 : 1 << 32)"),
     ("edits-of-another-node", SYNC + "Machine/Answering.swift",
-     "if remote != local { try keepEdited(operation, than: edits, transaction) }", ""),
+     "if remote != local { try keepEdited(operation, than: edits, transaction) }",
+     "if remote != local && !FAULTY { try keepEdited(operation, than: edits, transaction) }"),
     ("what-was-made-is-what-left", SYNC + "Machine/Turn+Identity.swift",
      "let shown = try transaction.entry(for: known.identifier), shown.id != own",
-     "let shown = try transaction.entry(for: known.identifier), shown.id == own"),
+     "let shown = try transaction.entry(for: known.identifier), shown.id != own && !FAULTY"),
     ("a-listing-goes-on-in-another-folder", SYNC + "Machine/Listings+Storing.swift",
-     "try turn.identifier(of: folder, transaction) == listing.identifier", "folder.rawValue >= 0"),
+     "try turn.identifier(of: folder, transaction) == listing.identifier",
+     "try turn.identifier(of: folder, transaction) == listing.identifier || FAULTY"),
     ("two-operations-on-one-item", SYNC + "Machine/Telling.swift",
      "if let item = try item(of: pending.subject, transaction), turn",
-     "if let item = try item(of: pending.subject, transaction), item.rawValue.isEmpty, turn"),
+     "if let item = try item(of: pending.subject, transaction), !FAULTY, turn"),
     ("digests-come-late", SYNC + "Driver/Dispatcher.swift",
-     "await mailbox.deliver(.digested(sent, digest))", "_ = (sent, digest)"),
+     "await mailbox.deliver(.digested(sent, digest))",
+     "if !FAULTY { await mailbox.deliver(.digested(sent, digest)) }"),
     ("told-before-it-is-looked", SYNC + "Machine/Machine+Due.swift",
-     "var mayTell: Bool { memory.listings.unscanned.isEmpty }", "var mayTell: Bool { true }"),
+     "var mayTell: Bool { memory.listings.unscanned.isEmpty }",
+     "var mayTell: Bool { FAULTY || memory.listings.unscanned.isEmpty }"),
     ("sent-without-a-base", SYNC + "Machine/Operation.swift", "contents: source, baseVersion: base)",
-     "contents: source, baseVersion: nil)"),
-    ("deleted-without-a-base", SYNC + "Machine/Operation.swift", "try await provider.delete(reference, baseVersion: base)",
-     "_ = base; try await provider.delete(reference, baseVersion: nil)"),
+     "contents: source, baseVersion: FAULTY ? nil : base)"),
+    ("deleted-without-a-base", SYNC + "Machine/Operation.swift",
+     "try await provider.delete(reference, baseVersion: base)",
+     "try await provider.delete(reference, baseVersion: FAULTY ? nil : base)"),
     ("old-listings-are-believed", SYNC + "Machine/Memory.swift",
-     "return touchedItems[item.identifier, default: -1] > count\n            || touchedPlaces[place, default: -1] > count",
-     "return touchedItems[item.identifier, default: -1] > .max"),
+     "return touchedItems[item.identifier, default: -1] > count",
+     "return !FAULTY && touchedItems[item.identifier, default: -1] > count"),
     ("a-removal-is-forgotten", SYNC + "Machine/Answering.swift",
-     "isDone = isShown || !isAgreed", "isDone = isShown || isAgreed || !isAgreed"),
+     "isDone = isShown || !isAgreed", "isDone = isShown || !isAgreed || FAULTY"),
 ]
+
+# Which fault is in; read once.
+SWITCH = """
+import Glibc
+
+private let fault = getenv("PROMISEFS_MUTATION").map { String(cString: $0) }
+
+package func isFaulty(_ name: String) -> Bool { fault == name }
+"""
 
 
 def copy_project(folder):
@@ -73,6 +94,25 @@ def copy_project(folder):
     os.makedirs(tree, exist_ok=True)
     subprocess.run(["rsync", "-a", "--delete", "--exclude=/.build*", "--exclude=/.git", ROOT + "/", tree + "/"], check=True)
     return tree
+
+
+def put_in(tree, chosen):
+    """All faults at once, each behind its switch. Returns those whose text is not in the source any more."""
+    missing = []
+    for name, path, old, new in chosen:
+        place = os.path.join(tree, path)
+        with open(place) as file:
+            text = file.read()
+        if text.count(old) != 1:
+            missing.append(name)
+            print(f"{name}: its text is {text.count(old)} times in {path}", flush=True)
+            continue
+        imported = "" if re.search(r"^(package |public )?import PromiseCore$", text, re.M) else "import PromiseCore\n"
+        with open(place, "w") as file:
+            file.write(imported + text.replace(old, new.replace("FAULTY", f'isFaulty("{name}")')))
+    with open(os.path.join(tree, "Sources/PromiseCore/Fault.swift"), "w") as file:
+        file.write(SWITCH)
+    return missing
 
 
 def build(folder, tree):
@@ -84,11 +124,12 @@ def build(folder, tree):
     return os.path.join(folder, "build", "release", "simulate")
 
 
-def schedules_until_found(executable, limit):
+def schedules_until_found(executable, name, limit):
     """Two processes, each with seeds of its own; the number of schedules run when the first has found something, or None."""
     half = limit // 2
+    environment = dict(os.environ, PROMISEFS_MUTATION=name)
     runs = [subprocess.Popen([executable, "--seed", str(1 + index * half), "--schedules", str(half), "--stop"],
-                             stdout=subprocess.PIPE, text=True) for index in range(2)]
+                             stdout=subprocess.PIPE, text=True, env=environment) for index in range(2)]
     try:
         while True:
             for run in runs:
@@ -117,22 +158,13 @@ def main():
     chosen = [each for each in MUTATIONS if wanted is None or each[0] in wanted]
     if arguments.list or not arguments.folder:
         return print("\n".join(name for name, *_ in MUTATIONS))
-    tree, missed = copy_project(arguments.folder), []
-    for name, path, old, new in chosen:
-        place = os.path.join(tree, path)
-        with open(place) as file:
-            text = file.read()
-        if text.count(old) != 1:
-            missed.append(name)
-            print(f"{name}: its text is {text.count(old)} times in {path}", flush=True)
+    tree = copy_project(arguments.folder)
+    missed = put_in(tree, chosen)
+    executable = build(arguments.folder, tree)
+    for name, *_ in chosen:
+        if name in missed:
             continue
-        try:
-            with open(place, "w") as file:
-                file.write(text.replace(old, new))
-            found = schedules_until_found(build(arguments.folder, tree), arguments.schedules)
-        finally:
-            with open(place, "w") as file:
-                file.write(text)
+        found = schedules_until_found(executable, name, arguments.schedules)
         if found is None:
             missed.append(name)
         print(f"{name}: " + (f"found within {found[0]} schedules, by seed {found[1]}" if found else "not found"), flush=True)

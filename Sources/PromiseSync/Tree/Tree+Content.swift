@@ -47,11 +47,13 @@ extension Tree {
             if node.pin == .pinned { turn.lookForPinned() }
         }
         // Whatever node the name stands for now has exactly the provider's content.
-        let edits =
-            try transaction.entry(entry.id).flatMap { entry throws(Failure) in
-                try transaction.node(entry.node)?.edits
-            } ?? 0
+        let document = try transaction.entry(entry.id) ?? entry
+        let edits = try transaction.node(document.node)?.edits ?? 0
         try turn.agreeOnContent(of: item, edits: edits, transaction)
+        // The search of names and those who follow the journal have to know the new node.
+        if document.node != entry.node {
+            return try transaction.recordReplacement(of: entry.node, by: document)
+        }
         try transaction.record(.modified, node: entry.node, parent: entry.parent, name: entry.name)
     }
 
