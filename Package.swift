@@ -271,6 +271,10 @@ let package = Package(
                 "PromiseFilesystem", logging,
             ], path: "Tests/PromiseSimulation", swiftSettings: strict),
         tests("PromiseSimulationTests", ["simulate"]),
+        // An application that says what it has saved, for the workload with two of them.
+        .executableTarget(
+            name: "document-program", dependencies: ["PromiseKit", "PromiseWire"], path: "Tests/DocumentProgram",
+            swiftSettings: strict),
         tests("StyleTests", ["PromiseSystem"]),
         tests("MountTests", ["PromiseSystem", "PromiseKit", "PromiseWire", "PromiseTestSupport"]),
     ],

@@ -242,9 +242,9 @@ final class ApplicationService: ControlService {
         }
     }
 
-    func entry(of node: NodeID) throws(Failure) -> EntryID? {
+    func entry(of node: NodeID, at path: [FileName]) throws(Failure) -> EntryID? {
         try require(.read, node, "items.find")
-        return try base.entry(of: node)
+        return try base.entry(of: node, at: path)
     }
 
     func currentNode(of entry: EntryID) throws(Failure) -> NodeID? {

@@ -64,7 +64,10 @@ extension ControlRoutes {
         var document = GrantedClaimDocument(claim: granted.id.rawValue, items: [])
         for (node, names) in zip(granted.nodes, try service.paths(of: granted)) {
             let path = PathText(names)
-            document.items.append(.init(node: node.isVacancy ? nil : node.rawValue, path: path.display, pathBytes: path.bytes))
+            var item = GrantedClaimDocument.Item(
+                node: node.isVacancy ? nil : node.rawValue, path: path.display, pathBytes: path.bytes)
+            if !node.isVacancy { item.id = try service.entry(of: node, at: names)?.rawValue }
+            document.items.append(item)
         }
         let nodes = zip(granted.nodes, wanted.items).map { $1.access.isForUploading && !wanted.isPreparation ? $0 : nil }
         var snapshots: [Snapshot?] = []

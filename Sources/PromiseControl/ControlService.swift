@@ -55,7 +55,7 @@ package protocol ControlService: Sendable {
     func answered(_ number: UInt64, by presenter: PresenterID, hasFailed: Bool) -> Bool
     func currentPath(of node: NodeID) throws(Failure) -> [FileName]?
     func paths(of claim: GrantedClaim) throws(Failure) -> [[FileName]]
-    func entry(of node: NodeID) throws(Failure) -> EntryID?
+    func entry(of node: NodeID, at path: [FileName]) throws(Failure) -> EntryID?
     func currentNode(of entry: EntryID) throws(Failure) -> NodeID?
 }
 

@@ -23,13 +23,21 @@ extension ControlRoutes {
         }
     }
 
+    /// Where an item is that was presented before.
+    private func place(of entry: EntryID) throws(Failure) -> [FileName] {
+        guard let node = try service.currentNode(of: entry), let path = try service.currentPath(of: node)
+        else { throw Failure(.gone, "the item is no more") }
+        return path
+    }
+
     private func present(_ request: Request, _ context: ControlRequestContext) async throws -> Response {
         let document = try await decode(PresenterDocument.self, from: request)
-        let path = try names(ofWirePath: document.path)
+        let named = try names(ofWirePath: document.path)
         return streamResponse { [service, keepAlive] send in
             let (events, continuation) = AsyncStream.makeStream(
                 of: Coordinator.PresenterEvent.self, bufferingPolicy: .bufferingOldest(ControlRoutes.presenterEventCountMax))
             let purpose = document.purpose.map { Purpose(rawValue: $0) }
+            let path = try document.id.map { try place(of: EntryID($0)) } ?? named
             let presenter = try await service.present(path, purpose: purpose) { event in
                 // Who does not read is no presenter: nobody waits for it.
                 if case .enqueued = continuation.yield(event), !event.isLast { return true }
@@ -42,8 +50,11 @@ extension ControlRoutes {
             let end = context.connection.whenClosed { continuation.finish() }
             defer { context.connection.forget(end) }
             // A document that is saved as a new file has another node.
-            let entry = try service.entry(of: presenter.node)
-            let first = PresenterEventDocument(presenter.id, nil, presenter.node, service)
+            let entry = try service.entry(of: presenter.node, at: path)
+            // It may have been moved while this began.
+            if let id = document.id, entry?.rawValue != id { throw Failure(.gone, "the item is no more") }
+            var first = PresenterEventDocument(presenter.id, nil, presenter.node, service)
+            first.id = entry?.rawValue
             try await send(ServerEvent(name: "presenting", data: WireCoding.text(first)))
             for await event in events {
                 let node = event.node ?? entry.flatMap { try? service.currentNode(of: $0) } ?? presenter.node

@@ -170,9 +170,16 @@ extension Domain {
         try index.read { transaction throws(Failure) in try transaction.path(of: node) }
     }
 
-    /// What a presenter presents stays the same name of a document, whatever node that has: nil for the root.
-    package func entry(of node: NodeID) throws(Failure) -> EntryID? {
-        try index.read { transaction throws(Failure) in try transaction.entries(of: node).first?.id }
+    /// What a presenter presents stays the same name of a document, whatever node that has: nil for the root. Of several
+    /// names that at `path`.
+    package func entry(of node: NodeID, at path: [FileName]) throws(Failure) -> EntryID? {
+        try index.read { transaction throws(Failure) in
+            let entries = try transaction.entries(of: node)
+            for entry in entries where entries.count > 1 && entry.name == path.last {
+                if try transaction.path(of: entry.parent) == Array(path.dropLast()) { return entry.id }
+            }
+            return entries.first?.id
+        }
     }
 
     /// Nil when the name has gone.

@@ -14,17 +14,30 @@ extension Document {
         presenting = Task { [weak self] in
             while !Task.isCancelled, let path = await self?.location.path {
                 do throws(PromiseError) {
-                    let events = try await presenter.events(of: path)
+                    let events = try await presenter.events(of: path, id: await self?.item)
+                    await self?.isPresented(as: events.id, at: events.path)
                     beginning.finish()
                     await self?.follow()
                     await Document.listen(to: events, for: { [weak self] in self })
                 } catch {
                     beginning.finish(throwing: error)
+                    if error.isGone { await self?.abandon() }
                 }
                 try? await Task.sleep(for: Document.pause)
             }
         }
         for try await _ in beginnings {}
+    }
+
+    /// After the daemon was replaced the item may be elsewhere.
+    private func isPresented(as id: Int64?, at path: [UInt8]?) {
+        item = id
+        if let path, path != location.path { isMoved(to: path) }
+    }
+
+    private func isMoved(to place: [UInt8]) {
+        guard let absolute = location.absolutePath(of: place) else { return abandon() }
+        (location.path, location.absolutePath) = (place, absolute)
     }
 
     func endPresenting() {
@@ -52,7 +65,7 @@ extension Document {
         switch question {
         case "relinquishToReader": await waitForSave()
         case "relinquishToWriter":
-            state.insert(.editingDisabled)
+            isLent = true
             await waitForSave()
         case "saveChanges":
             // Why is in the state.
@@ -60,7 +73,7 @@ extension Document {
         // Somebody means it to go, or to be another file: saving would make it again. Which of the two it was is told afterwards.
         case "accommodateSubitemDeletion" where Contents.isPackage: await waitForSave()
         case "accommodateDeletion", "accommodateSubitemDeletion":
-            state.insert(.editingDisabled)
+            isLent = true
             await waitForSave()
         default: break
         }
@@ -70,16 +83,14 @@ extension Document {
     private func noted(_ what: String, _ about: PresenterEventDocument) async {
         switch what {
         case "reacquire":
-            state.remove(.editingDisabled)
+            isLent = false
             await follow()
         case "didChange": await follow()
         case "subitemDidAppear", "subitemDidChange", "subitemDidMove", "subitemDidDelete":
             if Contents.isPackage { await follow() }
         case "didMove":
             guard let text = about.pathBytes, let path = PercentCoding.decode(text[...]) else { return }
-            let place = Array(path.drop { $0 == 0x2F })
-            guard let absolute = location.absolutePath(of: place) else { return abandon() }
-            (location.path, location.absolutePath) = (place, absolute)
+            isMoved(to: Array(path.drop { $0 == 0x2F }))
         case "didDelete": abandon()
         case "didGainVersion", "didLoseVersion", "didResolveVersion", "subitemDidGainVersion", "subitemDidLoseVersion",
             "subitemDidResolveVersion":

@@ -33,7 +33,7 @@ public actor Document<Contents: DocumentContents> {
         /// The last save failed, or somebody else changed the file while there were edits: `lastError` says why. What was edited
         /// is still here.
         public static var savingError: State { State(rawValue: 4) }
-        /// Somebody else writes just now: `edit` throws.
+        /// Somebody else writes just now, or the file is being read: `edit` throws.
         public static var editingDisabled: State { State(rawValue: 8) }
     }
 
@@ -64,6 +64,10 @@ public actor Document<Contents: DocumentContents> {
     public nonisolated var progress: DocumentProgress? { keeper.now }
     /// Every step of it, and nil at the end of each; of one reader.
     public nonisolated var progressSteps: AsyncStream<DocumentProgress?> { keeper.steps }
+    /// Somebody else may write the file.
+    var isLent = false { didSet { showWhetherEditable() } }
+    /// What is edited while the file is being read would go with what was shown before.
+    private var isReading = false { didSet { showWhetherEditable() } }
     /// Of the last save, autosave or reading again that failed.
     public internal(set) var lastError: (any Error)?
     public var hasUnsavedChanges: Bool { changeCount != 0 }
@@ -78,6 +82,8 @@ public actor Document<Contents: DocumentContents> {
     /// Of saves by itself, since the last one that was done.
     private var failedCount = 0
     var presenting: Task<Void, Never>?
+    /// Which item it is, whatever it is called: what comes to its place after it is another document.
+    var item: Int64?
     /// The file as it was read or written last.
     private var stamp: DocumentStamp?
     private var isBusy = false
@@ -108,6 +114,7 @@ public actor Document<Contents: DocumentContents> {
     /// Reads the file, whose content is fetched where it is not here. From now on the document is a presenter.
     public func open() async throws {
         guard state.contains(.closed) else { return }
+        item = nil
         try await followLinks()
         try await beginPresenting()
         do {
@@ -134,15 +141,27 @@ public actor Document<Contents: DocumentContents> {
         autosave = nil
         endPresenting()
         state.insert(.closed)
-        state.remove(.editingDisabled)
+        isLent = false
+    }
+
+    /// A document that is being opened is closed, and nothing else.
+    private func showWhetherEditable() {
+        if isLent || isReading && !state.contains(.closed) {
+            state.insert(.editingDisabled)
+        } else {
+            state.remove(.editingDisabled)
+        }
     }
 
     // MARK: - Editing
 
-    /// Changes the contents, which counts as one change. Throws while the document is closed or somebody else writes.
+    /// Changes the contents, which counts as one change. Throws while the document is closed, somebody else writes, or it is
+    /// being read.
     public func edit<Value: Sendable>(_ body: @Sendable (inout Contents) throws -> Value) throws -> Value {
         guard state.isDisjoint(with: [.closed, .editingDisabled]) else {
-            let why = state.contains(.closed) ? "it is closed" : "somebody else writes it just now"
+            let why =
+                state.contains(.closed)
+                ? "it is closed" : isReading ? "it is being read" : "somebody else writes it just now"
             throw PromiseError(.local, "\(escapedForDisplay(location.path)) cannot be edited: \(why)", exitStatus: 1)
         }
         let value = try body(&contents)
@@ -234,9 +253,9 @@ public actor Document<Contents: DocumentContents> {
             }
         }
         keeper.set(DocumentProgress(stage: .waiting, completed: 0, total: 0))
-        let (known, location) = (operation == .overwriting ? stamp : nil, location)
+        let (known, location, item) = (operation == .overwriting ? stamp : nil, location, item)
         return try await coordinator.coordinate([.writing(location.path)]) { access in
-            let file = Document.file(granted: access, location)
+            let file = try Document.file(granted: access, item, location)
             return try await DocumentFile.onThread { () throws(PromiseError) in
                 if let known, let now = file.stamp(), now != known {
                     throw PromiseError(
@@ -259,12 +278,16 @@ public actor Document<Contents: DocumentContents> {
 
     private func load() async throws {
         try await alone { () async throws in
-            let (coordinator, location) = (FileCoordinator(client, purpose: purpose), location)
+            let (coordinator, location, item) = (FileCoordinator(client, purpose: purpose), location, item)
             let progress = keeper.counting(.reading)
             keeper.set(DocumentProgress(stage: .waiting, completed: 0, total: 0))
-            defer { keeper.set(nil) }
+            isReading = true
+            defer {
+                isReading = false
+                keeper.set(nil)
+            }
             let (data, read) = try await coordinator.coordinate([.reading(location.path)]) { access in
-                let file = Document.file(granted: access, location)
+                let file = try Document.file(granted: access, item, location)
                 return try await DocumentFile.onThread { () throws(PromiseError) in try file.read(progress) }
             }
             contents = try Contents(data: data)
@@ -274,8 +297,14 @@ public actor Document<Contents: DocumentContents> {
         }
     }
 
-    /// Where the item is when a claim is granted, whatever was moved meanwhile.
-    private static func file(granted access: GrantedClaimDocument, _ location: Location) -> DocumentPlace {
+    /// Where the item is when a claim is granted, whatever was moved meanwhile. Throws when another one has its place.
+    private static func file(
+        granted access: GrantedClaimDocument, _ item: Int64?, _ location: Location
+    ) throws(PromiseError) -> DocumentPlace {
+        if let item, let found = access.items.first?.id, found != item {
+            throw PromiseError(
+                .local, "\(escapedForDisplay(location.absolutePath)) is another document now", exitStatus: 6)
+        }
         let path = access.items.first.flatMap { PercentCoding.decode($0.pathBytes[...]) }
         let absolute = path.flatMap { location.absolutePath(of: Array($0.drop { $0 == 0x2F })) }
         return DocumentPlace(path: absolute ?? location.absolutePath, isPackage: Contents.isPackage)

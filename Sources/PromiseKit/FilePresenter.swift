@@ -52,12 +52,17 @@ public struct FilePresenter: Sendable {
         self.purpose = purpose ?? FileCoordinator.inheritedPurpose
     }
 
-    /// Presents an item: bytes of its path from the root of the domain. Returns when the daemon knows of it.
-    public func events(of path: [UInt8]) async throws(PromiseError) -> Events {
-        let request = PresenterDocument(path: "/" + PercentCoding.encode(path), purpose: purpose)
+    /// Presents an item: bytes of its path from the root of the domain. Returns when the daemon knows of it. `id`: that of
+    /// earlier events, after the daemon was replaced; the item is presented wherever it is now, and what else has its path is
+    /// not. The problem `gone` says that it is no more.
+    public func events(of path: [UInt8], id: Int64? = nil) async throws(PromiseError) -> Events {
+        let request = PresenterDocument(path: "/" + PercentCoding.encode(path), purpose: purpose, id: id)
         var events = try await client.stream("POST", "presenters", request).makeAsyncIterator()
         while let event = try await events.next() {
-            if event.name == "presenting" { return Events(client: client, events: events) }
+            guard event.name == "presenting" else { continue }
+            let first = WireCoding.decode(PresenterEventDocument.self, from: Array(event.data.utf8))
+            let path = first?.pathBytes.flatMap { PercentCoding.decode($0[...]) }
+            return Events(client: client, events: events, id: first?.id, path: path.map { Array($0.drop { $0 == 0x2F }) })
         }
         throw PromiseError(.brokenReply, "the daemon of '\(client.domain)' ended before it knew of the presenter", exitStatus: 4)
     }
@@ -69,6 +74,10 @@ public struct FilePresenter: Sendable {
 
         let client: PromiseClient
         let events: ServerEvents.Iterator
+        /// Stays with the item, also when it is renamed, moved, or saved as a new file; nil for the root.
+        public let id: Int64?
+        /// Where it was when this began: bytes from the root of the domain.
+        public let path: [UInt8]?
 
         public func makeAsyncIterator() -> Iterator { Iterator(client: client, events: events) }
 

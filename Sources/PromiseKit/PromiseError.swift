@@ -35,4 +35,7 @@ public struct PromiseError: Error, Sendable, Equatable, CustomStringConvertible 
     }
 
     public var description: String { message }
+
+    /// What was meant is no more, whatever has its name.
+    var isGone: Bool { if case .refused(let problem) = kind { problem.code == "gone" } else { false } }
 }

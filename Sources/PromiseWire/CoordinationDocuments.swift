@@ -40,6 +40,8 @@ public struct GrantedClaimDocument: Codable, Sendable, Equatable {
     public struct Item: Codable, Sendable, Equatable {
         /// Missing: nothing is there yet, and the claim is about the place.
         public var node: UInt64?
+        /// Stays with the item, also when it is renamed, moved, or saved as a new file; missing where nothing is yet.
+        public var id: Int64?
         /// Where the item is now, whatever moved while the claim waited.
         public var path: String
         public var pathBytes: String
@@ -74,10 +76,14 @@ public struct PresenterDocument: Codable, Sendable, Equatable {
     public var path: String
     /// Claims of the same purpose do not ask it.
     public var purpose: String?
+    /// Of an item that was presented before: it is presented wherever it is now, and nothing else that has its path. The
+    /// problem `gone` says that it is no more.
+    public var id: Int64?
 
-    public init(path: String, purpose: String? = nil) {
+    public init(path: String, purpose: String? = nil, id: Int64? = nil) {
         self.path = path
         self.purpose = purpose
+        self.id = id
     }
 }
 
@@ -100,6 +106,8 @@ public struct PresenterEventDocument: Codable, Sendable, Equatable {
     public var oldPathBytes: String?
     /// Of an unresolved version that came, went or was dealt with: its name, beside the document. Percent-encoded bytes.
     public var version: String?
+    /// Of `presenting`: stays with the item, also when it is renamed, moved, or saved as a new file; missing for the root.
+    public var id: Int64?
 
     public init(
         presenter: UInt64, what: String? = nil, question: UInt64? = nil, node: UInt64? = nil, path: String? = nil,

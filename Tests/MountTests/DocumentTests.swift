@@ -175,5 +175,39 @@ extension MountSuites {
                 try await domain.shell("[ \"$(cat \"$C/note\")\" = mine ]; [ \"$(ls -A \"$M\")\" = note ]")
             }
         }
+
+        /// It showed, and wrote to, what had its name then.
+        @Test(.timeLimit(.minutes(2))) func aDocumentThatMovedWhileTheDaemonWasReplacedIsFollowed() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = "echo mine > \"$C/note\"; echo going > \"$C/gone\""
+            try await MountedDomain.with(options) { domain in
+                let (note, gone) = (try document(domain, "note"), try document(domain, "gone"))
+                try await note.open()
+                try await gone.open()
+                try domain.killDaemon()
+                try await domain.shell(
+                    """
+                    mv "$M/note" "$M/moved"; echo another > "$M/note"; mv "$M/gone" "$T/out"; mkdir "$M/gone"
+                    """)
+                try await eventually("followed") { await note.location.path == Array("moved".utf8) }
+                try await eventually("closed") { await gone.state.contains(.closed) }
+                try await note.edit { $0.text += "more\n" }
+                try await note.close()
+                try await domain.shell(
+                    """
+                    [ "$(paste -sd' ' "$M/moved")" = 'mine more' ]; [ "$(cat "$M/note")" = another ]; [ -d "$M/gone" ]
+                    """)
+            }
+        }
+
+        /// Two applications, of which each is a process. A document showed what another one had left at its place while the
+        /// daemon was replaced, and what was edited while it read its file again went.
+        @Test(.timeLimit(.minutes(5))) func noTextIsLostOrInAnotherDocumentWhateverHappens() async throws {
+            let result = try await runShell(
+                """
+                python3 "$R/scripts/workloads/document-editors.py" --executable "$P" --changes 100 --folder "$PWD"
+                """, environment: ["R": Machine.repository, "P": Machine.executable], seconds: 280, scratch: Machine.folder)
+            #expect(result.status == 0, "\(result.output)\(result.error)")
+        }
     }
 }

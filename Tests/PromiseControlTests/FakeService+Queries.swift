@@ -53,7 +53,7 @@ extension FakeService {
     }
     func hasThumbnail(_ node: NodeID) -> Bool { true }
 
-    func entry(of node: NodeID) throws(Failure) -> EntryID? { nil }
+    func entry(of node: NodeID, at path: [FileName]) throws(Failure) -> EntryID? { nil }
     func currentNode(of entry: EntryID) throws(Failure) -> NodeID? { nil }
 
     var earlierVersionsNote: String { "none" }

@@ -13,7 +13,7 @@ struct Plan {
 
     /// `size`: how much happens, in percent of the usual.
     init(_ simulation: Simulation, size: Int, store: Int?) {
-        self.store = StoreKind.all[store ?? simulation.pick(StoreKind.all.count)]
+        self.store = StoreKind.all[store ?? simulation.pick(StoreKind.chosenCount)]
         machineCount = 1 + simulation.pick(3)
         programCount = 1 + simulation.pick(2)
         actionCount = max(1, (2 + simulation.pick(14)) * size / 100)

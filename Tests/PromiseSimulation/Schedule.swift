@@ -214,7 +214,7 @@ final class Schedule: @unchecked Sendable {
             let differences = Set(tree).symmetricDifference(there).sorted()
             problems.append("\(machine.name) and the store differ: \(differences)")
         }
-        let lost = ledger.lost(present)
+        let lost = ledger.lost(present).filter { !store.overwritten.contains($0) }
         if !lost.isEmpty { problems.append("lost: \(lost)") }
         if let left = there.first(where: { $0.contains(".promisefs-") }) {
             problems.append("a temporary name is left: \(left)")

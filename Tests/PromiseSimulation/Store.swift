@@ -12,6 +12,9 @@ struct StoreKind: Hashable {
     var versionsAreContents = false
     /// It tells by itself what others change.
     var pushes = true
+    /// It does something only as long as nobody has done something else. Without that a look goes before every change, and
+    /// what others do in between is overwritten.
+    var hasConditions = true
 
     static let all: [(name: String, kind: StoreKind)] = [
         ("numbers", StoreKind()),
@@ -20,10 +23,16 @@ struct StoreKind: Hashable {
         ("places", StoreKind(byPlace: true, pushes: false)),
         ("places, guesses", StoreKind(byPlace: true, guesses: true, versionsAreContents: true, pushes: false)),
         ("places, no times", StoreKind(byPlace: true, keepsTimes: false, pushes: false)),
+        // By `--store` alone, so that seeds mean what they meant before these were there.
+        ("no conditions", StoreKind(pushes: false, hasConditions: false)),
+        ("places, no conditions", StoreKind(byPlace: true, pushes: false, hasConditions: false)),
     ]
+    /// What a seed chooses from.
+    static let chosenCount = 6
 
     var capabilities: Capabilities {
-        var result: Capabilities = [.atomicRename, .conditionalWrite, .ranges, .links]
+        var result: Capabilities = [.atomicRename, .ranges, .links]
+        if hasConditions { result.insert(.conditionalWrite) }
         result.insert(byPlace ? .placeIdentifiers : .stableIdentifiers)
         if keepsTimes { result.insert(.metadata) }
         if pushes { result.formUnion([.changeFeed, .changePush]) }
@@ -53,6 +62,8 @@ final class Store {
     private(set) var changeCount = 0
     private var changes: [(number: Int, folder: Int)] = []
     private var waiting: [() -> Void] = []
+    /// What went as the store has no conditions: nobody could have kept it.
+    private(set) var overwritten: Set<String> = []
 
     init(_ kind: StoreKind) {
         self.kind = kind
@@ -128,6 +139,9 @@ final class Store {
         items[item.number] = item
         noteChange(in: item.parent)
     }
+
+    /// Somebody's change between a look and what followed it goes.
+    func overwrite(_ item: Item) { overwritten.formUnion(Ledger.tokens(in: item.bytes)) }
 
     func remove(_ number: Int) {
         guard let item = items.removeValue(forKey: number) else { return }

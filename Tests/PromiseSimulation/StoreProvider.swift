@@ -172,12 +172,17 @@ final class StoreProvider: Provider, @unchecked Sendable {
     func create(
         _ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?
     ) async throws(ProviderError) -> Item {
-        try await carry("create \(item.name)", isChange: true) { () throws(ProviderError) in
+        try await look { () throws(ProviderError) in
             let parent = try find(folder)
             guard parent.kind == .folder else { throw ProviderError(.notFound, "it is no folder") }
             if store.child(item.name, of: parent.number) != nil {
                 throw ProviderError(.conflict, "the name is taken")
             }
+        }
+        return try await carry("create \(item.name)", isChange: true) { () throws(ProviderError) in
+            let parent = try find(folder)
+            guard parent.kind == .folder else { throw ProviderError(.notFound, "it is no folder") }
+            try makeWay(at: item.name, in: parent, for: nil)
             let bytes = try contents.map { source throws(ProviderError) in try read(source) } ?? []
             let version = item.kind == .folder ? "folder" : store.version(of: bytes + (item.target ?? []))
             let made = Store.Item(
@@ -194,11 +199,18 @@ final class StoreProvider: Provider, @unchecked Sendable {
     ) async throws(ProviderError) -> Item {
         let what = "modify \(reference.path.map(\.display).joined(separator: "/"))\(contents == nil ? "" : " content")"
             + (changes.place.map { " to \($0.parent.path.map(\.display).joined(separator: "/"))/\($0.name)" } ?? "")
+        try await look { () throws(ProviderError) in
+            let item = try find(reference)
+            try check(item, baseVersion)
+            if let place = changes.place {
+                let holder = store.child(place.name, of: try find(place.parent).number)
+                if let holder, holder.number != item.number { throw ProviderError(.conflict, "the name is taken") }
+            }
+        }
         return try await carry(what, isChange: true) { () throws(ProviderError) in
             var item = try find(reference)
-            if let baseVersion, item.version != baseVersion.rawValue {
-                throw ProviderError(.conflict, "there is another version")
-            }
+            if store.kind.hasConditions { try check(item, baseVersion) }
+            if contents != nil, item.version != baseVersion?.rawValue { store.overwrite(item) }
             if let contents {
                 item.bytes = try read(contents)
                 item.version = store.version(of: item.bytes)
@@ -220,9 +232,7 @@ final class StoreProvider: Provider, @unchecked Sendable {
     ) throws(ProviderError) {
         let parent = try find(place.parent)
         guard parent.kind == .folder else { throw ProviderError(.notFound, "it is no folder") }
-        if let holder = store.child(place.name, of: parent.number), holder.number != item.number {
-            throw ProviderError(.conflict, "the name is taken")
-        }
+        try makeWay(at: place.name, in: parent, for: item.number)
         if store.isInside(parent.number, item.number) {
             throw ProviderError(.conflict, "the folder would be in itself")
         }
@@ -231,14 +241,37 @@ final class StoreProvider: Provider, @unchecked Sendable {
 
     func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
         let what = "delete \(reference.path.map(\.display).joined(separator: "/"))"
+        try await look { () throws(ProviderError) in
+            if let item = try? find(reference) { try check(item, baseVersion) }
+        }
         try await carry(what, isChange: true) { () throws(ProviderError) in
             guard let item = try? find(reference) else { return }
-            if let baseVersion, item.version != baseVersion.rawValue {
-                throw ProviderError(.conflict, "there is another version")
-            }
+            if store.kind.hasConditions { try check(item, baseVersion) }
+            if item.version != baseVersion?.rawValue { store.overwrite(item) }
             guard store.children(of: item.number).isEmpty else { throw ProviderError(.conflict, "it is not empty") }
             store.remove(item.number)
         }
+    }
+
+    private func check(_ item: Store.Item, _ version: ContentVersion?) throws(ProviderError) {
+        if let version, item.version != version.rawValue { throw ProviderError(.conflict, "there is another version") }
+    }
+
+    /// What has to be asked beforehand where the change itself cannot depend on it.
+    private func look(_ body: () throws(ProviderError) -> Void) async throws(ProviderError) {
+        if !store.kind.hasConditions { try await carry("look", body) }
+    }
+
+    /// Something else has the name: that is a conflict, or it goes.
+    private func makeWay(
+        at name: FileName, in parent: Store.Item, for number: Int?
+    ) throws(ProviderError) {
+        guard let holder = store.child(name, of: parent.number), holder.number != number else { return }
+        guard !store.kind.hasConditions, store.children(of: holder.number).isEmpty else {
+            throw ProviderError(.conflict, "the name is taken")
+        }
+        store.overwrite(holder)
+        store.remove(holder.number)
     }
 
     private func read(_ source: any ContentSource) throws(ProviderError) -> [UInt8] {

@@ -79,6 +79,7 @@ import Testing
             "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", "PromiseSync",
             "PromiseFilesystem", "Logging",
         ],
+        "DocumentProgram": ["PromiseKit", "PromiseWire"],
         "PromiseTestSupport": ["PromiseCore", "PromiseSystem", "PromiseProvider", "Foundation", "FoundationEssentials"],
     ]
 

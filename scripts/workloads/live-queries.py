@@ -302,7 +302,7 @@ def main():
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}", flush=True)
     folder = tempfile.mkdtemp(prefix="live-queries-", dir=arguments.folder)
-    mount = Mount(arguments.executable, folder, name="live")
+    mount = Mount(arguments.executable, folder, name=f"live{os.getpid()}")
     os.environ.update(mount.environment)
     failed = False
     try:

@@ -289,7 +289,7 @@ def main():
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}", flush=True)
     folder = tempfile.mkdtemp(prefix="predicates-", dir=arguments.folder)
-    mount = Mount(arguments.executable, folder, name="predicates")
+    mount = Mount(arguments.executable, folder, name=f"predicates{os.getpid()}")
     os.environ.update(mount.environment)
     try:
         print(check(mount, arguments, Maker(arguments.seed)))

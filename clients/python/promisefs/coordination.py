@@ -108,10 +108,13 @@ class Coordination:
             connection.send(b"%x\r\n%b\r\n" % (len(line), line))
             return connection, self._checked(connection.getresponse())
 
-    def present(self, path, purpose=None):
-        """Events without end of whoever shows an item: `presenting`, `ask`, to be answered by `answer`, and `tell`."""
+    def present(self, path, purpose=None, id=None):
+        """Events without end of whoever shows an item: `presenting`, `ask`, to be answered by `answer`, and `tell`. `id`: that of
+        an earlier `presenting`, after the daemon was replaced; the item is presented wherever it is now, and the problem `gone`
+        says that it is no more."""
         purpose = purpose or _inherited_purpose()
-        yield from self._events("presenters", {"path": _wire(path)} | ({} if purpose is None else {"purpose": purpose}))
+        body = {"path": _wire(path)} | ({} if purpose is None else {"purpose": purpose}) | ({} if id is None else {"id": id})
+        yield from self._events("presenters", body)
 
     def answer(self, event, failed=False):
         """What a presenter was asked is done, or could not be done: then whoever asked does not get at the item. `event`: the
