@@ -37,11 +37,27 @@ private func sendAttributes(_ request: OpaquePointer, _ reply: AttributesReply) 
 func serveExtendedAttribute(_ request: OpaquePointer?, _ node: fuse_ino_t, _ name: UnsafePointer<CChar>?, _ room: Int) {
     let node = NodeID(node)
     let caller = Caller(request!)
+    let name = copiedBytes(name)
+    if LinkTargets.isState(name) { return serveReferenceState(request, node, caller, room) }
     answer(request!, .extendedAttribute, node) { filesystem throws(Failure) in
-        try fitting(filesystem.extendedAttribute(copiedBytes(name), of: node, caller: caller), room)
+        try fitting(filesystem.extendedAttribute(name, of: node, caller: caller), room)
     } send: { request, value in
         room == 0 ? fuse_reply_xattr(request, value.count) : replyBytes(request, value)
     }
+}
+
+/// What another domain may be asked for.
+private func serveReferenceState(_ request: OpaquePointer?, _ node: NodeID, _ caller: Caller, _ room: Int) {
+    let reply = Reply(request!, .extendedAttribute, node)
+    reply.park(
+        reply.filesystem.ask(.state, of: node, caller) { result in
+            let fitted = result.flatMap { value in
+                Result { () throws(Failure) in try fitting(value, room) }
+            }
+            reply.finish(fitted) { request, value in
+                room == 0 ? fuse_reply_xattr(request, value.count) : replyBytes(request, value)
+            }
+        })
 }
 
 func serveExtendedAttributeNames(_ request: OpaquePointer?, _ node: fuse_ino_t, _ room: Int) {

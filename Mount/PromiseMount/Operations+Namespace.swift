@@ -152,11 +152,11 @@ func serveRename(
 
 func serveLinkTarget(_ request: OpaquePointer?, _ node: fuse_ino_t) {
     let node = NodeID(node)
-    answer(request!, .linkTarget, node) { filesystem throws(Failure) in
-        try filesystem.linkTarget(of: node)
-    } send: { request, target in
-        replyBytes(request, target)
-    }
+    let reply = Reply(request!, .linkTarget, node)
+    reply.park(
+        reply.filesystem.ask(.target, of: node, Caller(request!)) { result in
+            reply.finish(result) { request, target in replyBytes(request, target) }
+        })
 }
 
 /// Copies a name and has the request parked when `body` says so; a name that is too long is the answer.

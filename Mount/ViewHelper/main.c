@@ -6,28 +6,21 @@
 // fusermount3 is needed. Started by root it becomes `nobody`: user 0 could write to what belongs to the machine.
 //
 //   promisefs-view HANDOVER PLACE SOCKET [+ HANDOVER SOCKET]... COMMAND [ARGUMENT]...
+//   promisefs-view --here HANDOVER PLACE PROCESS        (here.c)
 //
 // HANDOVER is where the daemon waits for the device of this launch; with @ before it, it is abstract (unix(7)). PLACE is an existing
 // folder, in which the new namespace has `view0` and `socket0`: the second is SOCKET, the application's own, or nothing for "-". What
 // follows a + is another domain's, with `view1` and `socket1`, and so on. Exits with 1 and a sentence when that fails, with 127 when
 // there is no such command.
-#include <errno.h>
-#include <fcntl.h>
+#include "view.h"
+
 #include <grp.h>
 #include <limits.h>
-#include <sched.h>
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define NOBODY 65534
 // Of one launch.
@@ -38,12 +31,12 @@ struct domain {
   int line, device;
 };
 
-static void fail(const char *what) {
+void fail(const char *what) {
   fprintf(stderr, "promisefs-view: %s: %s\n", what, strerror(errno));
   exit(1);
 }
 
-static int reach(const char *path) {
+int reach(const char *path) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   if (strlen(path) >= sizeof address.sun_path) {
     errno = ENAMETOOLONG;
@@ -106,7 +99,7 @@ static void enter_as_root(void) {
 }
 
 // The user and the group keep their numbers, and are the only ones.
-static void enter_as_user(void) {
+void enter_as_user(void) {
   char text[64];
   unsigned user = getuid(), group = getgid();
   unshare_namespaces();
@@ -145,7 +138,7 @@ static void show_socket(const char *folder, int number, const char *socket) {
   if (mount(socket, place, NULL, MS_BIND, NULL) < 0) fail(socket);
 }
 
-static void hand_over(int line, int device, unsigned user, unsigned group) {
+void hand_over(int line, int device, unsigned user, unsigned group) {
   union {
     struct cmsghdr header;
     char space[CMSG_SPACE(sizeof(int))];
@@ -164,6 +157,7 @@ static void hand_over(int line, int device, unsigned user, unsigned group) {
 }
 
 int main(int count, char **words) {
+  if (count == 5 && strcmp(words[1], "--here") == 0) return mount_here(words + 2);
   if (count < 5) {
     fprintf(stderr, "usage: promisefs-view HANDOVER PLACE SOCKET [+ HANDOVER SOCKET]... COMMAND [ARGUMENT]...\n");
     return 2;

@@ -104,6 +104,10 @@ package enum ItemFate: String, Hashable, Sendable, CaseIterable {
     case deleted
     /// Something else is where it was.
     case replaced
+    /// It is of another domain, which this user has not mounted on this machine.
+    case notMounted
+    /// It is of another domain, which does not answer.
+    case silent
 
     /// For people, of what does not lead anywhere; nil of what does.
     package var reason: String? {
@@ -112,6 +116,8 @@ package enum ItemFate: String, Hashable, Sendable, CaseIterable {
         case .unknown: "its folder is not known on this machine yet: look into it, or ask again when the provider is there"
         case .deleted: "the item was deleted"
         case .replaced: "the item was deleted, and another one has its name now"
+        case .notMounted: "it is of another domain, which is not mounted here: mount that"
+        case .silent: "it is of another domain, whose daemon does not answer: see 'promisefs status'"
         }
     }
 }

@@ -59,6 +59,8 @@ final class ApplicationService: ControlService {
         var information = try base.information(of: item)
         information.path = try shown(item.node, "items.show")
         information.values = own(information.values, information.path)
+        let reference = try base.documents?.references.standing(of: item.node)
+        if reference?.elsewhere != nil { information.linkTarget = nil }
         return information
     }
 

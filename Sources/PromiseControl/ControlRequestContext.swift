@@ -81,7 +81,9 @@ struct PeerCheck: RouterMiddleware {
         "/v1/values", "/v1/containers", "/v1/bookmarks", "/v1/references", "/v1/grants", "/v1/scopes",
         "/v1/claims", "/v1/accesses", "/v1/presenters", "/v1/queries", "/v1/availability",
     ]
-    private static let ownersAlone = ["/v1/grants/audit"]
+    private static let ownersAlone = [
+        "/v1/grants/audit", "/v1/references/card", "/v1/references/lead",
+    ]
     private static let items: Set<String> = [
         "GET /v1/items", "POST /v1/items/values", "POST /v1/items/fetch", "GET /v1/items/versions",
         "GET /v1/items/thumbnail", "PUT /v1/items/thumbnail", "POST /v1/picks",

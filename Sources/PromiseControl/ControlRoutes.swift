@@ -1,6 +1,7 @@
 import HTTPTypes
 import Hummingbird
 import NIOCore
+import PromiseAccess
 import PromiseCore
 import PromiseDomain
 import PromiseSystem
@@ -25,7 +26,7 @@ struct ControlRoutes: Sendable {
         router.add(middleware: PeerCheck(grants: service.documents?.grants))
         router.add(middleware: SettledAnswers(service: service))
         router.get("v1/status") { _, _ in jsonResponse(StatusDocument(await service.status())) }
-        router.get("v1/items") { request, _ in try await information(request) }
+        router.get("v1/items") { request, context in try await information(request, context.principal) }
         router.post("v1/items/fetch") { request, _ in try await fetch(request) }
         router.post("v1/items/evict") { request, _ in try await evict(request) }
         router.post("v1/items/pin") { request, _ in try await pin(request) }
@@ -76,12 +77,14 @@ struct ControlRoutes: Sendable {
         return try await service.item(at: try names(ofWirePath: path))
     }
 
-    private func information(_ request: Request) async throws -> Response {
+    private func information(_ request: Request, _ principal: Principal) async throws -> Response {
         let item = try await namedItem(of: request)
+        let references = ReferenceRoutes(documents: DocumentRoutes(routes: self))
+        let reference = try await references.reference(of: item.node, principal)
         let document = try await blocking.run { [service] () throws(Failure) in
             var document = ItemDocument(try service.information(of: item))
             document.hasThumbnail = service.hasThumbnail(item.node)
-            document.reference = try service.documents?.references.standing(of: item.node).map { ReferenceDocument($0) }
+            document.reference = reference
             return document
         }
         return jsonResponse(document)

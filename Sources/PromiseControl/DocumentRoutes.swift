@@ -33,13 +33,14 @@ struct DocumentRoutes: Sendable {
         router.post("v1/views") { request, context in
             let document = try await routes.decode(ViewRequest.self, from: request)
             let place = try await services.views.open(
-                for: document.application, by: context.principal)
+                for: document.application, by: context.principal,
+                isForSession: document.isForSession ?? false)
             return jsonResponse(
                 ViewDocument(
                     launch: place.launch, handover: place.handover, socket: place.socket))
         }
         IconRoutes(routes: self).add(to: router)
-        addReferences(to: router)
+        ReferenceRoutes(documents: self).add(to: router)
         addBookmarks(to: router)
         router.post("v1/adopt") { request, context in
             let document = try await routes.decode(AdoptionRequest.self, from: request)
@@ -61,39 +62,9 @@ struct DocumentRoutes: Sendable {
             failures: report.failures.map { ItemFailureDocument(path: $0.path, $0.failure) })
     }
 
-    private func addReferences(to router: Router<Context>) {
-        router.get("v1/references") { request, context in
-            let path = routes.queryValue("path", of: request) ?? ""
-            let node = try await routes.service.node(at: try names(ofWirePath: path))
-            let (service, principal) = (try services.references, context.principal)
-            let found = try await routes.blocking.run { () throws(Failure) in
-                try service.all(below: node, by: principal)
-            }
-            return jsonResponse(
-                ReferencesDocument(references: try found.map { try reference($0, principal) }))
-        }
-        router.post("v1/references") { request, context in
-            let document = try await routes.decode(ReferenceRequest.self, from: request)
-            let principal = context.principal
-            let made = try await services.references.add(
-                to: try await reach(document.target, .read, principal),
-                at: try await reach(document.path, .readWrite, principal), by: principal)
-            return jsonResponse(try reference(made, principal))
-        }
-        router.delete("v1/references") { request, context in
-            guard let path = routes.queryValue("path", of: request) else {
-                throw ProblemDocument.request("say which reference: ?path=PERCENT-ENCODED-PATH")
-            }
-            let principal = context.principal
-            let removed = try await services.references.remove(
-                at: try await reach(String(path), .readWrite, principal), by: principal)
-            return jsonResponse(try reference(removed, principal))
-        }
-    }
-
     /// A path in the mount, of one as the caller has it, who may do as much there: to what is at the
     /// place, or to its folder where nothing is.
-    private func reach(
+    func reach(
         _ path: String, _ rights: Rights, _ principal: Principal
     ) async throws -> [FileName] {
         let shown = try names(ofWirePath: path)
@@ -107,20 +78,6 @@ struct DocumentRoutes: Sendable {
         guard let node else { return inMount }
         try grants.require(rights, principal, node, to: "references")
         return inMount
-    }
-
-    /// What leads out of an application's reach is told without its place.
-    private func reference(
-        _ standing: ReferenceStanding, _ principal: Principal
-    ) throws -> ReferenceDocument {
-        var document = ReferenceDocument(standing)
-        guard !principal.isOwner else { return document }
-        let grants = try services.grants
-        let path = PathText(try grants.shownPath(of: standing.node, for: principal) ?? [])
-        (document.path, document.pathBytes) = (path.display, path.bytes)
-        let target = PathText(try grants.shownPath(ofPath: standing.target, for: principal) ?? [])
-        (document.target, document.targetBytes) = (target.display, target.bytes)
-        return document
     }
 
     /// An application sees the place of its own folder, and of no other.
@@ -168,16 +125,6 @@ struct DocumentRoutes: Sendable {
             account: availability.account, isReachable: availability.message == nil,
             connectionMessage: availability.message, trouble: service.trouble,
             containers: try found.map { try shown($0, principal) })
-    }
-}
-
-extension ReferenceDocument {
-    init(_ standing: ReferenceStanding) {
-        let (path, target) = (PathText(standing.path), PathText(standing.target))
-        self.init(
-            path: path.display, pathBytes: path.bytes, target: target.display,
-            targetBytes: target.bytes, kind: standing.kind.wireName, state: standing.fate.rawValue,
-            reason: standing.fate.reason, identifier: standing.identifier?.rawValue)
     }
 }
 

@@ -105,7 +105,9 @@ struct ItemAttributes: AttributeSource {
         case .downloadingError: return downloadingError.map { .text(Array($0.utf8)) } ?? .null
         // An item's container is its domain. What a reference stands for has a second place: that of the reference.
         case .isExternalDocument: return .truth(reference != nil)
-        case .containerDisplayName: return .text(Array(domainName.utf8))
+        case .containerDisplayName:
+            // As the other domain was called where the reference was made.
+            return .text(Array((reference?.storage?.domain ?? domainName).utf8))
         case .locationInContainer: return reference == nil ? .null : value(of: .path)
         case .uploadingError: return error.map { .text($0) } ?? .null
         default: return .null

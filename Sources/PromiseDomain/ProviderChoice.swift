@@ -79,7 +79,7 @@ struct ProviderChoice {
     }
 
     /// Also where the tools of AWS keep them.
-    private func accessKeys(_ location: S3Location) -> AccessKeySource {
+    func accessKeys(_ location: S3Location) -> AccessKeySource {
         var source = AccessKeySource(own: credentials(location.hostNames, user: nil))
         source.given = login?.accessKey.map {
             PromiseS3.AccessKey(

@@ -416,6 +416,10 @@ package protocol FileSystemOperations: AnyObject, Sendable {
         reply: @escaping Reply<Void>
     ) -> ParkedRequest?
     func linkTarget(of node: NodeID) throws(Failure) -> [UInt8]
+    /// The same, and why a reference leads nowhere; what leads into another domain is asked for there.
+    func ask(
+        _ what: LinkQuestion, of node: NodeID, _ caller: Caller, reply: @escaping LinkReply
+    ) -> ParkedRequest?
 
     // MARK: Attributes
 
@@ -476,4 +480,23 @@ package protocol FileSystemOperations: AnyObject, Sendable {
     ) -> ParkedRequest?
     /// The last descriptor of this open is closed. Comes some time after close(2) has returned; there is no flush.
     func release(_ node: NodeID, handle: HandleID)
+}
+
+extension FileSystemOperations {
+    /// For mounts whose links lead nowhere that somebody else has to be asked for.
+    package func ask(
+        _ what: LinkQuestion, of node: NodeID, _ caller: Caller, reply: @escaping LinkReply
+    ) -> ParkedRequest? {
+        do throws(Failure) {
+            switch what {
+            case .target: reply(.success(try linkTarget(of: node)))
+            case .state:
+                let name = LinkTargets.stateName
+                reply(.success(try extendedAttribute(name, of: node, caller: caller)))
+            }
+        } catch {
+            reply(.failure(error))
+        }
+        return nil
+    }
 }

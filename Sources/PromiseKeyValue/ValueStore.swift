@@ -89,14 +89,16 @@ package struct ValueStore: Hashable, Sendable {
     /// application is told.
     package mutating func merge(
         _ other: ValueRecord?, account owner: Key, at time: Timestamp,
-        limits: ValueLimits = ValueLimits()
+        limits: ValueLimits = ValueLimits(), isShared: Bool = false
     ) -> [ValueNotice] {
         let before = record
         let isOtherAccount = account.map { !ValueStore.isSame($0, owner) } ?? false
         // Somebody else's values are not mixed with these.
-        if isOtherAccount { record = ValueRecord(application: record.application) }
+        if isOtherAccount, !isShared { record = ValueRecord(application: record.application) }
         let isFirst = account == nil
-        account = owner
+        // Nobody known is nobody else: who it was is known until somebody else comes.
+        let isUnknownNow = account?.text.hasSuffix("@" + owner.text) ?? false
+        if !isUnknownNow { account = owner }
         var changed = other.map { record.merge($0) } ?? []
         for entry in other?.entries.values ?? [:].values {
             clock.observe(entry.stamp.time, at: time)

@@ -45,8 +45,11 @@ extension PromiseClient {
     }
 
     /// A view of the domain for one launch of an application, for `promisefs-view` to come for.
-    public func openView(for application: String) async throws(PromiseError) -> ViewDocument {
-        let request = ViewRequest(application: application)
+    /// `isForSession`: one that holds nobody up who unmounts the domain.
+    public func openView(
+        for application: String, isForSession: Bool = false
+    ) async throws(PromiseError) -> ViewDocument {
+        let request = ViewRequest(application: application, isForSession: isForSession)
         return try await reply("POST", "views", request, deadline: .minutes(1))
     }
 
@@ -60,6 +63,28 @@ extension PromiseClient {
         let request = ReferenceRequest(
             target: PercentCoding.encode(document), path: PercentCoding.encode(place))
         return try await reply("POST", "references", request, deadline: .minutes(5))
+    }
+
+    /// The same for a document of another domain, which is asked what to say of it.
+    public func addReference(
+        to document: [UInt8], of other: PromiseClient, at place: [UInt8]
+    ) async throws(PromiseError) -> ReferenceDocument {
+        let card: ReferenceCardDocument = try await other.reply(
+            "GET", "references/card?path=\(PercentCoding.encode(document))", deadline: .minutes(5))
+        let request = ReferenceRequest(path: PercentCoding.encode(place), record: card.record)
+        return try await reply("POST", "references", request, deadline: .minutes(5))
+    }
+
+    /// Where the document of this domain is that a reference in another one, whose link says `record`,
+    /// stands for. The daemon asks nobody.
+    public func lead(
+        of record: String, bound: String?, within limit: Duration = .seconds(1)
+    ) async throws(PromiseError) -> ReferenceLeadDocument {
+        let request = ReferenceLeadRequest(record: record, bound: bound)
+        let (seconds, rest) = limit.components
+        let milliseconds = seconds * 1_000 + rest / 1_000_000_000_000_000
+        return try await reply(
+            "POST", "references/lead", request, deadline: .milliseconds(milliseconds))
     }
 
     /// Below a folder, as far as it is known on this machine, with why those that lead nowhere do.

@@ -32,14 +32,18 @@ extension Migration {
         }
     }
 
-    /// Values of applications, and which folder is whose container.
+    /// Values of applications, which folder is whose container, and what references in other domains
+    /// call the storage.
     mutating func bringPrivateObjects() async throws(ProviderError) {
         guard let objects = old.privateObjects else { return }
         let paths = paths()
-        for kind in [PrivateName.Kind.values, .containers] {
+        for kind in [PrivateName.Kind.values, .containers, .storage] {
             for name in try await objects.list(kind) {
+                if kind == .storage, name.name.hasPrefix(FormerNames.prefix) { continue }
                 guard var object = try await objects.read(name) else { continue }
                 guard let there = new.privateObjects else {
+                    // Only this machine will know it by that name.
+                    if kind == .storage { continue }
                     throw ProviderError(
                         .permanent,
                         "'\(new.name)' keeps no values and containers of applications, and '\(old.name)' has some"
@@ -51,6 +55,8 @@ extension Migration {
                 _ = try await there.write(object.bytes, to: name, base: found?.version)
             }
         }
+        guard let there = new.privateObjects else { return }
+        try await bringFormerNames(from: objects, to: there, paths)
     }
 
     /// The record of a container with what its folder is called at the new storage.

@@ -268,6 +268,8 @@ package struct Migration {
     func target(
         of record: ReferenceRecord, _ paths: [[FileName]: ItemIdentifier]
     ) -> ReferenceRecord {
+        // Of another storage, which stays where it is.
+        if record.storage != nil { return record }
         var record = record
         record.key = key(record.key, paths)
         return record

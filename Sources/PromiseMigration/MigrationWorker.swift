@@ -59,6 +59,9 @@ struct MigrationWorker: Sendable {
 
     /// How often passing trouble is met before an item is given up for this run.
     private static let attemptCountMax = 5
+    /// A storage that says when it is to be asked again is asked again for so long: on a WebDAV server the
+    /// locks of a run that was killed last half a minute.
+    private static let patience = Duration.seconds(60)
 
     func perform(_ job: Job) async -> Job.Outcome {
         var path: [FileName]
@@ -66,7 +69,7 @@ struct MigrationWorker: Sendable {
         case .folder(let folder): path = folder.old.path
         case .item(let item): path = item.path
         }
-        var attempt = 0
+        var (attempt, waited) = (0, Duration.zero)
         while true {
             do throws(ProviderError) {
                 switch job {
@@ -75,17 +78,23 @@ struct MigrationWorker: Sendable {
                 }
             } catch {
                 attempt += 1
-                guard let pause = pause(after: error, attempt) else { return .failed(path, error) }
+                guard let pause = pause(after: error, attempt, waited) else { return .failed(path, error) }
+                waited += pause
                 try? await Task.sleep(for: pause)
             }
         }
     }
 
-    private func pause(after problem: ProviderError, _ attempt: Int) -> Duration? {
-        guard attempt < MigrationWorker.attemptCountMax, !Task.isCancelled else { return nil }
+    private func pause(
+        after problem: ProviderError, _ attempt: Int, _ waited: Duration
+    ) -> Duration? {
+        if Task.isCancelled { return nil }
         switch problem.code {
-        case .retry: return .milliseconds(200 << attempt)
-        case .retryAfter(let time): return min(time, .seconds(60))
+        case .retry:
+            return attempt < MigrationWorker.attemptCountMax ? .milliseconds(200 << attempt) : nil
+        case .retryAfter(let time):
+            let isOver = waited >= MigrationWorker.patience
+            return isOver ? nil : min(max(time, .milliseconds(200)), MigrationWorker.patience)
         default: return nil
         }
     }

@@ -18,11 +18,18 @@ public struct MountedConsequences: PickerConsequences {
     private let grants: any PickerGrants
     /// Where a launch has its imports; nil: a temporary folder of this user.
     private let imports: PickerFolder?
+    /// Told of each temporary folder before something is in it.
+    private let importing: (@Sendable ([UInt8]) -> Void)?
 
-    public init(_ data: MountedData, application: String?, launch: PickerLaunch? = nil) {
+    /// `grants`: who gives the application its rights, where it is not for a launch, or until revoked.
+    public init(
+        _ data: MountedData, application: String?, launch: PickerLaunch? = nil,
+        grants: (any PickerGrants)? = nil, importing: (@Sendable ([UInt8]) -> Void)? = nil
+    ) {
+        self.importing = importing
         self.data = data
         self.application = application
-        grants = launch.map { LaunchGrants(data, $0) } ?? LastingGrants(data)
+        self.grants = grants ?? launch.map { LaunchGrants(data, $0) } ?? LastingGrants(data)
         imports = launch?.imports
     }
 
@@ -94,6 +101,7 @@ public struct MountedConsequences: PickerConsequences {
         let source = try path(item)
         if let imports { return try await bringIn(item, imports) }
         let folder = try await FileWork.run { try FileWork.makeTemporaryFolder() }
+        importing?(folder)
         let target = folder + [0x2F] + item.name
         do {
             try await coordinated(item.domain, [.reading(item.path)]) {

@@ -25,6 +25,8 @@ public enum PickerEvent: Sendable, Equatable {
     case reverse
     case toggleHidden
     case name([UInt8])
+    /// Of the choices that go with it.
+    case choose(choice: Int, option: Int)
     case makeFolder([UInt8])
     case rename([UInt8])
     /// Picks what is marked, at the cursor, or the place that is shown.
@@ -72,6 +74,8 @@ public struct PickerMachine: Sendable {
     /// In the order in which they were marked.
     public internal(set) var marked: [PickerItem] = []
     public internal(set) var name: [UInt8]
+    /// Of each choice of the request: an index of its names.
+    public private(set) var chosen: [Int]
     /// What was to be saved to last.
     var said: PickerFolder?
     /// A folder is being made, or something renamed.
@@ -89,6 +93,7 @@ public struct PickerMachine: Sendable {
     public init(_ request: PickerRequest) {
         self.request = request
         name = request.suggestedName
+        chosen = request.choices.map { $0.names.indices.contains($0.initial) ? $0.initial : 0 }
         if name.isEmpty, request.hasName, let source = request.sources.first { name = source.name }
     }
 
@@ -121,6 +126,11 @@ public struct PickerMachine: Sendable {
         case .showRecent: return show(.recent)
         case .filter, .search, .sort, .reverse, .toggleHidden: return handleOrder(event)
         case .name(let name): self.name = name
+        case .choose(let choice, let option):
+            guard request.choices.indices.contains(choice),
+                request.choices[choice].names.indices.contains(option)
+            else { break }
+            chosen[choice] = option
         case .makeFolder(let name): return makeFolder(name)
         case .rename(let name): return current.map { rename($0, name) } ?? []
         case .renameItem(let item, let name): return rename(item, name)

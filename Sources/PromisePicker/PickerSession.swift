@@ -1,3 +1,5 @@
+import Synchronization
+
 /// Where lists come from, and who carries out what is decided.
 public protocol PickerData: Sendable {
     func places() async -> [PickerPlace]
@@ -36,6 +38,7 @@ public final class PickerSession: Sendable {
         var handled: Show?
     }
 
+    private let choices = Mutex<[Int]>([])
     private let messages: AsyncStream<Message>
     private let send: AsyncStream<Message>.Continuation
 
@@ -55,6 +58,9 @@ public final class PickerSession: Sendable {
         send.yield(Message(event: event, handled: handled))
     }
 
+    /// What the person has chosen besides, once the picker has ended: an index of each choice's names.
+    public var chosen: [Int] { choices.withLock { $0 } }
+
     /// Once for each session; cancelling the task cancels the picker.
     public func run(_ request: PickerRequest, show: @escaping Show) async -> PickerOutcome {
         var machine = PickerMachine(request)
@@ -64,6 +70,7 @@ public final class PickerSession: Sendable {
         for await message in messages {
             for action in machine.handle(message.event) {
                 if case .finish(let outcome) = action {
+                    choices.withLock { [chosen = machine.chosen] in $0 = chosen }
                     show(machine)
                     return outcome
                 }

@@ -37,6 +37,8 @@ public struct PickerRequest: Sendable, Equatable {
     public var sources: [Source] = []
     /// Who gets what is picked; nil: the owner.
     public var application: String?
+    /// What the person is to say besides, in the words of whoever asks.
+    public var choices: [PickerChoice] = []
     /// Where to begin.
     public var start: PickerFolder?
     /// What the person is asked, in the words of whoever asks.
@@ -55,6 +57,45 @@ public struct PickerRequest: Sendable, Equatable {
     }
     /// The person says what the one thing that comes there is called.
     public var hasName: Bool { mode == .create || mode == .save || picksPlace && sources.count == 1 }
+}
+
+/// Something that a person says besides: one of several options, or yes or no where there are none.
+public struct PickerChoice: Sendable, Equatable {
+    /// Of a choice without options.
+    private static let answers = ["no", "yes"]
+    /// Nobody reads more, and no screen has room for it.
+    private static let countMax = 200
+
+    public var label: String
+    public var options: [String]
+    /// What is chosen at first: an index of `names`.
+    public var initial: Int
+
+    public init(label: String, options: [String], initial: Int) {
+        self.label = label
+        self.options = options
+        self.initial = initial
+    }
+
+    public var isFlag: Bool { options.isEmpty }
+    public var names: [String] { isFlag ? PickerChoice.answers : options }
+
+    /// `LABEL TAB OPTION TAB OPTION…`, each option after a space, or after `*` where it is the one at
+    /// first; one without a name: yes. Nil for what is no such text.
+    public init?(_ text: String) {
+        let fields = text.split(separator: "\t", omittingEmptySubsequences: false)
+        guard let label = fields.first, !label.isEmpty, fields.count <= PickerChoice.countMax,
+            fields.dropFirst().allSatisfy({ $0.hasPrefix("*") || $0.hasPrefix(" ") })
+        else { return nil }
+        self.label = String(label.prefix(PickerChoice.countMax))
+        let first = fields.dropFirst().firstIndex { $0.hasPrefix("*") }
+        if fields.count == 2, fields[1] == "*" {
+            (options, initial) = ([], 1)
+        } else {
+            options = fields.dropFirst().map { String($0.dropFirst().prefix(PickerChoice.countMax)) }
+            initial = first.map { $0 - 1 } ?? 0
+        }
+    }
 }
 
 /// A folder of a domain: bytes from its root.

@@ -39,8 +39,16 @@ struct FileChooserCall {
         method == .saveFiles || options["directory"]?.flag == true
     }
 
-    /// After `promisefs pick`.
-    func words(isOnMount: ([UInt8]) -> Bool) -> [[UInt8]] {
+    /// The connection of the program that asks: part of the handle's name (Request in the portal's own
+    /// documentation).
+    var sender: String? {
+        let parts = handle.split(separator: "/")
+        guard parts.count == 7, parts[4] == "request" else { return nil }
+        return ":" + parts[5].split(separator: "_").joined(separator: ".")
+    }
+
+    /// After `promisefs pick`. `views`: where the program's views are, when others keep it in a sandbox.
+    func words(views: [UInt8]?, isOnMount: ([UInt8]) -> Bool) -> [[UInt8]] {
         var words = ["-0", "--mode", method == .saveFile ? "save" : "open"].map { Array($0.utf8) }
         func add(_ option: String, _ value: [UInt8]? = nil) {
             // One word, so that no value is taken for an option.
@@ -48,6 +56,10 @@ struct FileChooserCall {
         }
         if !title.isEmpty { add("--title", Array(title.utf8)) }
         if !application.isEmpty { add("--requester", Array(application.utf8)) }
+        if let views {
+            add("--app", Array(application.utf8))
+            add("--view", views)
+        }
         if picksFolders { add("--folders") }
         if method == .openFile, options["multiple"]?.flag == true { add("--multiple") }
         if method == .openFile, !picksFolders {
@@ -61,6 +73,7 @@ struct FileChooserCall {
             folder = slash == 0 ? [0x2F] : Array(file[..<slash])
             name = Array(file[(slash + 1)...])
         }
+        for choice in choices { add("--choice", Array(choice.word.utf8)) }
         if let folder, isOnMount(folder) { add("--at", folder) }
         if method == .saveFile, let name, FileChooserCall.isName(name) { add("--suggest", name) }
         return words
@@ -118,22 +131,54 @@ struct FileChooserCall {
         return result.count > 2 ? result : nil
     }
 
-    /// As they were at first: identifier and what is chosen of it.
-    private var choices: [(String, String)] {
-        (options["choices"]?.list ?? []).compactMap { choice in
-            guard let parts = choice.list, parts.count == 4, let identifier = parts[0].text else {
-                return nil
+    /// What the program wants to know besides.
+    private struct Choice {
+        var identifier: String
+        var label: String
+        /// Identifier and label; none: it is true or false.
+        var options: [(String, String)]
+        /// An index of `values`.
+        var initial: Int
+
+        var values: [String] { options.isEmpty ? ["false", "true"] : options.map(\.0) }
+
+        /// As `promisefs pick --choice` reads it: labels alone, in which nothing separates.
+        var word: String {
+            func plain(_ text: String) -> String {
+                String(text.unicodeScalars.map { $0.value < 0x20 ? " " : Character($0) })
             }
-            let known = parts[2].list?.compactMap { $0.list?.first?.text } ?? []
-            let initial = parts[3].text ?? ""
-            return (identifier, initial.isEmpty ? known.first ?? "false" : initial)
+            let label = plain(self.label.isEmpty ? identifier : self.label)
+            let shown = label.isEmpty ? "?" : label
+            if options.isEmpty { return initial == 1 ? shown + "\t*" : shown }
+            return options.enumerated().reduce(into: shown) { text, option in
+                text += (option.offset == initial ? "\t*" : "\t ") + plain(option.element.1)
+            }
+        }
+    }
+
+    private var choices: [Choice] {
+        (options["choices"]?.list ?? []).compactMap { choice in
+            guard let parts = choice.list, parts.count == 4, let identifier = parts[0].text,
+                let label = parts[1].text
+            else { return nil }
+            let known: [(String, String)] = (parts[2].list ?? []).compactMap { option in
+                guard let pair = option.list, pair.count == 2, let name = pair[0].text,
+                    let shown = pair[1].text
+                else { return nil }
+                return (name, shown)
+            }
+            var result = Choice(identifier: identifier, label: label, options: known, initial: 0)
+            result.initial = result.values.firstIndex(of: parts[3].text ?? "") ?? 0
+            return result
         }
     }
 
     // MARK: Answering
 
-    /// Nil: the person cancelled.
-    func answer(_ paths: [[UInt8]]?, to writer: BusWriter) throws(BusError) {
+    /// Nil: the person cancelled. `chosen`: of each choice, by its number.
+    func answer(
+        _ paths: [[UInt8]]?, chosen: [Int: Int], to writer: BusWriter
+    ) throws(BusError) {
         let picked = paths.map { method == .saveFiles ? names(in: $0.first) : $0 } ?? []
         let isPicked = paths != nil && !picked.isEmpty
         try writer.number(isPicked ? 0 : 1)
@@ -147,20 +192,24 @@ struct FileChooserCall {
             if method == .openFile {
                 try writer.entry("writable", "b") { () throws(BusError) in try writer.flag(true) }
             }
-            if options["choices"] != nil { try answerChoices(writer) }
+            if options["choices"] != nil { try answerChoices(chosen, writer) }
             if let filter = options["current_filter"] ?? options["filters"]?.list?.first {
                 try answerFilter(filter, writer)
             }
         }
     }
 
-    private func answerChoices(_ writer: BusWriter) throws(BusError) {
+    private func answerChoices(
+        _ chosen: [Int: Int], _ writer: BusWriter
+    ) throws(BusError) {
         try writer.entry("choices", "a(ss)") { () throws(BusError) in
             try writer.container("a", "(ss)") { () throws(BusError) in
-                for (identifier, value) in choices {
+                for (index, choice) in choices.enumerated() {
+                    let said = chosen[index] ?? choice.initial
+                    let option = choice.values.indices.contains(said) ? said : choice.initial
                     try writer.container("r", "ss") { () throws(BusError) in
-                        try writer.text(identifier)
-                        try writer.text(value)
+                        try writer.text(choice.identifier)
+                        try writer.text(choice.values[option])
                     }
                 }
             }

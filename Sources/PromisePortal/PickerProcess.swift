@@ -52,6 +52,17 @@ struct PickerProcess {
         text.split(separator: 0).filter { $0.first == 0x2F }.map { Array($0) }
     }
 
+    /// What was chosen besides: `#CHOICE=OPTION`, both numbers.
+    var chosen: [Int: Int] {
+        var result: [Int: Int] = [:]
+        for entry in text.split(separator: 0) where entry.first == UInt8(ascii: "#") {
+            let parts = String(decoding: entry.dropFirst(), as: UTF8.self).split(separator: "=")
+                .compactMap { Int($0) }
+            if parts.count == 2 { result[parts[0]] = parts[1] }
+        }
+        return result
+    }
+
     /// As shells have it; nil while it runs.
     static func status(of process: pid_t) -> CInt? {
         var status: CInt = 0

@@ -66,7 +66,7 @@ final class Portal {
             let call = FileChooserCall(method, values),
             !underWay.contains(where: { $0.call.handle == call.handle })
         else { return sd_bus_reply_method_errno(message, EINVAL, nil) }
-        let words = [Array("--while=\(getpid())".utf8)] + call.words(isOnMount: isOnMount)
+        let words = [Array("--while=\(getpid())".utf8)] + call.words(views: views(of: call), isOnMount: isOnMount)
         guard let picker = PickerProcess(command + words) else {
             return refuse(message)
         }
@@ -77,6 +77,33 @@ final class Portal {
             UnderWay(
                 call: call, message: sd_bus_message_ref(message), object: object, picker: picker))
         return 1
+    }
+
+    /// Where a program in a sandbox has its views; nil for one in none, which sees the mounts itself.
+    private func views(of call: FileChooserCall) -> [UInt8]? {
+        let name = Array(call.application.utf8)
+        guard FileChooserCall.isName(name), let sender = call.sender, isSandboxed(sender),
+            let folder = getenv("XDG_RUNTIME_DIR").map({ String(cString: $0) }), folder.hasPrefix("/")
+        else { return nil }
+        return Array("\(folder)/promisefs-portal/".utf8) + name
+    }
+
+    /// As the front end finds it out: Flatpak has a file in the sandbox, Snap a control group.
+    private func isSandboxed(_ sender: String) -> Bool {
+        var credentials: OpaquePointer?
+        defer { sd_bus_creds_unref(credentials) }
+        var process = pid_t()
+        // SD_BUS_CREDS_PID of sd_bus_creds_get_pid(3).
+        guard sd_bus_get_name_creds(bus, sender, 1, &credentials) >= 0, let known = credentials,
+            sd_bus_creds_get_pid(known, &process) >= 0
+        else { return false }
+        if access("/proc/\(process)/root/.flatpak-info", F_OK) == 0 { return true }
+        let groups = open("/proc/\(process)/cgroup", O_RDONLY | O_CLOEXEC)
+        guard groups >= 0 else { return false }
+        defer { Glibc.close(groups) }
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        let count = max(0, read(groups, &buffer, buffer.count))
+        return String(decoding: buffer[..<count], as: UTF8.self).contains("/snap.")
     }
 
     /// The front end wants no answer any more; it gets one all the same.
@@ -105,8 +132,9 @@ final class Portal {
             underWay.removeAll { $0.picker.process == item.picker.process }
             Glibc.close(item.picker.output)
             switch status {
-            case 0 where !item.picker.paths.isEmpty: answer(item, item.picker.paths)
-            case 1: answer(item, nil)
+            case 0 where !item.picker.paths.isEmpty:
+                answer(item, item.picker.paths, item.picker.chosen)
+            case 1: answer(item, nil, [:])
             default: _ = refuse(item.message)
             }
             forget(item)
@@ -114,12 +142,12 @@ final class Portal {
         ending.removeAll { PickerProcess.status(of: $0) != nil }
     }
 
-    private func answer(_ item: UnderWay, _ paths: [[UInt8]]?) {
+    private func answer(_ item: UnderWay, _ paths: [[UInt8]]?, _ chosen: [Int: Int]) {
         var reply: OpaquePointer?
         do throws(BusError) {
             try BusError.check(sd_bus_message_new_method_return(item.message, &reply), "reply")
             guard let made = reply else { throw BusError(number: ENOMEM, call: "reply") }
-            try item.call.answer(paths, to: BusWriter(message: made))
+            try item.call.answer(paths, chosen: chosen, to: BusWriter(message: made))
             try BusError.check(sd_bus_send(bus, made, nil), "send")
         } catch {
             _ = refuse(item.message)

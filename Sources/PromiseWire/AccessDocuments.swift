@@ -111,14 +111,61 @@ public struct AvailabilityDocument: Codable, Sendable, Hashable {
 
 /// `POST /v1/references`: makes a link that stands for a document.
 public struct ReferenceRequest: Codable, Sendable, Hashable {
-    /// From the root of the mount, percent-encoded bytes: the document.
-    public var target: String
+    /// From the root of the mount, percent-encoded bytes: the document; missing where `record` is given.
+    public var target: String?
     /// Where the link is to be, as `target`; of a folder, in it.
     public var path: String
+    /// Of a document in another domain: what that says of it (`GET /v1/references/card`).
+    public var record: String?
 
-    public init(target: String, path: String) {
+    public init(target: String? = nil, path: String, record: String? = nil) {
         self.target = target
         self.path = path
+        self.record = record
+    }
+}
+
+/// `GET /v1/references/card`: what a reference in another domain says of a document of this one.
+public struct ReferenceCardDocument: Codable, Sendable, Hashable {
+    public var record: String
+
+    public init(record: String) { self.record = record }
+}
+
+/// `POST /v1/references/lead`: asks for the document that a reference in another domain stands for.
+public struct ReferenceLeadRequest: Codable, Sendable, Hashable {
+    public var record: String
+    /// What an earlier answer said.
+    public var bound: String?
+
+    public init(record: String, bound: String?) {
+        self.record = record
+        self.bound = bound
+    }
+}
+
+/// Where it is now.
+public struct ReferenceLeadDocument: Codable, Sendable, Hashable {
+    /// False: the document is of another storage than this domain's, and nothing else is said.
+    public var isHere: Bool
+    /// `found`, `unknown`, `deleted` or `replaced`.
+    public var state: String?
+    /// From the root of this domain's mount, percent-encoded bytes.
+    public var path: String?
+    /// What a reference that is made now is to say of it.
+    public var record: String?
+    /// To be given with the next question; of use on this machine alone.
+    public var bound: String?
+
+    public init(
+        isHere: Bool, state: String? = nil, path: String? = nil, record: String? = nil,
+        bound: String? = nil
+    ) {
+        self.isHere = isHere
+        self.state = state
+        self.path = path
+        self.record = record
+        self.bound = bound
     }
 }
 
@@ -133,12 +180,17 @@ public struct ReferenceDocument: Codable, Sendable, Hashable {
     public var targetBytes: String
     /// Of the document: `file`, `folder` or `link`.
     public var kind: String
-    /// `found`, `unknown`, `deleted` or `replaced`.
+    /// `found`, `unknown`, `deleted`, `replaced`; of another domain `notMounted` or `silent`, too.
     public var state: String
     /// Why it leads nowhere.
     public var reason: String?
     /// What the provider calls the document.
     public var identifier: String?
+    /// Of a document in another domain: what that is called here, where it is mounted; `target` is from
+    /// its root.
+    public var domain: String?
+    /// Where the document of another domain is on this machine: an absolute path, percent-encoded bytes.
+    public var place: String?
 
     public init(
         path: String, pathBytes: String, target: String, targetBytes: String, kind: String,
@@ -166,8 +218,13 @@ public struct ReferencesDocument: Codable, Sendable, Hashable {
 /// `POST /v1/views`.
 public struct ViewRequest: Codable, Sendable, Hashable {
     public var application: String
+    /// It is ended when the domain is to be unmounted, and holds nobody up.
+    public var isForSession: Bool?
 
-    public init(application: String) { self.application = application }
+    public init(application: String, isForSession: Bool? = nil) {
+        self.application = application
+        self.isForSession = isForSession
+    }
 }
 
 /// A launch of an application that has a view to come for.

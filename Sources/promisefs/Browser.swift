@@ -6,17 +6,21 @@ import PromiseSystem
 enum Browser {
     /// Others see the arguments of a process: so the browser is given a
     /// file that only this user reads, which leads to the address.
-    static func show(_ address: String, opens: Bool, says: Bool = true) async {
+    ///
+    /// False when none could be started that was wanted.
+    @discardableResult
+    static func show(_ address: String, opens: Bool, says: Bool = true) async -> Bool {
         if says { Output.note("the page: \(address)") }
-        guard opens else { return }
-        await Blocking.run {
-            guard let file = page(leadingTo: address) else { return }
+        guard opens else { return true }
+        return await Blocking.run {
+            guard let file = page(leadingTo: address) else { return false }
             for program in ["xdg-open", "sensible-browser"] {
                 if (try? Spawn.run([program, "file://" + file].map { Array($0.utf8) })) == 0 {
-                    return
+                    return true
                 }
             }
             Output.note("no browser could be started; open the address in one")
+            return false
         }
     }
 

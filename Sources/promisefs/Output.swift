@@ -9,6 +9,7 @@ enum Output {
     static func bytes(_ bytes: [UInt8]) { write(bytes + [0x0A], to: STDOUT_FILENO) }
     /// The same with a NUL behind it, which no path contains.
     static func separated(_ bytes: [UInt8]) { write(bytes + [0], to: STDOUT_FILENO) }
+    static func bytes(asTheyAre bytes: [UInt8]) { write(bytes, to: STDOUT_FILENO) }
     static func line(_ text: String) { write(shown(text) + "\n", to: STDOUT_FILENO) }
     static func text(_ text: String) { write(shown(text), to: STDOUT_FILENO) }
     static func json(_ document: some Encodable) {

@@ -106,6 +106,23 @@ extension MountSuites {
                 """)
         }
 
+        /// In each mode: an application that dies before the person has said something has nothing, and leaves nothing.
+        @Test(.timeLimit(.minutes(3))) func ofAnApplicationThatDiesNothingIsLeft() async throws {
+            try await picked(
+                """
+                "$P" container add --app $ID --name Editor $D > /dev/null; echo mine > $M/Editor/Documents/mine
+                "$P" sync --wait $M; serve; sleep 1; n=0
+                here() { find $M -not -path '*/.promisefs*' | sort; granted; }; before=$(here)
+                for mode in '"open"' '"import"' '"create","name":"x"' '"save","name":"x"' \\
+                    '"move","sources":["/container/Documents/mine"]' '"export","sources":["/container/Documents/mine"]'; do
+                    n=$((n + 1)); app python3 -c "$(cat $T/ask.py)" "{\\"mode\\":$mode}" > $T/out 2>&1 & p=$!
+                    within 10 "[ \\$(grep -c http $T/pages) -ge $n ]"; kill -9 $p; wait $p 2> /dev/null || true
+                    within 10 '! python3 "$W/pick_by_page.py" "$(grep -o "http.*" $T/pages | tail -1)" --look 2> /dev/null'
+                    within 10 '[ ! -e $M/.promisefs-views ]'; [ "$(here)" = "$before" ]
+                done
+                """, seconds: 150)
+        }
+
         @Test(.timeLimit(.minutes(2))) func whatIsNotTheApplicationsIsNotItsToExport() async throws {
             try await picked(
                 """

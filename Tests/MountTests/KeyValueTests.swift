@@ -144,6 +144,37 @@ extension MountSuites {
             }
         }
 
+        /// Keys of a bucket have the same values: another one is told, and what was not sent stays.
+        @Test(.timeLimit(.minutes(2))) func anotherAccessKeyOfABucketIsToldAndTakesNothing() async throws {
+            try await S3Server.with(.moto) { s3 in
+                // Ceph lets nobody in whom it does not know.
+                guard s3.kind == .moto else { return }
+                var options = s3.options()
+                for name in ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"] { options.environment[name] = nil }
+                try await MountedDomain.with(options, mounts: false) { domain in
+                    let name = domain.domainName
+                    let login = """
+                        file="$XDG_CONFIG_HOME/promisefs/credentials"; mkdir -p "$XDG_CONFIG_HOME/promisefs"
+                        login() { printf '[%s]\nuser = %s\npassword = x\n' \(name) "$1" > "$T/new"; chmod 600 "$T/new"
+                            mv "$T/new" "$file"; }\n
+                        """
+                    try await domain.shell(login + "login alice")
+                    try await domain.remount()
+                    try await domain.shell(
+                        shorthand(domain) + login
+                            + """
+                            kv set key alices; kv watch > "$T/told" 2>&1 & w=$!
+                            "$P" container list --watch --json \(name) > "$T/accounts" & v=$!
+                            within 10 'grep -q initial-sync "$T/told"'; within 5 'grep -q alice@ "$T/accounts"'
+                            # What cannot be read is nobody's.
+                            printf '[%s]\nuser = ' \(name) > "$file"; sleep 2; ! grep account-change "$T/told"
+                            login bob; within 15 'grep -q account-change "$T/told"'; within 5 'grep -q bob@ "$T/accounts"'
+                            [ "$(kv get key)" = alices ]; kill $w $v; wait
+                            """)
+                }
+            }
+        }
+
         @Test(.timeLimit(.minutes(2))) func aDiskThatIsFullLeavesTheOldValuesAlsoAfterAKill() async throws {
             var options = MountedDomain.Options(arguments: ["--poll-interval", "1s"])
             let folder = Machine.folder + "/pfs-values-\(UInt64.random(in: 0 ... .max))"

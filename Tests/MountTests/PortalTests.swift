@@ -37,7 +37,7 @@ extension MountSuites {
             #!/bin/bash
             printf '%s\\n' "$@" > $T/words
             case $(cat $T/what) in
-            pick) printf '%s\\0' "$M/a b.txt" "$M/c%.txt" ;;
+            pick) printf '%s\\0' "$M/a b.txt" "$M/c%.txt" "#1=1" "#0=1" "#7=9" "#0=x" ;;
             folder) printf '%s\\0' "$M" ;;
             cancel) exit 1 ;; fail) exit 9 ;; nonsense) echo ;; die) kill -9 $$ ;; hang) exec sleep 99 ;;
             esac
@@ -67,12 +67,13 @@ extension MountSuites {
                     END
                     cat $T/out >&2
                     grep -q "^(uint32 0, {'uris': <\\['file://$M/a%20b.txt', 'file://$M/c%25.txt'\\]>" $T/out
-                    grep -q "'choices': <\\[('code', 'u'), ('ro', 'false')\\]>" $T/out
+                    grep -q "'choices': <\\[('code', 'l'), ('ro', 'true')\\]>" $T/out
                     grep -q "'current_filter': <('Text'" $T/out
                     [ "$(grep -c '^(uint32 1, @a{sv} {})' $T/out)" = 1 ]; [ "$(grep -c '^(uint32 2, @a{sv} {})' $T/out)" = 3 ]
                     grep -q refused $T/out; grep -q '^(uint32 2, @a{sv} {})' $T/hung
                     words="pick --web -0 --mode open --title=Pick --requester=org.example.App --multiple --type=*.txt"
-                    [ "$(grep -v -e --while $T/words.pick | tr '\\n' ' ')" = "$words --type=image/png " ]
+                    words="$words --type=image/png --choice=Encoding	*UTF	 Latin --choice=Read only"
+                    [ "$(grep -v -e --while $T/words.pick | tr '\\n' ' ')" = "$words " ]
                     """)
         }
 
@@ -128,11 +129,14 @@ extension MountSuites {
                 mkdir $T/bin; printf '#!/bin/sh\n' > $T/bin/xdg-open; chmod +x $T/bin/xdg-open
                 export PATH=$T/bin:$PATH PROMISEFS_EXECUTABLE=$P
                 session << 'END'
-                call OpenFile 'objectpath "/org/x/1"' '' '' '' '@a{sv} {}' > $T/out 2>&1 & asking=$!
                 there() { pgrep -f -- "pick --web --while=$portal" > /dev/null; }
-                for n in $(seq 100); do ! there || break; sleep 0.05; done; there
-                kill -9 $portal; ! wait $asking
-                for n in $(seq 100); do there || break; sleep 0.05; done; ! there
+                for method in OpenFile SaveFile SaveFiles; do
+                    call $method 'objectpath "/org/x/1"' '' '' '' '@a{sv} {}' > $T/out 2>&1 & asking=$!
+                    for n in $(seq 100); do ! there || break; sleep 0.05; done; there
+                    kill -9 $portal; ! wait $asking
+                    for n in $(seq 100); do there || break; sleep 0.05; done; ! there
+                    "$(dirname "$P")/promisefs-portal" & portal=$!; gdbus wait --session --timeout 10 $N
+                done
                 END
                 """)
         }
@@ -150,6 +154,113 @@ extension MountSuites {
                     kill $front; sleep 0.2; kill %2 2> /dev/null || true
                     END
                     cat $T/out >&2; grep -q "^answer (0, .*'file://$M/b.png'" $T/out
+                    """)
+        }
+
+        /// What the person says besides is what the program is told.
+        @Test(.timeLimit(.minutes(2))) func choicesAreShownAndTold() async throws {
+            try await dialogs(
+                Self.browser + """
+                    session << 'END' > $T/out
+                    echo --choose 0=1 --choose 1=1 b.png > $T/what
+                    call OpenFile 'objectpath "/org/x/1"' '' '' 'Pick' "{\\"current_folder\\": <b\\"$M\\">,
+                        \\"choices\\": <[('code', 'Encoding', [('u', 'UTF'), ('l', 'Latin')], 'u'),
+                            ('ro', 'Read only', @a(ss) [], '')]>}"
+                    END
+                    cat $T/page $T/out >&2; grep -q "('code', 'l'), ('ro', 'true')" $T/out; grep -q "'file://$M/b.png'" $T/out
+                    """)
+        }
+
+        /// Where there is no browser: in a terminal's window, and where there is none of these either, at once with 2.
+        @Test(.timeLimit(.minutes(2))) func withoutABrowserATerminalsWindowIsShown() async throws {
+            try await dialogs(
+                """
+                mkdir $T/bin; for name in bash sh env cat grep dbus-run-session dbus-daemon gdbus sleep mv dirname kill; do
+                  [ ! -e "$(command -v $name)" ] || ln -s "$(command -v $name)" $T/bin/$name; done
+                cat > $T/window << 'END'
+                #!/bin/bash
+                # A terminal of which the person presses keys.
+                shift; /usr/bin/python3 - "$@" << 'PY'
+                import os, pty, sys, time
+                process, line = pty.fork()
+                if process == 0:
+                    os.environ["TERM"] = "xterm"
+                    os.execvp(sys.argv[1], sys.argv[1:])
+                keys = [b"j", b"j", b"\\r"] if open(os.environ["T"] + "/what").read().strip() == "pick" else [b"q"]
+                shown = b""
+                while True:
+                    try:
+                        shown += os.read(line, 65536)
+                    except OSError:
+                        break
+                    if b"b.png" in shown and keys:
+                        time.sleep(0.3)
+                        os.write(line, keys.pop(0))
+                os.waitpid(process, 0)
+                PY
+                END
+                chmod +x $T/window; export PROMISEFS_EXECUTABLE=$P T M PATH=$T/bin TERMINAL=$T/window
+                session << 'END' > $T/out
+                O="{\\"current_folder\\": <b\\"$M\\">}"
+                echo pick > $T/what; call OpenFile 'objectpath "/org/x/1"' '' '' 'Pick' "$O"
+                echo cancel > $T/what; call OpenFile 'objectpath "/org/x/1"' '' '' 'Pick' "$O"
+                kill $portal; export TERMINAL=/nowhere; unset DISPLAY WAYLAND_DISPLAY
+                "$(dirname "$P")/promisefs-portal" & portal=$!; sleep 0.5
+                call OpenFile 'objectpath "/org/x/1"' '' '' 'Pick' "$O"
+                END
+                /bin/cat $T/said $T/out >&2
+                [ "$(grep -c "'uris': <\\['file://$M/" $T/out)" = 1 ]; grep -q '^(uint32 1, @a{sv} {})' $T/out
+                grep -q '^(uint32 2, @a{sv} {})' $T/out
+                """)
+        }
+
+        private static let hasSandbox =
+            hasFrontEnd
+            && ["/usr/libexec/xdg-document-portal", "/usr/bin/bwrap"].allSatisfy { FileManager.default.fileExists(atPath: $0) }
+
+        /// As the programs of Flatpak ask: what they are given follows the document through renames, moves and saves.
+        @Test(.timeLimit(.minutes(2)), .enabled(if: Self.hasSandbox, "no xdg-document-portal, or no bubblewrap"))
+        func aSandboxedProgramKeepsADocumentThatIsRenamed() async throws {
+            try await dialogs(
+                Self.browser + """
+                    export XDG_DATA_HOME=$T/data XDG_CURRENT_DESKTOP=promisefs XDG_DESKTOP_PORTAL_DIR=$R/packaging/desktop
+                    mkdir $T/shared; export S=$T/shared APP=org.example.App R
+                    printf '[Application]\\nname=%s\\nruntime=runtime/org.example.Platform/x86_64/1\\n\\n' $APP > $T/info
+                    printf '[Instance]\\ninstance-id=1\\n' >> $T/info
+                    cat > $S/app.sh << 'END'
+                    set -e
+                    /usr/bin/python3 $W/portal_open.py OpenFile > $S/answer; cat $S/answer >&2
+                    F=$(grep -o "file://[^']*" $S/answer); F=${F#file://}
+                    there() { for n in $(seq 100); do [ ! -e $S/$1 ] || return 0; sleep 0.05; done; return 1; }
+                    [ "$(cat "$F")" = two ]; touch $S/read; there renamed
+                    [ "$(cat "$F")" = two ]; echo three >> "$F"; touch $S/written; there saved
+                    [ "$(cat "$F")" = four ]; touch $S/done
+                    END
+                    session << 'END' > $T/out
+                    /usr/libexec/xdg-permission-store & store=$!; /usr/libexec/xdg-document-portal & documents=$!
+                    for n in $(seq 100); do ! mountpoint -q $XDG_RUNTIME_DIR/doc || break; sleep 0.05; done
+                    /usr/libexec/xdg-desktop-portal & front=$!
+                    gdbus wait --session --timeout 20 org.freedesktop.portal.Desktop
+                    echo b.png > $T/what
+                    bus=${DBUS_SESSION_BUS_ADDRESS#unix:path=}; bus=${bus%%,*}
+                    there() { for n in $(seq 200); do [ ! -e $S/$1 ] || return 0; sleep 0.05; done; return 1; }
+                    mkdir -p $XDG_RUNTIME_DIR/doc/by-app/$APP 2> /dev/null || true
+                    bwrap --ro-bind /usr /usr --symlink usr/bin /bin --symlink usr/lib /lib --symlink usr/lib64 /lib64 \\
+                      --ro-bind /etc /etc --proc /proc --dev /dev --tmpfs /tmp --unshare-pid --die-with-parent \\
+                      --ro-bind $R $R --bind $S $S --bind $XDG_RUNTIME_DIR/doc/by-app/$APP $XDG_RUNTIME_DIR/doc \\
+                      --bind $bus $bus --ro-bind $T/info /.flatpak-info bash $S/app.sh & app=$!
+                    there read; mkdir $M/moved; mv $M/b.png $M/moved/c.png; touch $S/renamed
+                    there written; grep -q three $M/moved/c.png; [ ! -e $M/b.png ]
+                    echo four > $M/moved/.new; mv $M/moved/.new $M/moved/c.png; touch $S/saved
+                    there done; wait $app
+                    "$P" grants list --domain "$(findmnt -no SOURCE $M)" --app $APP
+                    # The view holds nobody up, and goes with the portal.
+                    kill -9 $portal; for n in $(seq 100); do grep -q promisefs-view /proc/mounts || break; sleep 0.05; done
+                    ! grep -q "$XDG_RUNTIME_DIR/promisefs-portal" /proc/mounts
+                    kill $front $documents $store; sleep 0.3
+                    umount -l $XDG_RUNTIME_DIR/doc 2> /dev/null || true
+                    END
+                    cat $T/out $T/said >&2; grep -q "promisefs-portal\\|doc/" $S/answer; [ -e $S/done ]
                     """)
         }
     }

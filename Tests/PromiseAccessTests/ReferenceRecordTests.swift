@@ -30,4 +30,32 @@ import Testing
         #expect(text(record.link(in: folder, .deleted, path)) == "../.promisefs/deleted/b")
         #expect(text(record.link(in: folder, .replaced, path)) == "../.promisefs/replaced/b")
     }
+
+    @Test func aReferenceToAnotherStorageNamesItAndIsNoneOfThisOne() {
+        let storage = ReferenceRecord.Storage(identifier: "abc", domain: "papers")
+        let record = ReferenceRecord(key, of: storage)
+        #expect(ReferenceRecord(target: record.target) == record)
+        #expect(text(record.target).contains("of the storage whose") && record.storage == storage)
+        // Earlier versions read the first schema alone, and would look for the document here.
+        #expect(text(record.target).contains("\"schema\":2"))
+        for (old, new) in [("\"identifier\":\"abc\"", "\"identifier\":\"\""), ("\"schema\":2", "\"schema\":3")] {
+            let damaged = text(record.target).replacing(old, with: new)
+            #expect(ReferenceRecord(target: Array(damaged.utf8)) == nil, "\(damaged)")
+        }
+    }
+
+    @Test func ofAnotherDomainTheWholePathIsShownWhileItIsKnown() {
+        let record = ReferenceRecord(key, of: .init(identifier: "abc", domain: "papers"))
+        var finding = ElsewhereFinding(.found, path: [FileName("b")!])
+        finding.place = Array("/mnt/papers/b".utf8)
+        let folder = [FileName("desk")!]
+        for fate in ItemFate.allCases {
+            finding.fate = fate
+            let leads = [.found, .unknown, .silent].contains(fate)
+            let expected = leads ? "/mnt/papers/b" : "../.promisefs/\(fate.rawValue)/b"
+            #expect(text(record.link(in: folder, finding)) == expected)
+        }
+        #expect(text(record.link(in: folder, ElsewhereFinding(.silent, path: [FileName("b")!])))
+            == "../.promisefs/silent/b")
+    }
 }

@@ -51,6 +51,23 @@ private func store(_ machine: Key) -> ValueStore { ValueStore(application: appli
         #expect(one.values.isEmpty)
     }
 
+    /// Whose credentials cannot be read just now is nobody else; who comes after that is.
+    @Test func anotherAccountIsToldAlsoWhenNobodyWasKnownInBetween() throws {
+        var one = store("one")
+        #expect(one.merge(nil, account: "root", at: second(1)) == [ValueNotice(.initialSync, [])])
+        #expect(one.merge(nil, account: "alice@root", at: second(2)).isEmpty)
+        try one.set(.string("1"), for: "key", at: second(3))
+        for time in [4, 5] { #expect(one.merge(nil, account: "root", at: second(time)).isEmpty) }
+        #expect(one.merge(nil, account: "alice@root", at: second(6)).isEmpty)
+        #expect(one.merge(nil, account: "root", at: second(7)).isEmpty)
+        #expect(one.values.count == 1)
+        // Who has another key to the same objects takes nothing away.
+        var same = one
+        #expect(same.merge(nil, account: "bob@root", at: second(8), isShared: true) == [ValueNotice(.accountChange, [])])
+        #expect(same.values.count == 1)
+        #expect(one.merge(nil, account: "bob@root", at: second(8)) == [ValueNotice(.accountChange, ["key"])])
+    }
+
     @Test func limitsAreToTheByteAndTheOldValueStays() throws {
         let limit = 64 << 10
         var one = store("one")

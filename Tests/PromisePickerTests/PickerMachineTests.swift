@@ -225,4 +225,21 @@ import Testing
             machine.handle(.confirm)
                 == [.perform([.save(work, name: bytes("b.txt"), isConfirmed: true)])])
     }
+
+    @Test func choicesAreReadFromTheirTextAndChosenFromWhatThereIs() throws {
+        let encoding = try #require(PickerChoice("Encoding\t UTF\t*Latin"))
+        #expect(encoding == PickerChoice(label: "Encoding", options: ["UTF", "Latin"], initial: 1))
+        let flag = try #require(PickerChoice("Read only\t*"))
+        #expect(flag.isFlag && flag.initial == 1 && flag.names == ["no", "yes"])
+        #expect(PickerChoice("Read only")?.initial == 0)
+        for text in ["", "\tx", "Label\tUTF"] { #expect(PickerChoice(text) == nil, "\(text)") }
+        var request = PickerRequest(.open)
+        request.choices = [encoding, flag]
+        var machine = shown(request, [file("a.txt")])
+        #expect(machine.chosen == [1, 1])
+        for (choice, option) in [(0, 0), (1, 2), (2, 0), (-1, 0), (0, -1)] {
+            #expect(machine.handle(.choose(choice: choice, option: option)) == [])
+        }
+        #expect(machine.chosen == [0, 1])
+    }
 }

@@ -132,4 +132,30 @@ import Testing
         #expect(plain.take("at 1", shown).events == [.visit(PickerFolder(domain: "work"))])
         #expect(plain.take("nonsense", shown).text == PlainScreen.help + "\n")
     }
+
+    @Test func choicesAreTurnedOnScreensAndByLines() {
+        var request = PickerRequest(.open)
+        request.choices = [
+            PickerChoice(label: "Encoding", options: ["UTF", "Latin \u{1B}[2J"], initial: 0),
+            PickerChoice(label: "Read only", options: [], initial: 0),
+        ]
+        var machine = PickerMachine(request)
+        var screen = TerminalScreen(size: .init(columns: 40, rows: 8), hasColours: false)
+        #expect(screen.draw(machine).lines[6].contains("c Encoding: UTF…"))
+        #expect(screen.press(.text("c"), machine) == [])
+        for event in screen.press(.enter, machine) { _ = machine.handle(event) }
+        #expect(machine.chosen == [1, 0])
+        _ = screen.press(.down, machine)
+        #expect(screen.press(.left, machine) == [.choose(choice: 1, option: 1)])
+        let lines = screen.draw(machine).lines
+        #expect(lines[1].hasPrefix("  Encoding: Latin") && lines[2].hasPrefix("> Read only: no"))
+        #expect(lines.allSatisfy { !$0.contains("\u{1B}") })
+        _ = screen.press(.escape, machine)
+        #expect(screen.press(.enter, machine) == [.enter])
+        var plain = PlainScreen()
+        #expect(plain.take("choices", machine).text.contains("2 Read only: no (1 no, 2 yes)"))
+        #expect(plain.take("choose 2 2", machine).events == [.choose(choice: 1, option: 1)])
+        #expect(plain.take("choose 3 1", machine).events == [])
+        #expect(plain.take("choose 1 3", machine).events == [])
+    }
 }

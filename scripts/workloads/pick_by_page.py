@@ -1,12 +1,19 @@
 #!/usr/bin/env python3
-"""Picks by the page of a picker, as its script does. Usage: pick_by_page.py ADDRESS NAME|--cancel|--here [FOLDER…]"""
+"""Picks by the page of a picker, as its script does.
+Usage: pick_by_page.py ADDRESS [--choose CHOICE=OPTION]… NAME|--cancel|--here|--look [FOLDER…]
+
+--look ends as a browser that is killed when it has seen the page."""
 import http.client
 import json
 import sys
 import urllib.parse
 
 url = urllib.parse.urlsplit(sys.argv[1])
-wanted, folders = sys.argv[2], sys.argv[3:]
+words, choices = sys.argv[2:], []
+while words[0] == "--choose":
+    choices.append([int(part) for part in words[1].split("=")])
+    words = words[2:]
+wanted, folders = words[0], words[1:]
 own = {"content-type": "application/json", "origin": f"http://127.0.0.1:{url.port}"}
 
 
@@ -34,10 +41,16 @@ def items():
 
 
 until(lambda now: now["hasPlaces"])
+if wanted == "--look":
+    items()
+    sys.exit()
 for folder in folders:
     before = state["generation"]
     ask("POST", "/event", {"kind": "enter", "item": next(item for item in items() if item["name"] == folder)})
     until(lambda now: now["generation"] != before)
+for choice, option in choices:
+    assert option < len(state["choices"][choice]["names"]), state["choices"]
+    ask("POST", "/event", {"kind": "choose", "choice": choice, "option": option})
 if wanted == "--cancel":
     ask("POST", "/event", {"kind": "cancel"})
 elif wanted == "--here":

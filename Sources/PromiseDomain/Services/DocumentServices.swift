@@ -1,6 +1,6 @@
 import Logging
 import PromiseCore
-import PromiseFilesystem
+package import PromiseFilesystem
 import PromiseIndex
 import PromiseProvider
 import PromiseSync
@@ -34,7 +34,9 @@ package struct DocumentServices: Sendable {
             tree: tree, search: search, file: state.file("containers.json"), configuration: configuration,
             door: door, logger: logger)
         references = References(
-            tree: tree, search: search, configuration: configuration, door: door)
+            tree: tree, search: search, configuration: configuration, door: door,
+            storage: StorageIdentity(tree: tree, configuration: configuration),
+            former: FormerItems(tree: tree, configuration: configuration))
         let key = StateKey(path: state.file(StateKey.fileName))
         grants = Grants(tree: tree, key: key, containers: containers, door: door)
         grants.load()
@@ -44,6 +46,11 @@ package struct DocumentServices: Sendable {
             logger: logger)
         adoption = Adoption(tree: tree, door: door, pool: BlockingPool(name: "adopt", threads: 2))
         tree.filesystem.linkTargets.memory?.whenMissed { [search] in search.begin($0) }
+    }
+
+    /// Who knows the other domains of this user.
+    package func meet(_ others: any OtherDomains) {
+        tree.filesystem.linkTargets.memory?.otherDomains = others
     }
 
     func start() {

@@ -36,7 +36,7 @@ package final class FolderWindows: Sendable {
         var subject: Subject
         var entries: [EntryID]
         /// Of the list that is looked at now, so that a letter more or less reads nothing.
-        var lines: [Line]?
+        var lines: [FolderLine]?
         /// The last change that it knows of.
         var change: Int64
     }
@@ -73,33 +73,6 @@ package final class FolderWindows: Sendable {
         }
     }
 
-    /// One line of a folder, as it is sorted.
-    private struct Line {
-        var entry: EntryID
-        var isFolder: Bool
-        /// Of what sorts by a number.
-        var number: Int64
-        /// Of what sorts by a text, and of equal ones.
-        var text: [UInt8]
-        var name: [UInt8]
-        /// The first bytes of `name`: most names differ in them, and numbers are compared sooner.
-        let start: (UInt64, UInt64)
-
-        init(_ entry: EntryID, isFolder: Bool, number: Int64 = 0, text: [UInt8] = [], name: [UInt8]) {
-            self.entry = entry
-            self.isFolder = isFolder
-            self.number = number
-            self.text = text
-            self.name = name
-            start = (Line.number(name[...]), Line.number(name.dropFirst(8)))
-        }
-
-        private static func number(_ bytes: ArraySlice<UInt8>) -> UInt64 {
-            let number = bytes.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-            return number << UInt64(8 * max(0, 8 - bytes.count))
-        }
-    }
-
     /// A person looks at few folders at a time.
     private static let orderCountMax = 6
     /// Rows read while the index's lock is held.
@@ -111,6 +84,7 @@ package final class FolderWindows: Sendable {
     /// again.
     private static let changeCountMax = 1_000
     private static let patience = Duration.seconds(10)
+    private static let tags = Array("user.xdg.tags".utf8)
 
     private let tree: DomainTree
     private let reader: AttributeReader
@@ -194,7 +168,8 @@ package final class FolderWindows: Sendable {
             keep(Order(subject: subject, entries: entries, lines: nil, change: now))
             return entries
         }
-        let lines = sorted(try lines(subject), subject)
+        let isDescending = subject.isDescending && subject.scope != .recent
+        let lines = try lines(subject).sorted(isDescending: isDescending)
         let entries = lines.map(\.entry)
         keep(Order(subject: subject, entries: entries, lines: isPart ? nil : lines, change: now))
         return entries
@@ -230,9 +205,8 @@ package final class FolderWindows: Sendable {
         return !changes.contains { $0.parent == folder }
     }
 
-    private func lines(_ subject: Subject) throws(Failure) -> [Line] {
+    private func lines(_ subject: Subject) throws(Failure) -> FolderLines {
         let sieve = Sieve(subject)
-        var result: [Line] = []
         switch subject.scope {
         case .recent:
             return try tree.index.read { transaction throws(Failure) in
@@ -246,51 +220,45 @@ package final class FolderWindows: Sendable {
                 return try self.lines(
                     try transaction.items(of: found.map(\.node)), sieve, transaction)
             }
-        case .folder(let folder):
-            if subject.key != .state && subject.key != .tags {
-                return try plainLines(of: folder, sieve)
-            }
-            var last: FileName?
-            while true {
-                let page = try tree.index.read { transaction throws(Failure) in
-                    let rows = try transaction.nodes(
-                        in: folder, after: last, limit: FolderWindows.pageCount)
-                    let items = rows.map { IndexedItem(entry: $0.entry, node: $0.node) }
-                    return (
-                        try self.lines(items, sieve, transaction), items.last?.entry.name,
-                        items.count
-                    )
-                }
-                result += page.0
-                last = page.1
-                if page.2 < FolderWindows.pageCount { return result }
-            }
+        case .folder(let folder): return try lines(of: folder, sieve)
         }
     }
 
-    /// For what is in the rows of a folder themselves.
-    private func plainLines(of folder: NodeID, _ sieve: Sieve) throws(Failure) -> [Line] {
+    private func lines(of folder: NodeID, _ sieve: Sieve) throws(Failure) -> FolderLines {
         let key = sieve.subject.key
-        var result: [Line] = []
+        let extra: FolderRows.Extra =
+            switch key {
+            case .state: .state
+            case .tags: .attribute(FolderWindows.tags)
+            default: .nothing
+            }
+        var result = FolderLines()
         var last: FileName?
         while true {
             let rows = try tree.index.read { transaction throws(Failure) in
                 try FolderRows.rows(
-                    in: folder, after: last, limit: FolderWindows.pageCount, transaction)
+                    in: folder, after: last, limit: FolderWindows.pageCount, extra, transaction)
             }
             for row in rows {
                 guard let name = sieve.folded(row.name, row.kind) else { continue }
-                let number: Int64 =
-                    switch key {
-                    case .date: row.modificationTime.rawValue
-                    case .size: row.kind == .folder ? 0 : Int64(clamping: row.size)
-                    default: 0
-                    }
-                let text = key == .kind ? ContentType.of(row.name, row.kind).identifier : ""
-                result.append(
-                    Line(
-                        row.entry, isFolder: row.kind == .folder, number: number,
-                        text: Array(text.utf8), name: name))
+                let isFolder = row.kind == .folder
+                switch key {
+                case .name: result.add(row.entry, isFolder, name)
+                case .date:
+                    result.add(row.entry, isFolder, name, number: row.modificationTime.rawValue)
+                case .size:
+                    let size = isFolder ? 0 : Int64(clamping: row.size)
+                    result.add(row.entry, isFolder, name, number: size)
+                case .kind:
+                    let type = ContentType.of(row.name, row.kind).identifier
+                    result.add(row.entry, isFolder, name, text: type)
+                case .state:
+                    let state = row.state.map { tree.filesystem.state(of: $0).rawValue }
+                    result.add(row.entry, isFolder, name, text: state ?? "")
+                case .tags:
+                    let tags = String(decoding: row.attribute ?? [], as: UTF8.self)
+                    result.add(row.entry, isFolder, name, text: tags)
+                }
             }
             last = rows.last?.name
             if rows.count < FolderWindows.pageCount { return result }
@@ -299,70 +267,32 @@ package final class FolderWindows: Sendable {
 
     private func lines(
         _ items: [IndexedItem], _ sieve: Sieve, _ transaction: borrowing Transaction
-    ) throws(Failure) -> [Line] {
-        var lines: [Line] = []
+    ) throws(Failure) -> FolderLines {
+        var lines = FolderLines()
         for item in items {
-            guard let name = sieve.folded(item.entry.name, item.node.kind) else { continue }
-            lines.append(try line(item.entry, item.node, name, sieve.subject, transaction))
+            let (entry, node) = (item.entry, item.node)
+            guard let name = sieve.folded(entry.name, node.kind) else { continue }
+            let isFolder = node.kind == .folder
+            if sieve.subject.scope == .recent {
+                let use = max(node.lastUse, node.accessTime).rawValue
+                lines.add(entry.id, isFolder, name, number: -use)
+                continue
+            }
+            switch sieve.subject.key {
+            case .name: lines.add(entry.id, isFolder, name)
+            case .date: lines.add(entry.id, isFolder, name, number: node.modificationTime.rawValue)
+            case .size:
+                lines.add(entry.id, isFolder, name, number: isFolder ? 0 : Int64(clamping: node.size))
+            case .kind:
+                lines.add(entry.id, isFolder, name, text: ContentType.of(entry.name, node.kind).identifier)
+            case .state:
+                let known = try reader.attributes(of: item, .state, transaction)
+                lines.add(entry.id, isFolder, name, text: known.state?.rawValue ?? "")
+            case .tags:
+                let tags = try transaction.attribute(FolderWindows.tags, of: node.id) ?? []
+                lines.add(entry.id, isFolder, name, text: String(decoding: tags, as: UTF8.self))
+            }
         }
         return lines
-    }
-
-    private func line(
-        _ entry: Entry, _ node: Node, _ name: [UInt8], _ subject: Subject,
-        _ transaction: borrowing Transaction
-    ) throws(Failure) -> Line {
-        var line = Line(entry.id, isFolder: node.kind == .folder, name: name)
-        if subject.scope == .recent {
-            line.number = -max(node.lastUse, node.accessTime).rawValue
-            return line
-        }
-        switch subject.key {
-        case .name: break
-        case .date: line.number = node.modificationTime.rawValue
-        case .size: line.number = node.kind == .folder ? 0 : Int64(clamping: node.size)
-        case .kind: line.text = Array(ContentType.of(entry.name, node.kind).identifier.utf8)
-        case .state:
-            let known = try reader.attributes(
-                of: IndexedItem(entry: entry, node: node), .state, transaction)
-            line.text = Array((known.state?.rawValue ?? "").utf8)
-        case .tags:
-            line.text = try transaction.attribute(Array("user.xdg.tags".utf8), of: node.id) ?? []
-        }
-        return line
-    }
-
-    /// What is compared of a line first, without its arrays: those are moved once, not at each step.
-    private struct SortKey {
-        var isFolder: Bool
-        var number: Int64
-        var start: (UInt64, UInt64)
-        var place: Int
-    }
-
-    /// Folders first, whichever way.
-    private func sorted(_ lines: [Line], _ subject: Subject) -> [Line] {
-        let isDescending = subject.isDescending && subject.scope != .recent
-        let hasTexts = lines.contains { !$0.text.isEmpty }
-        var keys = lines.indices.map { place in
-            let line = lines[place]
-            return SortKey(
-                isFolder: line.isFolder, number: line.number, start: line.start, place: place)
-        }
-        keys.sort { left, right in
-            if left.isFolder != right.isFolder { return left.isFolder }
-            let (first, second) = isDescending ? (right, left) : (left, right)
-            if first.number != second.number { return first.number < second.number }
-            if hasTexts, lines[first.place].text != lines[second.place].text {
-                return lines[first.place].text.lexicographicallyPrecedes(lines[second.place].text)
-            }
-            if first.start.0 != second.start.0 { return first.start.0 < second.start.0 }
-            if first.start.1 != second.start.1 { return first.start.1 < second.start.1 }
-            if lines[first.place].name != lines[second.place].name {
-                return lines[first.place].name.lexicographicallyPrecedes(lines[second.place].name)
-            }
-            return lines[first.place].entry.rawValue < lines[second.place].entry.rawValue
-        }
-        return keys.map { lines[$0.place] }
     }
 }

@@ -229,7 +229,7 @@ extension ReferenceRecord {
         guard let target, target.starts(with: mark), ReferenceRecord(target: target) == nil else { return false }
         let json = JSONReader.read(Array(target.dropFirst(mark.count)))
         guard let schema = json?["schema"]?.integer(Int.self) else { return true }
-        return schema <= ReferenceRecord.schema
+        return schema <= ReferenceRecord.schemaElsewhere
     }
 }
 

@@ -13,6 +13,8 @@ package struct ReferenceStanding: Sendable {
     package var fate: ItemFate
     /// Where the document is, or was.
     package var target: [FileName]
+    /// Of a document in another domain; `target` is from the root of that.
+    package var elsewhere: ElsewhereFinding?
 }
 
 /// References: links of the mount that stand for a document and follow it.
@@ -21,6 +23,8 @@ package struct References: Sendable {
     let search: ItemSearch
     let configuration: DomainConfiguration
     let door: AccessDoor
+    let storage: StorageIdentity
+    let former: FormerItems
 
     /// The provider is to have the document so soon after its upload was due.
     private static let patience = Duration.seconds(10)
@@ -33,17 +37,33 @@ package struct References: Sendable {
         if configuration.isReadOnly {
             throw Failure(.readOnly, "the domain is mounted read-only: no link can be made")
         }
+        let known = try await meant(by: document)
+        guard let entry = known.entry else { return try await add(known.record, at: place) }
+        let link = try await link(known.record, at: place, for: entry.name)
+        try tree.filesystem.linkTargets.bind(link, to: entry.id)
+        return try made(link)
+    }
+
+    /// What a reference to `document` is to say, once the provider has that; no entry: it is in
+    /// another domain.
+    func meant(
+        by document: [FileName]
+    ) async throws(Failure) -> (record: ReferenceRecord, entry: Entry?) {
         var node = try await tree.node(at: document)
         if node == .root { throw Failure(.invalid, "the root of a domain needs no reference") }
         // Of a reference, what it stands for is meant.
-        if var standing = try standing(of: node) {
-            if standing.fate != .found, let key = try record(of: node)?.key {
-                let finding = try await tree.find(key, bound: nil, search)
+        if var standing = try standing(of: node), let record = try record(of: node) {
+            if standing.elsewhere != nil {
+                standing = await asked([standing])[0]
+            } else if standing.fate != .found {
+                let finding = try await tree.find(record.key, bound: nil, search)
                 (standing.fate, standing.target) = (finding.fate, finding.path)
             }
             guard standing.fate == .found else {
                 throw Failure(.notFound, standing.fate.reason ?? "the reference leads nowhere")
             }
+            // Others may have replaced it, or the domain may have been moved, since that was noted.
+            if let elsewhere = standing.elsewhere { return (elsewhere.record ?? record, nil) }
             node = try await tree.node(at: standing.target)
         }
         let known = try await tree.sentKey(
@@ -57,13 +77,21 @@ package struct References: Sendable {
                     .timedOut,
                     "the provider does not have it yet: try again when 'promisefs sync --wait' is done")
         }
-        let target = ReferenceRecord(known.key).target
+        return (ReferenceRecord(known.key), known.entry)
+    }
+
+    func link(
+        _ record: ReferenceRecord, at place: [FileName], for name: FileName?
+    ) async throws(Failure) -> NodeID {
+        let target = record.target
         guard target.count <= ReferenceRecord.byteCountMax else {
             throw Failure(.nameTooLong, "the path is too long for a reference")
         }
-        let (parent, name) = try await free(place, for: known.entry.name)
-        let link = try await tree.makeLink(name, in: parent, target: target)
-        try tree.filesystem.linkTargets.bind(link, to: known.entry.id)
+        let (parent, name) = try await free(place, for: name)
+        return try await tree.makeLink(name, in: parent, target: target)
+    }
+
+    func made(_ link: NodeID) throws(Failure) -> ReferenceStanding {
         guard let standing = try standing(of: link) else {
             throw Failure(.gone, "the reference was removed again")
         }
@@ -110,8 +138,11 @@ package struct References: Sendable {
     /// As far as it is known here: asks nobody. Nil of what is no reference.
     package func standing(of node: NodeID) throws(Failure) -> ReferenceStanding? {
         guard let record = try record(of: node) else { return nil }
+        let targets = tree.filesystem.linkTargets
+        let elsewhere = targets.isElsewhere(record) ? targets.elsewhere(record, node) : nil
         return try tree.index.read { transaction throws(Failure) in
             guard let path = try transaction.path(of: node) else { return nil }
+            if let elsewhere { return ReferenceStanding(node, path, record, elsewhere) }
             let bound = try ItemFinder.bound(of: node, transaction)
             let finding = try ItemFinder(record.key, bound: bound).find(transaction)
             return ReferenceStanding(
@@ -121,21 +152,21 @@ package struct References: Sendable {
         }
     }
 
-    private func record(of node: NodeID) throws(Failure) -> ReferenceRecord? {
+    func record(of node: NodeID) throws(Failure) -> ReferenceRecord? {
         try tree.index.read { transaction throws(Failure) in
             try transaction.node(node)?.target.flatMap { ReferenceRecord(target: $0) }
         }
     }
 
     private func free(
-        _ place: [FileName], for name: FileName
+        _ place: [FileName], for name: FileName?
     ) async throws(Failure) -> (parent: NodeID, name: FileName) {
         do throws(Failure) {
             let node = try await tree.node(at: place)
             let row = try tree.index.read { transaction throws(Failure) in
                 try transaction.node(node)
             }
-            if row?.kind == .folder { return (node, name) }
+            if row?.kind == .folder, let name { return (node, name) }
         } catch where error.code == .notFound {
             if let last = place.last {
                 return (try await tree.node(at: Array(place.dropLast())), last)

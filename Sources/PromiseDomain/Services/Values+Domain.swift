@@ -16,6 +16,7 @@ extension Values {
             isOnline: { [engine] in engine.connectionFailure == nil },
             pollInterval: configuration.pollInterval,
             deadline: configuration.requestDeadline, isReadOnly: configuration.isReadOnly)
+        needs.isShared = account.sharesObjects
         needs.limits = ValueLimits(
             totalByteCount: configuration.valueByteCount, valueByteCount: configuration.valueByteCount,
             keyCount: configuration.valueCount)

@@ -26,6 +26,8 @@ package final class Values: Sendable {
         package var deadline: Duration
         package var isReadOnly: Bool
         package var limits = ValueLimits()
+        /// Whoever has the account, the values are the same ones: a change of it is told and takes none.
+        package var isShared = false
 
         package init(
             account: @autoclosure @escaping @Sendable () -> String, objects: @escaping @Sendable () -> (any PrivateObjects)?,
@@ -413,7 +415,8 @@ package final class Values: Sendable {
         }
         let before = try load(name)
         var store = before
-        let notices = store.merge(theirs, account: Key(needs.account()), at: clock.now(), limits: needs.limits)
+        let notices = store.merge(theirs, account: Key(needs.account()), at: clock.now(), limits: needs.limits,
+            isShared: needs.isShared)
         try keep(store, over: before)
         return (store.record, theirs, notices)
     }

@@ -26,6 +26,8 @@ package final class Views: Sendable {
         var session: MountSession
         var application: String
         var process: DeviceListener.Handed
+        /// Of no program that would lose what it is about.
+        var isForSession: Bool
     }
 
     private struct State {
@@ -77,8 +79,9 @@ package final class Views: Sendable {
     func letGo(lazy: Bool) throws(Failure) {
         let running = state.withLock { Array($0.running.values) }
         if lazy { return running.forEach { $0.process.terminate() } }
-        guard let first = running.first else { return }
-        let others = running.count == 1 ? "" : ", and \(running.count - 1) more"
+        let programs = running.filter { !$0.isForSession }
+        guard let first = programs.first else { return running.forEach { $0.process.terminate() } }
+        let others = programs.count == 1 ? "" : ", and \(programs.count - 1) more"
         throw Failure(
             .busy,
             "\(first.application)\(others) runs with a view of the domain: end it, or unmount with --lazy")
@@ -88,7 +91,7 @@ package final class Views: Sendable {
 
     /// Makes a view for one launch of an application, which must take it soon.
     package func open(
-        for application: String, by principal: Principal
+        for application: String, by principal: Principal, isForSession: Bool = false
     ) async throws(Failure) -> Place {
         let number = try take()
         do throws(Failure) {
@@ -103,7 +106,7 @@ package final class Views: Sendable {
             }
             let launch = Starting(
                 number: number, launch: begun.launch, application: application, owner: principal,
-                policy: LaunchPolicy(grants, begun.principal, door))
+                policy: LaunchPolicy(grants, begun.principal, door), isForSession: isForSession)
             OwnedThread(name: "view") { [self] in
                 serve(listener, launch)
                 state.update { $0.running[number] = nil }
@@ -125,6 +128,7 @@ package final class Views: Sendable {
         var application: String
         var owner: Principal
         var policy: LaunchPolicy
+        var isForSession: Bool
     }
 
     private func take() throws(Failure) -> UInt16 {
@@ -175,7 +179,8 @@ package final class Views: Sendable {
             try session.mount()
             let isOver = state.update { state in
                 state.running[launch.number] = Running(
-                    session: session, application: shown, process: handed)
+                    session: session, application: shown, process: handed,
+                    isForSession: launch.isForSession)
                 return state.isOver
             }
             handed.answer("ok")

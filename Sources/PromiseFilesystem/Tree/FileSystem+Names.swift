@@ -337,5 +337,9 @@ extension FileSystem {
         try linkTargets.target(of: try known(id))
     }
 
+    package func ask(_ what: LinkQuestion, of id: NodeID, _ caller: Caller, reply: @escaping LinkReply) -> ParkedRequest? {
+        linkTargets.answer(what, parking, caller, reply) { () throws(Failure) in try known(id) }
+    }
+
     package var linkTargets: LinkTargets { LinkTargets(index: index, notifier: notifier, memory: configuration.references) }
 }

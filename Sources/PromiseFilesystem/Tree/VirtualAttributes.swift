@@ -166,16 +166,24 @@ extension FileSystem {
 
     /// What `user.promisefs.state` says, of what the index says.
     package func state(of node: Node, _ entry: Entry?, _ pending: Pending?) -> ItemState {
-        if entry?.isExcluded == true { return .excluded }
-        if entry?.conflictsWith != nil { return .conflicted }
-        if engine.isUploading(node.id) { return .uploading }
-        if pending?.error != nil { return .error }
-        if pending != nil || node.isOpenForWriting { return .modified }
-        if node.kind == .folder { return node.isPopulated ? .current : .placeholder }
-        if node.kind != .file { return .current }
-        switch node.content {
+        state(of: StateFacts(node, entry, pending))
+    }
+
+    package func state(of facts: StateFacts) -> ItemState { facts.state { engine.isUploading($0) } }
+}
+
+extension StateFacts {
+    fileprivate func state(isUploading: (NodeID) -> Bool) -> ItemState {
+        if isExcluded { return .excluded }
+        if isInConflict { return .conflicted }
+        if isUploading(node) { return .uploading }
+        if hasFailed { return .error }
+        if isPending || isOpenForWriting { return .modified }
+        if kind == .folder { return isPopulated ? .current : .placeholder }
+        if kind != .file { return .current }
+        switch content {
         case .whole: return .current
-        case .partial: return node.localBytes == 0 ? .placeholder : .partial
+        case .partial: return localBytes == 0 ? .placeholder : .partial
         case .absent: return .placeholder
         }
     }

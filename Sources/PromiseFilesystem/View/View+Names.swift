@@ -301,7 +301,7 @@ extension View {
             throw Failure(.invalid, "it is no link")
         }
         try demand(.read, of: node, "linkTarget")
-        return try tree.linkTarget(of: node)
+        return try tree.linkTargets.inView.target(of: try tree.known(node))
     }
 
     func node(named name: FileName, in folder: NodeID) throws(Failure) -> Node? {

@@ -24,7 +24,7 @@ public struct PlainScreen: Sendable {
         A number opens that folder or picks that document. Other words:
         .. (up)  n, b (next, previous page)  /TEXT (filter here, / alone: all)  ?TEXT (find everywhere)
         m NUMBER (mark)  ok (pick what is marked, or this place)  sort KEY  hidden  places  at NUMBER (go to a place)
-        name TEXT  folder TEXT (make one)  rename NUMBER TEXT  help  q (cancel)
+        name TEXT  folder TEXT (make one)  rename NUMBER TEXT  choices  choose CHOICE NUMBER  help  q (cancel)
         """
 
     /// What is to be said now; empty while a list is on its way, or when nothing is new.
@@ -54,8 +54,10 @@ public struct PlainScreen: Sendable {
         let part = total > PlainScreen.pageCount ? ", from \(first + 1)" : ""
         let name = machine.request.hasName ? "; name: \(TerminalText.shown(machine.name))" : ""
         let reason = machine.reason.map { "; \(TerminalText.shown(Array($0.utf8)))" } ?? ""
+        let choices = TerminalText.choices(machine).map { "; \($0)" }.joined()
+        let title = TerminalText.title(machine.request)
         return
-            "\(TerminalText.title(machine.request)): \(TerminalText.place(machine.listing)): \(count)\(part)\(name)\(reason)\n"
+            "\(title): \(TerminalText.place(machine.listing)): \(count)\(part)\(name)\(choices)\(reason)\n"
     }
 
     private func line(_ index: Int, _ item: PickerItem, _ machine: PickerMachine) -> String {
@@ -100,6 +102,18 @@ public struct PlainScreen: Sendable {
             let parts = rest.split(separator: " ", maxSplits: 1)
             guard parts.count == 2, let number = Int(parts[0]) else { break }
             return ([.go(to: number - 1), .rename(Array(parts[1].utf8))], "")
+        case "choices": return ([], choices(machine))
+        case "choose":
+            let parts = rest.split(separator: " ").compactMap { Int($0) }
+            guard parts.count == 2, machine.request.choices.indices.contains(parts[0] - 1),
+                machine.request.choices[parts[0] - 1].names.indices.contains(parts[1] - 1)
+            else { return ([], choices(machine)) }
+            let choice = machine.request.choices[parts[0] - 1]
+            let text = "\(choice.label): \(choice.names[parts[1] - 1])"
+            return (
+                [.choose(choice: parts[0] - 1, option: parts[1] - 1)],
+                TerminalText.shown(Array(text.utf8)) + "\n"
+            )
         case "places": return ([], places(machine))
         case "at":
             guard let number = Int(rest), machine.places.indices.contains(number - 1) else { break }
@@ -113,6 +127,17 @@ public struct PlainScreen: Sendable {
         let last = max(0, (machine.total ?? 1) - 1) / PlainScreen.pageCount * PlainScreen.pageCount
         first = max(0, min(last, first + count))
         return [.see(first: first, count: PlainScreen.pageCount), .go(to: first)]
+    }
+
+    private func choices(_ machine: PickerMachine) -> String {
+        if machine.request.choices.isEmpty { return "there is nothing to choose besides\n" }
+        return zip(TerminalText.choices(machine), machine.request.choices).enumerated().map {
+            index, choice in
+            let names = choice.1.names.enumerated().map {
+                "\($0.offset + 1) \(TerminalText.shown(Array($0.element.utf8)))"
+            }
+            return "\(index + 1) \(choice.0) (\(names.joined(separator: ", ")))\n"
+        }.joined()
     }
 
     private func places(_ machine: PickerMachine) -> String {

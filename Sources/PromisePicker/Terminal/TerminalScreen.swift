@@ -14,7 +14,7 @@ public struct TerminalScreen: Sendable {
     }
 
     enum Prompt: Sendable, Equatable { case filter, search, name, folder, rename }
-    private enum Panel: Sendable { case list, places, help }
+    private enum Panel: Sendable { case list, places, choices, help }
 
     private static let keys: [FolderListing.Key] = [.name, .date, .size, .kind, .state, .tags]
 
@@ -25,6 +25,7 @@ public struct TerminalScreen: Sendable {
     private var text = ""
     private var panel = Panel.list
     private var placeCursor = 0
+    private var choiceCursor = 0
     private var top = 0
 
     public init(size: Size, hasColours: Bool) {
@@ -44,6 +45,7 @@ public struct TerminalScreen: Sendable {
             panel = .list
             return []
         case .places: return choose(key, machine)
+        case .choices: return turn(key, machine)
         case .list: return move(key, machine) ?? command(key, machine)
         }
     }
@@ -81,6 +83,7 @@ public struct TerminalScreen: Sendable {
         case .text("p"):
             panel = .places
             placeCursor = 0
+        case .text("c") where !machine.request.choices.isEmpty: panel = .choices
         case .text("?"): panel = .help
         case .text("n") where machine.request.hasName:
             ask(.name, String(decoding: machine.name, as: UTF8.self))
@@ -106,6 +109,25 @@ public struct TerminalScreen: Sendable {
             guard machine.places.indices.contains(placeCursor) else { return [] }
             return [machine.places[placeCursor].folder.map { .visit($0) } ?? .showRecent]
         case .escape, .text("p"), .text("q"), .left, .text("h"): panel = .list
+        case .control("c"): return [.cancel]
+        default: break
+        }
+        return []
+    }
+
+    /// Among the choices that go with it: each key gives one the next of its options.
+    private mutating func turn(_ key: TerminalKey, _ machine: PickerMachine) -> [PickerEvent] {
+        let choices = machine.request.choices
+        switch key {
+        case .up, .text("k"): choiceCursor = max(0, choiceCursor - 1)
+        case .down, .text("j"): choiceCursor = min(choices.count - 1, choiceCursor + 1)
+        case .enter, .right, .text(" "), .text("l"), .left, .text("h"):
+            guard choices.indices.contains(choiceCursor) else { return [] }
+            let step = key == .left || key == .text("h") ? -1 : 1
+            let count = choices[choiceCursor].names.count
+            let option = (machine.chosen[choiceCursor] + step + count) % count
+            return [.choose(choice: choiceCursor, option: option)]
+        case .escape, .text("c"), .text("q"): panel = .list
         case .control("c"): return [.cancel]
         default: break
         }
@@ -151,6 +173,7 @@ public struct TerminalScreen: Sendable {
         switch panel {
         case .help: lines += help()
         case .places: lines += placeLines(machine)
+        case .choices: lines += choiceLines(machine)
         case .list: lines += (0..<rowCount).map { row(top + $0, machine) }
         }
         lines = Array(lines.prefix(max(1, size.rows - 2)))
@@ -238,13 +261,26 @@ public struct TerminalScreen: Sendable {
         }
     }
 
+    private func choiceLines(_ machine: PickerMachine) -> [String] {
+        let first = max(0, choiceCursor - rowCount + 1)
+        let texts = TerminalText.choices(machine)
+        return (first..<(first + rowCount)).map { index in
+            guard texts.indices.contains(index) else {
+                return String(repeating: " ", count: size.columns)
+            }
+            let mark = index == choiceCursor ? "> " : "  "
+            let line = TerminalText.fitted(mark + texts[index], size.columns)
+            return index == choiceCursor ? styled(line, "7") : line
+        }
+    }
+
     private func help() -> [String] {
         let lines = [
             "Enter open, pick   s pick this", "Tab mark           h up, l into",
             "j k g G move       / filter here",
             "f find everywhere  p places", "o sort, O reverse  . hidden",
             "n name  + folder  r rename",
-            "R list anew        q Esc cancel", "o away  % part  ^ to be sent",
+            "R list anew        q Esc cancel", "c choices that go with it", "o away  % part  ^ to be sent",
         ]
         return (0..<rowCount).map {
             TerminalText.fitted($0 < lines.count ? lines[$0] : "", size.columns)
@@ -263,6 +299,9 @@ public struct TerminalScreen: Sendable {
         }
         if !machine.marked.isEmpty { words.append("\(machine.marked.count) marked") }
         if machine.request.hasName { words.append("name: \(TerminalText.shown(machine.name))") }
+        if let first = TerminalText.choices(machine).first {
+            words.append("c \(first)" + (machine.chosen.count > 1 ? "…" : ""))
+        }
         if let listing = machine.listing, listing.key != .name || listing.isDescending {
             words.append("by \(listing.key.rawValue)\(listing.isDescending ? " down" : "")")
         }
@@ -275,6 +314,9 @@ public struct TerminalScreen: Sendable {
 
     private func lastLine(_ machine: PickerMachine) -> String {
         guard let prompt else {
+            if panel == .choices {
+                return TerminalText.fitted("Enter the next option  c back", size.columns)
+            }
             let what = machine.request.picksPlace ? "s put it here" : "Enter pick"
             let isNarrow = size.columns < 50
             let rest = isNarrow ? "/ p places ? help q" : "/ filter  p places  ? help  q cancel"

@@ -96,4 +96,11 @@ enum TerminalText {
         case .save: "Save as"
         }
     }
+
+    /// Each choice that goes with it, and what is chosen.
+    static func choices(_ machine: PickerMachine) -> [String] {
+        zip(machine.request.choices, machine.chosen).map { choice, option in
+            shown(Array("\(choice.label): \(choice.names[option])".utf8))
+        }
+    }
 }

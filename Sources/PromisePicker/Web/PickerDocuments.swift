@@ -62,6 +62,13 @@ struct PickerStateDocument: Encodable, Sendable {
         var folder: PickerFolderDocument?
     }
 
+    struct Choice: Encodable, Sendable {
+        var label: String
+        var names: [String]
+        var isFlag: Bool
+        var chosen: Int
+    }
+
     var version: Int
     var generation: Int
     var mode: String
@@ -83,11 +90,12 @@ struct PickerStateDocument: Encodable, Sendable {
     var message: String?
     /// `DOMAIN/PATH` of each.
     var marked: [String]
+    var choices: [Choice]
 
     private enum CodingKeys: String, CodingKey {
         case version, generation, mode, phase, isPicked, places, hasPlaces, folder, key,
             isDescending, filter, showsHidden
-        case picksPlace, picksFolders, hasName, name, message, marked
+        case picksPlace, picksFolders, hasName, name, message, marked, choices
         case place = "where"
     }
 
@@ -116,6 +124,12 @@ struct PickerStateDocument: Encodable, Sendable {
         hasName = machine.request.hasName
         name = String(decoding: machine.name, as: UTF8.self)
         message = machine.message.map { escapedForTerminal($0) }
+        choices = zip(machine.request.choices, machine.chosen).map { choice, chosen in
+            Choice(
+                label: escapedForTerminal(choice.label),
+                names: choice.names.map { escapedForTerminal($0) }, isFlag: choice.isFlag,
+                chosen: chosen)
+        }
         marked = machine.marked.map { $0.domain + "/" + PercentCoding.encode($0.path) }
     }
 }
@@ -125,6 +139,8 @@ struct PickerEventDocument: Decodable, Sendable {
     var text: String?
     var folder: PickerFolderDocument?
     var item: PickerItemDocument?
+    var choice: Int?
+    var option: Int?
 
     /// Nil for what is no event of a page.
     var event: PickerEvent? {
@@ -144,6 +160,9 @@ struct PickerEventDocument: Decodable, Sendable {
         case "hidden": return .toggleHidden
         case "name": return .name(bytes)
         case "folder": return .makeFolder(bytes)
+        case "choose":
+            guard let choice, let option else { return nil }
+            return .choose(choice: choice, option: option)
         case "changed": return .changed
         case "cancel": return .cancel
         default: return nil

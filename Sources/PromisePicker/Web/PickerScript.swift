@@ -37,12 +37,25 @@ enum PickerScript {
             make('div', { class: 'bar' }, ui.places, ui.pages, ui.up, ui.where),
             make('div', { class: 'bar' }, ui.filter, ui.search, ui.sort, ui.reverse, ui.grid, ui.hidden),
             list.element, ui.frame, ui.count, ui.message,
+            first.choices.length ? make('div', { class: 'bar', id: 'choices' }, first.choices.map(choiceOf)) : null,
             first.hasName ? make('div', { class: 'bar' }, make('label', { for: 'name' }, 'Name'), ui.name) : null,
             make('div', { class: 'bar' }, first.picksPlace ? ui.folder : null, make('span', { class: 'grow' }),
               ui.cancel, ui.pick)].filter(part => part));
           document.addEventListener('keydown', event => { if (event.key === 'Escape') post('cancel'); });
           list.element.focus();
           offerPages();
+        }
+        // What whoever asks wants to know besides.
+        function choiceOf(choice, index) {
+          const id = 'choice' + index, label = make('label', { for: id }, choice.label);
+          const say = option => post('choose', { choice: index, option: +option });
+          if (choice.isFlag) {
+            return [make('input', { type: 'checkbox', id, checked: choice.chosen === 1,
+              onchange: event => say(event.target.checked ? 1 : 0) }), label];
+          }
+          return [label, make('select', { id, onchange: event => say(event.target.value) },
+            choice.names.map((name, option) =>
+              make('option', { value: option, selected: option === choice.chosen }, name)))];
         }
         // A provider's own page: it reaches nothing, and of what it says an identifier counts, or that there is none.
         async function offerPages() {

@@ -97,7 +97,8 @@ struct InfoCommand: AsyncParsableCommand {
             rows.append(["  attributes", names.joined(separator: ", ") + " (they stay on this machine)"])
         }
         if let reference = item.reference {
-            let text = reference.reason.map { "leads nowhere: \($0)" } ?? "follows its document"
+            let place = reference.domain.map { " in the domain '\($0)'" } ?? ""
+            let text = reference.reason.map { "leads nowhere: \($0)" } ?? "follows its document" + place
             rows.append(["  reference", text])
         }
         if case .text(let type)? = item.values?[PromisedKey.contentType.rawValue] { rows.append(["  type", type]) }

@@ -5,6 +5,7 @@ import PromiseKit
 import PromisePicker
 import PromiseSystem
 import PromiseWire
+import Synchronization
 
 struct PickCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -60,6 +61,19 @@ struct PickCommand: AsyncParsableCommand {
     var title: String?
     @Option(name: .long, help: ArgumentHelp("Who asks, for people.", valueName: "name"))
     var requester: String?
+    @Option(
+        name: .long,
+        help: ArgumentHelp(
+            "Something to be chosen besides: a label, and options after TABs, each after a space or '*'.",
+            valueName: "text"),
+        transform: { text in
+            guard let choice = PickerChoice(text) else {
+                throw ValidationError(
+                    "--choice is a label, and options after TABs, each after a space, or after '*' when it is chosen at first")
+            }
+            return choice
+        })
+    var choice: [PickerChoice] = []
     @Flag(name: .long, help: "On the terminal; the default.")
     var terminal = false
     @Flag(name: .long, help: "By lines on stderr and stdin, for screen readers.")
@@ -81,6 +95,8 @@ struct PickCommand: AsyncParsableCommand {
             "When this process has ended the picker is cancelled, and an import removed.",
             valueName: "pid"))
     var owner: Int32?
+    /// Of the desktop's portal: where the application's views are; paths are those in them.
+    @Option(name: .long, help: .hidden) var view: PathArgument?
     /// Of this command alone: what it removes then.
     @Option(name: .long, help: .hidden) var forget: PathArgument?
     @Argument(help: ArgumentHelp("What is to be moved or exported.", valueName: "source"))
@@ -98,6 +114,8 @@ struct PickCommand: AsyncParsableCommand {
         }
 
         var picked: [Picked]
+        /// Of each `--choice`: the number of the option, from 0; without options 1 is yes.
+        var choices: [Int]?
     }
 
     func validate() throws {
@@ -126,6 +144,7 @@ struct PickCommand: AsyncParsableCommand {
         if let name, let problem = PickerMachine.problem(withName: name.bytes) {
             throw ValidationError(problem)
         }
+        if view != nil, app == nil || owner == nil { throw ValidationError("--view goes with --app and --while") }
         if folders, mode == .import { throw ValidationError("folders are not imported") }
     }
 
@@ -134,7 +153,7 @@ struct PickCommand: AsyncParsableCommand {
             return show(try await view.pick(try viewRequest(view)))
         }
         if serve { return try await serveApplications() }
-        if let forget, let owner { return await TemporaryImport.remove(forget.bytes, after: owner) }
+        if let forget { return await TemporaryImport.remove(forget.bytes, after: owner) }
         let mounts = try await Targets.ownMounts()
         guard !mounts.isEmpty else {
             throw CommandFailure(
@@ -143,13 +162,16 @@ struct PickCommand: AsyncParsableCommand {
         }
         let request = try await request()
         let data = MountedData(mounts, application: app)
-        let session = PickerSession(
-            data, MountedConsequences(data, application: app), hasLists: !web)
+        let grants = view.flatMap { view in owner.map { SessionView(data: data, folder: view.bytes, owner: $0) } }
+        let copies = TemporaryImport.Folders(for: owner)
+        let consequences = MountedConsequences(
+            data, application: app, grants: grants, importing: { copies.watch($0) })
+        let session = PickerSession(data, consequences, hasLists: !web)
         switch try await outcome(of: request, session, data) {
         case .cancelled: throw CommandFailure(output.json ? "cancelled" : nil)
         case .picked(let documents):
-            if let owner, mode == .import { for document in documents { TemporaryImport.keep(document.path, while: owner) } }
-            show(documents)
+            show(documents, choices: session.chosen)
+            copies.confirm()
         }
     }
 
@@ -186,17 +208,31 @@ struct PickCommand: AsyncParsableCommand {
             }
         }
         defer { watch?.cancel() }
-        if web {
-            defer { Browser.forget() }
-            return try await PickerSite(session, data, request).run(idleMax: .seconds(600)) {
-                address in
-                await Browser.show(address, opens: !noBrowser)
-            }
-        }
+        if web { return try await outcomeOnPage(of: request, session, data) }
         if plain { return await PlainPicker(session).run(request) }
         // Whether there are colours is a matter of the terminal, not of stdout.
         let hasColours = environment("NO_COLOR") == nil && environment("TERM") != "dumb"
         return try await TerminalPicker(session).run(request, hasColours: hasColours)
+    }
+
+    private func outcomeOnPage(
+        of request: PickerRequest, _ session: PickerSession, _ data: MountedData
+    ) async throws -> PickerOutcome {
+        defer { Browser.forget() }
+        let isSeen = Mutex(true)
+        let site = PickerSite(session, data, request)
+        let outcome = try await site.run(idleMax: .seconds(600)) { address in
+            // Whoever reads the address can open it; else nobody would ever see the page.
+            if await Browser.show(address, opens: !noBrowser) || isatty(STDERR_FILENO) == 1 { return }
+            isSeen.withLock { $0 = false }
+            session.post(.cancel)
+        }
+        if isSeen.withLock({ $0 }) { return outcome }
+        guard !serve, let window = PickWindow(), let found = try await window.run() else {
+            throw CommandFailure("neither a browser nor a terminal's window could be started", exitStatus: 9)
+        }
+        Output.bytes(asTheyAre: found.output)
+        throw CommandFailure(nil, exitStatus: found.status)
     }
 
     private func request() async throws -> PickerRequest {
@@ -207,6 +243,7 @@ struct PickCommand: AsyncParsableCommand {
         request.application = app
         request.title = title.map { String($0.prefix(200)) }
         request.requester = requester.map { String($0.prefix(100)) }
+        request.choices = choice
         request.suggestedName = name?.bytes ?? []
         if let at {
             let location = try await Targets.location(of: at)
@@ -226,7 +263,7 @@ struct PickCommand: AsyncParsableCommand {
         return request
     }
 
-    private func show(_ documents: [PickedDocument]) {
+    private func show(_ documents: [PickedDocument], choices: [Int] = []) {
         if output.json {
             return Output.json(
                 Document(
@@ -236,10 +273,15 @@ struct PickCommand: AsyncParsableCommand {
                             pathBytes: PercentCoding.encode($0.path), bookmark: $0.bookmark,
                             reference: $0.reference.map { escapedForDisplay($0) },
                             grant: $0.grant)
-                    }))
+                    }, choices: choice.isEmpty ? nil : choices))
         }
         for document in documents {
             separatesByNul ? Output.separated(document.path) : Output.bytes(document.path)
+        }
+        // What begins with '#' is no absolute path.
+        guard separatesByNul else { return }
+        for (index, option) in choices.enumerated() {
+            Output.separated(Array("#\(index)=\(option)".utf8))
         }
     }
 }

@@ -9,7 +9,8 @@ struct ReferenceCommand: AsyncParsableCommand {
         abstract: "Links that stand for a document and follow it.",
         discussion: """
             A reference is a symbolic link in the mount that leads to its document wherever that is renamed or moved, on every \
-            machine. It can be renamed, moved and removed like any link; the document stays.
+            machine. The document is in the same domain or in another one of yours, which is to be mounted, too. A reference can \
+            be renamed, moved and removed like any link; the document stays.
 
             Example:
               promisefs reference add /mnt/projects/plan.md /mnt/desk
@@ -34,13 +35,19 @@ struct ReferenceCommand: AsyncParsableCommand {
         func run() async throws {
             let document = try await Targets.location(of: target)
             let location = try await Targets.location(of: place)
-            guard document.mount.source == location.mount.source else {
-                throw CommandFailure(
-                    "\(escapedForDisplay(target.bytes)) is in the domain '\(document.domain)', and a reference stands for a "
-                        + "document of its own domain: choose a place there")
-            }
             let client = try PromiseClient(mount: location.mount)
-            let made = try await client.addReference(to: document.path, at: location.path)
+            let made: ReferenceDocument
+            if document.mount.source == location.mount.source, document.mount.user == location.mount.user {
+                made = try await client.addReference(to: document.path, at: location.path)
+            } else {
+                guard document.mount.user == location.mount.user else {
+                    throw CommandFailure(
+                        "\(escapedForDisplay(target.bytes)) is in a domain of \(document.mount.userName): "
+                            + "a reference stands for a document of a domain of the same user")
+                }
+                let other = try PromiseClient(mount: document.mount)
+                made = try await client.addReference(to: document.path, of: other, at: location.path)
+            }
             if output.json { return Output.json(made) }
             Output.line(shownPath(made.path, on: location.mount))
         }
@@ -73,7 +80,7 @@ struct ReferenceCommand: AsyncParsableCommand {
             Output.text(
                 table(
                     found.map { reference in
-                        let target = shownPath(reference.target, on: mount)
+                        let target = shownTarget(of: reference, on: mount)
                         let reason = reference.reason.map { " (leads nowhere: \($0))" } ?? ""
                         return [shownPath(reference.path, on: mount), "-> \(target)\(reason)"]
                     }))
@@ -98,4 +105,14 @@ struct ReferenceCommand: AsyncParsableCommand {
             if output.json { Output.json(removed) }
         }
     }
+}
+
+/// A document of another domain is shown with its whole path, or by the path in its domain when that
+/// is not mounted.
+private func shownTarget(of reference: ReferenceDocument, on mount: MountEntry) -> String {
+    if let place = reference.place, let bytes = PercentCoding.decode(place[...]) {
+        return escapedForDisplay(bytes)
+    }
+    let isElsewhere = reference.domain != nil || reference.state == "notMounted"
+    return isElsewhere ? reference.target : shownPath(reference.target, on: mount)
 }

@@ -64,6 +64,7 @@ enum Daemon {
         } catch {
             throw CommandFailure(error.message, exitStatus: error.exitStatus)
         }
+        domain.services.meet(MountedDomains(own: configuration.name))
         let place = escapedForDisplay(configuration.mountPoint)
         let signals = TerminationSignals(domain: domain, logger: logger)
         // Whoever waits for `ready` is a process that ends; a service stays in the foreground.

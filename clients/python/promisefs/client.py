@@ -95,9 +95,13 @@ class Domain(Coordination):
         """The folder stays, and is an ordinary one. Returns what it was."""
         return self._call("DELETE", "containers?application=" + urllib.parse.quote(application, safe=""))
 
-    def add_reference(self, document, place):
-        """Makes a link that stands for a document and follows it: at `place`, or in it where that is a folder."""
-        return self._call("POST", "references", {"target": _wire(document), "path": _wire(place)})
+    def add_reference(self, document, place, other=None):
+        """Makes a link that stands for a document and follows it: at `place`, or in it where that is a folder. `other`: the
+        domain of the document, where that is not this one."""
+        if other is None:
+            return self._call("POST", "references", {"target": _wire(document), "path": _wire(place)})
+        card = other._call("GET", "references/card?path=" + _wire(document))
+        return self._call("POST", "references", {"record": card["record"], "path": _wire(place)})
 
     def references(self, folder="/"):
         """Below a folder, with why those that lead nowhere do."""

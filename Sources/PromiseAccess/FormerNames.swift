@@ -1,0 +1,56 @@
+package import PromiseCore
+import PromiseKeyValue
+
+/// What items of a storage were called before its domain was moved there: for references in other
+/// domains, which nobody could change then.
+package struct FormerNames: Hashable, Sendable {
+    /// Where an item was when the domain was moved, and what all machines call it since, if they do.
+    package struct Now: Hashable, Sendable {
+        package var identifier: ItemIdentifier?
+        package var path: [FileName]
+
+        package init(identifier: ItemIdentifier?, path: [FileName]) {
+            self.identifier = identifier
+            self.path = path
+        }
+    }
+
+    static let schema = 1
+    static let about = "what items of this storage were called where its domain was before"
+    /// No piece is larger than a provider keeps.
+    static let pieceCount = 20_000
+    /// Before the number of a piece.
+    package static let prefix = "former-"
+
+    package var items: [ItemIdentifier: Now] = [:]
+
+    package init() {}
+
+    /// Nothing of what is damaged, or of a later version.
+    package mutating func add(piece bytes: [UInt8]) {
+        guard let json = JSONReader.read(bytes), let schema = json["schema"]?.integer(Int.self),
+            schema <= FormerNames.schema
+        else { return }
+        for (old, now) in json["items"]?.fields ?? [:] {
+            guard case .list(let parts) = now, let path = parts.first?.text.flatMap(ItemKey.names)
+            else { continue }
+            let identifier = parts.count > 1 ? parts[1].text.map { ItemIdentifier($0) } : nil
+            items[ItemIdentifier(old.text)] = Now(identifier: identifier, path: path)
+        }
+    }
+
+    package var pieces: [[UInt8]] {
+        let sorted = items.sorted { $0.key.rawValue < $1.key.rawValue }
+        return stride(from: 0, to: sorted.count, by: FormerNames.pieceCount).map { start in
+            var fields: [Key: JSON] = [:]
+            for (old, now) in sorted[start..<min(sorted.count, start + FormerNames.pieceCount)] {
+                let identifier = now.identifier.map { [JSON.string($0.rawValue)] } ?? []
+                fields[Key(old.rawValue)] = .list([.string(ItemKey.text(now.path))] + identifier)
+            }
+            return JSON.map([
+                "about": .string(FormerNames.about), "items": .map(fields),
+                "schema": .number(String(FormerNames.schema)),
+            ]).encoded
+        }
+    }
+}
