@@ -205,6 +205,7 @@ package final class SyncEngine: Sendable {
             return await roomPool.run { engine.makeRoom(for: count, besides: node) }
         }
     }
+        hydrator.onRoom { [weak self] size, present in self?.roomForOne(of: size, present: present) }
 
     /// The machine is a local of the engine's thread, so nobody else can touch it.
     private func run(_ observer: any LocalTreeObserver) {
