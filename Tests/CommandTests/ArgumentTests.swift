@@ -185,6 +185,23 @@ import Testing
         for number in 0..<10_000 { #expect(lines.take("line \(number)", at: time(1062)) == 0) }
     }
 
+    /// A server that says of each file what it said of the last one filled the log, and a storm that ended was never counted.
+    @Test func logLinesThatSayTheSameOfOneThingAfterTheOtherAreCounted() {
+        var lines = RepeatedLines()
+        func time(_ seconds: Int) -> Timestamp { Timestamp(seconds: seconds, nanoseconds: 0) }
+        _ = lines.due(at: time(1000))
+        var writtenCount = 0
+        for number in 0..<10_000 where lines.take("refused \(number)", of: "refused", at: time(1001)) != nil { writtenCount += 1 }
+        #expect(writtenCount == RepeatedLines.differingMax)
+        #expect(lines.take("another", of: "another", at: time(1001)) == 0)
+        for second in 1002..<1010 { #expect(lines.take("another", of: "another", at: time(second)) == nil) }
+        #expect(lines.due(at: time(1030)).messages.isEmpty)
+        let due = lines.due(at: time(1070))
+        #expect(due.messages.map(\.text) == ["refused"] && due.messages.map(\.count) == [10_000 - writtenCount])
+        #expect(due.lines.map(\.text) == ["another"] && due.lines.map(\.count) == [8])
+        #expect(lines.take("refused 1", of: "refused", at: time(1071)) == 0 && lines.due(at: time(1200)).lines.isEmpty)
+    }
+
     @Test func logLinesAreOneLineWithQuotedValues() {
         let line = DaemonLog.line(
             time: Timestamp(nanoseconds: 0), level: .notice, message: "two\nlines",
