@@ -147,6 +147,7 @@ extension Domain {
             status.lastEnd = holder.lastEnd
         }
         status.limitations = provider.limitations
+        status.configurationProblem = configuration.problem
         status.countRecords(keyValues, services)
         status.hydrations = engine.hydrator.ledgerLines
         switch engine.connection {
