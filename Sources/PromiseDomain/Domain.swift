@@ -87,6 +87,7 @@ package final class Domain: Sendable {
             _ = try? Descriptor.open(state.file("index.sqlite"), flags: O_RDWR | O_CREAT, mode: 0o600, label: "domain.index")
             index = try Index(path: state.file("index.sqlite"))
             content = try ContentStore(folder: state.file("content"))
+            choice.knownPlaces.know(index)
         } catch {
             throw StartFailure(error.atStart(in: configuration.stateFolder))
         }

@@ -1,4 +1,5 @@
 import PromiseCore
+import PromiseIndex
 import PromiseMount
 import PromiseProvider
 import PromiseSystem
@@ -40,6 +41,18 @@ extension ProviderChoice {
                 } catch {
                     throw ProviderError(.permanent, error.message)
                 }
+            }
+        }
+    }
+}
+
+extension KnownPlaces {
+    /// What was agreed on with the provider, or was seen there last.
+    func know(_ index: Index) {
+        know { item, parent, name in
+            try? index.read { transaction throws(Failure) in
+                if let known = try transaction.synced(item)?.item, known.parent == parent, known.name == name { return nil }
+                return try transaction.remotePath(of: item)
             }
         }
     }
