@@ -59,10 +59,11 @@ static int64_t nanoseconds(struct statx_timestamp t) { return t.tv_sec * 1000000
 
 int cps_status_at(int folder, const char *path, struct cps_file_status *status) {
   struct statx s;
-  int r = statx(folder, path, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_BASIC_STATS | STATX_BTIME, &s);
+  int r = statx(folder, path, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID, &s);
   if (r < 0) return r;
   status->inode = s.stx_ino;
   status->device = makedev(s.stx_dev_major, s.stx_dev_minor);
+  status->mount = s.stx_mask & STATX_MNT_ID ? s.stx_mnt_id : 0;
   status->size = s.stx_size;
   status->blocks = s.stx_blocks;
   status->device_number = makedev(s.stx_rdev_major, s.stx_rdev_minor);

@@ -22,7 +22,10 @@ func controlListener(
     let late = Late { routes.responder() }
     let connections = ControlConnections(
         application: application, grants: routes.service.documents?.grants)
-    let builder = HTTPServerBuilder { LoopBoundChannel(base: HTTP1Channel(responder: $0), budget: budget) }
+    let builder = HTTPServerBuilder {
+        LoopBoundChannel(
+            base: HTTP1Channel(responder: $0), budget: budget, unreadPatience: routes.keepAlive.unreadPatience)
+    }
     return try builder.buildServer(
         configuration: ServerConfiguration(address: .unixDomainSocket(path: socketPath), serverName: "promisefs"),
         eventLoopGroup: controlLoops, logger: logger
@@ -82,9 +85,12 @@ func answer(
 private struct LoopBoundChannel: ServerChildChannel {
     let base: HTTP1Channel
     let budget: ConnectionBudget
+    let unreadPatience: Duration
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<HTTP1Channel.Value> {
         budget.add(channel)
+        // What is set up here is set up on the event loop, as the base's own handlers are.
+        try? channel.pipeline.syncOperations.addHandler(UnreadOutput(patience: unreadPatience))
         return base.setup(channel: channel, logger: logger)
     }
 

@@ -36,17 +36,18 @@ package final class ControlServer: Sendable {
     private let connections = Mutex<ConnectionBudget?>(nil)
 
     /// `keepAliveInterval`: how often a silent stream says that it lives, and learns that its client has gone.
-    /// `application`: the socket is that of an application, which gets what it may ask for.
+    /// `application`: the socket is that of an application, which gets what it may ask for. `unreadPatience`: how long what is
+    /// sent may be left unread.
     package init(
         service: any ControlService, socketPath: String, application: Principal? = nil, logger: Logger,
-        keepAliveInterval: Duration = .seconds(1)
+        keepAliveInterval: Duration = .seconds(1), unreadPatience: Duration = .seconds(60)
     ) {
         self.socketPath = socketPath
         self.application = application
         self.logger = logger
         routes = ControlRoutes(
             service: service, blocking: BlockingPool(name: "control", threads: 2),
-            keepAlive: KeepAlive(interval: keepAliveInterval))
+            keepAlive: KeepAlive(interval: keepAliveInterval, unreadPatience: unreadPatience))
         launches = application == nil ? LaunchServers(routes, beside: socketPath, logger) : nil
         if let launches { service.documents?.grants.serve(by: launches) }
     }

@@ -12,9 +12,13 @@ final class KeepAlive: Sendable {
     }
 
     let interval: Duration
+    /// How long something may wait to be read before its connection ends.
+    let unreadPatience: Duration
     private let state = Mutex(State())
 
-    init(interval: Duration) { self.interval = interval }
+    init(interval: Duration, unreadPatience: Duration = .seconds(60)) {
+        (self.interval, self.unreadPatience) = (interval, unreadPatience)
+    }
 
     /// Calls `beat` once in each interval, from any thread. Returns what `forget` takes.
     func listen(_ beat: @escaping @Sendable () -> Void) -> UInt64 {

@@ -67,6 +67,7 @@ extension StatusDocument {
         uptimeSeconds = ProcessAge.seconds()
         logFile = escapedForDisplay(status.stateFolder + Array("/log/daemon.log".utf8))
         limitations = status.limitations
+        configurationProblem = status.configurationProblem
         hydrations = status.hydrations.map {
             HydrationDocument(program: $0.program, fetches: $0.fetches, bytes: $0.bytes, refusals: $0.refusals)
         }

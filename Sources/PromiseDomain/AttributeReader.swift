@@ -20,6 +20,7 @@ struct AttributeReader: Sendable {
             let pending = try transaction.pending(.entry(item.entry.id))
             result.state = filesystem.state(of: item.node, item.entry, pending)
             result.isPending = pending != nil
+            result.uploadProgress = engine.uploadProgress.of(item.node.id)
             result.error = pending?.error == nil ? nil : pending?.message
         }
         if needs.contains(.tags) {

@@ -48,6 +48,7 @@ extension Domain {
             guard let entry = try transaction.entry(id), let node = try transaction.node(entry.node) else { return nil }
             work.node = node.id
             work.size = node.size
+            if work.isRunning { work.progress = engine.uploadProgress.of(node.id) }
             guard let folder = try transaction.path(of: entry.parent) else { return nil }
             work.path = folder + [entry.name]
             work.kind = try kind(of: entry, node, transaction)
@@ -146,6 +147,7 @@ extension Domain {
             status.lastEnd = holder.lastEnd
         }
         status.limitations = provider.limitations
+        status.configurationProblem = configuration.problem
         status.countRecords(keyValues, services)
         status.hydrations = engine.hydrator.ledgerLines
         switch engine.connection {

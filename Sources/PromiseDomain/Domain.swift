@@ -74,11 +74,12 @@ package final class Domain: Sendable {
         // A daemon that was killed may take a moment to let go of it.
         let patience: Duration = (holder?.restarts ?? 0) > 0 ? .seconds(5) : .zero
         let state = try await StateFolder.lock(configuration.stateFolder, patience: patience)
-        let provider = try ProviderChoice(
+        let choice = ProviderChoice(
             name: configuration.provider, domain: configuration.name, login: configuration.login,
             credentialsFile: configuration.credentialsFile, stateFolder: configuration.stateFolder,
             mayProbe: !configuration.isReadOnly, certificate: configuration.certificate, logger: logger
-        ).make()
+        )
+        let provider = try choice.make(isKnown: configuration.isKnown, keptLogin: configuration.keptLogin)
         let index: Index
         let content: ContentStore
         do throws(Failure) {
@@ -86,6 +87,7 @@ package final class Domain: Sendable {
             _ = try? Descriptor.open(state.file("index.sqlite"), flags: O_RDWR | O_CREAT, mode: 0o600, label: "domain.index")
             index = try Index(path: state.file("index.sqlite"))
             content = try ContentStore(folder: state.file("content"))
+            choice.knownPlaces.know(index)
         } catch {
             throw StartFailure(error.atStart(in: configuration.stateFolder))
         }
@@ -211,11 +213,8 @@ package final class Domain: Sendable {
             }
             return Beginning(root: root.identifier, isConnected: true)
         case .failure(let problem):
-            let status = exitStatus(of: problem)
-            // Offline is normal, and so is a password that was changed: what is known is shown.
-            guard status == 4 || problem.code == .authenticate || isResuming, let known else {
-                throw StartFailure(problem.message, exitStatus: status)
-            }
+            // Offline is normal, a password is changed, a server is set up anew: what is known is shown.
+            guard let known else { throw StartFailure(problem.message, exitStatus: exitStatus(of: problem)) }
             return Beginning(root: known, asking: asking)
         }
     }

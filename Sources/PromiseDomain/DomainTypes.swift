@@ -47,6 +47,11 @@ package struct DomainConfiguration: Sendable {
     package var mountOptions: [String] = []
     /// From the environment; wins over the credentials file.
     package var login: Login?
+    /// Asks again who has been asked for `login` and did not give it, as a keyring that is locked; throws a sentence.
+    package typealias KeptLogin = @Sendable () async throws(Domain.StartFailure) -> Login?
+    package var keptLogin: KeptLogin?
+    /// What is wrong with the settings that the domain was to have, a sentence: it has those of the last time. Nil: nothing.
+    package var problem: String?
     /// Bytes of the path of the file with the users' names and passwords; it need not be there.
     package var credentialsFile: [UInt8]?
     /// What the provider's server is known by: the path of a PEM file, or `sha256:…`; nil: the system's authorities.
@@ -120,6 +125,8 @@ package struct DomainStatus: Sendable {
     package var unsentRecords = 0
     /// Items with extended attributes or ACLs, which no provider takes.
     package var localAttributes = 0
+    /// What is wrong with the settings that it was to have, a sentence.
+    package var configurationProblem: String?
     /// Documents that have unresolved versions.
     package var conflicts = 0
     /// Folders that the provider did not show.

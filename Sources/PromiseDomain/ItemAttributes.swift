@@ -39,6 +39,8 @@ struct ItemAttributes: AttributeSource {
     var error: String?
     /// 0 to 1 while content is on its way here.
     var progress: Double?
+    /// While content is being sent.
+    var uploadProgress: Double?
     /// Why content did not come.
     var downloadingError: String?
     /// The extended attribute `user.xdg.tags` (freedesktop.org, CommonExtendedAttributes): words with commas between them.
@@ -98,8 +100,7 @@ struct ItemAttributes: AttributeSource {
         case .isDownloading: return .truth(progress != nil)
         case .percentDownloaded: return .real(hasContent ? 100 : (progress ?? 0) * 100)
         case .isUploaded: return .truth(isUploaded)
-        // How much of an upload has gone is not known.
-        case .percentUploaded: return .real(isUploaded ? 100 : 0)
+        case .percentUploaded: return .real(isUploaded ? 100 : (uploadProgress ?? 0) * 100)
         case .isUploading: return .truth(state == .uploading)
         case .hasUnresolvedConflicts: return .truth(item.entry.conflictsWith != nil)
         case .downloadingError: return downloadingError.map { .text(Array($0.utf8)) } ?? .null

@@ -22,6 +22,8 @@ struct ProviderChoice {
     /// What a server over TLS is known by, as `ServerTrust` reads it; nil: the system's authorities.
     var certificate: String?
     var logger: Logger
+    /// What the domain knows of the provider's items.
+    var knownPlaces = KnownPlaces()
 
     func make() throws(Domain.StartFailure) -> any Provider {
         let provider: any Provider
@@ -29,7 +31,9 @@ struct ProviderChoice {
             switch name.prefix(while: { $0 != ":" }) {
             case "folder":
                 _ = try trust(isEncrypted: false)
-                provider = FolderProvider(path: try FolderProvider.parse(name), logger: logger)
+                provider = FolderProvider(
+                    path: try FolderProvider.parse(name), stateFolder: stateFolder, knownPlaces: knownPlaces,
+                    logger: logger)
             case "webdav+http", "webdav+https":
                 let location = try WebDAVLocation(parsing: name)
                 provider = try WebDAVProvider(

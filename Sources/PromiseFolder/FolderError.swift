@@ -18,6 +18,23 @@ extension ProviderError {
             }
         self.init(code, "\(what): \(error.description)")
     }
+
+    /// Nothing was ever found at the path.
+    init(firstOpening path: String, _ error: SystemError) {
+        switch error.errno {
+        case ENOENT: self.init(.permanent, "the folder '\(path)' does not exist: create it or name another")
+        case ENOTDIR: self.init(.permanent, "'\(path)' is not a folder: name another")
+        case EACCES, EPERM:
+            self.init(
+                .permanent, "the folder '\(path)' may not be entered: change its permissions or name another")
+        case ELOOP: self.init(.permanent, "'\(path)' is a link that leads to itself: name another")
+        default: self.init(error, "the folder '\(path)' cannot be opened")
+        }
+    }
+
+    init(notMounted path: String) {
+        self.init(.away, "what was mounted on '\(path)' is not there now: mount it, or remove that folder")
+    }
 }
 
 /// Runs calls on the folder's file system and gives their errors the provider's meaning.

@@ -41,10 +41,29 @@ enum IdentityMark {
 
     static func value(identifier: ItemIdentifier, own: String) -> [UInt8] { Array("\(identifier.rawValue) \(own)".utf8) }
 
-    /// The identifier in a mark, or nil when the mark was written for another file.
+    /// The identifier in a mark, or nil when the mark was written for another file, or names what no file of its file system
+    /// is called.
     static func identifier(in value: [UInt8], own: String) -> String? {
-        guard let space = value.lastIndex(of: 0x20), space > 0, value[(space + 1)...].elementsEqual(own.utf8) else { return nil }
-        return String(validating: value[..<space], as: UTF8.self)
+        guard let space = value.lastIndex(of: 0x20), space > 0, value[(space + 1)...].elementsEqual(own.utf8),
+            space <= byteCountMax, value[..<space].allSatisfy(isOfIdentifiers),
+            let identifier = String(validating: value[..<space], as: UTF8.self), fileSystem(in: identifier) == fileSystem(in: own)
+        else { return nil }
+        return identifier
+    }
+
+    private static let byteCountMax = 512
+
+    /// Digits, and what stands before a file system, a place, a name and a time.
+    private static func isOfIdentifiers(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x61...0x66, UInt8(ascii: "@"), UInt8(ascii: "~"), UInt8(ascii: "."), UInt8(ascii: "-"): true
+        default: false
+        }
+    }
+
+    /// What tells the file system; empty for the root's.
+    private static func fileSystem(in identifier: String) -> Substring {
+        identifier.prefix { $0 != "." }.drop { $0 != "@" && $0 != "~" }
     }
 }
 
@@ -99,6 +118,8 @@ struct FolderEntry: Sendable {
     var target: [UInt8]?
     /// Else the file system shows all files with one mode.
     var hasOwnMode: Bool
+    /// The folder of a file system that is not mounted now.
+    var isAway = false
 
     static let folderVersion = ContentVersion("folder")
 
@@ -115,6 +136,11 @@ struct FolderEntry: Sendable {
             return ContentVersion("\(hash.text)-\(status.modificationTime.rawValue)\(own)")
         default: return ContentVersion("\(status.size)-\(status.modificationTime.rawValue)\(own)")
         }
+    }
+
+    /// Also one whose mark is believed here, and not there.
+    func isSame(as other: FolderEntry) -> Bool {
+        other.identity.isLasting ? identity.own == other.identity.own : identity.base == other.identity.base
     }
 
     func item(parent: ItemIdentifier?) -> Item {
@@ -137,16 +163,17 @@ extension FileStatus {
 extension FolderProvider {
     /// The handle of an entry, or of an open file when `name` is empty.
     func ownIdentity(_ name: [UInt8], in folder: CInt, status: FileStatus) throws(SystemError) -> String {
-        let own: String
+        var own: String
         if let handle = fileHandleText(of: name, in: folder) {
             own = handle
         } else {
             // No handles here: an inode number is given to another file later, but not with the same time of birth.
             own = String(status.inode, radix: 16) + "-" + String(status.birthTime.rawValue, radix: 16)
         }
-        let rootDevice = shared.withLock { $0.root?.device }
-        guard let rootDevice, rootDevice != status.device else { return own }
-        return try own + "@" + deviceText(status.device, name: name, in: folder)
+        guard let root = shared.withLock({ $0.root }) else { return own }
+        let isRoots = root.device == status.device
+        if !isRoots { own += try "@" + deviceText(status.device, name: name, in: folder) }
+        return status.mount == root.mount ? own : own + mounts.text(of: status.mount, isRoots: isRoots)
     }
 
     /// Tells file systems mounted inside the folder apart; device numbers change from boot to boot.

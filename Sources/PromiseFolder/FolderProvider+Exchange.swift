@@ -70,7 +70,9 @@ extension FolderProvider {
             let now = try entry(
                 located.entry.name, in: located.folder.number, parent: located.folderText,
                 readsMarks: shared.withLock { $0.hasStore && $0.root?.hasAttributes == true })
-            return now?.identifier == located.entry.identifier && now?.version == located.entry.version
+            let isLasting = located.entry.identity.isLasting
+            return now?.version == located.entry.version
+                && (isLasting ? now?.identity.own == located.entry.identity.own : now?.identifier == located.entry.identifier)
         }
     }
 

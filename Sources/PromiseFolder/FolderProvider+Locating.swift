@@ -23,6 +23,7 @@ struct LocatedFolder: Sendable {
     var folder: OpenFolder
     var text: String
     var device: UInt64
+    var mount: UInt64
     var identifier: ItemIdentifier
     var path: [FileName]
 
@@ -47,7 +48,7 @@ extension FolderProvider {
                 shared.withLock { $0.root?.isDoubted = true }
                 throw ProviderError(.offline, "the folder '\(displayPath)' is not there now: \(error.reason)")
             }
-            throw firstOpenError(error)
+            throw ProviderError(firstOpening: displayPath, error)
         }
         do throws(SystemError) {
             if let known {
@@ -77,10 +78,12 @@ extension FolderProvider {
         if isSameMount { return true }
         shared.withLock { shared in
             shared.root?.device = status.device
+            shared.root?.mount = status.mount
             shared.root?.isDoubted = false
             shared.root?.unmountCount = unmountCount
             shared.deviceTexts = [:]
         }
+        mounts.forgetNumbers()
         return true
     }
 
@@ -90,17 +93,6 @@ extension FolderProvider {
         if known.knowsByPlace { return try (record(in: folder)?.identity ?? FolderRecord.noIdentity) == known.own }
         if known.fileSystem == 0 { return status.device == known.device }
         return try FileSystemFacts.of(descriptor: folder.number, label: "folder.root.facts").identity == known.fileSystem
-    }
-
-    private func firstOpenError(_ error: SystemError) -> ProviderError {
-        switch error.errno {
-        case ENOENT: ProviderError(.permanent, "the folder '\(displayPath)' does not exist: create it or name another")
-        case ENOTDIR: ProviderError(.permanent, "'\(displayPath)' is not a folder: name another")
-        case EACCES, EPERM:
-            ProviderError(.permanent, "the folder '\(displayPath)' may not be entered: change its permissions or name another")
-        case ELOOP: ProviderError(.permanent, "'\(displayPath)' is a link that leads to itself: name another")
-        default: ProviderError(error, "the folder '\(displayPath)' cannot be opened")
-        }
     }
 
     private func learnRoot(_ folder: OpenFolder) throws(SystemError) {
@@ -119,7 +111,7 @@ extension FolderProvider {
         }
         watcher.begin(root: ItemIdentifier(own), isShared: facts.isShared)
         let root = Root(
-            own: own, device: status.device, fileSystem: facts.identity,
+            own: own, device: status.device, mount: status.mount, fileSystem: facts.identity,
             hasAttributes: hasAttributes, isShared: facts.isShared)
         shared.withLock { if $0.root == nil { $0.root = root } }
     }
@@ -202,6 +194,7 @@ extension FolderProvider {
         for folderPath in [reference.path.dropLast(), remembered?.dropLast()].compactMap({ $0.map(Array.init) }) {
             if let found = try search(for: reference.identifier, in: folderPath, root: root) { return found }
         }
+        try FolderSight(provider: self).checkMounts(above: [reference.path, remembered ?? []], root: root)
         throw ProviderError(.notFound, "'\(display(reference.path))' is not in the folder any more")
     }
 
@@ -235,6 +228,7 @@ extension FolderProvider {
         guard located.entry.status.kind == .folder else {
             throw ProviderError(.notFound, "'\(display(located.path))' is no folder any more")
         }
+        if located.entry.isAway { throw ProviderError(notMounted: display(located.path)) }
         return try mapped("the folder '\(display(located.path))' cannot be opened") { () throws(SystemError) in
             let folder = located.parent == nil ? located.folder : try located.folder.open(located.entry.name)
             let status = try FileStatus.of(descriptor: folder.number, label: "folder.locate.status")
@@ -245,14 +239,14 @@ extension FolderProvider {
             let isPlace = !located.entry.identity.isLasting
             let text = located.parent == nil ? located.folderText : located.entry.identifier.rawValue
             return LocatedFolder(
-                folder: folder, text: isPlace ? text : located.entry.identity.own, device: status.device,
+                folder: folder, text: isPlace ? text : located.entry.identity.own, device: status.device, mount: status.mount,
                 // Of a place, the one that it is asked for by: changes in it are told under that.
                 identifier: isPlace ? reference.identifier : located.entry.identifier, path: located.path)
         }
     }
 
     /// What is at a path, whoever it is; nil when nothing is. Steps over no link and into nothing hidden.
-    private func item(at path: [FileName], root: OpenFolder) throws(ProviderError) -> LocatedItem? {
+    func item(at path: [FileName], root: OpenFolder) throws(ProviderError) -> LocatedItem? {
         guard let last = path.last, path.first?.bytes != ReservedName.folder else { return nil }
         guard !ReservedName.contains(last.bytes, inRoot: path.count == 1) else { return nil }
         let marks = readsMarks(root)
@@ -260,8 +254,11 @@ extension FolderProvider {
             let folder = try walk(path.dropLast(), from: root)
             let text = try text(of: folder, at: path.dropLast())
             let form = try stored(last, in: folder, text)
-            guard let found = try entry(form, in: folder.number, parent: text, readsMarks: marks) else { return nil }
+            guard let seen = try entry(form, in: folder.number, parent: text, readsMarks: marks) else { return nil }
             let parent = path.count == 1 ? rootFacts.identifier : ItemIdentifier(text)
+            let found = FolderSight(provider: self).shown(seen, at: path, in: parent, root: root) { () throws(SystemError) in
+                try FileStatus.of(descriptor: folder.number, label: "folder.item.mount").mount
+            }
             places.withLock { $0.learn(found.identifier, parent: parent, name: last) }
             return LocatedItem(folder: folder, folderText: text, parent: parent, entry: found, path: path)
         } catch {

@@ -40,6 +40,7 @@ extension FolderProvider {
         let twins = try mapped("'\(display(folder.path))' cannot be listed") { () throws(SystemError) in
             rootFacts.traits.ignoresCase ? try lookForTwins(in: folder.folder, folder.text).twins : [:]
         }
+        let (root, sight) = (try openRoot(), FolderSight(provider: self))
         let items = try mapped("'\(display(folder.path))' cannot be listed") { () throws(SystemError) in
             var items: [Item] = []
             items.reserveCapacity(names.count)
@@ -51,7 +52,9 @@ extension FolderProvider {
                 guard let found = try entry(name, in: folder.folder.number, parent: folder.text, readsMarks: marks) else {
                     continue
                 }
-                items.append(found.item(parent: folder.identifier))
+                let path = folder.path + [found.shownName]
+                let shown = sight.shown(found, at: path, in: folder.identifier, root: root) { folder.mount }
+                items.append(shown.item(parent: folder.identifier))
             }
             return items
         }
@@ -103,15 +106,6 @@ extension FolderProvider {
             return (Array(all[start..<end]), nil)
         }
         return (Array(all[start..<end]), PageToken(rawValue: hexadecimalText(all[end - 1])))
-    }
-
-    private func firstIndex(after name: [UInt8], in sorted: [[UInt8]]) -> Int {
-        var (low, high) = (0, sorted.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if name.lexicographicallyPrecedes(sorted[middle]) { high = middle } else { low = middle + 1 }
-        }
-        return low
     }
 
     package func fetchContents(
@@ -237,4 +231,13 @@ private struct Fetch: Sendable {
         self.path = path
         self.range = range
     }
+}
+
+private func firstIndex(after name: [UInt8], in sorted: [[UInt8]]) -> Int {
+    var (low, high) = (0, sorted.count)
+    while low < high {
+        let middle = (low + high) / 2
+        if name.lexicographicallyPrecedes(sorted[middle]) { high = middle } else { low = middle + 1 }
+    }
+    return low
 }

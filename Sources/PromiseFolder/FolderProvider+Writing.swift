@@ -34,6 +34,7 @@ extension FolderProvider {
         try await onUploadPool { _ throws(ProviderError) in
             do throws(ProviderError) {
                 let located = try self.locate(reference)
+                if located.entry.isAway { throw ProviderError(notMounted: self.display(located.path)) }
                 try self.writable.opening({ located.writtenFolders() }) { () throws(ProviderError) in
                     try self.remove(located, baseVersion: baseVersion)
                 }
@@ -145,6 +146,7 @@ extension FolderProvider {
         flag: CancellationFlag
     ) throws(ProviderError) -> Item {
         var located = try locate(reference)
+        if located.entry.isAway { throw ProviderError(notMounted: display(located.path)) }
         // Also something of another kind has another version.
         if let baseVersion, located.entry.version != baseVersion { throw changed(located) }
         var destination: (folder: LocatedFolder, name: FileName, form: [UInt8])?
@@ -287,11 +289,14 @@ extension FolderProvider {
             let found = try entry(
                 form, in: folder.folder.number, parent: folder.text,
                 readsMarks: shared.withLock { $0.hasStore && $0.root?.hasAttributes == true })
-            guard let found, found.identity.base == located.entry.identity.base else {
+            guard var found, found.isSame(as: located.entry) else {
                 // Another item had taken the name meanwhile and was moved instead of ours.
                 try moveWithoutReplacing(form, in: folder.folder.number, to: old, in: located.folder.number)
                 throw SystemError(errno: EEXIST, label: "folder.move.check")
             }
+            // Also one whose mark is not believed.
+            found.identity.base = located.entry.identity.base
+            found.identifier = found.identity.identifier(parent: folder.text, name: found.shownName)
             return LocatedItem(
                 folder: folder.folder, folderText: folder.text, parent: folder.identifier, entry: found,
                 path: folder.path + [name])

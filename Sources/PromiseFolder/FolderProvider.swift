@@ -18,6 +18,8 @@ package final class FolderProvider: Provider, Sendable {
     struct Root: Sendable {
         var own: String
         var device: UInt64
+        /// The kernel's number of its mount.
+        var mount: UInt64 = 0
         /// The file system's own identity, 0 where it has none.
         var fileSystem: UInt64
         /// Extended attributes work, so identifiers survive replaced content.
@@ -68,6 +70,8 @@ package final class FolderProvider: Provider, Sendable {
     let shared = Mutex(Shared())
     let writable = WritableFolders()
     let marks = MarkMemory()
+    let mounts: FolderMounts
+    let knownPlaces: KnownPlaces
     /// By itself, as a listing learns many at a time.
     let places = Mutex(PlaceMap())
     /// Only where upper and lower case are one.
@@ -75,9 +79,10 @@ package final class FolderProvider: Provider, Sendable {
     /// Makes the names of temporary files this provider's own.
     let instance: String
 
-    /// `path` is absolute, as `parse` gives it. Reaches for nothing yet. `isDurable` false leaves out every fsync.
+    /// `path` is absolute, as `parse` gives it. Reaches for nothing of it yet. `isDurable` false leaves out every fsync.
     package init(
-        path: [UInt8], logger: Logger, isDurable: Bool = true, clock: any TimeSource = SystemClock(),
+        path: [UInt8], stateFolder: [UInt8]? = nil, knownPlaces: KnownPlaces = KnownPlaces(), logger: Logger,
+        isDurable: Bool = true, clock: any TimeSource = SystemClock(),
         beforeTakingEffect: (@Sendable () -> Void)? = nil
     ) {
         self.path = path
@@ -87,6 +92,8 @@ package final class FolderProvider: Provider, Sendable {
         self.beforeTakingEffect = beforeTakingEffect
         name = "folder:" + escapedForDisplay(path)
         instance = String(clock.now().rawValue, radix: 16) + "-" + String(getpid())
+        self.knownPlaces = knownPlaces
+        mounts = FolderMounts(root: path == [0x2F] ? [] : path, stateFolder: stateFolder)
         watcher = FolderWatcher(instance: instance, logger: logger)
         pool = BlockingPool(name: "folder", threads: 8)
         uploadPool = BlockingPool(name: "folder-upload", threads: 6)

@@ -73,7 +73,7 @@ final class FolderWatcher: Sendable {
                     try call("folder.watch.add") { inotify_add_watch(notifications.number, path, FolderWatcher.mask) }
                 }
                 state.withLock { state in
-                    state.folders[watch] = folder
+                    state.folders[watch, default: []].insert(folder)
                     state.watches[folder] = watch
                     if !state.isShared { state.unwatched.remove(folder) }
                 }
@@ -98,11 +98,14 @@ final class FolderWatcher: Sendable {
 
     /// Forgets a folder that is gone.
     func unwatch(_ folder: ItemIdentifier) {
-        let watch = state.withLock { state in
+        let watch: CInt? = state.withLock { state in
             state.unwatched.remove(folder)
             state.written[folder] = nil
-            let watch = state.watches.removeValue(forKey: folder)
-            if let watch { state.folders[watch] = nil }
+            let watch: CInt? = state.watches.removeValue(forKey: folder)
+            guard let watch else { return nil }
+            state.folders[watch]?.remove(folder)
+            guard state.folders[watch]?.isEmpty == true else { return nil }
+            state.folders[watch] = nil
             return watch
         }
         guard let watch, let notifications else { return }
@@ -248,7 +251,8 @@ private struct WatcherState {
     /// Anchors below this missed something.
     var oldestSequence: UInt64 = 0
     var dirty: [ItemIdentifier: UInt64] = [:]
-    var folders: [CInt: ItemIdentifier] = [:]
+    /// One folder may be at several places (bind mounts), and has one watch.
+    var folders: [CInt: Set<ItemIdentifier>] = [:]
     var watches: [ItemIdentifier: CInt] = [:]
     /// Listed, but inotify does not tell of them.
     var unwatched: Set<ItemIdentifier> = []
@@ -294,10 +298,10 @@ extension WatcherState {
             loseTrack()
             return
         }
-        guard let folder = folders[watch] else { return }
+        guard let places = folders[watch] else { return }
         if mask & UInt32(IN_IGNORED) != 0 {
             folders[watch] = nil
-            if watches[folder] == watch { watches[folder] = nil }
+            for folder in places where watches[folder] == watch { watches[folder] = nil }
             return
         }
         // The disk went away and took its watches along; when it is back, everything has to be listed again.
@@ -306,6 +310,10 @@ extension WatcherState {
             loseTrack()
             return
         }
+        for folder in places { take(mask, name, in: folder, writtenDue) }
+    }
+
+    private mutating func take(_ mask: UInt32, _ name: [UInt8], in folder: ItemIdentifier, _ writtenDue: Duration) {
         let isRoot = folder == root
         // The folder itself was moved, deleted or changed: the folder that holds it is told the same, with a name.
         if name.isEmpty {

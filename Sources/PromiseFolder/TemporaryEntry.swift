@@ -180,6 +180,7 @@ extension FolderProvider {
                         label: "folder.upload.copy")
                     guard copied == count else { return Result<Bool, ProviderError>.success(false) }
                     position += count
+                    contents.noteSent(count)
                 }
             }
             try truncate(target, to: contents.size, label: "folder.upload.size")

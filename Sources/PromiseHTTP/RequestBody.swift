@@ -82,6 +82,7 @@ package struct FileBody: AsyncSequence, Sendable {
         guard taken == Int(count) else {
             throw ProviderError(.sourceChanged, "the file became shorter while it was sent")
         }
+        source.noteSent(count)
         if offset + count == source.size { try source.validate() }
         return buffer
     }

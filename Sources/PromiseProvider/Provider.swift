@@ -207,4 +207,11 @@ package protocol ContentSource: Sendable {
     /// Throws `.sourceChanged` when the file was written to since the source was made. A provider calls it after the
     /// last byte was read and before it lets the new content take effect.
     func validate() throws(ProviderError)
+
+    /// So much more of it has been read to be sent, for people.
+    func noteSent(_ byteCount: UInt64)
+}
+
+extension ContentSource {
+    package func noteSent(_ byteCount: UInt64) {}
 }

@@ -9,6 +9,8 @@ package struct ProviderError: Error, Sendable, CustomStringConvertible {
         case retryAfter(Duration)
         /// The storage cannot be reached at all: everything waits until it can.
         case offline
+        /// What holds this item cannot be reached, as a disk that was taken out of the storage: other items can.
+        case away
         /// Credentials are missing or wrong: wait for the user.
         case authenticate
         /// The storage refused this operation on this item: do not repeat it unchanged.
@@ -49,7 +51,7 @@ package struct ProviderError: Error, Sendable, CustomStringConvertible {
         let failureCode: Failure.Code =
             switch code {
             case .retry, .retryAfter, .sourceChanged: .timedOut
-            case .offline: .offline
+            case .offline, .away: .offline
             case .authenticate, .refused: .refused
             case .conflict, .notFound, .stale, .anchorExpired: .stale
             case .outOfSpace: .quotaExceeded

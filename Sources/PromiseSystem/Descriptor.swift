@@ -52,6 +52,8 @@ package func withCPath<Value, Problem: Error>(
 package struct FileStatus: Sendable, Equatable {
     package var inode: UInt64
     package var device: UInt64
+    /// As /proc/self/mountinfo numbers them; 0 before Linux 5.8.
+    package var mount: UInt64
     package var size: UInt64
     /// 512-byte blocks allocated.
     package var blocks: UInt64
@@ -70,6 +72,7 @@ package struct FileStatus: Sendable, Equatable {
     init(_ raw: cps_file_status) {
         inode = raw.inode
         device = raw.device
+        mount = raw.mount
         size = raw.size
         blocks = raw.blocks
         deviceNumber = raw.device_number

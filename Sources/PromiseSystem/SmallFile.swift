@@ -25,3 +25,19 @@ func readSmallFile(_ file: borrowing Descriptor, countMax: Int) -> [UInt8]? {
     }
     return Array(bytes[..<count])
 }
+
+/// Puts other bytes in the place of a small file, which only its owner may read: the old ones or these are there after a
+/// power cut. Blocking.
+package func replaceSmallFile(_ path: [UInt8], with bytes: [UInt8]) throws(SystemError) {
+    let aside = path + Array(".new".utf8)
+    do throws(SystemError) {
+        let flags = O_WRONLY | O_CREAT | O_TRUNC
+        let file = try Descriptor.open(aside, flags: flags, mode: 0o600, label: "system.smallFile.create")
+        try writeFully(file.number, bytes, at: 0, label: "system.smallFile.write")
+        try synchronize(file.number, dataOnly: false, label: "system.smallFile.synchronize")
+        try rename(aside, to: path, label: "system.smallFile.rename")
+    } catch {
+        _ = try? unlink(aside, label: "system.smallFile.remove")
+        throw error
+    }
+}

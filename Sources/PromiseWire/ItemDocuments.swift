@@ -68,6 +68,8 @@ public struct StatusDocument: Codable, Sendable, Equatable {
     public var nextTry: String?
     /// Documents that have unresolved versions: `promisefs conflicts` lists them.
     public var conflicts: Int?
+    /// What is wrong with the settings that the domain was to have: it has those of the last time.
+    public var configurationProblem: String?
     /// Folders that the provider did not show, and what is left on the disk of the state folder, in bytes.
     public var unlisted: Int?
     public var diskAvailable: UInt64?

@@ -185,6 +185,23 @@ import Testing
         for number in 0..<10_000 { #expect(lines.take("line \(number)", at: time(1062)) == 0) }
     }
 
+    /// A server that says of each file what it said of the last one filled the log, and a storm that ended was never counted.
+    @Test func logLinesThatSayTheSameOfOneThingAfterTheOtherAreCounted() {
+        var lines = RepeatedLines()
+        func time(_ seconds: Int) -> Timestamp { Timestamp(seconds: seconds, nanoseconds: 0) }
+        _ = lines.due(at: time(1000))
+        var writtenCount = 0
+        for number in 0..<10_000 where lines.take("refused \(number)", of: "refused", at: time(1001)) != nil { writtenCount += 1 }
+        #expect(writtenCount == RepeatedLines.differingMax)
+        #expect(lines.take("another", of: "another", at: time(1001)) == 0)
+        for second in 1002..<1010 { #expect(lines.take("another", of: "another", at: time(second)) == nil) }
+        #expect(lines.due(at: time(1030)).messages.isEmpty)
+        let due = lines.due(at: time(1070))
+        #expect(due.messages.map(\.text) == ["refused"] && due.messages.map(\.count) == [10_000 - writtenCount])
+        #expect(due.lines.map(\.text) == ["another"] && due.lines.map(\.count) == [8])
+        #expect(lines.take("refused 1", of: "refused", at: time(1071)) == 0 && lines.due(at: time(1200)).lines.isEmpty)
+    }
+
     @Test func logLinesAreOneLineWithQuotedValues() {
         let line = DaemonLog.line(
             time: Timestamp(nanoseconds: 0), level: .notice, message: "two\nlines",
@@ -206,6 +223,43 @@ import Testing
         }
         let line = ProgressBar.line(progress, elapsed: .seconds(2), width: 100)
         #expect(line.contains("52 %") && line.contains("3/10 files") && line.contains("26 B/s") && line.hasPrefix("[=="))
+    }
+
+    @Test func plainWordsAndNamesArePredicates() {
+        let words = #"kMDItemFSName CONTAINS[cd] "report" AND kMDItemFSName CONTAINS[cd] "2024""#
+        #expect(PlainPredicate.predicate("report 2024", name: nil) == words)
+        #expect(PlainPredicate.predicate(nil, name: #"a"*.txt"#) == #"kMDItemFSName LIKE[c] "a\"*.txt""#)
+        for predicate in ["TRUEPREDICATE", "kMDItemFSSize > 1", "not isUploaded", #"a CONTAINS "b""#] {
+            #expect(PlainPredicate.predicate(predicate, name: nil) == predicate)
+        }
+        #expect(PlainPredicate.predicate("a = 1", name: "x") == #"kMDItemFSName LIKE[c] "x" AND (a = 1)"#)
+    }
+
+    @Test func aWatchedStatusTellsRatesAndTheTimeLeft() {
+        func item(_ kind: String, _ size: UInt64, _ progress: Double?, isRunning: Bool) -> PendingItemDocument {
+            PendingItemDocument(
+                kind: kind, node: 1, path: "/a", pathBytes: "/a", isRunning: isRunning, size: size, progress: progress, since: "",
+                attempts: 0, error: nil)
+        }
+        func status(_ fetched: UInt64, _ sent: UInt64) -> StatusDocument {
+            StatusDocument(
+                name: "d", provider: "folder:/x", capabilities: [], mountPoint: "/m", mountPointBytes: "/m", stateFolder: "/s",
+                stateFolderBytes: "/s", processID: 1, connection: "online", transport: "device", hasPassthrough: false,
+                isReadOnly: false, nodes: 1, placeholders: 0, pending: 1, failing: 0, uploading: 1, downloading: 0,
+                bytesFetched: fetched, bytesUploaded: sent, cacheBytes: 0, openFiles: 0)
+        }
+        var watch = StatusWatch()
+        let pending = [item("upload", 4000, 0.5, isRunning: true), item("create", 2000, nil, isRunning: false)]
+        let first = watch.rows(status(0, 0), pending, at: .seconds(1)) { $0.path }
+        #expect(first == [["  under way", "upload /a, 3.9 KiB 50 %"]])
+        let second = watch.rows(status(0, 2000), pending, at: .seconds(3)) { $0.path }
+        #expect(second.map { $0[0] } == ["  rates", "  time left", "  under way"] && second[1][1] == "about 4 s")
+        #expect(second[0][1] == "0 B/s fetched, 1000 B/s sent")
+        var most = WaitingWork(pending)
+        #expect(most.count == 2 && most.byteCount == 4000)
+        most.grow(to: WaitingWork([pending[1], item("list", 9, nil, isRunning: false)]))
+        let progress = most.progress(with: WaitingWork([pending[1]]))
+        #expect(progress.filesDone == 1 && progress.filesTotal == 2 && progress.bytesDone == 2000 && progress.bytesTotal == 4000)
     }
 
     @Test func pathsAreShownBelowTheirMountPoint() {

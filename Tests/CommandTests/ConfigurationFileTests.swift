@@ -62,6 +62,17 @@ import Testing
         #expect(failure?.exitStatus == 2)
     }
 
+    /// One domain's mistake is that domain's.
+    @Test func whatIsWrongWithOneDomainKeepsNoOtherFromBeingMounted() throws {
+        let file = ConfigurationFile(
+            lenient: "[domains.a]\nmountpoint = '/a'\nnosuch = 1\n[domains.b]\nmountpoint = '/b'", path: "config.toml")
+        #expect(file.problem(of: "a")?.message?.contains("'domains.a.nosuch'") == true && file.problem(of: "b") == nil)
+        #expect(try file.words(for: ["b"], given: []) == ["--domain", "b", "--", "/b"] && file.isReadable)
+        let broken = ConfigurationFile(lenient: "cache-limit = 1\nx =", path: "config.toml")
+        #expect(!broken.isReadable && broken.problem(of: "b")?.message?.hasPrefix("config.toml, line 2") == true)
+        #expect(ConfigurationFile(lenient: "nosuch = 1", path: "x").problem(of: "b")?.exitStatus == 2)
+    }
+
     @Test func aDomainWithoutAPlaceCannotBeMounted() throws {
         let file = try ConfigurationFile("[domains.x]\nprovider = 'folder:/x'", path: "config.toml")
         let failure = #expect(throws: CommandFailure.self) { try file.words(for: ["x"], given: []) }

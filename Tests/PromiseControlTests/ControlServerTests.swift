@@ -14,7 +14,8 @@ import Testing
 
     /// Runs a server over a real socket for the time of `body`.
     private func withServer(
-        keepAlive: Duration = .seconds(3), _ body: (FakeService, PromiseClient, ControlServer) async throws -> Void
+        keepAlive: Duration = .seconds(3), unreadPatience: Duration = .seconds(60),
+        _ body: (FakeService, PromiseClient, ControlServer) async throws -> Void
     ) async throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
@@ -23,7 +24,9 @@ import Testing
         let service = FakeService()
         var logger = Logger(label: "test")
         logger.logLevel = .error
-        let server = ControlServer(service: service, socketPath: path, logger: logger, keepAliveInterval: keepAlive)
+        let server = ControlServer(
+            service: service, socketPath: path, logger: logger, keepAliveInterval: keepAlive,
+            unreadPatience: unreadPatience)
         let (ready, continuation) = AsyncStream.makeStream(of: Void.self)
         let serving = Task { try await server.run { continuation.yield() } }
         var iterator = ready.makeAsyncIterator()
@@ -74,6 +77,44 @@ import Testing
                 endedCount = sockets.count { recv($0, &byte, 1, Int32(MSG_DONTWAIT)) == 0 }
             }
             #expect(endedCount >= expected)
+            #expect(try await client.status().name == "fake")
+        }
+    }
+
+    /// A client that asked for events and read none of them had the daemon keep the stream, and a descriptor, for ever.
+    @Test func aStreamThatNobodyReadsIsEnded() async throws {
+        try await withServer(unreadPatience: .seconds(1)) { service, client, server in
+            service.tellWithoutEnd()
+            let path = server.socketPath
+            let body = #"{"predicate":"TRUEPREDICATE","live":true}"#
+            let (idle, slow) = (asking(path, "POST /v1/queries", body), asking(path, "POST /v1/queries", body))
+            defer { for socket in [idle, slow] { close(socket) } }
+            // Whoever reads slowly keeps what it has asked for. (The kernel asks for more when three quarters have been read.)
+            let reading = Task {
+                await ControlServerTests.blocking.run { () throws(Never) in
+                    var buffer = [UInt8](repeating: 0, count: 8192)
+                    var count = 0
+                    for _ in 0..<400 {
+                        count += max(recv(slow, &buffer, buffer.count, 0), 0)
+                        usleep(5_000)
+                    }
+                    return count
+                }
+            }
+            for _ in 0..<200 where service.calls.count("query left") == 0 { try await Task.sleep(for: .milliseconds(25)) }
+            #expect(service.calls.count("query left") == 1, "the one that nobody reads")
+            #expect(await reading.value > 1_000_000)
+            let rest = await ControlServerTests.blocking.run { () throws(Never) in
+                var buffer = [UInt8](repeating: 0, count: 65_536)
+                var count = 0
+                while count < 16 << 20 {
+                    let piece = recv(idle, &buffer, buffer.count, 0)
+                    guard piece > 0 else { return count }
+                    count += piece
+                }
+                return -1
+            }
+            #expect((1..<4 << 20).contains(rest), "what was sent before, and then the end")
             #expect(try await client.status().name == "fake")
         }
     }
@@ -274,6 +315,26 @@ import Testing
             #expect(failures.count == 12_000)
         }
     }
+}
+
+extension [String] {
+    fileprivate func count(_ word: String) -> Int { count { $0 == word } }
+}
+
+/// A request whose reply is not read; the number of its socket.
+private func asking(_ path: String, _ line: String, _ body: String) -> CInt {
+    let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+    _ = withUnsafePointer(to: &address) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+        }
+    }
+    let text = "\(line) HTTP/1.1\r\nHost: x\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
+    _ = Array(text.utf8).withUnsafeBytes { send(descriptor, $0.baseAddress!, $0.count, Int32(MSG_NOSIGNAL)) }
+    return descriptor
 }
 
 /// A request as curl would send it, and everything that comes back; with `headOnly` no more than says how it ended.

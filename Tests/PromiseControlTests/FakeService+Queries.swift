@@ -18,6 +18,10 @@ extension FakeService {
         try await send(.gathered)
         guard query.isLive else { return }
         try await send(.alive)
+        if state.withLock({ $0.tellsWithoutEnd }) {
+            defer { remember("query left") }
+            while true { try await send(.changed([items[0]])) }
+        }
         try await send(.changed([items[0]]))
         try await send(.removed([(items[1].id, items[1].node)]))
         try await send(.reset)

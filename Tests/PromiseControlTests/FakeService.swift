@@ -15,6 +15,8 @@ final class FakeService: ControlService {
         var pending: [PendingWork] = []
         /// Called at the end of an unmount, as the end of the mount wakes the daemon.
         var unmounted: (@Sendable () -> Void)?
+        /// Live queries have something to tell at any time.
+        var tellsWithoutEnd = false
     }
 
     let state = Mutex(State())
@@ -35,6 +37,7 @@ final class FakeService: ControlService {
     func pause(_ time: Duration) async throws { try await Task.sleep(for: isQuick ? .zero : time) }
 
     func add(_ path: [[UInt8]], node: UInt64) { state.withLock { $0.nodes[path] = node } }
+    func tellWithoutEnd() { state.withLock { $0.tellsWithoutEnd = true } }
     func fail(_ failure: Failure?) { state.withLock { $0.failure = failure } }
     func setPending(_ count: Int) {
         let work = PendingWork(

@@ -17,9 +17,13 @@ struct FolderFixture: Sendable {
     }
 
     /// Another provider on the folder, as another daemon would have.
-    init(folder: TemporaryFolder, beforeTakingEffect: (@Sendable () -> Void)? = nil) {
+    init(
+        folder: TemporaryFolder, knownPlaces: KnownPlaces = KnownPlaces(),
+        beforeTakingEffect: (@Sendable () -> Void)? = nil
+    ) {
         self.folder = folder
-        provider = FolderProvider(path: folder.path, logger: quietLogger, beforeTakingEffect: beforeTakingEffect)
+        provider = FolderProvider(
+            path: folder.path, knownPlaces: knownPlaces, logger: quietLogger, beforeTakingEffect: beforeTakingEffect)
     }
 
     func root() async throws -> ItemReference {

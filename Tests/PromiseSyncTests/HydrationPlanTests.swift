@@ -56,6 +56,41 @@ private let mebibyte: UInt64 = 1 << 20
         }
     }
 
+    /// What goes first is what has been read; what somebody is being given, waits for or has on its way stays.
+    @Test func whatLiesBehindAReaderGoesBeforeWhatIsAhead() {
+        var plan = HydrationPlan(size: 64 * mebibyte, present: ByteRangeSet([ByteRange(0, 32 * mebibyte)]))
+        plan.read(ByteRange(8 * mebibyte, 9 * mebibyte))
+        #expect(plan.expendable(4 * mebibyte, besides: []) == [ByteRange(0, 4 * mebibyte)])
+        #expect(plan.expendable(1, besides: []).map(\.count) == [128 << 10])
+        let given = ByteRange(mebibyte + 5, mebibyte + 6)
+        #expect(
+            plan.expendable(2 * mebibyte, besides: [given])
+                == [ByteRange(0, mebibyte), ByteRange(mebibyte + (128 << 10), 2 * mebibyte + (128 << 10))])
+        let all = plan.expendable(.max >> 1, besides: [ByteRange(9 * mebibyte, 10 * mebibyte)])
+        #expect(all.reduce(0) { $0 + $1.count } == 31 * mebibyte && all.last?.upper == 9 * mebibyte)
+        for range in all { plan.dropped(range) }
+        #expect(plan.presentByteCount == mebibyte && !plan.isComplete)
+        plan.stayed(all[0])
+        #expect(plan.presentByteCount == mebibyte + all[0].count)
+    }
+
+    @Test func whereThereIsRoomForAPartNoMoreIsFetchedAheadThanThat() {
+        var plan = HydrationPlan(size: 256 * mebibyte, present: ByteRangeSet())
+        plan.stream(within: 16 * mebibyte)
+        var furthest: UInt64 = 0
+        for offset in stride(from: 0, to: 64 * mebibyte, by: 128 << 10) {
+            let read = ByteRange(offset: offset, count: 128 << 10)
+            plan.read(read)
+            for fetch in plan.next(waiting: plan.isPresent(read) ? [] : [read]) {
+                furthest = max(furthest, fetch.upper - min(fetch.upper, offset))
+                plan.arrived(fetch)
+                plan.ended(fetch)
+            }
+            #expect(plan.isPresent(read))
+        }
+        #expect(furthest <= 8 * mebibyte)
+    }
+
     @Test func nothingIsFetchedForNobody() {
         for size in [0, 1, mebibyte, 8 * mebibyte] {
             var plan = HydrationPlan(size: size, present: ByteRangeSet())

@@ -29,7 +29,7 @@ int cps_has_writers(int descriptor);
 void cps_set_thread_name(const char *_Nonnull name);
 
 struct cps_file_status {
-  uint64_t inode, device, size, blocks, device_number;
+  uint64_t inode, device, mount, size, blocks, device_number; // mount: as in mountinfo; 0 when unknown
   uint32_t mode, links, owner, group;
   int64_t access_time, modification_time, change_time, birth_time; // nanoseconds; birth_time 0 when unknown
 };

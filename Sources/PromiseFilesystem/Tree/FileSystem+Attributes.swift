@@ -154,7 +154,7 @@ extension FileSystem {
             node.clearSetID(isMember: node.lendsOnlyItsGroup && caller.isMember(of: groupBefore))
         }
         if let time = changes.accessTime { node.accessTime = time.resolved(now) }
-        if let time = changes.modificationTime { node.modificationTime = time.resolved(now) }
+        if let time = changes.modificationTime { node.giveTime(time.resolved(now)) }
         node.changeTime = changes.changeTime ?? now
     }
 
@@ -343,5 +343,13 @@ extension AttributeChanges.Time {
         case .now: now
         case .at(let time): time
         }
+    }
+}
+
+extension Node {
+    /// A folder's time changes with what is in it, on each side at another moment: what a program gives it is told.
+    fileprivate mutating func giveTime(_ time: Timestamp) {
+        modificationTime = time
+        if kind == .folder { edits += 1 }
     }
 }

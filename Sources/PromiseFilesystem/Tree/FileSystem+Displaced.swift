@@ -50,6 +50,7 @@ extension FileSystem {
         named.linkCount = 1
         named.isOpenForWriting = false
         named.changeTime = clock.now()
+        try transaction.limitRights(of: &named, to: displaced.conflictsWith)
         try transaction.update(named)
         try transaction.deleteDisplaced(node.id)
         let entry = try transaction.insertEntry(

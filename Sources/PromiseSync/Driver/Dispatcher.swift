@@ -130,8 +130,9 @@ final class Dispatcher: ActionPerformer {
     private func tell(_ operation: Operation) {
         let disk = engine.diskPool
         let call = engine.answers.began()
+        engine.uploadProgress.began(operation)
         operations[operation.subject] = Task(executorPreference: engine.executor) {
-            [provider, mailbox, answers = engine.answers] in
+            [provider, mailbox, answers = engine.answers, progress = engine.uploadProgress] in
             // In the index before it is sent: it makes up for an answer that is lost, also by a
             // daemon that is killed.
             if let sent = operation.sent, let source = operation.source, operation.wantsDigest,
@@ -140,6 +141,7 @@ final class Dispatcher: ActionPerformer {
                 await mailbox.deliver(.digested(sent, digest))
             }
             let outcome = await operation.run(provider, disk)
+            progress.ended(operation)
             answers.ended(call, isHeard: outcome.isHeard)
             mailbox.post(.told(operation, outcome))
         }

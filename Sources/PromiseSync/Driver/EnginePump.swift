@@ -94,8 +94,9 @@ package final class EnginePump {
         // Nobody waits for a look into what was made here.
         let made = memory.listings.made.listing
         let isListing = memory.listings.running.values.contains { $0.identifier != made }
-        let isToList =
-            isListing || !memory.listings.due.isEmpty || !memory.listings.inMotion.isEmpty
+        var queue = memory.listings.due
+        let isDue = queue.nextDue().map { $0 - engine.clock.uptime() < FolderTroubles.soon } ?? false
+        let isToList = isListing || isDue || !memory.listings.inMotion.isEmpty
         let isAsking = !memory.questions.asked.isEmpty || !memory.questions.missing.isEmpty
         let running = memory.operations.running
         let trouble = runner.trouble

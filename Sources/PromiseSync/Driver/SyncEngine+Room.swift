@@ -9,6 +9,8 @@ import PromiseSystem
 extension SyncEngine {
     /// Content goes when the disk has less than this share left, limit or none.
     private static let freeShareMin = 0.03
+    /// And so much for the index, where a file is streamed.
+    private static let freeMin: UInt64 = 8 << 20
     private static let usesPerTransaction = 128
     private static let nodesPerCheck = 512
     private static let pagesPerCheck = 8
@@ -162,6 +164,17 @@ extension SyncEngine {
                 }
             }
         }
+    }
+
+    /// How much of a file may be here at once, which is larger than the limit or the disk; nil: all of it.
+    func roomForOne(of size: UInt64, present: UInt64) -> UInt64? {
+        var room = configuration.cacheLimit ?? .max
+        let space = content.space()
+        if space.total > 0, size > space.total {
+            let reserve = max(UInt64(Double(space.total) * SyncEngine.freeShareMin), SyncEngine.freeMin)
+            room = min(room, present + space.free - min(space.free, reserve))
+        }
+        return size > room ? room : nil
     }
 
     private func excessBytes() throws(Failure) -> UInt64 {

@@ -100,6 +100,7 @@ package final class SyncEngine: Sendable {
     let answers: AnswerWatch
     let published = Mutex(Published())
     package let hydrator: Hydrator
+    package let uploadProgress = UploadProgress()
     package let neighbours: NeighbourPrefetch
     /// Nil where the provider tells by itself what others change.
     package let used: UsedNodes?
@@ -204,6 +205,7 @@ package final class SyncEngine: Sendable {
             guard let engine = self else { return false }
             return await roomPool.run { engine.makeRoom(for: count, besides: node) }
         }
+        hydrator.onRoom { [weak self] size, present in self?.roomForOne(of: size, present: present) }
     }
 
     /// The machine is a local of the engine's thread, so nobody else can touch it.

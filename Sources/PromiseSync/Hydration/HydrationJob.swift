@@ -54,6 +54,11 @@ package final class HydrationJob: Sendable {
         /// Being changed by calls on the mount at this moment.
         var claims: [Claim] = []
         var claimCount: UInt64 = 0
+        /// Being given to readers at this moment, who read the file: it must not go.
+        var serving: [ByteRange] = []
+        var isTrimming = false
+        /// How often there was no room for a fetch, and nothing could go.
+        var starvationCount = 0
         var isCompleting = false
         /// Nothing lands and nothing is claimed any more.
         var isClosed = false
@@ -133,14 +138,18 @@ package final class HydrationJob: Sendable {
 
     // MARK: Readers
 
-    /// True when the bytes are here; else the reply comes later, unless the job has ended (nil: ask again).
+    /// True when the bytes are here, and stay until `handedOver`; else the reply comes later, unless the job has ended (nil: ask
+    /// again).
     func wait(for range: ByteRange?, id: UInt64, program: String?, reply: @escaping HydrationReply) -> Bool? {
         state.withLock { state in
             if state.isEnded { return nil }
             if let program { state.program = program }
             if let range {
                 state.plan.read(range)
-                if state.plan.isPresent(range) { return true }
+                if state.plan.isPresent(range) {
+                    state.serving.append(range)
+                    return true
+                }
             } else {
                 state.plan.wantsWhole = true
             }
@@ -262,10 +271,12 @@ package final class HydrationJob: Sendable {
             if !served.isEmpty {
                 let ids = Set(served.map(\.id))
                 state.waiters.removeAll { ids.contains($0.id) }
+                state.serving += served.compactMap(\.range)
             }
             return served
         }
         served.forEach { $0.reply(.success(())) }
+        handedOver(served.compactMap(\.range))
     }
 
     /// The provider has another version than the one that is fetched.
@@ -275,6 +286,69 @@ package final class HydrationJob: Sendable {
         state.withLock { state in
             state.plan.ended(range)
             state.tasks[range] = nil
+        }
+    }
+
+    // MARK: Streaming
+
+    /// Who was told that these bytes are here has read them.
+    func handedOver(_ ranges: [ByteRange]) {
+        if ranges.isEmpty { return }
+        state.withLock { state in
+            for range in ranges {
+                if let place = state.serving.firstIndex(of: range) { state.serving.remove(at: place) }
+            }
+        }
+    }
+
+    /// Nobody wants all of it.
+    var mayStream: Bool {
+        state.withLock { state in
+            !state.isClosed && !state.isCompleting && !state.isWantedInBackground
+                && !state.waiters.contains { $0.range == nil }
+        }
+    }
+
+    /// There is room for so much of the file at a time: no more is fetched ahead than that allows.
+    func stream(within room: UInt64) { state.withLock { $0.plan.stream(within: room) } }
+
+    /// True for one, who calls `endTrimming`.
+    func beginTrimming() -> Bool {
+        state.withLock { state in
+            defer { state.isTrimming = true }
+            return !state.isTrimming
+        }
+    }
+
+    func endTrimming() { state.withLock { $0.isTrimming = false } }
+
+    /// There was no room for a fetch. False when waiting is in vain: no other one is on its way, or that was so too often.
+    func starves(besides range: ByteRange, countMax: Int) -> Bool {
+        state.withLock { state in
+            state.starvationCount += 1
+            return state.plan.inFlight.contains { $0 != range } && state.starvationCount <= countMax
+        }
+    }
+
+    /// Takes away about so many bytes of what is here, but for what somebody waits for, is being given or fetched; nil when
+    /// there is nothing to take. Until `endDropping` nothing lands there.
+    func beginDropping(_ byteCount: UInt64) -> [ByteRange]? {
+        state.withLock { state in
+            guard !state.isClosed, !state.isCompleting, state.claims.isEmpty else { return nil }
+            let kept = state.serving + state.landing + state.waiters.compactMap(\.range)
+            let ranges = state.plan.expendable(byteCount, besides: kept)
+            guard !ranges.isEmpty else { return nil }
+            for range in ranges { state.plan.dropped(range) }
+            state.landing += ranges
+            state.starvationCount = 0
+            return ranges
+        }
+    }
+
+    func endDropping(_ ranges: [ByteRange], areGone: Bool) {
+        state.update { state in
+            state.landing.removeAll { ranges.contains($0) }
+            if !areGone { for range in ranges { state.plan.stayed(range) } }
         }
     }
 

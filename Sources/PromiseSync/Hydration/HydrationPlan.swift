@@ -35,6 +35,8 @@ package struct HydrationPlan: Sendable {
     private var expectedOffset: UInt64 = 0
     private var sequentialByteCount: UInt64 = 0
     private var readAhead: ByteRange?
+    /// Less where there is no room for all of the file.
+    private var aheadMost = HydrationPlan.readAheadMax
 
     package init(size: UInt64, present: ByteRangeSet) {
         self.size = size
@@ -57,12 +59,61 @@ package struct HydrationPlan: Sendable {
         expectedOffset = range.upper
         // Whoever has read on and on and has to wait all the same is faster than what is fetched ahead.
         let isLate = sequentialByteCount >= HydrationPlan.pieceMax && !isPresent(range)
-        let ahead = min(max(sequentialByteCount * (isLate ? 16 : 4), HydrationPlan.readAheadMin), HydrationPlan.readAheadMax)
+        let ahead = min(max(sequentialByteCount * (isLate ? 16 : 4), HydrationPlan.readAheadMin), aheadMost)
         // In steps of whole pieces, so that a reader who goes on does not cause a small fetch at every read.
         let step = min(ahead, HydrationPlan.pieceMax)
         let end = (range.lower + ahead + step - 1) / step * step
         readAhead = ByteRange(range.lower, end).clamped(to: size)
     }
+
+    // MARK: Streaming
+
+    /// There is room for so much of it at a time.
+    package mutating func stream(within room: UInt64) {
+        aheadMost = min(aheadMost, max(room / 4, 2 * HydrationPlan.block))
+        guard let ahead = readAhead else { return }
+        readAhead = ByteRange(ahead.lower, min(ahead.upper, ahead.lower + aheadMost))
+    }
+
+    /// What of it may go, about so many bytes in whole blocks: first what lies behind the reader, from the beginning on, then
+    /// what is far ahead, then what is near ahead, each from its end on.
+    package func expendable(_ byteCount: UInt64, besides kept: [ByteRange]) -> [ByteRange] {
+        var rest = present
+        for range in kept + inFlight { rest.remove(range.aligned(to: HydrationPlan.block)) }
+        let here = expectedOffset - min(expectedOffset, HydrationPlan.block)
+        let behind = rest.ranges.filter { $0.lower < here }.map { ByteRange($0.lower, min($0.upper, here)) }
+        let ahead = rest.ranges.filter { $0.upper > here }.map { ByteRange(max($0.lower, here), $0.upper) }
+        var result: [ByteRange] = []
+        var count: UInt64 = 0
+        for range in behind where count < byteCount {
+            guard let whole = HydrationPlan.blocks(in: range) else { continue }
+            let wanted = ByteRange(0, byteCount - count).aligned(to: HydrationPlan.block).count
+            result.append(ByteRange(whole.lower, min(whole.upper, whole.lower + wanted)))
+            count += result[result.count - 1].count
+        }
+        for range in ahead.reversed() where count < byteCount {
+            guard let whole = HydrationPlan.blocks(in: range) else { continue }
+            let wanted = ByteRange(0, byteCount - count).aligned(to: HydrationPlan.block).count
+            result.append(ByteRange(whole.upper - min(whole.count, wanted), whole.upper))
+            count += result[result.count - 1].count
+        }
+        return result
+    }
+
+    /// The whole blocks in a range; nil: there are none.
+    private static func blocks(in range: ByteRange) -> ByteRange? {
+        let first = (range.lower + block - 1) / block * block
+        let last = range.upper / block * block
+        return first < last ? ByteRange(first, last) : nil
+    }
+
+    package mutating func dropped(_ range: ByteRange) {
+        present.remove(range)
+        unproven.remove(range)
+    }
+
+    /// It was to go and is here.
+    package mutating func stayed(_ range: ByteRange) { present.insert(range) }
 
     /// The fetches to start now, most wanted first. They count as in flight from here on. `aheadMax`: bytes that may be under way
     /// when another fetch begins that nobody waits for, but for one.

@@ -204,7 +204,7 @@ extension Hydrator {
     }
 
     /// The content was not replaced meanwhile, and no other job knows better what is here.
-    private func mayStore(_ job: HydrationJob, for node: Node) -> Bool {
+    func mayStore(_ job: HydrationJob, for node: Node) -> Bool {
         guard node.generation == job.generation, node.content != .whole else { return false }
         return state.withLock { $0.jobs[job.node] === job }
     }

@@ -26,7 +26,7 @@ package final class Hydrator: Sendable {
     private let backoff: Backoff
     private let sleep: @Sendable (Duration) async -> Void
     /// Where tasks go on that the provider's executor is not for.
-    private let executor: any TaskExecutor
+    let executor: any TaskExecutor
     private let delay: ProviderDelay
     private let line = Mutex(LineSpeed())
     /// Told of every provider error of a fetch: the engine judges the connection and looks at the item again.
@@ -38,6 +38,8 @@ package final class Hydrator: Sendable {
     /// Set once, before anything is fetched. A closure stored as a generic value itself would be wrapped at every access.
     private struct RoomMaker { var body: @Sendable (NodeID, UInt64) async -> Bool }
     private let roomMaker = Mutex<RoomMaker?>(nil)
+    struct RoomQuestion { var body: @Sendable (UInt64, UInt64) -> UInt64? }
+    let roomAsked = Mutex<RoomQuestion?>(nil)
     private static let problemCountMax = 1_000
     /// How often room is made for one fetch: others may take it.
     private static let roomAttemptsMax = 3
@@ -158,6 +160,7 @@ package final class Hydrator: Sendable {
                 pump(job)
                 if isHere {
                     reply(.success(()))
+                    job.handedOver([range].compactMap(\.self))
                     return nil
                 }
                 return id
@@ -177,7 +180,10 @@ package final class Hydrator: Sendable {
                 let isHere = job.wait(for: waiter.range, id: waiter.id, program: program, reply: waiter.reply)
                 guard let isHere else { continue }
                 pump(job)
-                if isHere { waiter.reply(.success(())) }
+                if isHere {
+                    waiter.reply(.success(()))
+                    job.handedOver([waiter.range].compactMap(\.self))
+                }
                 return
             }
             waiter.reply(.failure(Failure(.busy, "the content of node \(node) keeps changing")))
@@ -284,6 +290,7 @@ package final class Hydrator: Sendable {
             onTrouble(job.node, problem)
             attempts += 1
             if await !makesRoom(for: range, of: job, after: problem, attempts: attempts) {
+                if problem.code == .localDiskFull, await streaming.goesOn(without: range, of: job) { return }
                 guard let delay = pause(after: problem, of: job, attempts: attempts), job.isWanted else {
                     job.fetchEnded(range)
                     fail(job, problem)
@@ -299,10 +306,17 @@ package final class Hydrator: Sendable {
             complete(job)
         } else if !job.isComplete {
             store(job)
-            pump(job)
-            if job.isIdle { onIdle(job.node) }
+            streaming.keepWithinRoom(job)
+            goOn(job)
         }
     }
+
+    func goOn(_ job: HydrationJob) {
+        pump(job)
+        if job.isIdle { onIdle(job.node) }
+    }
+
+    func pause(_ time: Duration) async { await sleep(time) }
 
     private func makesRoom(
         for range: ByteRange, of job: HydrationJob, after problem: ProviderError, attempts: Int
@@ -345,7 +359,9 @@ package final class Hydrator: Sendable {
                     ledger.lines.fetched(count, for: program)
                     ledger.budgets.fetched(count, for: program)
                 }
-                if job.isWorthStoring(after: count) { self.store(job) }
+                guard job.isWorthStoring(after: count) else { return }
+                self.store(job)
+                self.streaming.keepWithinRoom(job)
             },
             finished: {
                 // First, as the end of a job cancels the fetches that it has.

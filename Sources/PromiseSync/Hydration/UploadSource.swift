@@ -2,12 +2,14 @@ package import PromiseContent
 package import PromiseCore
 package import PromiseProvider
 import PromiseSystem
+import Synchronization
 
 /// The content of a node as it is at one moment. Reading it takes no copy: a write meanwhile shows in `validate`, and the
 /// upload is thrown away and repeated.
 package struct UploadSource: ContentSource {
     private let file: SharedDescriptor
     private let status: FileStatus
+    private let sent = SentBytes()
 
     package init(_ content: ContentStore, node: NodeID, generation: Generation) throws(Failure) {
         file = SharedDescriptor(try content.open(node, generation, writable: false))
@@ -37,4 +39,34 @@ package struct UploadSource: ContentSource {
             throw ProviderError(.sourceChanged, "the file was written to while it was being sent")
         }
     }
+
+    package func noteSent(_ byteCount: UInt64) { sent.count.wrappingAdd(byteCount, ordering: .relaxed) }
+
+    /// Of all, from 0 to nearly 1: whether the provider has it is its answer's to say. What is sent again counts once more.
+    var progress: Double {
+        min(Double(sent.count.load(ordering: .relaxed)) / Double(max(size, 1)), 0.99)
+    }
+}
+
+private final class SentBytes: Sendable {
+    let count = Atomic<UInt64>(0)
+}
+
+/// How far what is being sent has come. Thread-safe.
+package final class UploadProgress: Sendable {
+    private let sources = Mutex<[NodeID: UploadSource]>([:])
+
+    init() {}
+
+    func began(_ operation: Operation) {
+        guard let node = operation.node, let source = operation.source else { return }
+        sources.withLock { $0[node] = source }
+    }
+
+    func ended(_ operation: Operation) {
+        if let node = operation.node { sources.withLock { $0[node] = nil } }
+    }
+
+    /// From 0 to 1; nil when nothing of the node's content is being sent.
+    package func of(_ node: NodeID) -> Double? { sources.withLock { $0[node] }?.progress }
 }

@@ -31,6 +31,7 @@ extension Telling {
                 places.append(target)
             }
         }
+        if metadata, !place, try waitsForChildren(node, synced, transaction) { return .later(childrenDelay, .childrenFirst) }
         if metadata || hasContent { changes.metadata = Metadata(node) }
         var source: UploadSource?
         if hasContent && node.kind == .link {
@@ -51,6 +52,20 @@ extension Telling {
             try operation(
                 draft, kind: hasContent ? .upload : place ? .move : .metadata, entry, node, synced,
                 reference, &turn, transaction))
+    }
+
+    /// A folder that waits for what is in it is looked at again after this long.
+    private static let childrenDelay = Duration.milliseconds(500)
+
+    /// What is made or removed in a folder changes its time, and a mode that forbids that is told after it.
+    private static func waitsForChildren(
+        _ node: Node, _ synced: Item, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard node.kind == .folder else { return false }
+        let forbids = node.mode & 0o300 != 0o300
+        let hasTime = try transaction.synced(synced.identifier)?.edits != node.edits
+        guard forbids || hasTime else { return false }
+        return try PendingInFolder.exists(node.id, synced.identifier, transaction)
     }
 
     /// What is to be changed.

@@ -294,7 +294,9 @@ enum Telling {
             Operation(
                 subject: pending.subject, work: .create(item, in: folder, source), kind: .create,
                 identifier: nil, node: node.id,
-                edits: node.edits, places: [ItemPlace(parent: parent, name: entry.name)],
+                // A time that was given to a folder is told again, after what is in it.
+                edits: node.kind == .folder ? 0 : node.edits,
+                places: [ItemPlace(parent: parent, name: entry.name)],
                 byteCount: source?.dataByteCount ?? 0,
                 sent: sent))
     }

@@ -156,6 +156,11 @@ extension Tree {
             fresh.succeed(old.edits)
         }
         fresh = try transaction.insert(fresh)
+        if turn.facts.keepsTimes, !item.isGuess, var own = try transaction.node(entry.node) {
+            own.allowNoMore(than: item.metadata)
+            try transaction.update(own)
+            turn.notices.nodes.append((own.id, false))
+        }
         var theirs = entry
         theirs.node = fresh.id
         try transaction.update(theirs)

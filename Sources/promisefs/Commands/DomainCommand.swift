@@ -128,6 +128,7 @@ struct DomainForgetCommand: AsyncParsableCommand {
                 let domain = try UnmountedDomain(stateFolder: folder)
                 guard losesWork || domain.pendingCount == 0 else { return domain.pendingCount }
                 let aside = try domain.putAside()
+                LastSettings.forget(wanted)
                 try? FileManager.default.removeItem(atPath: String(decoding: aside, as: UTF8.self))
                 return domain.pendingCount
             } catch {

@@ -9,16 +9,21 @@ struct FindCommand: AsyncParsableCommand {
         commandName: "find",
         abstract: "Find items by what is known of them, without their content.",
         discussion: """
-            PREDICATE is written as for NSPredicate; docs/QUERIES.md has the attributes. Without SCOPE all mounted domains are \
+            PREDICATE is written as for NSPredicate; docs/QUERIES.md has the attributes. Plain words are looked for in names, \
+            and so is --name with * and ?. Without SCOPE all mounted domains are \
             asked. With --live it goes on until interrupted, with '+' before what came, '~' before what changed and '-' before \
             what went. With --json it is one object a line.
 
             Example:
+              promisefs find report
+              promisefs find /mnt --name '*.txt'
               promisefs find /mnt 'kMDItemFSName LIKE[c] "*.txt" AND kMDItemFSSize > 1000'
             """)
 
     @Argument(help: ArgumentHelp("A folder on a mount, and a predicate.", valueName: "[SCOPE] PREDICATE"))
-    var operands: [PathArgument]
+    var operands: [PathArgument] = []
+    @Option(name: .long, help: ArgumentHelp("A name, with * and ?, in large or small letters.", valueName: "pattern"))
+    var name: String?
     @Flag(name: .long, help: "Go on with what changes.")
     var live = false
     @Flag(name: .long, help: "Find references, which stand for documents elsewhere, and nothing else.")
@@ -36,17 +41,23 @@ struct FindCommand: AsyncParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
-        guard (1...2).contains(operands.count) else { throw ValidationError("give a predicate, and before it a folder or none") }
+        guard (name == nil ? 1...2 : 0...2).contains(operands.count) else {
+            throw ValidationError("give a predicate, and before it a folder or none")
+        }
         if live, limit != nil { throw ValidationError("a live query has no limit") }
         if let limit, limit < 0 { throw ValidationError("a limit is not negative") }
     }
 
     func run() async throws {
-        guard let predicate = String(validating: operands[operands.count - 1].bytes, as: UTF8.self) else {
+        // With a name a single operand is the folder.
+        let hasFolder = operands.count == 2 || name != nil && operands.count == 1
+        let given = operands.count == (hasFolder ? 1 : 0) ? nil : operands.last
+        guard let words = String(validating: given?.bytes ?? [], as: UTF8.self) else {
             throw CommandFailure("the predicate is not UTF-8", exitStatus: ExitStatus.usage)
         }
+        let predicate = PlainPredicate.predicate(given == nil ? nil : words, name: name)
         var failures = FailureCollector()
-        let scopes = try await scope(operands.count == 2 ? operands[0] : nil)
+        let scopes = try await scope(hasFolder ? operands[0] : nil)
         guard !scopes.isEmpty else {
             throw CommandFailure("no domain is mounted; try: promisefs mount --help", exitStatus: ExitStatus.notPromiseFS)
         }

@@ -39,6 +39,12 @@ struct MountCommand: AsyncParsableCommand {
     /// For the process that `mount` itself starts: where to say that it is ready, or why not.
     @Option(name: .long, help: .hidden)
     var readyDescriptor: Int32?
+    /// For the daemon: what keeps it from having the settings that the configuration file says.
+    @Option(name: .long, help: .hidden)
+    var configurationProblem: String?
+    /// For `mount.promisefs`: where a configured domain is mounted instead.
+    @Option(name: .long, help: .hidden)
+    var place: String?
 
     func validate() throws {
         guard operands.count <= 2 else { throw ValidationError("give PROVIDER and MOUNTPOINT, and nothing else") }
@@ -57,22 +63,31 @@ struct MountCommand: AsyncParsableCommand {
         let holder = try foundHolder()
         // Whoever started this process has looked at the configuration.
         if readyDescriptor != nil || holder != nil { return try await mount(holder) }
-        let file = try await Blocking.run { () throws(CommandFailure) in try ConfigurationFile.read() }
+        let file = try await Blocking.run { () throws(CommandFailure) in try ConfigurationFile.readLeniently() }
         guard let file else {
             if all { throw CommandFailure("there is no configuration file, so nothing to mount", exitStatus: ExitStatus.usage) }
             return try await mount(nil)
         }
-        guard all else { return try await configured(by: file, operands).mount(nil) }
-        try await mountAll(file)
+        if all { return try await mountAll(file) }
+        let name = operands[0]
+        let isConfigured = await Blocking.run { [operands] () throws(Never) in
+            operands.count == 1 && ConfiguredMount.isConfigured(name, in: file)
+        }
+        if isConfigured { return try await mount(configured: name, file) }
+        if let problem = file.problems.first(where: { $0.domain == nil }) { throw problem.failure }
+        try await command(try file.words(for: operands, given: given), file).mount(nil)
     }
 
     private func mountAll(_ file: ConfigurationFile) async throws {
         var failures = FailureCollector()
-        let table = try await Blocking.run { () throws(PromiseError) in try MountTable.current() }
-        for (name, domain) in file.domains.sorted(by: { $0.key < $1.key }) where domain.mountPoint != nil {
+        let (table, names) = try await Blocking.run { () throws(PromiseError) in
+            (try MountTable.current(), ConfiguredMount.names(in: file))
+        }
+        if names.isEmpty, let problem = file.problems.first { throw problem.failure }
+        for name in names {
             if table.promiseMounts(of: geteuid()).contains(where: { $0.domain == name }) { continue }
             do {
-                try await configured(by: file, [name]).mount(nil)
+                try await mount(configured: name, file)
             } catch {
                 let failure = CommandFailure(known: error) ?? CommandFailure("\(error)")
                 failures.note(CommandFailure("\(name): \(failure.message ?? "")", exitStatus: failure.exitStatus))
@@ -81,24 +96,41 @@ struct MountCommand: AsyncParsableCommand {
         if let first = failures.first { throw CommandFailure(nil, exitStatus: first) }
     }
 
-    /// This command with what the configuration file adds.
-    private func configured(by file: ConfigurationFile, _ operands: [String]) throws -> MountCommand {
+    private func mount(configured name: String, _ file: ConfigurationFile) async throws {
+        let (given, place) = (given, place)
+        let found = try await Blocking.run { () throws(CommandFailure) in
+            try ConfiguredMount(name, in: file, given: given, at: place)
+        }
+        var words = found.words
+        if let problem = found.problem {
+            Output.note(problem)
+            words.insert("--configuration-problem=" + problem, at: 0)
+        }
+        try await command(words, file).mount(nil, keeping: found.settings)
+    }
+
+    /// What the user wrote, with what has been resolved.
+    private var given: [String] {
         var given = options.forwarded
         if let domain = options.domain { given += ["--domain", domain] }
         if let folder = options.stateDir { given += ["--state-dir", RawArguments.text(of: folder.bytes)] }
         if foreground { given.append("--foreground") }
         if output.json { given.append("--json") }
+        return given
+    }
+
+    /// This command with what the configuration file adds.
+    private func command(_ words: [String], _ file: ConfigurationFile) throws -> MountCommand {
         do {
-            return try MountCommand.parse(try file.words(for: operands, given: given))
-        } catch let error as CommandFailure {
-            throw error
+            return try MountCommand.parse(words)
         } catch {
             let lines = MountCommand.message(for: error).split(separator: "\n")
             throw CommandFailure("\(file.path): \(lines.first ?? "")", exitStatus: ExitStatus.usage)
         }
     }
 
-    private func mount(_ holder: Holder?) async throws {
+    /// `settings`: of a configured domain, kept when nothing is wrong with them.
+    private func mount(_ holder: Holder?, keeping settings: LastSettings? = nil) async throws {
         let level = try DaemonLog.level(environment("PROMISEFS_LOG"))
         let isStartedByMount = readyDescriptor != nil || holder != nil
         let plan = try await Blocking.run { [self] () throws(CommandFailure) in
@@ -118,13 +150,15 @@ struct MountCommand: AsyncParsableCommand {
             }
         }
         if let notice, !output.json { Output.line(notice) }
+        if let settings { await Blocking.run { () throws(Never) in settings.write() } }
         if isStartedByMount || foreground && !isSupervised {
             // Whoever started the first daemon has heard of it.
             let isFirst = holder.map { $0.restarts == 0 } ?? true
             let ready = isFirst ? readyDescriptor.map { ReadyChannel(descriptor: $0) } : nil
             return try await serve(plan, level, holder, ready)
         }
-        let (arguments, isSupervised) = (options.forwarded, isSupervised)
+        let told = configurationProblem.map { ["--configuration-problem=" + $0] } ?? []
+        let (arguments, isSupervised) = (told + options.forwarded, isSupervised)
         if foreground { throw try DaemonLauncher.becomeHolder(plan, forwarded: arguments) }
         let process = try await Blocking.run { () throws(CommandFailure) in
             try DaemonLauncher.start(plan, forwarded: arguments, isSupervised: isSupervised, first)
@@ -146,8 +180,14 @@ struct MountCommand: AsyncParsableCommand {
         var configuration = plan.configuration
         options.apply(to: &configuration)
         configuration.login = LoginVariables.take()
+        configuration.problem = configurationProblem
+        if configuration.login == nil { configuration.keptLogin = SecretService.keptLogin(ofDomain: plan.name) }
+        let isKnown = await Blocking.run { [configuration] () throws(Never) in configuration.isKnown }
         do throws(CommandFailure) {
             if configuration.login == nil { configuration.login = try await SecretService.login(ofDomain: plan.name) }
+        } catch where isKnown {
+            // The provider says it, and the mount is there.
+            configuration.login = nil
         } catch {
             _ = ready?.send(ReadyMessage(ready: false, error: error.message, exitStatus: error.exitStatus))
             throw ready == nil ? error : CommandFailure(nil, exitStatus: error.exitStatus)

@@ -157,8 +157,12 @@ struct SyncCommand: AsyncParsableCommand {
         var documents: [Document] = []
         for (mount, inner) in try await scope(path) {
             do throws(PromiseError) {
-                let result = try await PromiseClient(mount: mount).synchronize(
-                    path: inner, wait: wait || timeout != nil, timeout: timeout?.duration)
+                let (waits, timeout) = (wait || timeout != nil, timeout?.duration)
+                let client = try PromiseClient(mount: mount)
+                let isShown = waits && !output.json
+                let result = try await WaitProgress.showing(of: mount, if: isShown) { () async throws(PromiseError) in
+                    try await client.synchronize(path: inner, wait: waits, timeout: timeout)
+                }
                 documents.append(Document(domain: mount.domain, pending: result.pending))
                 if !output.json { Output.line("\(mount.domain): \(SyncCommand.sentence(result.pending))") }
             } catch {

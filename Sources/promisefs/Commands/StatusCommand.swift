@@ -2,6 +2,7 @@ import ArgumentParser
 import Glibc
 import PromiseCore
 import PromiseKit
+import PromiseSystem
 import PromiseWire
 
 struct StatusCommand: AsyncParsableCommand {
@@ -44,20 +45,27 @@ struct StatusCommand: AsyncParsableCommand {
     }
 
     private func show(_ mounts: () async throws -> [MountEntry]) async throws {
+        var watched = StatusWatch()
         repeat {
             var failures = FailureCollector()
             var documents: [StatusDocument] = []
             var owners: [String?] = []
+            var more: [[[String]]] = []
             for mount in try await mounts() {
                 do throws(PromiseError) {
-                    documents.append(try await PromiseClient(mount: mount).status())
+                    let client = try PromiseClient(mount: mount)
+                    let status = try await client.status()
+                    documents.append(status)
+                    let pending = watch && !output.json ? try await client.pending().items : []
+                    let now = SystemClock().uptime()
+                    more.append(watch ? watched.rows(status, pending, at: now) { shownPath($0.path, on: mount) } : [])
                     owners.append(mount.user == geteuid() ? nil : mount.userName)
                 } catch {
                     let place = escapedForDisplay(mount.mountPoint)
                     failures.note(CommandFailure("\(place): \(error.message)", exitStatus: error.exitStatus))
                 }
             }
-            printDocuments(documents, of: owners, hasFailed: failures.first != nil)
+            printDocuments(documents, of: owners, more, hasFailed: failures.first != nil)
             guard watch else { return try failures.finish() }
             try await Task.sleep(for: .seconds(1))
         } while true
@@ -80,7 +88,9 @@ struct StatusCommand: AsyncParsableCommand {
         }
     }
 
-    private func printDocuments(_ documents: [StatusDocument], of owners: [String?], hasFailed: Bool) {
+    private func printDocuments(
+        _ documents: [StatusDocument], of owners: [String?], _ more: [[[String]]], hasFailed: Bool
+    ) {
         if output.json {
             if watch {
                 for document in documents { Output.json(document) }
@@ -94,13 +104,13 @@ struct StatusCommand: AsyncParsableCommand {
         // Home and clear to the end, so that a watched status does not scroll.
         if watch && Terminal.isOutput { Output.clearScreen() }
         if documents.isEmpty && !hasFailed { Output.line("no domain is mounted; try: promisefs mount --help") }
-        let texts = zip(documents, owners).map { StatusCommand.text($0, of: $1) }
+        let texts = documents.indices.map { StatusCommand.text(documents[$0], of: owners[$0], more[$0]) }
         Output.text(texts.joined(separator: "\n"))
         if watch && !Terminal.isOutput && !documents.isEmpty { Output.line("") }
     }
 
     /// `owner`: somebody else, whose mount it is.
-    static func text(_ status: StatusDocument, of owner: String? = nil) -> String {
+    static func text(_ status: StatusDocument, of owner: String? = nil, _ more: [[String]] = []) -> String {
         let connection = StatusCommand.connection(status)
         let passthrough = status.hasPassthrough ? "yes" : "no" + (status.passthroughMessage.map { " (\($0))" } ?? "")
         let running = "\(status.uploading) uploading, \(status.downloading) downloading, \(status.failing) failing"
@@ -119,6 +129,8 @@ struct StatusCommand: AsyncParsableCommand {
             ["  cache", ByteSize.text(status.cacheBytes) + limit],
             ["  transferred", "\(ByteSize.text(status.bytesFetched)) fetched, \(ByteSize.text(status.bytesUploaded)) uploaded"],
         ]
+        if let problem = status.configurationProblem { rows.insert(["  settings", problem], at: 1) }
+        rows += more
         if let count = status.unlisted, count > 0 {
             rows.append(["  not listed", "\(counted(count, "folder")); 'promisefs pending' says why"])
         }

@@ -102,7 +102,10 @@ struct UnmountCommand: AsyncParsableCommand {
         let processes = [status.processID, status.holderID].compactMap { $0 }
         let notice = Task { await tellWhoKeeps(mount) }
         defer { notice.cancel() }
-        let reply = try await client.unmount(wait: wait || timeout != nil, timeout: timeout?.duration, lazy: lazy)
+        let (waits, timeout, isLazy) = (wait || timeout != nil, timeout?.duration, lazy)
+        let reply = try await WaitProgress.showing(of: mount, if: waits && !output.json) { () async throws(PromiseError) in
+            try await client.unmount(wait: waits, timeout: timeout, lazy: isLazy)
+        }
         // The next mount wants the state folder's lock, so the daemon should be gone too; a lazy one may live on.
         if !lazy { _ = await poll { !processes.contains(where: UnmountCommand.isRunning) } }
         return reply.pending

@@ -18,6 +18,9 @@ enum Daemon {
     ) async throws(CommandFailure) {
         settle(level)
         let logger = Logger(label: "promisefs")
+        if let problem = configuration.problem {
+            logger.warning("the settings cannot be used", metadata: ["reason": "\(problem)"])
+        }
         do throws(CommandFailure) {
             try await serve(configuration, socketPath: plan.socketPath, logger, holder, ready)
         } catch {

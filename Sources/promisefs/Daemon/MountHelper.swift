@@ -175,14 +175,12 @@ enum MountHelper {
         let given = options + (call.domain.map { ["--domain", $0] } ?? [])
         if call.source == "none" { return ["mount"] + given + ["--", call.place] }
         guard !call.source.contains(":") else { return ["mount"] + given + ["--", call.source, call.place] }
-        guard let file = try ConfigurationFile.read(), let domain = file.domains[call.source] else {
+        guard let file = try ConfigurationFile.readLeniently(), ConfiguredMount.isConfigured(call.source, in: file) else {
             throw CommandFailure(
                 "'\(call.source)' is neither a provider, as folder:/PATH, nor a domain of the configuration file",
                 exitStatus: ExitStatus.usage)
         }
-        let name = call.domain == nil ? ["--domain", call.source] : []
-        let place = (domain.provider.map { [$0] } ?? []) + [call.place]
-        return ["mount"] + domain.options + name + given + domain.rules + ["--"] + place
+        return ["mount"] + given + ["--place", call.place, "--", call.source]
     }
 
     /// `mount -a` asks for everything in fstab(5) each time, and knows a mount by a source that ours does not have.

@@ -13,14 +13,22 @@ struct DomainOptions: ParsableArguments {
             "Folder for the index and the content. (default: below $XDG_STATE_HOME/promisefs, or /var/lib/promisefs for root)",
             valueName: "dir"))
     var stateDir: PathArgument?
-    @Option(name: .long, help: ArgumentHelp("Keep at most so much content, e.g. 10G.", valueName: "size"))
+    @Option(
+        name: .long,
+        help: ArgumentHelp(
+            "Keep at most so much content, e.g. 10G. (default: as much as the disk has room for)", valueName: "size"))
     var cacheLimit: ByteSize?
-    @Option(name: .long, help: ArgumentHelp("Quiet time before a change is uploaded, e.g. 500ms.", valueName: "duration"))
+    @Option(
+        name: .long,
+        help: ArgumentHelp("Quiet time before a change is uploaded, e.g. 500ms. (default: 2s)", valueName: "duration"))
     var uploadDelay: TimeSpan?
     @Option(
-        name: .long, help: ArgumentHelp("Time between two looks at a provider that pushes no changes.", valueName: "duration"))
+        name: .long,
+        help: ArgumentHelp("Time between two looks at a provider that pushes no changes. (default: 30s)", valueName: "duration"))
     var pollInterval: TimeSpan?
-    @Option(name: .long, help: ArgumentHelp("How long a request on the mount waits for the provider.", valueName: "duration"))
+    @Option(
+        name: .long,
+        help: ArgumentHelp("How long a request on the mount waits for the provider. (default: 30s)", valueName: "duration"))
     var requestDeadline: TimeSpan?
     @Option(
         name: .long,

@@ -141,8 +141,9 @@ struct MountPlan: Sendable {
     }
 
     private func prepareProvider() throws(CommandFailure) {
-        // One that is silent is no obstacle where the domain is known, which the daemon finds out.
-        guard let folder = provider.folder, !provider.isSilent else { return }
+        // One that is silent is no obstacle where the domain is known, which the daemon finds out, and neither is one that is
+        // not there, as a disk that is not plugged in.
+        guard let folder = provider.folder, !provider.isSilent, isEmbedded || !configuration.isKnown else { return }
         let shown = escapedForDisplay(folder)
         do throws(SystemError) {
             if isEmbedded { try makeFolders(folder, label: "mount.embedded") }
@@ -201,6 +202,13 @@ enum BaseFolders {
         if let base = environment("PROMISEFS_STATE_DIR") { return Array(base.utf8) + name }
         if geteuid() == 0 { return Array("/var/lib/promisefs".utf8) + name }
         return try folder("XDG_STATE_HOME", below: "/.local/state") + Array("/promisefs".utf8) + name
+    }
+
+    /// Where what configured domains had the last time is kept. No domain's name begins with a dot.
+    static func configured() throws(CommandFailure) -> [UInt8] {
+        let name = Array("/promisefs/.configured".utf8)
+        if geteuid() == 0, environment("XDG_STATE_HOME") == nil { return Array("/var/lib".utf8) + name }
+        return try folder("XDG_STATE_HOME", below: "/.local/state") + name
     }
 
     /// The specification has relative values ignored.

@@ -8,7 +8,7 @@ import TOMLKit
 ///
 /// A key is an option of `mount` without its dashes, so that each value is checked where those of the command line are.
 struct ConfigurationFile: Sendable, Equatable {
-    struct Domain: Sendable, Equatable {
+    struct Domain: Sendable, Equatable, Codable {
         var provider: String?
         var mountPoint: String?
         /// Options of `mount`; what comes later on a command line wins.
@@ -23,6 +23,13 @@ struct ConfigurationFile: Sendable, Equatable {
             guard let place = options.lastIndex(of: option), place + 1 < options.count else { return nil }
             return options[place + 1]
         }
+    }
+
+    /// Something that cannot be read.
+    struct Problem: Sendable, Equatable {
+        /// Nil: it is every domain's.
+        var domain: String?
+        var failure: CommandFailure
     }
 
     private enum Form { case value, switched, list }
@@ -45,9 +52,20 @@ struct ConfigurationFile: Sendable, Equatable {
     /// For every domain, also for those that have no name here.
     private(set) var defaults = Domain()
     private(set) var domains: [String: Domain] = [:]
+    /// As they come in the file.
+    private(set) var problems: [Problem] = []
+    /// It is TOML, so that what it does not name is not configured.
+    private(set) var isReadable = true
 
     /// Nil when there is none. Blocking. Throws a sentence when the one that `PROMISEFS_CONFIG` names is missing, or it is wrong.
     static func read() throws(CommandFailure) -> ConfigurationFile? {
+        guard let file = try readLeniently() else { return nil }
+        if let first = file.problems.first { throw first.failure }
+        return file
+    }
+
+    /// The same, with what is wrong in it kept as `problems`: a domain that it does not concern can be mounted.
+    static func readLeniently() throws(CommandFailure) -> ConfigurationFile? {
         let named = environment("PROMISEFS_CONFIG").map { Array($0.utf8) }
         guard let path = named ?? BaseFolders.configuration() else { return nil }
         let shown = escapedForDisplay(path)
@@ -63,32 +81,66 @@ struct ConfigurationFile: Sendable, Equatable {
         guard let text = String(validating: bytes, as: UTF8.self) else {
             throw CommandFailure("the configuration file \(shown) is not UTF-8", exitStatus: ExitStatus.usage)
         }
-        return try ConfigurationFile(text, path: shown)
+        return ConfigurationFile(lenient: text, path: shown)
     }
 
     init(_ text: String, path: String) throws(CommandFailure) {
+        self.init(lenient: text, path: path)
+        if let first = problems.first { throw first.failure }
+    }
+
+    init(lenient text: String, path: String) {
         self.path = path
-        let table: TOMLTable
+        do throws(CommandFailure) {
+            let table = try ConfigurationFile.table(text, path)
+            for key in table.keys where key != "domains" {
+                note(nil) { file throws(CommandFailure) in try file.add(table, key, to: &file.defaults, "") }
+            }
+            try addDomains(table)
+        } catch {
+            isReadable = false
+            problems.append(Problem(failure: error))
+        }
+    }
+
+    private static func table(_ text: String, _ path: String) throws(CommandFailure) -> TOMLTable {
         do {
-            table = try TOMLTable(string: text)
+            return try TOMLTable(string: text)
         } catch let error as TOMLParseError {
             let place = "line \(error.source.begin.line)"
             throw CommandFailure("\(path), \(place): \(escapedForDisplay(error.description.utf8))", exitStatus: ExitStatus.usage)
         } catch {
             throw CommandFailure("\(path) is no TOML: \(error)", exitStatus: ExitStatus.usage)
         }
-        for key in table.keys where key != "domains" {
-            try add(table, key, to: &defaults, "")
-        }
+    }
+
+    /// What comes of one table concerns one domain (nil: all).
+    private mutating func note(
+        _ domain: String?, _ body: (inout ConfigurationFile) throws(CommandFailure) -> Void
+    ) {
+        do throws(CommandFailure) { try body(&self) } catch { problems.append(Problem(domain: domain, failure: error)) }
+    }
+
+    private mutating func addDomains(_ table: TOMLTable) throws(CommandFailure) {
         guard let value = table["domains"] else { return }
         guard let named = value.table else { throw wrong("'domains' is no table; write [domains.NAME]") }
         for name in named.keys {
-            guard DomainName.isValid(name) else { throw wrong("'\(name)' cannot name a domain") }
-            guard let entries = named[name]?.table else { throw wrong("'domains.\(name)' is no table") }
-            var domain = Domain()
-            for key in entries.keys { try add(entries, key, to: &domain, "domains.\(name).") }
-            domains[name] = domain
+            note(name) { file throws(CommandFailure) in
+                guard DomainName.isValid(name) else { throw file.wrong("'\(name)' cannot name a domain") }
+                guard let entries = named[name]?.table else { throw file.wrong("'domains.\(name)' is no table") }
+                file.domains[name] = Domain()
+                for key in entries.keys {
+                    file.note(name) { file throws(CommandFailure) in
+                        try file.add(entries, key, to: &file.domains[name, default: Domain()], "domains.\(name).")
+                    }
+                }
+            }
         }
+    }
+
+    /// What keeps a domain from being what the file says.
+    func problem(of domain: String) -> CommandFailure? {
+        problems.first { $0.domain == nil || $0.domain == domain }?.failure
     }
 
     private func wrong(_ sentence: String) -> CommandFailure {
@@ -135,11 +187,25 @@ struct ConfigurationFile: Sendable, Equatable {
         guard operands.count == 1, let domain = domains[operands[0]] else {
             return defaults.options + given + defaults.rules + ["--"] + operands
         }
-        guard let mountPoint = domain.mountPoint else {
-            throw wrong("the domain '\(operands[0])' has no 'mountpoint'")
+        return try words(for: operands[0], whole(domain), given: given)
+    }
+
+    /// With what holds for every domain.
+    func whole(_ domain: Domain) -> Domain {
+        var result = domain
+        result.options = defaults.options + domain.options
+        result.rules = domain.rules + defaults.rules
+        return result
+    }
+
+    /// `domain` is whole; it is mounted at `place`, if any.
+    func words(
+        for name: String, _ domain: Domain, given: [String], at place: String? = nil
+    ) throws(CommandFailure) -> [String] {
+        guard let mountPoint = place ?? domain.mountPoint else {
+            throw wrong("the domain '\(name)' has no 'mountpoint'")
         }
-        let name = ["--domain", operands[0]]
-        let place = (domain.provider.map { [$0] } ?? []) + [mountPoint]
-        return defaults.options + domain.options + name + given + domain.rules + defaults.rules + ["--"] + place
+        let operands = (domain.provider.map { [$0] } ?? []) + [mountPoint]
+        return domain.options + ["--domain", name] + given + domain.rules + ["--"] + operands
     }
 }

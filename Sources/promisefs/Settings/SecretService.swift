@@ -41,6 +41,17 @@ enum SecretService {
         }
     }
 
+    /// Asks again, for a domain that is mounted without.
+    static func keptLogin(ofDomain domain: String) -> DomainConfiguration.KeptLogin {
+        { () async throws(Domain.StartFailure) in
+            do throws(CommandFailure) {
+                return try await login(ofDomain: domain)
+            } catch {
+                throw Domain.StartFailure(error.message ?? "", exitStatus: error.exitStatus)
+            }
+        }
+    }
+
     /// Blocking.
     static func lookup(_ domain: String) -> String? {
         guard isAvailable,

@@ -1,0 +1,43 @@
+import NIOCore
+
+/// Ends a connection whose client reads nothing of what is sent to it: a stream of events would wait
+/// for it for ever, with its descriptor and all that is to be told. The client learns it by the end.
+///
+/// On the connection's own event loop, first in its pipeline.
+final class UnreadOutput: ChannelOutboundHandler {
+    typealias OutboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    private let patience: TimeAmount
+    /// Pieces that the kernel has not taken yet.
+    private var waitingCount = 0
+    private var lastTaken = NIODeadline.now()
+    private var isWatching = false
+
+    init(patience: Duration) {
+        self.patience = TimeAmount(patience)
+    }
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        let taken = promise ?? context.eventLoop.makePromise(of: Void.self)
+        if waitingCount == 0 { lastTaken = .now() }
+        waitingCount += 1
+        taken.futureResult.assumeIsolated().whenComplete { _ in
+            self.waitingCount -= 1
+            self.lastTaken = .now()
+        }
+        context.write(data, promise: taken)
+        watch(context.channel)
+    }
+
+    private func watch(_ channel: any Channel) {
+        guard !isWatching else { return }
+        isWatching = true
+        channel.eventLoop.assumeIsolated().scheduleTask(deadline: lastTaken + patience) { () -> Void in
+            self.isWatching = false
+            guard self.waitingCount > 0 else { return }
+            if NIODeadline.now() - self.lastTaken < self.patience { return self.watch(channel) }
+            channel.close(promise: nil)
+        }
+    }
+}

@@ -1,0 +1,30 @@
+/// What people write to find something, as a predicate. Pure.
+enum PlainPredicate {
+    private static let keywords: Set<String> = [
+        "TRUEPREDICATE", "FALSEPREDICATE", "AND", "OR", "NOT", "LIKE", "CONTAINS", "BEGINSWITH", "ENDSWITH", "MATCHES", "IN",
+        "BETWEEN", "SELF", "ANY", "ALL", "NONE",
+    ]
+
+    /// `text` is a predicate, or plain words, each of which is in the name; `name` a pattern with `*` and `?`. At least one.
+    static func predicate(_ text: String?, name: String?) -> String {
+        var parts: [String] = []
+        if let name { parts.append("kMDItemFSName LIKE[c] \(quoted(name))") }
+        if let text { parts.append(words(in: text).map(contained) ?? (parts.isEmpty ? text : "(\(text))")) }
+        return parts.joined(separator: " AND ")
+    }
+
+    private static func contained(_ words: [String]) -> String {
+        words.map { "kMDItemFSName CONTAINS[cd] \(quoted($0))" }.joined(separator: " AND ")
+    }
+
+    /// Nil when it says more than words do.
+    private static func words(in text: String) -> [String]? {
+        guard !text.contains(where: { "=<>!\"'(){}[]%&|:,".contains($0) }) else { return nil }
+        let words = text.split { $0.isWhitespace }.map(String.init)
+        return words.isEmpty || words.contains(where: { keywords.contains($0.uppercased()) }) ? nil : words
+    }
+
+    private static func quoted(_ text: String) -> String {
+        "\"" + text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
+    }
+}

@@ -1,0 +1,94 @@
+import Testing
+
+extension MountSuites {
+    /// File systems inside the provider's folder: at two places, with one identity, and gone for a while.
+    @Suite(.enabled(if: Machine.isRoot, "mounting is root's")) struct FolderMountTests {
+        /// In a mount namespace of its own, so that nothing stays mounted.
+        private func run(_ domain: MountedDomain, _ script: String, seconds: Int = 120) async throws {
+            try await domain.shell(
+                """
+                cat > "$T/script" <<'END'
+                set -eo pipefail
+                within() {
+                    for _ in $(seq $(($1 * 10))); do eval "$2" && return 0; sleep 0.1; done
+                    echo "not: $2" >&2; return 1
+                }
+                \(script)
+                "$P" unmount "$M" || [ $? = 7 ]
+                END
+                unshare --mount --propagation private bash "$T/script"
+                """, seconds: seconds)
+        }
+
+        @Test(.timeLimit(.minutes(3))) func aFolderThatIsMountedAtTwoPlacesIsShownAndEditedAtBoth() async throws {
+            try await MountedDomain.with(mounts: false) { domain in
+                try await run(
+                    domain,
+                    """
+                    mkdir -p "$C/one/sub" "$C/two"; echo first > "$C/one/file"; echo deep > "$C/one/sub/file"
+                    mount --bind "$C/one" "$C/two"
+                    \(domain.mountCommand)
+                    for place in one two; do
+                        [ "$(cat "$M/$place/file")" = first ]; [ "$(cat "$M/$place/sub/file")" = deep ]
+                    done
+                    echo second > "$M/two/file"; echo new > "$M/one/new"; "$P" sync --wait "$M"
+                    [ "$(cat "$C/one/file")" = second ]; within 20 '[ "$(cat "$M/one/file")" = second ]'
+                    within 20 '[ "$(cat "$M/two/new")" = new ]'; [ "$(cat "$M/two/sub/file")" = deep ]
+                    echo third > "$C/one/file"
+                    within 20 '[ "$(cat "$M/one/file")" = third ]'; within 20 '[ "$(cat "$M/two/file")" = third ]'
+                    rm "$M/two/new"; "$P" sync --wait "$M"; within 20 '[ ! -e "$M/one/new" ]'
+                    ls -R "$M" > "$T/shown"; ! grep -q conflict "$T/shown"; "$P" status "$M" | grep -q '0 failing'
+                    """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3))) func twoDisksOfOneIdentityAreBothShownAndEdited() async throws {
+            try await MountedDomain.with(mounts: false) { domain in
+                try await run(
+                    domain,
+                    """
+                    mkdir -p "$C/a" "$C/b"; truncate -s 16M "$T/image"; mkfs.ext4 -q "$T/image"
+                    mount -o loop "$T/image" "$C/a"; echo same > "$C/a/file"; mkdir "$C/a/sub"; umount "$C/a"
+                    cp "$T/image" "$T/clone"; mount -o loop "$T/image" "$C/a"; mount -o loop "$T/clone" "$C/b"
+                    \(domain.mountCommand)
+                    [ "$(cat "$M/a/file")$(cat "$M/b/file")" = samesame ]
+                    echo left > "$M/a/file"; echo right > "$M/b/file"; echo x > "$M/b/sub/x"; "$P" sync --wait "$M"
+                    [ "$(cat "$C/a/file")$(cat "$C/b/file")" = leftright ]; [ "$(cat "$C/b/sub/x")" = x ]
+                    [ ! -e "$C/a/sub/x" ]; [ "$(cat "$M/a/file")$(cat "$M/b/file")" = leftright ]
+                    """)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3))) func aDiskInsideThatGoesAwayIsOfflineAndNotRemoved() async throws {
+            try await MountedDomain.with(mounts: false) { domain in
+                try await run(
+                    domain,
+                    """
+                    mkdir "$C/disk"; truncate -s 16M "$T/image"; mkfs.ext4 -q "$T/image"; mount -o loop "$T/image" "$C/disk"
+                    mkdir "$C/disk/sub"; echo here > "$C/disk/sub/here"; echo not > "$C/disk/sub/not"
+                    echo other > "$C/other"
+                    \(domain.mountCommand)
+                    [ "$(cat "$M/disk/sub/here")" = here ]; stat "$M/disk/sub/not" > "$T/stat"
+                    ino=$(stat -c %i "$M/disk/sub/here")
+                    umount "$C/disk"; [ -z "$(ls -A "$C/disk")" ]
+                    "$P" sync "$M" || true; "$P" sync "$M" || true
+                    [ "$(cat "$M/disk/sub/here")" = here ]; [ "$(stat -c %i "$M/disk/sub/here")" = "$ino" ]
+                    [ -e "$M/disk/sub/not" ]
+                    ! cat "$M/disk/sub/not" 2> "$T/said"; grep -q 'Network is down' "$T/said"
+                    [ "$(cat "$M/other")" = other ]; "$P" status "$M" | grep -Eq 'connection +online'
+                    echo edit >> "$M/disk/sub/here"; echo new > "$M/disk/new"; "$P" sync --wait --timeout 8s "$M" || true
+                    [ -z "$(ls -A "$C/disk")" ]; "$P" pending "$M" > "$T/pending"; cat "$T/pending"
+                    "$P" unmount "$M" || [ $? = 7 ]
+                    \(domain.mountCommand)
+                    ls "$M" > "$T/names"; "$P" sync "$M" || true
+                    [ "$(head -n 1 "$M/disk/sub/here")" = here ]; [ "$(cat "$M/disk/new")" = new ]
+                    mount -o loop "$T/image" "$C/disk"
+                    within 60 '"$P" sync --wait --timeout 5s "$M" && [ "$(tail -n 1 "$C/disk/sub/here")" = edit ]'
+                    [ "$(cat "$C/disk/new")" = new ]; [ "$(cat "$M/disk/sub/not")" = not ]
+                    # Whoever removes the place says that it does not come back.
+                    umount "$C/disk"; rmdir "$C/disk"; within 60 '"$P" sync "$M" > "$T/said" 2>&1; [ ! -e "$M/disk" ]'
+                    """, seconds: 170)
+            }
+        }
+    }
+}

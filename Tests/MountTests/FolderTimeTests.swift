@@ -1,0 +1,52 @@
+import Testing
+
+extension MountSuites {
+    /// Times that programs give to folders, and modes that forbid what was put into them.
+    @Suite struct FolderTimeTests {
+        /// `told FOLDER`: what is to be the same.
+        private static let tree = """
+            mkdir -p "$T/tree/a/b/c" "$T/tree/closed/in"; for n in $(seq 30); do echo $n > "$T/tree/a/b/$n"; done
+            echo x > "$T/tree/closed/in/x"; chmod 555 "$T/tree/closed/in" "$T/tree/closed"
+            find "$T/tree" -depth -type d -exec touch -d '2001-02-03 04:05:06.789' {} +
+            told() { (cd "$1" && find . -type d -printf '%P %T@ %m\\n' | sort); }
+
+            """
+
+        /// > A time that a program gives to a folder, as tar, cp and rsync do, is told after what is in it,
+        @Test(.timeLimit(.minutes(2))) func timesAndModesOfFoldersAreToldAfterWhatIsInThem() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    Self.tree + """
+                        cp -a "$T/tree" "$M/copied"; rsync -a "$T/tree/" "$M/synced/"
+                        mkdir "$M/unpacked"; tar -C "$T/tree" --format=posix -c . | tar -C "$M/unpacked" -xp
+                        "$P" sync --wait "$M"
+                        for name in copied synced unpacked; do
+                            diff <(told "$T/tree") <(told "$M/$name"); diff <(told "$T/tree") <(told "$C/$name")
+                            diff -r "$T/tree" "$C/$name"
+                        done
+                        echo more > "$M/copied/a/more"; touch -d 2010-01-01 "$M/copied/a"; "$P" sync --wait "$M"
+                        [ "$(stat -c %y "$C/copied/a" | cut -c 1-10)" = 2010-01-01 ]; [ "$(cat "$C/copied/a/more")" = more ]
+                        rm "$M/copied/a/more"; touch -d 2011-01-01 "$M/copied/a"; "$P" sync --wait "$M"
+                        [ "$(stat -c %y "$C/copied/a" | cut -c 1-10)" = 2011-01-01 ]; [ ! -e "$C/copied/a/more" ]
+                        [ "$("$P" pending "$M" --json | grep -c '"kind"')" = 0 ]
+                        chmod -R u+w "$T/tree" "$M/copied" "$M/synced" "$M/unpacked"; "$P" sync --wait "$M"
+                        """, seconds: 100)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(2)), .enabled(if: WebDAVServer.canRun, "there is no apache2, so there is no server to ask"))
+        func anotherMachineSeesTimesOfFolders() async throws {
+            try await WebDAVServer.with { server in
+                try await MountedDomain.with(server.options()) { domain in
+                    try await domain.shell(
+                        Self.tree + """
+                            cp -a "$T/tree" "$M/copied"; "$P" sync --wait "$M"; mkdir "$T/second"
+                            "$P" mount --state-dir "$T/state" --domain \(domain.domainName)b \(server.provider) "$T/second"
+                            diff <(told "$T/tree") <(told "$T/second/copied"); "$P" unmount "$T/second"
+                            chmod -R u+w "$T/tree" "$M/copied"; "$P" sync --wait "$M"
+                            """, seconds: 100)
+                }
+            }
+        }
+    }
+}
