@@ -36,6 +36,7 @@ struct WebDAVPrivateObjects: PrivateObjects {
     func write(
         _ bytes: [UInt8], to name: PrivateName, base: ContentVersion?
     ) async throws(ProviderError) -> ContentVersion {
+        try await settle()
         do throws(ProviderError) {
             return try await put(bytes, name, base)
         } catch {
@@ -46,6 +47,13 @@ struct WebDAVPrivateObjects: PrivateObjects {
         }
         try await makeFolder(name.kind)
         return try await put(bytes, name, base)
+    }
+
+    private func settle() async throws(ProviderError) {
+        try await provider.acquaintance.complete()
+        guard provider.privateObjects != nil else {
+            throw ProviderError(.refused, "the server has neither locks nor conditions: nothing of ours is kept there")
+        }
     }
 
     private func put(
@@ -85,6 +93,7 @@ struct WebDAVPrivateObjects: PrivateObjects {
     }
 
     func delete(_ name: PrivateName, base: ContentVersion) async throws(ProviderError) {
+        try await settle()
         let path = path(name)
         try await provider.delete(
             ItemReference(identifier: provider.identifier(path), path: path), baseVersion: base)
@@ -97,6 +106,8 @@ struct WebDAVPrivateObjects: PrivateObjects {
 
 extension WebDAVProvider {
     package var privateObjects: (any PrivateObjects)? {
-        traits.locks || traits.honoursConditionsOnPut ? WebDAVPrivateObjects(provider: self) : nil
+        let traits = traits
+        let mayBe = traits.locks || traits.honoursConditionsOnPut || !isAcquainted
+        return mayBe ? WebDAVPrivateObjects(provider: self) : nil
     }
 }

@@ -188,6 +188,7 @@ extension WebDAVProvider {
     }
 
     package func letGo() async {
+        await acquaintance.end()
         await heldLocks.close { lock in await self.unlock(lock.path, isFolder: lock.isFolder, lock.token) }
     }
 

@@ -96,8 +96,11 @@ extension WebDAVProvider {
         ContentVersion("\(resource.contentLength ?? 0)-\(resource.lastModified ?? "")")
     }
 
-    func resource(at path: [FileName], isFolder: Bool = false) async throws(ProviderError) -> ResourceStatus {
-        let found = try await propfind(path, isFolder: isFolder, depth: "0", body: properties)
+    /// `body`: asks for more than what an item has.
+    func resource(
+        at path: [FileName], isFolder: Bool = false, body: String? = nil
+    ) async throws(ProviderError) -> ResourceStatus {
+        let found = try await propfind(path, isFolder: isFolder, depth: "0", body: body ?? properties)
         let own = try own(path, in: found)
         if own.isCollection { note(keeps: own.keeps, in: path) }
         return own
