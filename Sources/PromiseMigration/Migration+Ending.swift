@@ -32,11 +32,11 @@ extension Migration {
         }
     }
 
-    /// Values of applications, and which folder is whose container.
+    /// Values of applications, which folder is whose container, and attributes of items.
     mutating func bringPrivateObjects() async throws(ProviderError) {
         guard let objects = old.privateObjects else { return }
         let paths = paths()
-        for kind in [PrivateName.Kind.values, .containers] {
+        for kind in [PrivateName.Kind.values, .containers, .attributes] {
             for name in try await objects.list(kind) {
                 guard var object = try await objects.read(name) else { continue }
                 guard let there = new.privateObjects else {

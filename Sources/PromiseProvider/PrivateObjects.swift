@@ -45,6 +45,8 @@ package struct PrivateName: Hashable, Sendable, CustomStringConvertible {
         case values
         /// Which folder is whose container, one an application.
         case containers
+        /// What items have besides their content, one for all.
+        case attributes
         /// Of the conformance suite; removed at its end.
         case checks
 
