@@ -37,7 +37,7 @@ struct FirstMeeting: Sendable {
     /// All at once; a server in trouble is taken as it seems to be.
     func connect() async throws(ProviderError) {
         let rest = try await meet()
-        provider.shared.withLock { $0.greetedRoot = nil }
+        provider.shared.withLock { ($0.greetedRoot, $0.greetedQuota) = (nil, nil) }
         switch rest {
         case .nothing: break
         case .oldUploads: await removeOldUploads()
@@ -63,7 +63,8 @@ struct FirstMeeting: Sendable {
             + "\(location.origin)\(location.basePath)"
         let known = known(subject)
         provider.shared.withLock { shared in
-            (shared.subject, shared.greetedRoot, shared.troubleCount) = (subject, root, 0)
+            (shared.subject, shared.troubleCount) = (subject, 0)
+            (shared.greetedRoot, shared.greetedQuota) = (root, root)
             if let known { shared.traits = known }
         }
         // What an older version has not tried is tried, unless nothing may be.
@@ -80,7 +81,7 @@ struct FirstMeeting: Sendable {
     }
 
     private func root() async throws(ProviderError) -> ResourceStatus {
-        let body = WebDAVProvider.propertyRequest(WebDAVProvider.numberProperty)
+        let body = WebDAVProvider.propertyRequest(WebDAVProvider.numberProperty + WebDAVProvider.quotaProperties)
         return try await provider.resource(at: [], isFolder: true, body: body)
     }
 

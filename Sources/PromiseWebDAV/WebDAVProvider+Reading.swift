@@ -24,6 +24,7 @@ extension WebDAVProvider {
     /// Asked for where the server has it.
     var numberProperty: String { traits.tellsNumbers == true ? WebDAVProvider.numberProperty : "" }
     static let numberProperty = "<fileid xmlns=\"http://owncloud.org/ns\"/>"
+    static let quotaProperties = "<quota-available-bytes/><quota-used-bytes/>"
 
     /// `more`: further elements of properties.
     static func propertyRequest(_ more: String = "", hasState: Bool = true) -> String {
@@ -279,6 +280,14 @@ extension WebDAVProvider {
 }
 
 extension ResourceStatus {
+    /// Of a folder, as far as it is told.
+    var quota: Quota? {
+        guard let available = quotaAvailable else { return nil }
+        // A store without a limit may say so with the largest number.
+        let (total, isBeyond) = available.addingReportingOverflow(quotaUsed ?? 0)
+        return Quota(total: isBeyond ? .max : total, available: available)
+    }
+
     /// A name that is only locked (RFC 4918, appendix D.1), or that the server says is not there.
     var isNothing: Bool {
         if let status, !(200..<300).contains(status) { return true }

@@ -155,28 +155,27 @@ extension WebDAVProvider {
     package func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
         try await acquaintance.complete()
         if let baseVersion, try await deleteMatching(reference.path, baseVersion) { return }
-        // Removing what is gone already is done.
-        guard let found = try await resourceIfAny(at: reference.path) else { return }
         do throws(ProviderError) {
-            if let baseVersion, found.isCollection != (baseVersion == WebDAVProvider.folderVersion) {
+            if let baseVersion, baseVersion != WebDAVProvider.folderVersion {
+                try await deleteFile(reference.path, baseVersion)
+                return shared.withLock { $0.vainDeletionCount += 1 }
+            }
+            // Removing what is gone already is done.
+            guard let found = try await resourceIfAny(at: reference.path) else { return }
+            if baseVersion != nil, !found.isCollection {
                 throw ProviderError(.conflict, "\(shown(reference.path)) is another item on the server now")
             }
-            if found.isCollection {
-                try await deleteFolder(reference)
-            } else {
-                try await deleteFile(reference.path, baseVersion)
-                if baseVersion != nil { shared.withLock { $0.vainDeletionCount += 1 } }
-            }
+            if found.isCollection { try await deleteFolder(reference) } else { try await deleteFile(reference.path, nil) }
         } catch {
-            guard error.code == .notFound else { throw error }
+            // A folder above may be gone, too, in which case there is nothing to lock.
+            guard error.code == .notFound || error.code == .conflict else { throw error }
+            guard try await resourceIfAny(at: reference.path) != nil else { return }
             // Servers say that also of what they have: taken for gone, it would come back as something new.
-            if try await resourceIfAny(at: reference.path) != nil {
-                throw ProviderError(.refused, "\(error.message), and yet it is")
-            }
+            throw error.code == .conflict ? error : ProviderError(.refused, "\(error.message), and yet it is")
         }
     }
 
-    /// A file in its version by one request, where a lock and looks cost five. False where it takes those to know what is there:
+    /// A file in its version by one request, where a lock and a look cost four. False where it takes those to know what is there:
     /// anything but success, as there are servers that match no tag in the first second.
     private func deleteMatching(_ path: [FileName], _ version: ContentVersion) async throws(ProviderError) -> Bool {
         guard version != WebDAVProvider.folderVersion, let headers = deletionHeaders(path, version), traits.listsTags,
@@ -212,6 +211,7 @@ extension WebDAVProvider {
                     status: WriteTurn.status(of: reply, isLocked: turn.token != nil), retryAfter: reply.header("Retry-After"),
                     "\(shown(path)) cannot be deleted")
             }
+            if let token = turn.token, traits.locksEndWithItem == true { noteEnded(path, isFolder: false, token) }
         }
     }
 

@@ -26,6 +26,7 @@ package final class WebDAVProvider: Provider, Sendable {
         /// What the server calls itself; nil until it has been met.
         var subject: String?
         var greetedRoot: ResourceStatus?
+        var greetedQuota: ResourceStatus?
         var troubleCount = 0
         /// Folders that were listed, to be listed again when changes are asked for.
         var folders: Set<ItemIdentifier> = []
@@ -147,11 +148,8 @@ package final class WebDAVProvider: Provider, Sendable {
     }
 
     package func quota() async throws(ProviderError) -> Quota? {
-        let body = "<propfind xmlns=\"DAV:\"><prop><quota-available-bytes/><quota-used-bytes/></prop></propfind>"
-        let found = try await propfind([], isFolder: true, depth: "0", body: body)
-        guard let resource = found.first?.resource, let available = resource.quotaAvailable else { return nil }
-        // A store without a limit may say so with the largest number.
-        let (total, isBeyond) = available.addingReportingOverflow(resource.quotaUsed ?? 0)
-        return Quota(total: isBeyond ? .max : total, available: available)
+        if let greeted = shared.withLock({ $0.greetedQuota.take() }) { return greeted.quota }
+        let body = "<propfind xmlns=\"DAV:\"><prop>\(WebDAVProvider.quotaProperties)</prop></propfind>"
+        return try await propfind([], isFolder: true, depth: "0", body: body).first?.resource.quota
     }
 }
