@@ -11,12 +11,15 @@ struct S3PrivateObjects: PrivateObjects {
         let what = "\(name) cannot be read"
         guard let found = try await provider.status(ofKey: key(name), what) else { return nil }
         guard found.size <= PrivateObject.byteCountMax else { throw PrivateObject.tooLarge(name) }
+        if let known = provider.rememberedObjects.object(name, found.version) { return known }
         let reply = try await provider.client.exchange(S3Request(.GET, key(name)))
         if reply.status == 404 { return nil }
         guard reply.isSuccess else { throw provider.client.refusal(reply).error(what) }
         let tag = EntityTag.opaque(reply.header("ETag") ?? "")
-        return PrivateObject(
+        let object = PrivateObject(
             bytes: Array(reply.body), version: ContentVersion(tag.isEmpty ? found.tag : tag))
+        provider.rememberedObjects.note(object, as: name)
+        return object
     }
 
     func write(

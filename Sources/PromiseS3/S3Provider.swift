@@ -60,6 +60,7 @@ package final class S3Provider: Provider, Sendable {
     let finder = DetailsFinder()
     let seenFolders = SeenFolders()
     let acquaintance = Acquaintance()
+    let rememberedObjects = RememberedObjects()
     let shared: Mutex<Shared>
     let uploads: UploadJournal
     let moves: MoveJournal

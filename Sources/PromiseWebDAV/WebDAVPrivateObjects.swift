@@ -16,6 +16,7 @@ struct WebDAVPrivateObjects: PrivateObjects {
             let size = found.contentLength ?? 0
             guard size <= PrivateObject.byteCountMax else { throw PrivateObject.tooLarge(name) }
             let version = WebDAVProvider.version(of: found)
+            if found.entityTag != nil, let known = provider.rememberedObjects.object(name, version) { return known }
             let url = provider.location.url(path(name))
             guard let reply = try await provider.client.content(url, byteCount: size),
                 reply.status != 404
@@ -26,7 +27,9 @@ struct WebDAVPrivateObjects: PrivateObjects {
             if provider.traits.listsTags, found.entityTag != nil, let tag, tag != version {
                 continue
             }
-            return PrivateObject(bytes: Array(reply.body), version: version)
+            let object = PrivateObject(bytes: Array(reply.body), version: version)
+            provider.rememberedObjects.note(object, as: name)
+            return object
         }
         throw ProviderError(.retry, "\(name) cannot be read: it is written to all the time")
     }

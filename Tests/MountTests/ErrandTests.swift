@@ -95,7 +95,7 @@ extension MountSuites {
             }
         }
 
-        /// 50 requests, which began one after the other.
+        /// 80 requests.
         @Test(.timeLimit(.minutes(3))) func aLargeFileThatIsReadInOrderIsFetchedByFewRequests() async throws {
             let prepare = "head -c 256M /dev/urandom > \"$C/large\"; echo text > \"$C/small\""
             try await withDistance(180, prepare: prepare) { domain in

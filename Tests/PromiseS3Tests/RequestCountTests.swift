@@ -83,6 +83,23 @@ struct RequestCountTests {
         }
     }
 
+    /// What every machine is to know is looked at at every poll, and was sent each time.
+    @Test func aPrivateObjectThatIsTheSameIsNotSentAgain() async throws {
+        try await withBucket(honoursConditions: true) { provider, bucket, server in
+            bucket.put(".promisefs/checks/one", "text")
+            let objects = try #require(provider.privateObjects)
+            let name = try #require(PrivateName(.checks, "one"))
+            let first = try await objects.read(name)
+            let again = try await methods(server) {
+                let second = try await objects.read(name)
+                #expect(second == first)
+            }
+            #expect(again == ["HEAD"] && first?.bytes == Array("text".utf8))
+            bucket.put(".promisefs/checks/one", "other")
+            #expect(try await objects.read(name)?.bytes == Array("other".utf8))
+        }
+    }
+
     /// Nobody has looked since.
     @Test(arguments: [true, false]) func whatIsAnotherByNowStays(honoursConditions: Bool) async throws {
         try await withBucket(honoursConditions: honoursConditions) { provider, bucket, _ in

@@ -30,7 +30,7 @@ private let mebibyte: UInt64 = 1 << 20
         #expect(plan.isComplete && plan.next(waiting: [ByteRange(0, 10)]).isEmpty)
     }
 
-    /// 151 requests for 256 MiB, each of which a store may take 180 ms to begin; and 50 of them still.
+    /// 151 requests for 256 MiB, each of which a store may take 180 ms to begin; then 80 of them.
     @Test(arguments: [false, true]) func aLargeFileThatIsReadInOrderIsFetchedInGrowingPieces(isSlow: Bool) {
         for wantsWhole in [false, true] {
             let size = 256 * mebibyte

@@ -98,6 +98,19 @@ struct FirstMeetingTests {
         }
     }
 
+    /// What every machine is to know is looked at at every poll, and was sent each time.
+    @Test func aPrivateObjectThatIsTheSameIsNotSentAgain() async throws {
+        try await withServer(.none, ["/.promisefs/checks/one": "text"]) { met in
+            let objects = try #require(met.provider.privateObjects)
+            let name = try #require(PrivateName(.checks, "one"))
+            let first = try await objects.read(name)
+            let before = met.methods.count
+            let second = try await objects.read(name)
+            #expect(first?.bytes == Array("text".utf8) && second == first)
+            #expect(met.methods.dropFirst(before) == ["PROPFIND"])
+        }
+    }
+
     /// Nothing of the kind can be written there; that is known when it was tried.
     @Test func privateObjectsAreOfferedUntilItIsKnownThatThereAreNone() async throws {
         try await withServer { met in

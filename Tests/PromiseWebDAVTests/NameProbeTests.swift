@@ -61,7 +61,7 @@ final class NameServer: Sendable {
         self.quirk = quirk
         var items: [String: String?] = [:]
         for (path, text) in files {
-            items["/" + PercentEncoding.encoded(Array(path.dropFirst().utf8))] = text
+            items["/" + path.split(separator: "/").map { PercentEncoding.encoded(Array($0.utf8)) }.joined(separator: "/")] = text
         }
         self.items = Mutex(items)
     }

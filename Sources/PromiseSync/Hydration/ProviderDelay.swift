@@ -12,7 +12,7 @@ import Synchronization
 /// Thread-safe and approximate: when two calls note at once, one of them may be lost.
 package final class ProviderDelay: Sendable {
     private static let nearMax = Duration.milliseconds(2)
-    private static let slowMin = Duration.milliseconds(8)
+    private static let slowMin = Duration.milliseconds(4)
 
     /// In nanoseconds. It falls at once and rises slowly.
     private let average = Atomic<Int64>(0)
