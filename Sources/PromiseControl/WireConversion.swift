@@ -89,6 +89,8 @@ extension ItemDocument {
         values = item.values.wire
         let names = item.localAttributes.map { escapedForDisplay($0) }
         localAttributes = names.isEmpty ? nil : names
+        let shared = item.attributes.map { escapedForDisplay($0) }
+        attributes = shared.isEmpty ? nil : shared
     }
 }
 

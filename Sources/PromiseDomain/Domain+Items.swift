@@ -42,7 +42,7 @@ extension Domain {
             isConflict: facts.entry?.conflictsWith != nil,
             linkTarget: node.target == nil ? nil : try? filesystem.linkTarget(of: id))
         result.values = try values(of: [item], AttributeKey.allCases).first?.values ?? [:]
-        result.localAttributes = try filesystem.extendedAttributeNames(of: id)
+        (result.localAttributes, result.attributes) = try services.attributes.names(of: id)
         return result
     }
 

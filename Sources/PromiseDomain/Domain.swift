@@ -192,7 +192,7 @@ package final class Domain: Sendable {
             throw StartFailure(error)
         }
         let asking = Attempt.ofProvider { () throws(ProviderError) in
-            try await provider.connect()
+            try await provider.greet()
             return try await provider.root()
         }
         let most = configuration.requestDeadline

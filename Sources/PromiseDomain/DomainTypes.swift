@@ -123,7 +123,7 @@ package struct DomainStatus: Sendable {
     package var excluded = 0
     /// Values of so many applications, and containers, that the provider does not have yet.
     package var unsentRecords = 0
-    /// Items with extended attributes or ACLs, which no provider takes.
+    /// Items with extended attributes that stay here, or ACLs.
     package var localAttributes = 0
     /// What is wrong with the settings that it was to have, a sentence.
     package var configurationProblem: String?
@@ -197,8 +197,10 @@ package struct ItemInformation: Sendable {
     package var error: String?
     package var isConflict: Bool
     package var linkTarget: [UInt8]?
-    /// Names of extended attributes and ACLs, which stay on this machine.
+    /// Names of those extended attributes and ACLs that stay on this machine.
     package var localAttributes: [[UInt8]] = []
+    /// Of its extended attributes, those that other machines have, too.
+    package var attributes: [[UInt8]] = []
     /// Everything that can be asked about the item, by the names that queries have; what is not known is missing.
     package var values: [AttributeKey: QueryValue] = [:]
 

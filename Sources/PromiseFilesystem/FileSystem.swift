@@ -45,6 +45,7 @@ package final class FileSystem: FileSystemOperations {
     /// Requests that the daemon before carried out and perhaps did not answer.
     let carriedOut: Set<UInt64>
     let orders = FolderOrders()
+    package let attributeNews = AttributeNews()
     package let parking: Parking
     package let coordinator: Coordinator
     let remoteClaims: RemoteClaims

@@ -32,12 +32,12 @@ extension Migration {
         }
     }
 
-    /// Values of applications, which folder is whose container, and what references in other domains
-    /// call the storage.
+    /// Values of applications, which folder is whose container, what references in other domains call
+    /// the storage, and attributes of items.
     mutating func bringPrivateObjects() async throws(ProviderError) {
         guard let objects = old.privateObjects else { return }
         let paths = paths()
-        for kind in [PrivateName.Kind.values, .containers, .storage] {
+        for kind in [PrivateName.Kind.values, .containers, .storage, .attributes] {
             for name in try await objects.list(kind) {
                 if kind == .storage, name.name.hasPrefix(FormerNames.prefix) { continue }
                 guard var object = try await objects.read(name) else { continue }

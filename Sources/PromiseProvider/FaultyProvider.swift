@@ -67,6 +67,11 @@ package final class FaultyProvider: Provider {
         try await wrapped.connect()
     }
 
+    package func greet() async throws(ProviderError) {
+        try await gate("connect")
+        try await wrapped.greet()
+    }
+
     package func root() async throws(ProviderError) -> Item {
         try await gate("root")
         return try await wrapped.root()

@@ -55,6 +55,7 @@ package final class LateProvider: Provider {
 
     package func letGo() async { await wrapped.letGo() }
     package func connect() async throws(ProviderError) { try await wrapped.connect() }
+    package func greet() async throws(ProviderError) { try await wrapped.greet() }
 
     package func root() async throws(ProviderError) -> Item {
         let root = try await wrapped.root()

@@ -47,6 +47,8 @@ package struct PrivateName: Hashable, Sendable, CustomStringConvertible {
         case containers
         /// What references in other storages call this one.
         case storage
+        /// What items have besides their content, one for all.
+        case attributes
         /// Of the conformance suite; removed at its end.
         case checks
 

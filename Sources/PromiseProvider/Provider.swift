@@ -27,6 +27,10 @@ package protocol Provider: Sendable {
     /// `doctor`. Throws `.permanent` with a sentence when it can never work.
     func connect() async throws(ProviderError)
 
+    /// The same, as far as listings and fetches need it: a mount shows its first folder at once. What else there is to find
+    /// out is found before something is written, or after a moment; `limitations` and `capabilities` tell it then.
+    func greet() async throws(ProviderError)
+
     /// The last call: the mount has ended in order, and nobody waits for what is under way. Gives back what would keep others
     /// out, and takes some seconds at most.
     func letGo() async
@@ -121,6 +125,7 @@ package struct EarlierVersion: Hashable, Sendable {
 
 extension Provider {
     package func letGo() async {}
+    package func greet() async throws(ProviderError) { try await connect() }
     package func earlierVersions(of reference: ItemReference) async throws(ProviderError) -> [EarlierVersion] { [] }
     package func fetchContents(
         of reference: ItemReference, earlier: EarlierVersion, into sink: any ContentSink

@@ -91,6 +91,11 @@ package enum StoredName {
         return FileName(name)
     }
 
+    /// Whether a stored name may stand for another one.
+    package static func hasMark(_ stored: [UInt8]) -> Bool {
+        stored.indices.contains { stored[$0...].starts(with: mark) }
+    }
+
     private static func escape(_ byte: UInt8) -> [UInt8] {
         mark + Array(hexadecimal(byte).uppercased().utf8)
     }

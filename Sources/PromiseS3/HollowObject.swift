@@ -92,6 +92,22 @@ extension S3Provider {
         return true
     }
 
+    /// False when that did not succeed, for whatever reason, or the server honours no condition for it.
+    func removeAtOnce(_ key: [UInt8], of tag: String) async throws(ProviderError) -> Bool {
+        var request = S3Request(.DELETE, key)
+        if traits.deletionMatches {
+            request.headers.add(name: "If-Match", value: traits.tagText(tag))
+            request.isRepeatable = true
+        } else {
+            guard traits.deletesByHollows,
+                try await putHollow(key, .version(ContentVersion(tag)), "deleted").isSuccess
+            else { return false }
+        }
+        guard try await client.exchange(request).isSuccess else { return false }
+        details.forget(key)
+        return true
+    }
+
     /// An attempt that broke off may have put a hollow object in the place of what it had copied: that is deleted then.
     /// Nil: there is none. False: it is another one's, who deletes it.
     func endRemoval(

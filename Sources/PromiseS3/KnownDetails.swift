@@ -27,8 +27,15 @@ package final class KnownDetails: Sendable {
         package static let folder = Stamp(tag: "folder", lastModified: .zero)
     }
 
+    private struct Entry {
+        var stamp: Stamp
+        var details: ObjectDetails
+        /// Nil: not told yet.
+        var size: UInt64?
+    }
+
     private struct State {
-        var entries: [[UInt8]: (stamp: Stamp, details: ObjectDetails)] = [:]
+        var entries: [[UInt8]: Entry] = [:]
         /// Hashes of keys and stamps.
         var told: Set<Int> = []
     }
@@ -42,14 +49,15 @@ package final class KnownDetails: Sendable {
         self.toldMax = toldMax
     }
 
-    /// Asked for a listing: an answer counts as told.
-    package func answer(_ key: [UInt8], _ stamp: Stamp) -> Answer {
+    /// Asked for a listing, which says the size: an answer counts as told.
+    package func answer(_ key: [UInt8], _ stamp: Stamp, size: UInt64? = nil) -> Answer {
         state.withLock { state in
             let mark = KnownDetails.mark(key, stamp)
             if var entry = state.entries[key], entry.stamp.tag == stamp.tag {
                 // The first listing after our own write says which time the server gave it.
                 if entry.stamp.lastModified == nil { entry.stamp.lastModified = stamp.lastModified }
                 if entry.stamp == stamp {
+                    entry.size = size ?? entry.size
                     state.entries[key] = entry
                     tell(mark, &state)
                     return .known(entry.details)
@@ -64,6 +72,16 @@ package final class KnownDetails: Sendable {
         state.withLock { state in state.entries[key].flatMap { $0.stamp == stamp ? $0.details : nil } }
     }
 
+    /// Of an object that has this tag still, as if it had been looked at; nil unless all of it is known.
+    func status(_ key: [UInt8], tag: String) -> ObjectStatus? {
+        let entry = state.withLock { $0.entries[key] }
+        guard let entry, entry.stamp.tag == tag, let size = entry.size else { return nil }
+        let details = entry.details
+        guard let time = entry.stamp.lastModified ?? details.modificationTime else { return nil }
+        if details.isLink, details.target == nil { return nil }
+        return ObjectStatus(tag: tag, size: size, lastModified: time, details)
+    }
+
     /// A listing says it.
     package func tell(_ key: [UInt8], _ stamp: Stamp) {
         state.withLock { tell(KnownDetails.mark(key, stamp), &$0) }
@@ -74,10 +92,11 @@ package final class KnownDetails: Sendable {
         state.told.insert(mark)
     }
 
-    package func note(_ key: [UInt8], _ stamp: Stamp, _ details: ObjectDetails) {
+    package func note(_ key: [UInt8], _ stamp: Stamp, _ details: ObjectDetails, size: UInt64? = nil) {
         state.withLock { state in
             if state.entries.count >= entriesMax, state.entries[key] == nil { state.entries = [:] }
-            state.entries[key] = (stamp, details)
+            let known = state.entries[key].flatMap { $0.stamp.tag == stamp.tag ? $0.size : nil }
+            state.entries[key] = Entry(stamp: stamp, details: details, size: size ?? known)
         }
     }
 
@@ -88,18 +107,20 @@ package final class KnownDetails: Sendable {
         return state.withLock { state in
             let old = state.entries[own]?.stamp
             if state.entries.count >= entriesMax, old == nil { state.entries = [:] }
-            state.entries[own] = (stamp, ObjectDetails())
+            state.entries[own] = Entry(stamp: stamp, details: ObjectDetails())
             return old != nil && old != stamp
         }
     }
 
+    package func forgetEverything() { state.withLock { $0 = State() } }
     package func forget(_ key: [UInt8]) { state.withLock { $0.entries[key] = nil } }
 
     /// Copies keep what belongs to an object, but not its time.
     package func copied(_ key: [UInt8], to target: [UInt8], tag: String) {
         state.withLock { state in
             guard let entry = state.entries[key] else { return }
-            state.entries[target] = (key.last == KeyNames.slash ? .folder : Stamp(tag: tag, lastModified: nil), entry.details)
+            let stamp = key.last == KeyNames.slash ? Stamp.folder : Stamp(tag: tag, lastModified: nil)
+            state.entries[target] = Entry(stamp: stamp, details: entry.details, size: entry.size)
         }
     }
 

@@ -28,6 +28,12 @@ package struct ObjectStatus: Sendable {
         for (name, value) in sorted where ObjectStatus.isKept(name.lowercased()) { kept.add(name: name, value: value) }
     }
 
+    /// As it is remembered, without what is kept with it.
+    init(tag: String, size: UInt64, lastModified: Timestamp, _ details: ObjectDetails) {
+        (self.tag, self.size, self.lastModified) = (tag, size, lastModified)
+        (isWhole, self.details, kept) = (true, details, [:])
+    }
+
     private static func isKept(_ name: String) -> Bool {
         let own = ["mtime", "mode", "uid", "gid"].map { ObjectDetails.prefix + $0 }
         if name.hasPrefix(ObjectDetails.prefix) { return !own.contains(name) }

@@ -79,6 +79,12 @@ package struct S3Listing: Sendable {
         return result
     }
 
+    /// What some keys stand for depends on what the server cannot keep.
+    var mayBeWrittenOtherwise: Bool {
+        let keys = objects.map(\.key) + prefixes
+        return keys.contains { StoredName.hasMark($0) || KeyNames.unkept($0) != $0 }
+    }
+
     /// Of a server that keeps no keys that end with a slash.
     mutating func readKeepers() {
         for index in objects.indices { objects[index].key = KeyNames.unkept(objects[index].key) }

@@ -11,17 +11,21 @@ struct S3PrivateObjects: PrivateObjects {
         let what = "\(name) cannot be read"
         guard let found = try await provider.status(ofKey: key(name), what) else { return nil }
         guard found.size <= PrivateObject.byteCountMax else { throw PrivateObject.tooLarge(name) }
+        if let known = provider.rememberedObjects.object(name, found.version) { return known }
         let reply = try await provider.client.exchange(S3Request(.GET, key(name)))
         if reply.status == 404 { return nil }
         guard reply.isSuccess else { throw provider.client.refusal(reply).error(what) }
         let tag = EntityTag.opaque(reply.header("ETag") ?? "")
-        return PrivateObject(
+        let object = PrivateObject(
             bytes: Array(reply.body), version: ContentVersion(tag.isEmpty ? found.tag : tag))
+        provider.rememberedObjects.note(object, as: name)
+        return object
     }
 
     func write(
         _ bytes: [UInt8], to name: PrivateName, base: ContentVersion?
     ) async throws(ProviderError) -> ContentVersion {
+        try await settle()
         let expectation = base.map { Expectation.version($0) } ?? .nothing
         do throws(ProviderError) {
             return ContentVersion(
@@ -50,12 +54,20 @@ struct S3PrivateObjects: PrivateObjects {
     }
 
     func delete(_ name: PrivateName, base: ContentVersion) async throws(ProviderError) {
+        try await settle()
         guard let found = try await provider.status(ofKey: key(name), "\(name) cannot be looked at")
         else { return }
         var isRemoved = found.version == base
         if isRemoved { isRemoved = try await provider.remove(key(name), of: found.tag, "\(name) cannot be deleted") }
         guard isRemoved else {
             throw ProviderError(.conflict, "\(name) was changed by another machine meanwhile")
+        }
+    }
+
+    private func settle() async throws(ProviderError) {
+        try await provider.acquaintance.complete()
+        guard provider.privateObjects != nil else {
+            throw ProviderError(.refused, "the server honours no conditions: nothing of ours is kept there")
         }
     }
 
@@ -67,6 +79,8 @@ struct S3PrivateObjects: PrivateObjects {
 
 extension S3Provider {
     package var privateObjects: (any PrivateObjects)? {
-        traits.refusesTaken && traits.matchForm != nil ? S3PrivateObjects(provider: self) : nil
+        let traits = traits
+        let mayBe = traits.refusesTaken && traits.matchForm != nil || !isAcquainted
+        return mayBe ? S3PrivateObjects(provider: self) : nil
     }
 }

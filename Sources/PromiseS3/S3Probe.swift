@@ -32,8 +32,8 @@ struct S3Probe: Sendable {
     private func key(_ name: String) -> [UInt8] { folder + Array(name.utf8) }
 
     /// Traits of a server where nothing may be written are a guess, and those of one that has passing trouble meanwhile: what
-    /// it does not do now it may do later. Throws when the call was cancelled.
-    func run() async throws(ProviderError) -> S3Traits {
+    /// it does not do now it may do later. Throws when the call was cancelled, and with `isPatient` when the line is down.
+    func run(isPatient: Bool = false) async throws(ProviderError) -> S3Traits {
         do throws(ProviderError) {
             let traits = try await tryEverything()
             await removeEverything()
@@ -45,6 +45,7 @@ struct S3Probe: Sendable {
             traits.hasMultipart = true
             switch error.code {
             case .cancelled: throw error
+            case .offline where isPatient: throw error
             case .refused, .notFound: break
             default:
                 traits.brokeOff = true

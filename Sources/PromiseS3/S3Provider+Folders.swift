@@ -37,13 +37,19 @@ extension S3Provider {
         return known
     }
 
+    /// Whether it is known that the folder of a path stays when all in it goes.
+    func isFolderKept(of path: [FileName]) -> Bool {
+        let folder = path.dropLast()
+        if folder.isEmpty { return true }
+        let key = names.folderKey(folder)
+        return shared.withLock { $0.markers.contains(key) }
+    }
+
     /// A folder that is nothing but the beginning of its only key would go with it.
     func keepFolder(of path: [FileName]) async throws(ProviderError) {
-        let folder = path.dropLast()
-        guard !folder.isEmpty else { return }
-        let key = names.folderKey(folder)
-        if shared.withLock({ $0.markers.contains(key) }) { return }
-        let what = "the folder \(shown(Array(folder))) cannot be kept"
+        if isFolderKept(of: path) { return }
+        let key = names.folderKey(path.dropLast())
+        let what = "the folder \(shown(path.dropLast())) cannot be kept"
         if try await status(ofKey: key, what) == nil {
             do throws(ProviderError) {
                 _ = try await putMarker(key, nil, isNew: true, what)

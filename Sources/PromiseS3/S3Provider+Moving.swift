@@ -25,6 +25,7 @@ extension S3Provider {
         let ends = [source, destination].map { S3Location.encoded($0) }.sorted()
         return try await turns.take(ends[0]) { () async throws(ProviderError) in
             try await turns.take(ends[1]) { () async throws(ProviderError) in
+                if metadata == nil, let base, let moved = try await moveKnown(path, to: target, base) { return moved }
                 try await checkFree(target, for: path)
                 if try await isFolder(path) {
                     guard base == nil || base == S3Provider.folderVersion else {
@@ -51,13 +52,38 @@ extension S3Provider {
         }
     }
 
+    /// What is known already is not looked at again where the server sees itself that it is so still: a copy where nothing is,
+    /// and a deletion of what was copied. Nil when it has to be looked at, also why that was refused.
+    private func moveKnown(
+        _ path: [FileName], to target: [FileName], _ base: ContentVersion
+    ) async throws(ProviderError) -> Item? {
+        let traits = traits
+        guard base != S3Provider.folderVersion, traits.copyRefusesTaken || traits.copiesIntoHollows,
+            traits.deletionMatches || traits.deletesByHollows, isFolderKept(of: path),
+            let known = details.status(names.key(path), tag: base.rawValue), known.size <= S3Provider.copyByteCountMax,
+            try await !hasBecomeFolder(target)
+        else { return nil }
+        do throws(ProviderError) {
+            return try await moveFile(path, known, to: target, nil)
+        } catch {
+            guard error.code == .conflict || error.code == .notFound else { throw error }
+            return nil
+        }
+    }
+
     private func moveFile(
         _ path: [FileName], to target: [FileName], _ base: ContentVersion?, _ metadata: Metadata?
     ) async throws(ProviderError) -> Item {
-        let what = "\(shown(path)) cannot be moved to \(shown(target))"
         let found = try await status(of: path)
         guard base == nil || found.version == base else { throw S3Provider.taken(shown(path)) }
         try await keepFolder(of: path)
+        return try await moveFile(path, found, to: target, metadata)
+    }
+
+    private func moveFile(
+        _ path: [FileName], _ found: ObjectStatus, to target: [FileName], _ metadata: Metadata?
+    ) async throws(ProviderError) -> Item {
+        let what = "\(shown(path)) cannot be moved to \(shown(target))"
         let (source, destination) = (names.key(path), names.key(target))
         var record = MoveJournal.Record(source: S3Location.encoded(source), target: S3Location.encoded(destination))
         record.tag = found.tag
@@ -75,7 +101,7 @@ extension S3Provider {
         }
         await pool.run { [moves, record] in moves.end(record) }
         if let metadata { moved.details = ObjectDetails(metadata, target: found.details.target) }
-        details.note(destination, KnownDetails.Stamp(tag: moved.tag, lastModified: nil), moved.details)
+        details.note(destination, KnownDetails.Stamp(tag: moved.tag, lastModified: nil), moved.details, size: moved.size)
         return item(moved, target, parent: nil)
     }
 
@@ -142,6 +168,7 @@ extension S3Provider {
         at path: [FileName], containing: Bool = false
     ) async throws(ProviderError) -> [MoveJournal.Record] {
         guard mayProbe, !unfinishedMoves(at: path, containing).isEmpty else { return [] }
+        try await acquaintance.complete()
         return try await turns.take(" moves") { () async throws(ProviderError) in
             var ended: [MoveJournal.Record] = []
             for record in unfinishedMoves(at: path, containing) {

@@ -106,7 +106,7 @@ extension S3Provider {
         guard let found = try await status(ofKey: key, "\(shown(path)) cannot be looked at") else {
             throw ProviderError(.notFound, "\(shown(path)) is not on the server")
         }
-        details.note(key, stamp(found), found.details)
+        details.note(key, stamp(found), found.details, size: found.size)
         return found
     }
 
@@ -187,7 +187,12 @@ extension S3Provider {
         let key = names.folderKey(folder.path)
         let what = "\(shown(folder.path)) cannot be listed"
         let began = clock.uptime()
-        let listing = try await list(key, delimiter: true, from: page.flatMap { S3Listing.Next($0.rawValue) }, what)
+        let next = page.flatMap { S3Listing.Next($0.rawValue) }
+        var listing = try await list(key, delimiter: true, from: next, what)
+        if !isAcquainted, listing.mayBeWrittenOtherwise {
+            try await acquaintance.complete()
+            listing = try await list(key, delimiter: true, from: next, what)
+        }
         if page == nil, listing.objects.isEmpty, listing.prefixes.isEmpty, listing.next == nil, !folder.path.isEmpty {
             shared.withLock { shared in
                 shared.folders[folder.identifier] = nil
@@ -249,7 +254,8 @@ extension S3Provider {
             if answer == .unknown { unknown.append((items.count - 1, row.key)) }
         }
         for row in rows.files {
-            let answer = details.answer(row.key, KnownDetails.Stamp(tag: row.tag, lastModified: row.lastModified))
+            let stamp = KnownDetails.Stamp(tag: row.tag, lastModified: row.lastModified)
+            let answer = details.answer(row.key, stamp, size: row.size)
             items.append(item(row, kind: .file, answer, in: folder))
             if answer == .unknown { unknown.append((items.count - 1, row.key)) }
         }
@@ -289,10 +295,10 @@ extension S3Provider {
             if key.last == KeyNames.slash { return (key, try await folderDetails(key) ?? ObjectDetails()) }
             guard let found = try await anyStatus(ofKey: key, "an object cannot be looked at") else { return nil }
             if HollowObject.isOne(found) {
-                if isForsaken(found) { _ = try await removeHollow(key, "an object cannot be removed") }
+                if isAcquainted, isForsaken(found) { _ = try await removeHollow(key, "an object cannot be removed") }
                 return nil
             }
-            details.note(key, stamp(found), found.details)
+            details.note(key, stamp(found), found.details, size: found.size)
             return (key, found.details)
         }.reduce(into: [:]) { $0[$1.0] = $1.1 }
     }

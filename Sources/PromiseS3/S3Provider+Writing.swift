@@ -40,6 +40,7 @@ extension S3Provider {
     package func create(
         _ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?
     ) async throws(ProviderError) -> Item {
+        try await acquaintance.complete()
         let path = folder.path + [item.name]
         try await finishMoves(at: path)
         try checkName(path)
@@ -60,6 +61,7 @@ extension S3Provider {
     package func modify(
         _ reference: ItemReference, changes: ItemChanges, contents: (any ContentSource)?, baseVersion: ContentVersion?
     ) async throws(ProviderError) -> Item {
+        try await acquaintance.complete()
         var ended = try await finishMoves(at: reference.path, containing: true)
         if let place = changes.place {
             let target = place.parent.path + [place.name]
@@ -156,7 +158,7 @@ extension S3Provider {
                 tag = try await writeStraight(payload, written)
             }
             let known = traits.keepsMetadata ? ObjectDetails(metadata, target: target) : ObjectDetails()
-            details.note(key, KnownDetails.Stamp(tag: tag, lastModified: nil), known)
+            details.note(key, KnownDetails.Stamp(tag: tag, lastModified: nil), known, size: payload.size)
             return item(path, kind: .file, tag: tag, size: payload.size, lastModified: clock.now(), known, parent: parent)
         }
     }
@@ -268,6 +270,7 @@ extension S3Provider {
     // MARK: Removing
 
     package func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
+        try await acquaintance.complete()
         let path = reference.path
         try await finishMoves(at: path, containing: true)
         // A file is looked at anyway; the one look more is for what nothing is known of, or what is gone.
@@ -289,8 +292,9 @@ extension S3Provider {
     /// False when there is no such file.
     private func deleteFile(_ path: [FileName], _ version: ContentVersion?) async throws(ProviderError) -> Bool {
         try await turns.take(S3Location.encoded(names.key(path))) { () async throws(ProviderError) in
-            // Also where the server honours the condition: it would call what is gone a conflict, and what is there is told.
+            // Where the condition is not met it is looked at what is there: servers call what is gone a conflict, too.
             let (key, what) = (names.key(path), "\(shown(path)) cannot be deleted")
+            if let version, isFolderKept(of: path), try await removeAtOnce(key, of: version.rawValue) { return true }
             guard let found = try await status(ofKey: key, "\(shown(path)) cannot be looked at") else {
                 // A deletion that broke off may have left something that stands for nothing.
                 return try await removeHollow(key, what)
@@ -332,7 +336,7 @@ extension S3Provider {
             // Another tag may be that of another content, where the server copies whatever is there: it is news then.
             if tag == found.tag || traits.copyMatchesSource {
                 changed.tag = tag
-                details.note(key, KnownDetails.Stamp(tag: tag, lastModified: nil), changed.details)
+                details.note(key, KnownDetails.Stamp(tag: tag, lastModified: nil), changed.details, size: found.size)
             }
             return item(changed, path, parent: nil)
         }

@@ -22,7 +22,12 @@ import Synchronization
 /// **Threads.** Requests are asynchronous; reading, hashing and parsing, which block, run on a pool.
 package final class S3Provider: Provider, Sendable {
     struct Shared: Sendable {
+        /// Nil until it is known what the server does.
         var traits: S3Traits?
+        /// What the server calls itself; nil until it has been met.
+        var subject: String?
+        /// It has just said that the bucket is there.
+        var isJustMet = false
         /// When it was tried last what the server does.
         var tried = Timestamp.zero
         /// Folders that were listed, by their keys, to be listed again when changes are asked for.
@@ -54,6 +59,8 @@ package final class S3Provider: Provider, Sendable {
     let details = KnownDetails()
     let finder = DetailsFinder()
     let seenFolders = SeenFolders()
+    let acquaintance = Acquaintance()
+    let rememberedObjects = RememberedObjects()
     let shared: Mutex<Shared>
     let uploads: UploadJournal
     let moves: MoveJournal
@@ -93,7 +100,10 @@ package final class S3Provider: Provider, Sendable {
 
     deinit { pool.stop() }
 
-    var traits: S3Traits { shared.withLock { $0.traits } ?? S3Traits() }
+    var traits: S3Traits { shared.withLock { $0.traits } ?? .provisional }
+
+    /// Whether it is known what the server does with what is written.
+    var isAcquainted: Bool { shared.withLock { $0.traits != nil } }
 
     var names: KeyNames {
         let traits = traits
@@ -104,8 +114,10 @@ package final class S3Provider: Provider, Sendable {
         let traits = traits
         var result: Capabilities = [.placeIdentifiers, .serverSideCopy]
         if traits.hasRanges { result.insert(.ranges) }
-        if traits.keepsMetadata { result.formUnion([.metadata, .links]) }
-        if traits.refusesTaken && traits.matchForm != nil { result.formUnion([.conditionalWrite, .privateObjects]) }
+        // What is not known to be kept is not compared.
+        if traits.keepsMetadata && isAcquainted { result.formUnion([.metadata, .links]) }
+        if traits.refusesTaken && traits.matchForm != nil { result.insert(.conditionalWrite) }
+        if privateObjects != nil { result.insert(.privateObjects) }
         if traits.hasMultipart { result.insert(.resumableUpload) }
         return result
     }
@@ -129,25 +141,45 @@ package final class S3Provider: Provider, Sendable {
     }
 
     package func connect() async throws(ProviderError) {
+        if try await !meet() { try await becomeAcquainted(isPatient: false) }
+        shared.withLock { $0.isJustMet = false }
+        await removeOldUploads()
+    }
+
+    package func greet() async throws(ProviderError) {
+        let isKnown = try await meet()
+        acquaintance.postpone(isNeeded: !isKnown) { [weak self] () async throws(ProviderError) in
+            guard let self else { return }
+            if !isKnown { try await self.becomeAcquainted(isPatient: true) }
+            await self.removeOldUploads()
+        }
+    }
+
+    package func letGo() async { await acquaintance.end() }
+
+    /// Returns whether it is known what the server does.
+    private func meet() async throws(ProviderError) -> Bool {
         let reply = try await firstLook()
         let subject = "\(reply.header("Server") ?? "") \(location.origin)\(location.path(location.prefix))"
+        shared.withLock { ($0.subject, $0.isJustMet) = (subject, true) }
         if let known = remembered, known.subject == subject {
             take(known)
-        } else {
-            var traits = S3Traits()
-            if mayProbe {
-                traits = try await S3Probe(provider: self).run()
-            } else {
-                traits.hasRanges = true
-                traits.keepsMetadata = true
-                traits.keepsControls = true
-                traits.hasMultipart = true
-            }
-            traits.subject = subject
-            note(traits)
-            for sentence in traits.shortcomings { logger.notice("the server lacks something", metadata: ["lack": "\(sentence)"]) }
+            return true
         }
-        await removeOldUploads()
+        guard !mayProbe else { return false }
+        var traits = S3Traits.provisional
+        traits.subject = subject
+        note(traits)
+        return true
+    }
+
+    private func becomeAcquainted(isPatient: Bool) async throws(ProviderError) {
+        var traits = try await S3Probe(provider: self).run(isPatient: isPatient)
+        traits.subject = shared.withLock { $0.subject } ?? ""
+        note(traits)
+        // What was looked for where this server keeps nothing of the kind was not found.
+        if !traits.keepsMarkers { details.forgetEverything() }
+        for sentence in traits.shortcomings { logger.notice("the server lacks something", metadata: ["lack": "\(sentence)"]) }
     }
 
     private func take(_ traits: S3Traits) {
@@ -202,8 +234,14 @@ package final class S3Provider: Provider, Sendable {
 
     /// A server that was away when the mount began, and of which nothing is remembered, is tried when it is back.
     package func root() async throws(ProviderError) -> Item {
-        _ = try await firstLook()
-        if shared.withLock({ $0.traits == nil }) { try await connect() }
+        let isJustMet = shared.withLock { shared in
+            defer { shared.isJustMet = false }
+            return shared.isJustMet
+        }
+        if !isJustMet {
+            _ = try await firstLook()
+            if shared.withLock({ $0.traits == nil && $0.subject == nil }) { try await greet() }
+        }
         return try await folderItem([], parent: nil)
     }
 

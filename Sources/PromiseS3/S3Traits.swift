@@ -44,6 +44,14 @@ package struct S3Traits: Codable, Hashable, Sendable {
 
     package init() {}
 
+    /// Before anything was tried: what reads need, and every server does that is one.
+    static var provisional: S3Traits {
+        var traits = S3Traits()
+        (traits.hasRanges, traits.keepsMetadata) = (true, true)
+        (traits.keepsControls, traits.hasMultipart) = (true, true)
+        return traits
+    }
+
     package func tagText(_ tag: String) -> String { matchForm == .bare ? tag : "\"\(tag)\"" }
 
     /// What the server lacks and how that is met, a sentence each, for people.

@@ -17,8 +17,8 @@ struct ServerProbe: Sendable {
     init(provider: WebDAVProvider) { self.provider = provider }
 
     /// Traits of a server where nothing may be written are a guess, and those of one that has passing trouble meanwhile: what
-    /// it does not do now it may do later. Throws when the call was cancelled.
-    func run() async throws(ProviderError) -> ServerTraits {
+    /// it does not do now it may do later. Throws when the call was cancelled, and with `isPatient` when there was trouble.
+    func run(isPatient: Bool = false) async throws(ProviderError) -> ServerTraits {
         do throws(ProviderError) {
             return try await tryEverything()
         } catch {
@@ -27,11 +27,26 @@ struct ServerProbe: Sendable {
             case .cancelled: throw error
             case .refused, .notFound: break
             default:
+                if isPatient { throw error }
                 traits.brokeOff = true
                 provider.logger.warning(
                     "it could not be tried what the server does", metadata: ["reason": "\(error.description)"])
             }
             return traits
+        }
+    }
+
+    /// Whether the server numbers its files; not on one where nothing may be written.
+    func runForNumbers() async throws(ProviderError) -> Bool {
+        do throws(ProviderError) {
+            let file = try await provider.uploadPlace()
+            guard try await put("one", file).isSuccess else { return false }
+            let isTold = try await tellsNumbers(file)
+            _ = try await exchange(.DELETE, file)
+            return isTold
+        } catch {
+            guard error.code == .refused || error.code == .notFound else { throw error }
+            return false
         }
     }
 
@@ -61,6 +76,7 @@ struct ServerProbe: Sendable {
         traits.tagsTellContent = try await tellsContent(file)
         traits.keepsProperties = try await keepsProperty(file)
         traits.deletesOnlyMatching = try await deletesOnlyMatching(file)
+        traits.deletesOnlyTagged = try await deletesOnlyTagged(file)
         traits.hasQuota = try await unlessTrouble { () async throws(ProviderError) in try await provider.quota() } != nil
         let escaped = Array(file.dropLast()) + [FileName(trusted: (file.last?.bytes ?? []) + Array(", é".utf8))]
         try await tryLocks(escaped, &traits)
@@ -328,6 +344,28 @@ struct ServerProbe: Sendable {
         return isFolderRefused
     }
 
+    /// The same by `If`, also of a file that is just made: Apache matches no tag of such a one in `If-Match`.
+    /// Ends with the content of before.
+    private func deletesOnlyTagged(_ file: [FileName]) async throws(ProviderError) -> Bool {
+        func condition(_ path: [FileName], _ version: ContentVersion) -> HTTPHeaders {
+            ["If": WriteTurn.condition(location.url(path), has: version)]
+        }
+        let isRefused = try await exchange(.DELETE, file, condition(file, ContentVersion("wrong"))).status == 412
+        guard try await content(file) == "one" else {
+            _ = try await put("one", file)
+            return false
+        }
+        let folder = try await provider.uploadPlace()
+        guard isRefused, try await exchange(.MKCOL, folder).isSuccess else { return false }
+        let isFolderRefused = try await !exchange(.DELETE, folder, condition(folder, ContentVersion("wrong"))).isSuccess
+        _ = try await exchange(.DELETE, folder)
+        _ = try await put("one", file)
+        let version = WebDAVProvider.version(of: try await provider.resource(at: file))
+        let isRemoved = try await exchange(.DELETE, file, condition(file, version)).isSuccess
+        _ = try await put("one", file)
+        return isFolderRefused && isRemoved
+    }
+
     /// Ends with the file removed.
     private func movesWithTag(_ file: [FileName], _ traits: inout ServerTraits) async throws(ProviderError) -> Bool {
         // Into another folder, as uploads go: servers that rename in a folder may copy then (sabre/dav).
@@ -337,14 +375,32 @@ struct ServerProbe: Sendable {
         if traits.keepsProperties, before.keptState == nil, try await keepsProperty(file) {
             before = try await provider.resource(at: file)
         }
-        let headers: HTTPHeaders = ["Destination": location.url(other), "Overwrite": "T"]
-        let moved = try await exchange(.MOVE, file, headers)
+        let moved = try await moveByTag(file, to: other, WebDAVProvider.version(of: before), &traits)
         defer { Task { [client, location] in _ = try? await client.exchange(.DELETE, location.url(file)) } }
         guard moved.isSuccess else { return false }
         let after = try await provider.resource(at: other)
         if traits.keepsProperties, after.keptState == nil { traits.keepsProperties = false }
         _ = try await exchange(.DELETE, other)
         return WebDAVProvider.version(of: before) == WebDAVProvider.version(of: after)
+    }
+}
+
+extension ServerProbe {
+    /// In its version only, where the server honours that; else in any.
+    private func moveByTag(
+        _ file: [FileName], to other: [FileName], _ version: ContentVersion, _ traits: inout ServerTraits
+    ) async throws(ProviderError) -> HTTPReply {
+        let (plain, url) = (["Destination": location.url(other), "Overwrite": "T"] as HTTPHeaders, location.url(file))
+        traits.movesOnlyTagged = false
+        var conditional = plain
+        conditional.add(name: "If", value: WriteTurn.condition(url, has: ContentVersion("wrong")))
+        let refused = try await exchange(.MOVE, file, conditional)
+        // It is there by now.
+        if refused.isSuccess { return refused }
+        conditional.replaceOrAdd(name: "If", value: WriteTurn.condition(url, has: version))
+        let moved = try await exchange(.MOVE, file, conditional)
+        traits.movesOnlyTagged = refused.status == 412 && moved.isSuccess
+        return moved.isSuccess ? moved : try await exchange(.MOVE, file, plain)
     }
 }
 

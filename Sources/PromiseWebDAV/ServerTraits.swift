@@ -77,6 +77,10 @@ package struct ServerTraits: Codable, Hashable, Sendable {
     package var tellsNumbers: Bool?
     /// DELETE refuses a wrong `If-Match`, of files and of folders. Nil: remembered before it was tried.
     package var deletesOnlyMatching: Bool?
+    /// The same of a tag that `If` names, also of what has just been written. Nil: remembered before it was tried.
+    package var deletesOnlyTagged: Bool?
+    /// MOVE of a file, the same.
+    package var movesOnlyTagged: Bool?
 
     /// What is refused in names, or comes back as something else. Nil: remembered before it was tried.
     package var escapes: NameEscapes?
@@ -86,10 +90,17 @@ package struct ServerTraits: Codable, Hashable, Sendable {
     /// DELETE ends a lock of what it removes, as it must (RFC 4918, section 9.6). Nil: remembered before it was tried.
     package var locksEndWithItem: Bool?
 
+    /// Before anything was tried: what a server lacks of this, it tells whoever asks for it.
+    static var provisional: ServerTraits {
+        var traits = ServerTraits()
+        (traits.hasRanges, traits.hasQuota) = (true, true)
+        return traits
+    }
+
     /// Nothing that matters was added since this was remembered.
     var isComplete: Bool {
         partWriting != nil && deletesOnlyMatching != nil && locksEndWithItem != nil && putTellsTag != nil
-            && escapes != nil
+            && escapes != nil && deletesOnlyTagged != nil
     }
 
     /// What the server lacks and how that is met, a sentence each, for people.

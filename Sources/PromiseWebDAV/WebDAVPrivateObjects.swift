@@ -16,6 +16,7 @@ struct WebDAVPrivateObjects: PrivateObjects {
             let size = found.contentLength ?? 0
             guard size <= PrivateObject.byteCountMax else { throw PrivateObject.tooLarge(name) }
             let version = WebDAVProvider.version(of: found)
+            if found.entityTag != nil, let known = provider.rememberedObjects.object(name, version) { return known }
             let url = provider.location.url(path(name))
             guard let reply = try await provider.client.content(url, byteCount: size),
                 reply.status != 404
@@ -26,7 +27,9 @@ struct WebDAVPrivateObjects: PrivateObjects {
             if provider.traits.listsTags, found.entityTag != nil, let tag, tag != version {
                 continue
             }
-            return PrivateObject(bytes: Array(reply.body), version: version)
+            let object = PrivateObject(bytes: Array(reply.body), version: version)
+            provider.rememberedObjects.note(object, as: name)
+            return object
         }
         throw ProviderError(.retry, "\(name) cannot be read: it is written to all the time")
     }
@@ -36,6 +39,7 @@ struct WebDAVPrivateObjects: PrivateObjects {
     func write(
         _ bytes: [UInt8], to name: PrivateName, base: ContentVersion?
     ) async throws(ProviderError) -> ContentVersion {
+        try await settle()
         do throws(ProviderError) {
             return try await put(bytes, name, base)
         } catch {
@@ -46,6 +50,13 @@ struct WebDAVPrivateObjects: PrivateObjects {
         }
         try await makeFolder(name.kind)
         return try await put(bytes, name, base)
+    }
+
+    private func settle() async throws(ProviderError) {
+        try await provider.acquaintance.complete()
+        guard provider.privateObjects != nil else {
+            throw ProviderError(.refused, "the server has neither locks nor conditions: nothing of ours is kept there")
+        }
     }
 
     private func put(
@@ -85,6 +96,7 @@ struct WebDAVPrivateObjects: PrivateObjects {
     }
 
     func delete(_ name: PrivateName, base: ContentVersion) async throws(ProviderError) {
+        try await settle()
         let path = path(name)
         try await provider.delete(
             ItemReference(identifier: provider.identifier(path), path: path), baseVersion: base)
@@ -97,6 +109,8 @@ struct WebDAVPrivateObjects: PrivateObjects {
 
 extension WebDAVProvider {
     package var privateObjects: (any PrivateObjects)? {
-        traits.locks || traits.honoursConditionsOnPut ? WebDAVPrivateObjects(provider: self) : nil
+        let traits = traits
+        let mayBe = traits.locks || traits.honoursConditionsOnPut || !isAcquainted
+        return mayBe ? WebDAVPrivateObjects(provider: self) : nil
     }
 }

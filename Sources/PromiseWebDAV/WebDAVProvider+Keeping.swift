@@ -18,7 +18,7 @@ extension WebDAVProvider {
             let isTold = path.isEmpty || shared.listed.contains(Array(path.dropLast()))
             return (!shared.folders.contains(folder.identifier), shared.keeping.contains(path), isTold)
         }
-        guard isFirst, !keeps, traits.keepsProperties else { return false }
+        guard isFirst, !keeps, traits.keepsProperties || !isAcquainted else { return false }
         if isTold { return true }
         return try await !resource(at: path, isFolder: true).keeps
     }

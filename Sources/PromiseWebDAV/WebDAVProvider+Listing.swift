@@ -29,7 +29,14 @@ extension WebDAVProvider {
         let (isPlain, listing): (Bool, FolderListing)
         do throws(ProviderError) {
             isPlain = try await isListedPlain(folder)
-            listing = try await list(folder, hasState: !isPlain, handOn: handOn)
+            let found = try await list(folder, hasState: !isPlain, handOn: handOn)
+            if found.mayBeEscaped, !isAcquainted {
+                // What a name stands for is known when it is known what the server cannot keep.
+                try await acquaintance.complete()
+                listing = try await list(folder, hasState: !isPlain, handOn: handOn)
+            } else {
+                listing = found
+            }
         } catch {
             if error.code == .notFound { forget(folder.identifier, at: folder.path) }
             throw error
@@ -90,6 +97,8 @@ struct FolderListing: Sendable {
     var unknown: [(name: FileName, resource: ResourceStatus)] = []
     /// With those that are not kept, as nobody would ask for them.
     var unknownCount = 0
+    /// A name looks like one that was written otherwise.
+    var mayBeEscaped = false
 
     static let asksMax = 256
 
@@ -132,6 +141,7 @@ private final class ListingReader: Sendable {
     private let provider: WebDAVProvider
     private let location: WebDAVLocation
     private let hasState: Bool
+    private let isAcquainted: Bool
     /// Of the identifiers.
     private let prefix: String
     private let state: Mutex<State>
@@ -141,6 +151,7 @@ private final class ListingReader: Sendable {
         self.provider = provider
         location = provider.location
         self.hasState = hasState
+        isAcquainted = provider.isAcquainted
         prefix = folder.path.isEmpty ? "/" : provider.identifier(folder.path).rawValue + "/"
         let parser = MultiStatusParser()
         guard let stream = XMLStream(for: parser) else { return nil }
@@ -161,9 +172,9 @@ private final class ListingReader: Sendable {
     /// What has come of a folder that is one; nil while it is not worth while.
     func takePart() -> [Item]? {
         state.withLock { state in
-            guard state.listing.own?.isCollection == true, state.listing.items.count >= ListingReader.partCountMin else {
-                return nil
-            }
+            guard state.listing.own?.isCollection == true, !state.listing.mayBeEscaped,
+                state.listing.items.count >= ListingReader.partCountMin
+            else { return nil }
             let part = state.listing.items
             state.listing.items = []
             state.bounds.handedOn()
@@ -197,6 +208,7 @@ private final class ListingReader: Sendable {
             guard path.count == folder.path.count + 1, path.starts(with: folder.path), !resource.isNothing else { return }
             let name = path[path.count - 1]
             if path.count == 1 && name == ReservedName.folder { return }
+            if !isAcquainted, StoredName.hasMark(name.bytes) { state.listing.mayBeEscaped = true }
             // Of a name that is listed twice the first row is believed, as with any other provider: of what comes in pages the
             // first one has been handed on already.
             guard state.bounds.takes(name) else { return }

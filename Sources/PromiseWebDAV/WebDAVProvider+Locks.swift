@@ -100,7 +100,8 @@ extension WebDAVProvider {
                 try await check(expectation, at: path)
             }
             let value = try await renewing(path, token) { () async throws(ProviderError) in try await body(turn) }
-            await unlock(path, token)
+            // It may have ended with what it was of.
+            if heldLocks.contains(token) { await unlock(path, token) }
             return value
         } catch {
             if hasMadeFile { _ = try? await client.exchange(.DELETE, location.url(path), turn.headers) }
@@ -188,6 +189,7 @@ extension WebDAVProvider {
     }
 
     package func letGo() async {
+        await acquaintance.end()
         await heldLocks.close { lock in await self.unlock(lock.path, isFolder: lock.isFolder, lock.token) }
     }
 

@@ -11,6 +11,7 @@ extension WebDAVProvider {
     package func fetchThumbnail(
         of reference: ItemReference, version: ContentVersion, size: Int
     ) async throws(ProviderError) -> [UInt8]? {
+        try await acquaintance.complete()
         guard let source = traits.previews, source != .nowhere, try await has(version, reference.path),
             let picture = try await preview(reference.path, size: size, from: source)
         else { return nil }

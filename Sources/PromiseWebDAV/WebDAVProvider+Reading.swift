@@ -24,6 +24,7 @@ extension WebDAVProvider {
     /// Asked for where the server has it.
     var numberProperty: String { traits.tellsNumbers == true ? WebDAVProvider.numberProperty : "" }
     static let numberProperty = "<fileid xmlns=\"http://owncloud.org/ns\"/>"
+    static let quotaProperties = "<quota-available-bytes/><quota-used-bytes/>"
 
     /// `more`: further elements of properties.
     static func propertyRequest(_ more: String = "", hasState: Bool = true) -> String {
@@ -96,8 +97,11 @@ extension WebDAVProvider {
         ContentVersion("\(resource.contentLength ?? 0)-\(resource.lastModified ?? "")")
     }
 
-    func resource(at path: [FileName], isFolder: Bool = false) async throws(ProviderError) -> ResourceStatus {
-        let found = try await propfind(path, isFolder: isFolder, depth: "0", body: properties)
+    /// `body`: asks for more than what an item has.
+    func resource(
+        at path: [FileName], isFolder: Bool = false, body: String? = nil
+    ) async throws(ProviderError) -> ResourceStatus {
+        let found = try await propfind(path, isFolder: isFolder, depth: "0", body: body ?? properties)
         let own = try own(path, in: found)
         if own.isCollection { note(keeps: own.keeps, in: path) }
         return own
@@ -276,6 +280,14 @@ extension WebDAVProvider {
 }
 
 extension ResourceStatus {
+    /// Of a folder, as far as it is told.
+    var quota: Quota? {
+        guard let available = quotaAvailable else { return nil }
+        // A store without a limit may say so with the largest number.
+        let (total, isBeyond) = available.addingReportingOverflow(quotaUsed ?? 0)
+        return Quota(total: isBeyond ? .max : total, available: available)
+    }
+
     /// A name that is only locked (RFC 4918, appendix D.1), or that the server says is not there.
     var isNothing: Bool {
         if let status, !(200..<300).contains(status) { return true }

@@ -64,10 +64,16 @@ extension WebDAVProvider {
             var headers = try await described(.bytes(content), metadata)
             headers.add(name: "If-None-Match", value: "*")
             let answer = try await put(.bytes(content), to: path, headers)
-            if traits.putTellsTag == true, traits.keepsProperties, let tag = answer.header("ETag") {
+            if traits.putTellsTag == true, let tag = answer.header("ETag") {
                 // Of what was sent: another program's content has another one, and is seen as such.
                 let written = ResourceStatus(entityTag: tag, contentLength: payload.size)
-                return try await keep(metadata, nil, with: written, at: path, token: nil)
+                if traits.keepsProperties { return try await keep(metadata, nil, with: written, at: path, token: nil) }
+                // Its time is the server's.
+                let found = try await file(at: path)
+                guard WebDAVProvider.version(of: found) == WebDAVProvider.version(of: written) else {
+                    throw madeByAnother(path)
+                }
+                return found
             }
             let url = location.url(path)
             guard let reply = try await client.content(url, byteCount: payload.size) else { throw madeByAnother(path) }
@@ -198,24 +204,6 @@ extension WebDAVProvider {
         let request = Task { [client, location] in try? await client.exchange(.DELETE, location.url(aside)) }
         guard let reply = await request.value else { return false }
         return reply.isSuccess || reply.status == 404
-    }
-
-    /// Uploads that an earlier run on this state folder left, as it was killed, and anybody's that are older than a day; but not
-    /// those of ours that are gone on with.
-    func removeOldUploads() async {
-        for record in uploads.old(at: clock.now()) { await giveUp(record) }
-        let awaited = uploads.names
-        let folder = WebDAVProvider.uploadFolder
-        let body = "<propfind xmlns=\"DAV:\"><prop><resourcetype/><getlastmodified/></prop></propfind>"
-        guard let found = try? await propfind(folder, isFolder: true, depth: "1", body: body) else { return }
-        let yesterday = clock.now().advanced(by: .seconds(-86_400))
-        for (path, resource) in found where path.count == folder.count + 1 && !resource.isCollection {
-            let time = resource.lastModified.flatMap { HTTPDate.timestamp($0) }
-            let name = path[folder.count].bytes
-            let isOurs = name.starts(with: Array("\(owner)-".utf8)) && !name.starts(with: Array("\(session)-".utf8))
-            guard isOurs || time.map({ $0 < yesterday }) == true, !awaited.contains(path[folder.count].display) else { continue }
-            _ = try? await client.exchange(.DELETE, location.url(path))
-        }
     }
 
     /// In one step: no look before it could be out of date.

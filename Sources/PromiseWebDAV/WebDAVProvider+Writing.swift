@@ -27,6 +27,7 @@ extension WebDAVProvider {
     package func create(
         _ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?
     ) async throws(ProviderError) -> Item {
+        try await acquaintance.complete()
         let path = folder.path + [item.name]
         try checkName(path)
         if folder.identifier.isNumber { shared.withLock { $0.numbers[folder.path] = folder.identifier } }
@@ -47,11 +48,13 @@ extension WebDAVProvider {
     package func modify(
         _ reference: ItemReference, changes: ItemChanges, contents: (any ContentSource)?, baseVersion: ContentVersion?
     ) async throws(ProviderError) -> Item {
+        try await acquaintance.complete()
         var path = reference.path
         let payload = contents.map { Payload.source($0) } ?? changes.target.map { .bytes($0) }
         var result: Item?
         // A move or a mode would hide that somebody wrote something else meanwhile.
-        if payload == nil, let baseVersion { try await check(.version(baseVersion), at: path) }
+        let isMovedByTag = changes.place != nil && traits.movesOnlyTagged == true && baseVersion != WebDAVProvider.folderVersion
+        if payload == nil, !isMovedByTag, let baseVersion { try await check(.version(baseVersion), at: path) }
         if let payload {
             let expectation = baseVersion.map { Expectation.version($0) } ?? .anything
             // A target is kept as a property; where there are none there is no link either.
@@ -65,7 +68,8 @@ extension WebDAVProvider {
             // Some servers want to be told that it is one.
             let isFolder = baseVersion == WebDAVProvider.folderVersion
             try await turns.take(location.urlPath(target)) { () async throws(ProviderError) in
-                try await move(source, to: target, isFolder: isFolder)
+                let version = payload == nil && isMovedByTag ? baseVersion : nil
+                try await move(source, to: target, isFolder: isFolder, having: version)
             }
             path = target
             result?.name = place.name
@@ -117,13 +121,18 @@ extension WebDAVProvider {
     // MARK: Moving
 
     /// Never over something else. The caller has the turn for the target.
-    func move(_ path: [FileName], to target: [FileName], isFolder: Bool = false) async throws(ProviderError) {
+    func move(
+        _ path: [FileName], to target: [FileName], isFolder: Bool = false, having version: ContentVersion? = nil
+    ) async throws(ProviderError) {
         let what = "\(shown(path)) cannot be moved to \(shown(target))"
         if !traits.honoursOverwrite { try await check(.nothing, at: target) }
-        let headers: HTTPHeaders = ["Destination": location.url(target, isFolder: isFolder), "Overwrite": "F"]
+        var headers: HTTPHeaders = ["Destination": location.url(target, isFolder: isFolder), "Overwrite": "F"]
+        if let version { headers.add(name: "If", value: WriteTurn.condition(location.url(path), has: version)) }
         let reply = try await exchangeBeyondStaleLocks(
             .MOVE, path, to: target, isFolder: isFolder, headers, timeout: .seconds(600))
         if reply.isSuccess && reply.status != 207 { return }
+        // Of the source, or of the target.
+        if reply.status == 412, let version { try await check(.version(version), at: path) }
         if reply.status == 400, !isFolder, try await resource(at: path).isCollection {
             return try await move(path, to: target, isFolder: true)
         }
@@ -144,40 +153,47 @@ extension WebDAVProvider {
     // MARK: Removing
 
     package func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
+        try await acquaintance.complete()
         if let baseVersion, try await deleteMatching(reference.path, baseVersion) { return }
-        // Removing what is gone already is done.
-        guard let found = try await resourceIfAny(at: reference.path) else { return }
         do throws(ProviderError) {
-            if let baseVersion, found.isCollection != (baseVersion == WebDAVProvider.folderVersion) {
+            if let baseVersion, baseVersion != WebDAVProvider.folderVersion {
+                try await deleteFile(reference.path, baseVersion)
+                return shared.withLock { $0.vainDeletionCount += 1 }
+            }
+            // Removing what is gone already is done.
+            guard let found = try await resourceIfAny(at: reference.path) else { return }
+            if baseVersion != nil, !found.isCollection {
                 throw ProviderError(.conflict, "\(shown(reference.path)) is another item on the server now")
             }
-            if found.isCollection {
-                try await deleteFolder(reference)
-            } else {
-                try await deleteFile(reference.path, baseVersion)
-                if baseVersion != nil { shared.withLock { $0.vainDeletionCount += 1 } }
-            }
+            if found.isCollection { try await deleteFolder(reference) } else { try await deleteFile(reference.path, nil) }
         } catch {
-            guard error.code == .notFound else { throw error }
+            // A folder above may be gone, too, in which case there is nothing to lock.
+            guard error.code == .notFound || error.code == .conflict else { throw error }
+            guard try await resourceIfAny(at: reference.path) != nil else { return }
             // Servers say that also of what they have: taken for gone, it would come back as something new.
-            if try await resourceIfAny(at: reference.path) != nil {
-                throw ProviderError(.refused, "\(error.message), and yet it is")
-            }
+            throw error.code == .conflict ? error : ProviderError(.refused, "\(error.message), and yet it is")
         }
     }
 
-    /// A file in its version by one request, where a lock and looks cost five. False where it takes those to know what is there:
-    /// anything but success, as Apache matches no tag of a file that it has for less than a second.
+    /// A file in its version by one request, where a lock and a look cost four. False where it takes those to know what is there:
+    /// anything but success, as there are servers that match no tag in the first second.
     private func deleteMatching(_ path: [FileName], _ version: ContentVersion) async throws(ProviderError) -> Bool {
-        guard version != WebDAVProvider.folderVersion, traits.deletesOnlyMatching == true, traits.listsTags,
+        guard version != WebDAVProvider.folderVersion, let headers = deletionHeaders(path, version), traits.listsTags,
             shared.withLock({ $0.vainDeletionCount < WebDAVProvider.vainDeletionsMax })
         else { return false }
         let isDone = try await turns.take(location.urlPath(path)) { () async throws(ProviderError) in
-            let reply = try await client.exchange(.DELETE, location.url(path), ["If-Match": "\"\(version.rawValue)\""])
+            let reply = try await client.exchange(.DELETE, location.url(path), headers)
             return reply.isSuccess && reply.status != 207
         }
         if isDone { shared.withLock { $0.vainDeletionCount = 0 } }
         return isDone
+    }
+
+    /// Nil where the server honours no condition.
+    private func deletionHeaders(_ path: [FileName], _ version: ContentVersion) -> HTTPHeaders? {
+        let traits = traits
+        if traits.deletesOnlyTagged == true { return ["If": WriteTurn.condition(location.url(path), has: version)] }
+        return traits.deletesOnlyMatching == true ? ["If-Match": "\"\(version.rawValue)\""] : nil
     }
 
     /// There are servers whose tags match nothing.
@@ -195,6 +211,7 @@ extension WebDAVProvider {
                     status: WriteTurn.status(of: reply, isLocked: turn.token != nil), retryAfter: reply.header("Retry-After"),
                     "\(shown(path)) cannot be deleted")
             }
+            if let token = turn.token, traits.locksEndWithItem == true { noteEnded(path, isFolder: false, token) }
         }
     }
 

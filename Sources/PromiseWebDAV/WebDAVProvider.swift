@@ -19,7 +19,15 @@ import Synchronization
 /// **Threads.** Requests are asynchronous; reading and parsing, which block, run on a pool.
 package final class WebDAVProvider: Provider, Sendable {
     struct Shared: Sendable {
+        /// Nil until it is known what the server does; see `FirstMeeting`.
         var traits: ServerTraits?
+        /// What is taken for true until then: what only reads need.
+        var provisional = ServerTraits.provisional
+        /// What the server calls itself; nil until it has been met.
+        var subject: String?
+        var greetedRoot: ResourceStatus?
+        var greetedQuota: ResourceStatus?
+        var troubleCount = 0
         /// Folders that were listed, to be listed again when changes are asked for.
         var folders: Set<ItemIdentifier> = []
         /// Of those, what they gave out when they were listed.
@@ -49,6 +57,8 @@ package final class WebDAVProvider: Provider, Sendable {
     let pool: BlockingPool
     let turns = PathTurns()
     let heldLocks = HeldLocks()
+    let acquaintance = Acquaintance()
+    let rememberedObjects = RememberedObjects()
     let shared: Mutex<Shared>
     /// Large ones.
     let uploads: UploadJournal
@@ -56,10 +66,10 @@ package final class WebDAVProvider: Provider, Sendable {
     let partByteCount: UInt64
     /// What a lock lasts for unless it is asked for again, as for one of a client that was killed.
     let lockSeconds: UInt64
-    private let traitsFile: RememberedFile<ServerTraits>
-    private let remembered: ServerTraits?
+    let traitsFile: RememberedFile<ServerTraits>
+    let remembered: ServerTraits?
     /// Trying what a server does writes to it.
-    private let mayProbe: Bool
+    let mayProbe: Bool
     /// Says in locks whose they are. The same in every run on one state folder, so that a lock left by a killed daemon is
     /// known for our own.
     let owner: String
@@ -95,7 +105,7 @@ package final class WebDAVProvider: Provider, Sendable {
     /// With names as the server takes them.
     var location: WebDAVLocation { address.escaping(traits.escapes ?? []) }
 
-    var traits: ServerTraits { shared.withLock { $0.traits } ?? ServerTraits() }
+    var traits: ServerTraits { shared.withLock { $0.traits ?? $0.provisional } }
 
     package var capabilities: Capabilities {
         let traits = traits
@@ -113,52 +123,17 @@ package final class WebDAVProvider: Provider, Sendable {
 
     package var limitations: [String] { shared.withLock { $0.traits }?.shortcomings ?? [] }
 
-    package func connect() async throws(ProviderError) {
-        let reply = try await client.exchange(.OPTIONS, location.url([], isFolder: true))
-        guard reply.isSuccess else { throw ProviderError(reply, "the server refuses us") }
-        let levels = reply.headers[canonicalForm: "DAV"].map(String.init)
-        guard levels.contains("1") || levels.contains("2") else {
-            throw ProviderError(.permanent, "'\(name)' is not a WebDAV folder (its OPTIONS have no 'DAV: 1')")
-        }
-        _ = try await rootItem()
-        let subject = "\(reply.header("Server") ?? "") \(levels.joined(separator: ",")) \(location.origin)\(location.basePath)"
-        let known = remembered?.subject == subject ? remembered : nil
-        // What an older version has not tried is tried now, unless nothing may be.
-        if let known, known.isComplete || !mayProbe {
-            shared.withLock { $0.traits = known }
-            await removeOldUploads()
-            return
-        }
-        var traits = ServerTraits()
-        if mayProbe {
-            traits = try await ServerProbe(provider: self).run()
-            if traits.isGuess, let known { traits = known }
-        } else {
-            traits.locks = levels.contains("2")
-            traits.hasRanges = true
-        }
-        // What was written with escapes is there still.
-        if let before = remembered?.escapes { traits.escapes = before.union(traits.escapes ?? []) }
-        traits.subject = subject
-        traits.owner = owner
-        let found = traits
-        shared.withLock { $0.traits = found }
-        if !traits.isGuess {
-            traitsFile.write(traits)
-            await removeOldUploads()
-        }
-        for sentence in traits.shortcomings { logger.info("what the server lacks", metadata: ["lack": "\(sentence)"]) }
-    }
-
     /// A server that was away when the mount began, and of which nothing is remembered, is tried when it is back.
     package func root() async throws(ProviderError) -> Item {
         let item = try await rootItem()
-        if shared.withLock({ $0.traits == nil }) { try await connect() }
+        if shared.withLock({ $0.subject == nil && $0.traits == nil }) { try await greet() }
         return item
     }
 
     private func rootItem() async throws(ProviderError) -> Item {
-        let resource = try await resource(at: [], isFolder: true)
+        // Whoever has just been greeted told it.
+        let greeted = shared.withLock { $0.greetedRoot.take() }
+        let resource = if let greeted { greeted } else { try await resource(at: [], isFolder: true) }
         guard resource.isCollection else { throw ProviderError(.permanent, "'\(name)' is not a folder on the server") }
         return try item(resource, path: [], parent: nil)
     }
@@ -174,11 +149,8 @@ package final class WebDAVProvider: Provider, Sendable {
     }
 
     package func quota() async throws(ProviderError) -> Quota? {
-        let body = "<propfind xmlns=\"DAV:\"><prop><quota-available-bytes/><quota-used-bytes/></prop></propfind>"
-        let found = try await propfind([], isFolder: true, depth: "0", body: body)
-        guard let resource = found.first?.resource, let available = resource.quotaAvailable else { return nil }
-        // A store without a limit may say so with the largest number.
-        let (total, isBeyond) = available.addingReportingOverflow(resource.quotaUsed ?? 0)
-        return Quota(total: isBeyond ? .max : total, available: available)
+        if let greeted = shared.withLock({ $0.greetedQuota.take() }) { return greeted.quota }
+        let body = "<propfind xmlns=\"DAV:\"><prop>\(WebDAVProvider.quotaProperties)</prop></propfind>"
+        return try await propfind([], isFolder: true, depth: "0", body: body).first?.resource.quota
     }
 }

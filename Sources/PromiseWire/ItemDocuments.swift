@@ -159,8 +159,10 @@ public struct ItemDocument: Codable, Sendable, Equatable {
     public var isConflict: Bool
     public var linkTarget: String?
     public var linkTargetBytes: String?
-    /// Names of extended attributes and ACLs: they stay on this machine. Missing when there are none.
+    /// Names of extended attributes and ACLs that stay on this machine. Missing when there are none.
     public var localAttributes: [String]?
+    /// Names of extended attributes that other machines have, too, or will. Missing when there are none.
+    public var attributes: [String]?
     /// Every attribute that is known, by the names that queries have: docs/QUERIES.md says what they mean.
     public var values: [String: WireValue]?
     /// A picture of the document is kept: `GET /v1/items/thumbnail`. Without one there may still be one to be made.

@@ -99,7 +99,7 @@ struct HollowObjectTests {
 }
 
 /// Objects in memory.
-private final class Bucket: Sendable {
+final class Bucket: Sendable {
     private struct Object {
         var body: String
         var metadata: [String]
@@ -109,6 +109,10 @@ private final class Bucket: Sendable {
     private let hook = Mutex<@Sendable (ScriptedServer.Request) -> Void>({ _ in })
 
     private let hasBrokenDeletions = Mutex(false)
+    /// Of copies and deletions, too.
+    private let honoursConditions: Bool
+
+    init(honoursConditions: Bool = false) { self.honoursConditions = honoursConditions }
 
     func breakDeletions(_ isBroken: Bool) { hasBrokenDeletions.withLock { $0 = isBroken } }
     func before(_ body: @escaping @Sendable (ScriptedServer.Request) -> Void) { hook.withLock { $0 = body } }
@@ -149,24 +153,38 @@ private final class Bucket: Sendable {
         case "PUT" where !query.contains("partNumber"): return put(request, key)
         case "DELETE" where hasBrokenDeletions.withLock { $0 }: return reply("503 Slow Down")
         case "DELETE":
-            objects.withLock { $0[key] = nil }
-            return reply("204 No Content")
+            let wanted = honoursConditions ? Bucket.value("if-match", request) : nil
+            return objects.withLock { objects in
+                if let wanted, wanted.filter({ $0 != "\"" }) != objects[key].map({ Bucket.tag($0.body) }) {
+                    return reply(objects[key] == nil ? "404 Not Found" : "412 Precondition Failed")
+                }
+                objects[key] = nil
+                return reply("204 No Content")
+            }
         default: return reply("501 Not Implemented")
+        }
+    }
+
+    private static func value(_ name: String, _ request: ScriptedServer.Request) -> String? {
+        let lines = request.head.split(separator: "\r\n").map(String.init)
+        return lines.first { $0.lowercased().hasPrefix(name + ":") }.map {
+            $0.dropFirst(name.count + 1).trimmingCharacters(in: .whitespaces)
         }
     }
 
     private func put(_ request: ScriptedServer.Request, _ key: String) -> String {
         let lines = request.head.split(separator: "\r\n").map(String.init)
-        func value(_ name: String) -> String? {
-            lines.first { $0.lowercased().hasPrefix(name + ":") }.map {
-                $0.dropFirst(name.count + 1).trimmingCharacters(in: .whitespaces)
-            }
-        }
+        func value(_ name: String) -> String? { Bucket.value(name, request) }
         let metadata = lines.filter { $0.lowercased().hasPrefix("x-amz-meta-") }
         return objects.withLock { objects in
             if let source = value("x-amz-copy-source") {
                 guard let object = objects[Bucket.decoded(source.dropFirst("/bucket/".count))] else {
                     return reply("404 Not Found")
+                }
+                let wanted = value("x-amz-copy-source-if-match")?.filter { $0 != "\"" }
+                let isTaken = value("if-none-match") != nil && objects[key] != nil
+                if honoursConditions, isTaken || wanted.map({ $0 != Bucket.tag(object.body) }) == true {
+                    return reply("412 Precondition Failed")
                 }
                 let isReplacing = value("x-amz-metadata-directive") == "REPLACE"
                 objects[key] = Object(body: object.body, metadata: isReplacing ? metadata : object.metadata)

@@ -30,6 +30,16 @@ import Testing
         #expect(delay.fetchesAtOnce == HydrationPlan.fetchesMax)
     }
 
+    /// A few large ones take the place of many.
+    @Test func aRequestThatIsSlowToBeginIsOneOfFew() {
+        call(.milliseconds(5))
+        #expect(!delay.isSlow)
+        call(.milliseconds(20))
+        #expect(delay.isSlow)
+        call(.microseconds(500))
+        #expect(!delay.isSlow)
+    }
+
     @Test func oneSlowCallDoesNotMakeItFarForLong() {
         call(.microseconds(500))
         call(.milliseconds(30))

@@ -35,16 +35,65 @@ struct DeletionTests {
         #expect(try await requests(traits, answer: "204 No Content") == ["DELETE"])
     }
 
-    private let careful = ["PROPFIND", "LOCK", "PROPFIND", "DELETE", "UNLOCK"]
+    private let careful = ["LOCK", "PROPFIND", "DELETE", "UNLOCK"]
 
     @Test func aServerThatTakesAnyTagIsAskedUnderALock() async throws {
         #expect(try await requests(["locks"], answer: "204 No Content") == careful)
+        let ending: Set = ["locks", "locksEndWithItem"]
+        #expect(try await requests(ending, answer: "204 No Content") == Array(careful.dropLast()))
+        #expect(try await requests([], answer: "204 No Content") == ["PROPFIND", "DELETE"], "it has no locks either")
     }
 
     /// Apache, in a file's first second; a lock of another program; a file that became a folder.
     @Test(arguments: ["412 Precondition Failed", "423 Locked", "404 Not Found", "301 Moved Permanently", "207 Multi-Status"])
     func whatIsNotDoneForATagIsLookedAt(answer: String) async throws {
         #expect(try await requests(traits, answer: answer) == ["DELETE"] + careful)
+    }
+
+    /// Apache matches no tag in `If-Match` of a file that it has for less than a second: five more requests.
+    @Test func aFileIsRemovedByOneRequestAlsoInItsFirstSecond() async throws {
+        let script: ScriptedServer.Script = { request in
+            switch request.method {
+            case "OPTIONS": reply("200 OK", ["DAV: 1", "Server: s"])
+            case "PROPFIND": request.path == "/" ? rows(("/", collection)) : listing("/file")
+            case "DELETE" where request.head.contains("/file> ([\"1\"])"): reply("204 No Content")
+            default: reply("412 Precondition Failed")
+            }
+        }
+        let server = ScriptedServer(script)
+        defer { server.stop() }
+        let provider = try await provider(server, remembering: traits.union(["deletesOnlyTagged"]))
+        let before = server.requests.count
+        try await provider.delete(Self.file, baseVersion: ContentVersion("1"))
+        #expect(server.requests.dropFirst(before).map { String($0.prefix { $0 != " " }) } == ["DELETE"])
+    }
+
+    /// Where the server sees itself that it is the version that is meant, nobody looks before.
+    @Test(arguments: [false, true]) func aRenameCostsTwoRequests(isChanged: Bool) async throws {
+        let script: ScriptedServer.Script = { request in
+            switch request.method {
+            case "OPTIONS": reply("200 OK", ["DAV: 1", "Server: s"])
+            case "PROPFIND":
+                request.path == "/" ? rows(("/", keepingCollection)) : listing(request.path, tag: isChanged ? "\"2\"" : "\"1\"")
+            case "MOVE" where !isChanged && request.head.contains("/file> ([\"1\"])"): reply("201 Created")
+            case "MOVE": reply("412 Precondition Failed")
+            default: reply("500 Internal Server Error")
+            }
+        }
+        let server = ScriptedServer(script)
+        defer { server.stop() }
+        let provider = try await provider(server, remembering: ["locks", "honoursOverwrite", "movesOnlyTagged"])
+        let before = server.requests.count
+        let root = ItemReference(identifier: ItemIdentifier("/"), path: [])
+        let changes = ItemChanges(place: (parent: root, name: FileName("new")!))
+        do throws(ProviderError) {
+            let version = ContentVersion("1")
+            let moved = try await provider.modify(Self.file, changes: changes, contents: nil, baseVersion: version)
+            #expect(!isChanged && moved.version == version && moved.name == FileName("new"))
+        } catch {
+            #expect(isChanged && error.code == .conflict)
+        }
+        #expect(server.requests.dropFirst(before).map { String($0.prefix { $0 != " " }) } == ["MOVE", "PROPFIND"])
     }
 
     private static let folder = ItemReference(identifier: ItemIdentifier("/folder"), path: [FileName("folder")!])

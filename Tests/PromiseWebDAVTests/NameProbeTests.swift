@@ -51,12 +51,20 @@ enum NameQuirk: CaseIterable, Sendable {
 }
 
 /// Files and folders in memory, on a server that has one quirk.
-private final class NameServer: Sendable {
+final class NameServer: Sendable {
     private let quirk: NameQuirk
     /// By place, percent-encoded. Folders have no content.
-    private let items = Mutex<[String: String?]>([:])
+    private let items: Mutex<[String: String?]>
 
-    init(_ quirk: NameQuirk) { self.quirk = quirk }
+    /// `files`: contents by place.
+    init(_ quirk: NameQuirk, _ files: [String: String] = [:]) {
+        self.quirk = quirk
+        var items: [String: String?] = [:]
+        for (path, text) in files {
+            items["/" + path.split(separator: "/").map { PercentEncoding.encoded(Array($0.utf8)) }.joined(separator: "/")] = text
+        }
+        self.items = Mutex(items)
+    }
 
     var paths: [String] { items.withLock { Array($0.keys) } }
 

@@ -59,6 +59,16 @@ struct SmallFileTests {
         #expect(try await create(traits: telling).methods == ["PUT", "GET", "PROPPATCH"], "this time it does not")
     }
 
+    /// rclone's server keeps no properties; its time is what it says.
+    @Test func aServerWithoutPropertiesIsAskedForTheTimeAndNotForTheContent() async throws {
+        let telling = traits.subtracting(["keepsProperties"]).union(["putTellsTag"])
+        let answer = reply("201 Created", ["ETag: \"7\""])
+        let (item, methods) = try await create(answer, traits: telling)
+        #expect(try item.get().version == ContentVersion("7") && methods == ["PUT", "HEAD"])
+        let (other, _) = try await create(reply("201 Created", ["ETag: \"8\""]), traits: telling)
+        #expect(throws: ProviderError.self) { try other.get() }
+    }
+
     /// Of the same size, and of another.
     @Test(arguments: ["xtet", "theirs"]) func anotherProgramsContentIsNotTakenForOurs(content: String) async throws {
         let (item, methods) = try await create(there: content)

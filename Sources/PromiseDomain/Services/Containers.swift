@@ -222,6 +222,8 @@ package final class Containers: Sendable {
         Task { [weak self, interval = configuration.pollInterval] in
             // Also without the provider `status` says what waits.
             _ = try? await self?.containers()
+            // The first folder is shown before.
+            try? await Task.sleep(for: min(.seconds(1), interval))
             while self?.state.withLock({ $0.isOver }) == false {
                 await self?.exchangeAll()
                 try? await Task.sleep(for: interval)

@@ -19,6 +19,7 @@ package struct DocumentServices: Sendable {
     package let windows: FolderWindows
     package let adoption: Adoption
     package let reversal: Reversal
+    package let attributes: AttributeTravel
 
     init(
         _ tree: DomainTree, _ state: StateFolder, _ configuration: DomainConfiguration,
@@ -27,6 +28,7 @@ package struct DocumentServices: Sendable {
         self.audit = audit
         self.tree = tree
         reversal = Reversal(index: tree.index, engine: tree.engine)
+        attributes = AttributeTravel(tree, folder: state.file("attributes"), configuration, logger)
         search = ItemSearch(tree: tree, pollInterval: configuration.pollInterval)
         windows = FolderWindows(tree)
         let door = AccessDoor(logger: logger, audit: audit)
@@ -55,12 +57,14 @@ package struct DocumentServices: Sendable {
 
     func start() {
         containers.start()
+        attributes.start()
         views.start()
     }
 
     func stop() {
         views.stop()
         containers.stop()
+        attributes.stop()
         bookmarks.stop()
         grants.stop()
         audit.stop()
@@ -68,5 +72,5 @@ package struct DocumentServices: Sendable {
     }
 
     /// For `status`.
-    var troubles: [String] { containers.troubles + grants.troubles }
+    var troubles: [String] { containers.troubles + grants.troubles + attributes.troubles }
 }

@@ -54,7 +54,5 @@ extension DomainStatus {
         if let counts { (excluded, conflicts) = counts }
         unlisted = engine.folderTroubles.folders.count
         diskAvailable = roomLeft(at: stateFolder)
-        let attributed = try? index.read { transaction throws(Failure) in try LocalAttributes.itemCount(transaction) }
-        if let attributed { localAttributes = attributed }
     }
 }

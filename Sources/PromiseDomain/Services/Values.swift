@@ -28,6 +28,7 @@ package final class Values: Sendable {
         package var limits = ValueLimits()
         /// Whoever has the account, the values are the same ones: a change of it is told and takes none.
         package var isShared = false
+        package var kind = PrivateName.Kind.values
 
         package init(
             account: @autoclosure @escaping @Sendable () -> String, objects: @escaping @Sendable () -> (any PrivateObjects)?,
@@ -122,6 +123,32 @@ package final class Values: Sendable {
             throw error
         }
         sendSoon(name)
+    }
+
+    /// Several at once, of what the domain itself keeps; nil removes one. Returns those for which
+    /// there is no room.
+    func apply(_ changes: [Key: Value?], to application: String) async throws(Failure) -> Set<Key> {
+        if changes.isEmpty { return [] }
+        let refused = Mutex<Set<Key>>([])
+        try await change(try name(application)) { [limits = needs.limits] (store, now) in
+            for (key, value) in changes.sorted(by: { $0.key < $1.key }) {
+                guard let value else {
+                    store.remove(key, at: now)
+                    continue
+                }
+                do throws(ValueRefusal) {
+                    try store.set(value, for: key, at: now, limits: limits)
+                } catch {
+                    refused.withLock { _ = $0.insert(key) }
+                }
+            }
+        }
+        return refused.withLock { $0 }
+    }
+
+    /// What the domain itself keeps; nil: it was removed, not long ago.
+    func entries(of application: String) async throws(Failure) -> [Key: Value?] {
+        try await store(try name(application)).record.entries.mapValues(\.value)
     }
 
     /// False when there was none.
@@ -244,7 +271,7 @@ package final class Values: Sendable {
     // MARK: Here
 
     private func name(_ application: String) throws(Failure) -> Key {
-        guard PrivateName(.values, application) != nil,
+        guard PrivateName(needs.kind, application) != nil,
             application.utf8.count <= ValueFiles.nameByteCountMax
         else {
             throw Failure.noApplication(application)
@@ -337,7 +364,7 @@ package final class Values: Sendable {
 
     private func tryExchange(_ name: Key) async {
         guard needs.isOnline(), let objects = needs.objects(),
-            let place = PrivateName(.values, name.text + ".json")
+            let place = PrivateName(needs.kind, name.text + ".json")
         else {
             return
         }

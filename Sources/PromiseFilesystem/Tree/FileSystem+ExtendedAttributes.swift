@@ -41,6 +41,7 @@ extension FileSystem {
             node.changeTime = clock.now()
             try transaction.update(node)
         }
+        attributeNews.note(name)
         engine.notePending()
     }
 
@@ -82,6 +83,7 @@ extension FileSystem {
             guard StayingMarks.isName(name) else { return }
             try exclusion.release(node, transaction) { entry throws(Failure) in try markPending(entry, transaction) }
         }
+        attributeNews.note(name)
         engine.notePending()
     }
 

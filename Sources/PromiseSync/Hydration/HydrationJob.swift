@@ -201,9 +201,12 @@ package final class HydrationJob: Sendable {
     // MARK: Fetching
 
     /// The fetches to start. They count as in flight from here on, and each is to be told of by `began`, with the turn.
-    func nextFetches(atOnce countMax: Int, aheadMax: UInt64) -> (ranges: [ByteRange], turn: Int) {
+    func nextFetches(
+        atOnce countMax: Int, aheadMax: UInt64, isSlow: Bool
+    ) -> (ranges: [ByteRange], turn: Int) {
         state.withLock { state in
             guard !state.isClosed else { return ([], 0) }
+            state.plan.isSlow = isSlow
             let ranges = state.plan.next(waiting: state.waiters.compactMap(\.range), atOnce: countMax, aheadMax: aheadMax)
             return (ranges, state.abandonedCount)
         }

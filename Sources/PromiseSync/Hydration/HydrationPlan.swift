@@ -13,6 +13,9 @@ package struct HydrationPlan: Sendable {
     static let farPieceMax: UInt64 = 3 << 19
     /// Of a file that is read on and on: a request that is slow to begin is worth more then.
     static let grownPieceMax: UInt64 = 8 << 20
+    /// Where a request takes long to begin, of a file that is read on and on, and what is fetched ahead of who reads it.
+    static let slowPieceMax: UInt64 = 32 << 20
+    static let slowReadAheadMax: UInt64 = 128 << 20
     static let readAheadMin: UInt64 = 1 << 20
     /// Who has read no more in order may want no more: the kernel reads so much for a single byte.
     static let glanceMax: UInt64 = 32 << 10
@@ -36,7 +39,9 @@ package struct HydrationPlan: Sendable {
     private var sequentialByteCount: UInt64 = 0
     private var readAhead: ByteRange?
     /// Less where there is no room for all of the file.
-    private var aheadMost = HydrationPlan.readAheadMax
+    private var aheadMost = UInt64.max
+    /// A request takes long to begin: a few large ones are better than many.
+    package var isSlow = false
 
     package init(size: UInt64, present: ByteRangeSet) {
         self.size = size
@@ -59,7 +64,8 @@ package struct HydrationPlan: Sendable {
         expectedOffset = range.upper
         // Whoever has read on and on and has to wait all the same is faster than what is fetched ahead.
         let isLate = sequentialByteCount >= HydrationPlan.pieceMax && !isPresent(range)
-        let ahead = min(max(sequentialByteCount * (isLate ? 16 : 4), HydrationPlan.readAheadMin), aheadMost)
+        let most = min(aheadMost, isSlow ? HydrationPlan.slowReadAheadMax : HydrationPlan.readAheadMax)
+        let ahead = min(max(sequentialByteCount * (isLate ? 16 : 4), HydrationPlan.readAheadMin), most)
         // In steps of whole pieces, so that a reader who goes on does not cause a small fetch at every read.
         let step = min(ahead, HydrationPlan.pieceMax)
         let end = (range.lower + ahead + step - 1) / step * step
@@ -142,7 +148,7 @@ package struct HydrationPlan: Sendable {
             return []
         }
         let ahead = wantsWhole ? ByteRange(0, size) : readAhead
-        let pieceMax = isNear ? HydrationPlan.pieceMax : farPieceMax
+        let farPieceMax = farPieceMax
         for range in wanted {
             for gap in covered.missing(in: range) {
                 var position = gap.lower
@@ -152,7 +158,11 @@ package struct HydrationPlan: Sendable {
                     guard isAwaited || inFlight.count < 2 || inFlightByteCount < aheadMax else { return result }
                     // What is wanted after it comes along: a fetch's first bytes come first, and one costs less than two.
                     let next = ahead.map { $0.contains(gap) ? $0.upper : gap.upper } ?? gap.upper
+                    let pieceMax = isNear ? HydrationPlan.pieceMax : isSlow ? slowPieceMax(at: position) : farPieceMax
                     let end = min(position + pieceMax, next)
+                    // What a reader goes on to want is asked for when there is a whole piece of it.
+                    let isWhole = end == min(position + pieceMax, size)
+                    if isSlow, !isNear, !isAwaited, !isWhole, !inFlight.isEmpty { return result }
                     let piece = covered.missing(in: ByteRange(position, end)).first ?? ByteRange(position, gap.upper)
                     inFlight.append(piece)
                     covered.insert(piece)
@@ -169,6 +179,13 @@ package struct HydrationPlan: Sendable {
         let done = max(sequentialByteCount, wantsWhole ? presentByteCount : 0)
         let grown = ByteRange(0, done / 4).aligned(to: HydrationPlan.block).count
         return min(max(grown, HydrationPlan.farPieceMax), HydrationPlan.grownPieceMax)
+    }
+
+    /// As much as is read, or under way, in one stretch before it: it doubles from piece to piece.
+    private func slowPieceMax(at position: UInt64) -> UInt64 {
+        let start = wantsWhole ? 0 : expectedOffset - min(sequentialByteCount, expectedOffset)
+        let before = ByteRange(0, position - min(start, position)).aligned(to: HydrationPlan.block).count
+        return min(max(before, HydrationPlan.pieceMax), HydrationPlan.slowPieceMax)
     }
 
     /// The file was cut or grown here. What it grew by reads as zero and is not fetched.

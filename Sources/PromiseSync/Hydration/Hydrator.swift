@@ -241,7 +241,8 @@ package final class Hydrator: Sendable {
     }
 
     private func pump(_ job: HydrationJob) {
-        let (ranges, turn) = job.nextFetches(atOnce: delay.fetchesAtOnce, aheadMax: byteCountAhead)
+        let (ranges, turn) = job.nextFetches(
+            atOnce: delay.fetchesAtOnce, aheadMax: byteCountAhead, isSlow: delay.isSlow)
         if !ranges.isEmpty {
             // Here, as tasks begin on the provider's executor, where nothing waits for the index or the disk.
             let means = means(for: job)

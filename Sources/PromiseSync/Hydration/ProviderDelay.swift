@@ -12,6 +12,7 @@ import Synchronization
 /// Thread-safe and approximate: when two calls note at once, one of them may be lost.
 package final class ProviderDelay: Sendable {
     private static let nearMax = Duration.milliseconds(2)
+    private static let slowMin = Duration.milliseconds(4)
 
     /// In nanoseconds. It falls at once and rises slowly.
     private let average = Atomic<Int64>(0)
@@ -27,6 +28,9 @@ package final class ProviderDelay: Sendable {
         average.load(ordering: .relaxed) < ProviderDelay.nearMax.nanoseconds
             ? HydrationPlan.nearFetchesMax : HydrationPlan.fetchesMax
     }
+
+    /// A request takes so long to begin that a few large ones are better than many side by side.
+    package var isSlow: Bool { average.load(ordering: .relaxed) >= ProviderDelay.slowMin.nanoseconds }
 
     private func note(_ delay: Duration, isAlone: Bool) {
         let (before, now) = (average.load(ordering: .relaxed), delay.nanoseconds)

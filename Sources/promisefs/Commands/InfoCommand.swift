@@ -93,6 +93,9 @@ struct InfoCommand: AsyncParsableCommand {
             ["  version", item.version ?? "none"],
         ]
         if let target = item.linkTarget { rows.append(["  target", target]) }
+        if let names = item.attributes {
+            rows.append(["  attributes", names.joined(separator: ", ") + " (other machines have them, too)"])
+        }
         if let names = item.localAttributes {
             rows.append(["  attributes", names.joined(separator: ", ") + " (they stay on this machine)"])
         }

@@ -125,7 +125,7 @@ struct StatusCommand: AsyncParsableCommand {
             ["  errors", "\(status.failing)"],
             ["  conflicts", "\(status.conflicts ?? 0)"],
             ["  stay here", "\(counted(status.excluded ?? 0, "item")); 'promisefs pending --excluded' lists them"],
-            ["  attributes", "of \(counted(status.localAttributes ?? 0, "item")), which stay here, as ACLs do"],
+            ["  attributes", "of \(counted(status.localAttributes ?? 0, "item")) stay here, as ACLs do"],
             ["  cache", ByteSize.text(status.cacheBytes) + limit],
             ["  transferred", "\(ByteSize.text(status.bytesFetched)) fetched, \(ByteSize.text(status.bytesUploaded)) uploaded"],
         ]
@@ -139,7 +139,7 @@ struct StatusCommand: AsyncParsableCommand {
             rows.append(["  local disk", "\(what): \(ByteSize.text(room)) are free; 'promisefs evict' makes room"])
         }
         if let count = status.unsentRecords, count > 0 {
-            rows.append(["  not sent yet", counted(count, "record") + " of containers and values"])
+            rows.append(["  not sent yet", counted(count, "record") + " of containers, values and attributes"])
         }
         for line in (status.hydrations ?? []).prefix(StatusCommand.hydrationsShownMax) {
             let refusals = line.refusals > 0 ? ", refused \(counted(Int(clamping: line.refusals), "time"))" : ""

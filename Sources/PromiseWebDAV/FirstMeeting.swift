@@ -1,0 +1,158 @@
+import Logging
+import NIOHTTP1
+import PromiseCore
+import PromiseHTTP
+package import PromiseProvider
+import PromiseSystem
+import Synchronization
+
+/// How a server is met. That it is there, and what a listing needs, is asked at once, with two requests.
+/// What it does with what is written is tried before something is, or after a moment, with a hundred.
+struct FirstMeeting: Sendable {
+    /// A server in trouble is asked again so often before it is taken as it seems to be.
+    private static let troublesMax = 3
+
+    let provider: WebDAVProvider
+    private var client: WebDAVClient { provider.client }
+
+    private enum Rest { case nothing, oldUploads, everything }
+
+    func greet() async throws(ProviderError) {
+        let acquaintance = provider.acquaintance
+        switch try await meet() {
+        case .nothing: break
+        case .oldUploads:
+            acquaintance.postpone(isNeeded: false) { [weak provider] () async throws(ProviderError) in
+                guard let provider else { return }
+                await FirstMeeting(provider: provider).removeOldUploads()
+            }
+        case .everything:
+            acquaintance.postpone { [weak provider] () async throws(ProviderError) in
+                guard let provider else { return }
+                try await FirstMeeting(provider: provider).becomeAcquainted(isPatient: true)
+            }
+        }
+    }
+
+    /// All at once; a server in trouble is taken as it seems to be.
+    func connect() async throws(ProviderError) {
+        let rest = try await meet()
+        provider.shared.withLock { ($0.greetedRoot, $0.greetedQuota) = (nil, nil) }
+        switch rest {
+        case .nothing: break
+        case .oldUploads: await removeOldUploads()
+        case .everything: try await becomeAcquainted(isPatient: false)
+        }
+    }
+
+    /// Returns what is left to be done.
+    private func meet() async throws(ProviderError) -> Rest {
+        let location = provider.location
+        let reply = try await client.exchange(.OPTIONS, location.url([], isFolder: true))
+        guard reply.isSuccess else { throw ProviderError(reply, "the server refuses us") }
+        let levels = reply.headers[canonicalForm: "DAV"].map(String.init)
+        guard levels.contains("1") || levels.contains("2") else {
+            throw ProviderError(
+                .permanent, "'\(provider.name)' is not a WebDAV folder (its OPTIONS have no 'DAV: 1')")
+        }
+        let root = try await root()
+        guard root.isCollection else {
+            throw ProviderError(.permanent, "'\(provider.name)' is not a folder on the server")
+        }
+        let subject = "\(reply.header("Server") ?? "") \(levels.joined(separator: ",")) "
+            + "\(location.origin)\(location.basePath)"
+        let known = known(subject)
+        provider.shared.withLock { shared in
+            (shared.subject, shared.troubleCount) = (subject, 0)
+            (shared.greetedRoot, shared.greetedQuota) = (root, root)
+            if let known { shared.traits = known }
+        }
+        // What an older version has not tried is tried, unless nothing may be.
+        if let known, known.isComplete || !provider.mayProbe { return .oldUploads }
+        guard provider.mayProbe else {
+            note(untried(subject, hasLocks: levels.contains("2")))
+            return .nothing
+        }
+        // By it an item is called, in the first listing already.
+        if known == nil, root.number != nil, try await ServerProbe(provider: provider).runForNumbers() {
+            provider.shared.withLock { $0.provisional.tellsNumbers = true }
+        }
+        return .everything
+    }
+
+    private func root() async throws(ProviderError) -> ResourceStatus {
+        let body = WebDAVProvider.propertyRequest(WebDAVProvider.numberProperty + WebDAVProvider.quotaProperties)
+        return try await provider.resource(at: [], isFolder: true, body: body)
+    }
+
+    /// What was found out before, and is valid.
+    private func known(_ subject: String) -> ServerTraits? {
+        let now = provider.shared.withLock { $0.traits }
+        if let now, now.subject == subject, !now.isGuess { return now }
+        return provider.remembered?.subject == subject ? provider.remembered : nil
+    }
+
+    private func untried(_ subject: String, hasLocks: Bool) -> ServerTraits {
+        var traits = ServerTraits()
+        (traits.locks, traits.hasRanges) = (hasLocks, true)
+        traits.subject = subject
+        return traits
+    }
+
+    private func becomeAcquainted(isPatient: Bool) async throws(ProviderError) {
+        let (subject, known, troubles) = provider.shared.withLock { ($0.subject, $0.traits, $0.troubleCount) }
+        var traits: ServerTraits
+        do throws(ProviderError) {
+            traits = try await ServerProbe(provider: provider).run(
+                isPatient: isPatient && troubles < FirstMeeting.troublesMax)
+        } catch {
+            // A line that is down says nothing of the server.
+            if error.code != .offline { provider.shared.withLock { $0.troubleCount += 1 } }
+            throw error
+        }
+        if traits.isGuess, let known { traits = known }
+        traits.subject = subject ?? ""
+        note(traits)
+        if !traits.isGuess { await removeOldUploads() }
+    }
+
+    /// Uploads that an earlier run on this state folder left, as it was killed, and anybody's that are older than a day; but not
+    /// those of ours that are gone on with.
+    private func removeOldUploads() async {
+        for record in provider.uploads.old(at: provider.clock.now()) { await provider.giveUp(record) }
+        let awaited = provider.uploads.names
+        let folder = WebDAVProvider.uploadFolder
+        let body = "<propfind xmlns=\"DAV:\"><prop><resourcetype/><getlastmodified/></prop></propfind>"
+        guard let found = try? await provider.propfind(folder, isFolder: true, depth: "1", body: body) else { return }
+        let yesterday = provider.clock.now().advanced(by: .seconds(-86_400))
+        for (path, resource) in found where path.count == folder.count + 1 && !resource.isCollection {
+            let time = resource.lastModified.flatMap { HTTPDate.timestamp($0) }
+            let name = path[folder.count].bytes
+            let isOurs = name.starts(with: Array("\(provider.owner)-".utf8))
+                && !name.starts(with: Array("\(provider.session)-".utf8))
+            guard isOurs || time.map({ $0 < yesterday }) == true, !awaited.contains(path[folder.count].display) else { continue }
+            _ = try? await client.exchange(.DELETE, provider.location.url(path))
+        }
+    }
+
+    private func note(_ found: ServerTraits) {
+        var traits = found
+        // What was written with escapes is there still.
+        if let before = provider.remembered?.escapes { traits.escapes = before.union(traits.escapes ?? []) }
+        traits.owner = provider.owner
+        let noted = traits
+        provider.shared.withLock { $0.traits = noted }
+        if !traits.isGuess { provider.traitsFile.write(traits) }
+        for sentence in traits.shortcomings {
+            provider.logger.info("what the server lacks", metadata: ["lack": "\(sentence)"])
+        }
+    }
+}
+
+extension WebDAVProvider {
+    package func greet() async throws(ProviderError) { try await FirstMeeting(provider: self).greet() }
+    package func connect() async throws(ProviderError) { try await FirstMeeting(provider: self).connect() }
+
+    /// Whether it is known what the server does with what is written.
+    var isAcquainted: Bool { shared.withLock { $0.traits != nil } }
+}
