@@ -149,6 +149,8 @@ package struct HydrationPlan: Sendable {
         }
         let ahead = wantsWhole ? ByteRange(0, size) : readAhead
         let farPieceMax = farPieceMax
+        // Nobody waits for what is wanted whole, and what is on its way is fetched again when the daemon is killed.
+        let isSlow = isSlow && !wantsWhole
         for range in wanted {
             for gap in covered.missing(in: range) {
                 var position = gap.lower
@@ -183,7 +185,7 @@ package struct HydrationPlan: Sendable {
 
     /// As much as is read, or under way, in one stretch before it: it doubles from piece to piece.
     private func slowPieceMax(at position: UInt64) -> UInt64 {
-        let start = wantsWhole ? 0 : expectedOffset - min(sequentialByteCount, expectedOffset)
+        let start = expectedOffset - min(sequentialByteCount, expectedOffset)
         let before = ByteRange(0, position - min(start, position)).aligned(to: HydrationPlan.block).count
         return min(max(before, HydrationPlan.pieceMax), HydrationPlan.slowPieceMax)
     }
