@@ -127,7 +127,7 @@ extension ReferenceLeadDocument {
         case .notHere: self.init(isHere: false)
         case .here(let fate, let path, let record, let bound):
             self.init(
-                isHere: true, state: fate.rawValue, path: PathText(path).bytes,
+                isHere: true, state: fate.rawValue, pathBytes: PathText(path).bytes,
                 record: record.map { String(decoding: $0.target, as: UTF8.self) }, bound: bound)
         }
     }

@@ -238,6 +238,9 @@ package final class Domain: Sendable {
                             + "look like everything had been deleted: choose another --state-dir or --domain"
                     )
                 }
+                if try transaction.setting("provider.name") != provider.name {
+                    try transaction.setSetting("provider.name", provider.name)
+                }
                 return
             }
             try transaction.setSetting("root.identifier", root.identifier.rawValue)

@@ -151,19 +151,19 @@ public struct ReferenceLeadDocument: Codable, Sendable, Hashable {
     /// `found`, `unknown`, `deleted` or `replaced`.
     public var state: String?
     /// From the root of this domain's mount, percent-encoded bytes.
-    public var path: String?
+    public var pathBytes: String?
     /// What a reference that is made now is to say of it.
     public var record: String?
     /// To be given with the next question; of use on this machine alone.
     public var bound: String?
 
     public init(
-        isHere: Bool, state: String? = nil, path: String? = nil, record: String? = nil,
+        isHere: Bool, state: String? = nil, pathBytes: String? = nil, record: String? = nil,
         bound: String? = nil
     ) {
         self.isHere = isHere
         self.state = state
-        self.path = path
+        self.pathBytes = pathBytes
         self.record = record
         self.bound = bound
     }

@@ -6,9 +6,10 @@ extension MountSuites {
     /// daemons of others.
     @Suite(.enabled(if: Machine.isRoot && WebDAVServer.canRun, "root becomes others, and each mounts a server"))
     struct SeveralUserTests {
-        /// `as USER COMMAND…`, each with a home, a runtime folder and mount points of its own.
+        /// `as USER COMMAND…`, each with a home, a runtime folder and mount points of its own. Everybody may use `/dev/fuse`.
         private static let users = """
             set -e; cd /
+            fuse="$(dirname "$T")/fuse"; mknod "$fuse" c 10 229; chmod 666 "$fuse"; mount --bind "$fuse" /dev/fuse
             chmod 755 "$T/.." "$T"; mkdir "$T/bin"; trap '' HUP
             for n in promisefs promisefs-holder promisefs-echo promisefs-locks promisefs-view; do
                 cp "$(dirname "$P")/$n" "$T/bin/"

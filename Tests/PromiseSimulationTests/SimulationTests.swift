@@ -86,6 +86,13 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
+    /// What others write between a look and a change is overwritten there. An item was tried for ever: what it
+    /// stood for had been overwritten by content of ours whose answer was lost.
+    @Test(.timeLimit(.minutes(10)), arguments: ["6", "7"]) func storesWithoutConditionsComeToRest(store: String) async throws {
+        let run = try await simulate(["--store", store, "--seed", "1", "--schedules", "20"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
     @Test(.timeLimit(.minutes(10))) func manySchedulesEndWithNothingLost() async throws {
         let count = ProcessInfo.processInfo.environment["PROMISEFS_SCHEDULES"] ?? "300"
         let run = try await simulate(["--seed", "10000", "--schedules", count])

@@ -44,6 +44,20 @@ extension SentChange {
         return !comparesTimes && base == nil && found.size == size
     }
 
+    /// The item is another entry's now, or others' content took the name here before it was known
+    /// that what was sent had arrived, as it can at a provider that does not compare versions:
+    /// nobody has either of them here, and what arrived is followed.
+    func isOvertaken(
+        _ shown: Entry, by item: Item, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        if shown.id != entry { return true }
+        guard base == nil, let node = try transaction.node(shown.node),
+            node.content == .absent, let agreed = try transaction.synced(item.identifier),
+            agreed.item.version != item.version
+        else { return false }
+        return node.edits == agreed.edits && node.edits != edits
+    }
+
     private func hasContent(_ item: Item, comparesTimes: Bool) -> Bool {
         guard item.size == size else { return false }
         if let base, item.version == base { return true }
@@ -200,7 +214,7 @@ extension Turn {
         _ item: Item, _ sent: SentChange, _ transaction: borrowing Transaction
     ) throws(Failure) {
         if let shown = try transaction.entry(for: item.identifier) {
-            if shown.id != sent.entry, try !keepEdited(shown, item, sent, transaction) {
+            if try sent.isOvertaken(shown, by: item, transaction), try !keepEdited(shown, item, sent, transaction) {
                 // Where it is we have brought it: only its content is followed.
                 if var agreed = try transaction.synced(item.identifier) {
                     (agreed.item.parent, agreed.item.name) = (item.parent, item.name)

@@ -101,7 +101,7 @@ struct AdoptCommand: AsyncParsableCommand {
     }
 
     /// So often it is looked again, while nothing comes of it, at files of one size and another time.
-    private static let doubtRoundsMax = 4
+    private static let doubtRoundsMax = 16
     private static let doubtTime = Duration.milliseconds(500)
 
     private func take(

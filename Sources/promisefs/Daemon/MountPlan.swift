@@ -141,9 +141,8 @@ struct MountPlan: Sendable {
     }
 
     private func prepareProvider() throws(CommandFailure) {
-        // One that is silent is no obstacle where the domain is known, which the daemon finds out, and neither is one that is
-        // not there, as a disk that is not plugged in.
-        guard let folder = provider.folder, !provider.isSilent, isEmbedded || !configuration.isKnown else { return }
+        // One that is silent is no obstacle where the domain is known, which the daemon finds out.
+        guard let folder = provider.folder, !provider.isSilent else { return }
         let shown = escapedForDisplay(folder)
         do throws(SystemError) {
             if isEmbedded { try makeFolders(folder, label: "mount.embedded") }
@@ -152,6 +151,8 @@ struct MountPlan: Sendable {
             case .failed(let error): throw error
             }
         } catch {
+            // Neither is one that is not there, as a disk that is not plugged in; another folder is a mistake.
+            if !isEmbedded, configuration.isKnown, error.errno != ENOENT || wasMountedBefore { return }
             switch error.errno {
             case ENOENT: throw CommandFailure("the provider's folder \(shown) does not exist; make it or give another")
             case ENOTDIR: throw CommandFailure("the provider's folder \(shown) is not a folder")
@@ -160,6 +161,11 @@ struct MountPlan: Sendable {
             default: throw CommandFailure("the provider's folder \(shown) cannot be opened: \(error.reason)")
             }
         }
+    }
+
+    /// The domain is known, and was on this provider.
+    private var wasMountedBefore: Bool {
+        (try? UnmountedDomain(stateFolder: configuration.stateFolder))?.provider == provider.text
     }
 
     private static func checkFuse(mountOptions: [String]) throws(CommandFailure) {

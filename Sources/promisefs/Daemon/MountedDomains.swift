@@ -70,7 +70,7 @@ final class MountedDomains: OtherDomains {
     private static func shown(
         _ lead: ReferenceLeadDocument, _ mount: MountEntry
     ) -> ElsewhereAnswer.Lead {
-        let bytes = lead.path.flatMap { PercentCoding.decode($0[...]) } ?? []
+        let bytes = lead.pathBytes.flatMap { PercentCoding.decode($0[...]) } ?? []
         let path = Array(bytes.drop { $0 == 0x2F })
         return ElsewhereAnswer.Lead(
             domain: mount.domain, state: lead.state ?? "", path: path,
