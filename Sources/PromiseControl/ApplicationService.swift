@@ -255,6 +255,11 @@ final class ApplicationService: ControlService {
         return node
     }
 
+    func currentPath(of entry: EntryID) throws(Failure) -> [FileName]? {
+        guard let node = try base.currentNode(of: entry) else { return nil }
+        return try currentPath(of: node)
+    }
+
     func settle() async { await base.settle() }
     var trace: RequestTrace { base.trace }
     var keyValues: Values { base.keyValues }

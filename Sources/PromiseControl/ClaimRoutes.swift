@@ -62,12 +62,14 @@ extension ControlRoutes {
         open.begin(granted.id, ending: ending)
         defer { open.forget(granted.id) }
         var document = GrantedClaimDocument(claim: granted.id.rawValue, items: [])
-        for (node, names) in zip(granted.nodes, try service.paths(of: granted)) {
-            let path = PathText(names)
-            var item = GrantedClaimDocument.Item(
-                node: node.isVacancy ? nil : node.rawValue, path: path.display, pathBytes: path.bytes)
-            if !node.isVacancy { item.id = try service.entry(of: node, at: names)?.rawValue }
-            document.items.append(item)
+        for (index, names) in try service.paths(of: granted).enumerated() {
+            let node = granted.nodes[index]
+            // Of several names of an item that which was asked for.
+            let entry = node.isVacancy ? nil : try service.entry(of: node, at: wanted.items[index].path)
+            let path = PathText(try entry.flatMap { try service.currentPath(of: $0) } ?? names)
+            document.items.append(
+                .init(node: node.isVacancy ? nil : node.rawValue, path: path.display, pathBytes: path.bytes))
+            document.items[index].id = entry?.rawValue
         }
         let nodes = zip(granted.nodes, wanted.items).map { $1.access.isForUploading && !wanted.isPreparation ? $0 : nil }
         var snapshots: [Snapshot?] = []

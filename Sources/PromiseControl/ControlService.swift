@@ -57,6 +57,7 @@ package protocol ControlService: Sendable {
     func paths(of claim: GrantedClaim) throws(Failure) -> [[FileName]]
     func entry(of node: NodeID, at path: [FileName]) throws(Failure) -> EntryID?
     func currentNode(of entry: EntryID) throws(Failure) -> NodeID?
+    func currentPath(of entry: EntryID) throws(Failure) -> [FileName]?
 }
 
 extension Domain: ControlService {

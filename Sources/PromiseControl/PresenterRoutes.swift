@@ -25,8 +25,7 @@ extension ControlRoutes {
 
     /// Where an item is that was presented before.
     private func place(of entry: EntryID) throws(Failure) -> [FileName] {
-        guard let node = try service.currentNode(of: entry), let path = try service.currentPath(of: node)
-        else { throw Failure(.gone, "the item is no more") }
+        guard let path = try service.currentPath(of: entry) else { throw Failure(.gone, "the item is no more") }
         return path
     }
 
@@ -53,12 +52,13 @@ extension ControlRoutes {
             let entry = try service.entry(of: presenter.node, at: path)
             // It may have been moved while this began.
             if let id = document.id, entry?.rawValue != id { throw Failure(.gone, "the item is no more") }
-            var first = PresenterEventDocument(presenter.id, nil, presenter.node, service)
+            var first = PresenterEventDocument(presenter.id, nil, presenter.node, at: entry, service)
             first.id = entry?.rawValue
             try await send(ServerEvent(name: "presenting", data: WireCoding.text(first)))
             for await event in events {
                 let node = event.node ?? entry.flatMap { try? service.currentNode(of: $0) } ?? presenter.node
-                var document = PresenterEventDocument(presenter.id, event.what, node, service)
+                let name = event.node == nil ? entry : nil
+                var document = PresenterEventDocument(presenter.id, event.what, node, at: name, service)
                 document.question = event.question
                 if let old = event.oldPlace, let folder = try? service.currentPath(of: old.parent) {
                     let path = PathText(folder + [old.name])
@@ -134,8 +134,12 @@ extension VersionChange {
 }
 
 extension PresenterEventDocument {
-    fileprivate init(_ presenter: PresenterID, _ what: String?, _ node: NodeID, _ service: any ControlService) {
-        let path = (try? service.currentPath(of: node)).flatMap { $0 }.map { PathText($0) }
+    /// `name`: of an item that is presented, which may have others.
+    fileprivate init(
+        _ presenter: PresenterID, _ what: String?, _ node: NodeID, at name: EntryID?, _ service: any ControlService
+    ) {
+        let names = try? name.map { try service.currentPath(of: $0) } ?? service.currentPath(of: node)
+        let path = names.flatMap { $0 }.map { PathText($0) }
         self.init(
             presenter: presenter.rawValue, what: what, node: node.rawValue, path: path?.display, pathBytes: path?.bytes)
     }

@@ -187,6 +187,14 @@ extension Domain {
         try index.read { transaction throws(Failure) in try transaction.entry(entry)?.node }
     }
 
+    /// Of the name itself, where the item has several; nil when it has gone.
+    package func currentPath(of entry: EntryID) throws(Failure) -> [FileName]? {
+        try index.read { transaction throws(Failure) in
+            guard let entry = try transaction.entry(entry) else { return nil }
+            return try transaction.path(of: entry.parent).map { $0 + [entry.name] }
+        }
+    }
+
     // MARK: - Below
 
     private func lastChange() throws(Failure) -> Int64 {

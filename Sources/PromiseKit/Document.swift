@@ -227,6 +227,8 @@ public actor Document<Contents: DocumentContents> {
             state.remove(.savingError)
         }
         if operation == .creating, state.contains(.closed) {
+            // Also where another file was there before.
+            item = nil
             try await beginPresenting()
             state.remove(.closed)
         }

@@ -200,6 +200,30 @@ extension MountSuites {
             }
         }
 
+        /// It was taken for its first name when it was opened, and one that had gone could not be made again.
+        @Test(.timeLimit(.minutes(2))) func aDocumentIsTheNameThatItWasOpenedByAndMayBeMadeAnew() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = "echo old > \"$C/note\"; echo going > \"$C/gone\""
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell("ln \"$M/note\" \"$M/second\"")
+                let (second, gone) = (try document(domain, "second"), try document(domain, "gone"))
+                try await second.open()
+                try domain.killDaemon()
+                try await domain.shell("within 10 'cat \"$M/note\"'; sleep 2")
+                try await second.edit { $0.text += "more\n" }
+                try await second.close()
+                try await domain.shell(
+                    "[ \"$(paste -sd' ' \"$M/second\")\" = 'old more' ]; [ \"$(cat \"$M/note\")\" = old ]")
+                try await gone.open()
+                try await domain.shell("rm \"$M/gone\"")
+                try await eventually("closed") { await gone.state.contains(.closed) }
+                try await gone.save(.creating)
+                #expect(await gone.state == [])
+                try await gone.close()
+                try await domain.shell("[ \"$(cat \"$M/gone\")\" = going ]")
+            }
+        }
+
         /// Two applications, of which each is a process. A document showed what another one had left at its place while the
         /// daemon was replaced, and what was edited while it read its file again went.
         @Test(.timeLimit(.minutes(5))) func noTextIsLostOrInAnotherDocumentWhateverHappens() async throws {

@@ -59,6 +59,7 @@ extension FakeService {
 
     func entry(of node: NodeID, at path: [FileName]) throws(Failure) -> EntryID? { nil }
     func currentNode(of entry: EntryID) throws(Failure) -> NodeID? { nil }
+    func currentPath(of entry: EntryID) throws(Failure) -> [FileName]? { nil }
 
     var earlierVersionsNote: String { "none" }
     func earlierVersions(of node: NodeID) async throws(Failure) -> [ItemVersion] {
