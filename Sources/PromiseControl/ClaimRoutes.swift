@@ -49,6 +49,23 @@ extension ControlRoutes {
         }
     }
 
+    /// Of several names of an item that which was asked for; of a place, never where what was there is now.
+    private func item(
+        _ number: Int, at path: [FileName], of granted: GrantedClaim, asked: [FileName]
+    ) throws(Failure) -> GrantedClaimDocument.Item {
+        let node = granted.nodes[number]
+        var entry = node.isVacancy ? nil : try service.entry(of: node, at: granted.isAboutPlace(number) ? path : asked)
+        var names = path
+        if let found = entry, let current = try service.currentPath(of: found), current != path {
+            if granted.isAboutPlace(number) { entry = nil } else { names = current }
+        }
+        let text = PathText(names)
+        var item = GrantedClaimDocument.Item(
+            node: node.isVacancy ? nil : node.rawValue, path: text.display, pathBytes: text.bytes)
+        item.id = entry?.rawValue
+        return item
+    }
+
     /// Waits for a claim, tells that it is granted, and has it until `body` returns, which it is to do after `ending`.
     private func hold(
         _ wanted: ClaimRequest, _ context: ControlRequestContext, _ send: (ServerEvent?) async throws -> Void,
@@ -63,13 +80,7 @@ extension ControlRoutes {
         defer { open.forget(granted.id) }
         var document = GrantedClaimDocument(claim: granted.id.rawValue, items: [])
         for (index, names) in try service.paths(of: granted).enumerated() {
-            let node = granted.nodes[index]
-            // Of several names of an item that which was asked for.
-            let entry = node.isVacancy ? nil : try service.entry(of: node, at: wanted.items[index].path)
-            let path = PathText(try entry.flatMap { try service.currentPath(of: $0) } ?? names)
-            document.items.append(
-                .init(node: node.isVacancy ? nil : node.rawValue, path: path.display, pathBytes: path.bytes))
-            document.items[index].id = entry?.rawValue
+            document.items.append(try item(index, at: names, of: granted, asked: wanted.items[index].path))
         }
         let nodes = zip(granted.nodes, wanted.items).map { $1.access.isForUploading && !wanted.isPreparation ? $0 : nil }
         var snapshots: [Snapshot?] = []

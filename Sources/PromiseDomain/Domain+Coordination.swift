@@ -44,6 +44,8 @@ package struct GrantedClaim: Sendable {
         self.places = places
     }
 
+    package func isAboutPlace(_ number: Int) -> Bool { places[number] != nil }
+
     /// The item; or the folder and the name in it that nothing has yet.
     package func holder(_ number: Int) -> (node: NodeID, missing: FileName?)? {
         let node = nodes[number]

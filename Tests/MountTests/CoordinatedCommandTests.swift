@@ -91,7 +91,7 @@ extension MountSuites {
                     granted = {}
                     def wait(option):
                         with domain.coordinate(promisefs.writing(path, option), timeout=20) as claim:
-                            granted[option] = claim["items"][0]["path"]
+                            granted[option] = claim["items"][0]["path"], "id" in claim["items"][0]
                     threads = [threading.Thread(target=wait, args=[option]) for option in ("forReplacing", "forMerging")]
                     with domain.coordinate(promisefs.writing(path)) as claim:
                         for thread in threads: thread.start()
@@ -99,7 +99,7 @@ extension MountSuites {
                         os.rename(mount + "/number", mount + "/folder/moved")
                         os.rename(mount + "/folder", mount + "/renamed")
                     for thread in threads: thread.join()
-                    assert granted == {"forReplacing": "/number", "forMerging": "/renamed/moved"}, granted
+                    assert granted == {"forReplacing": ("/number", False), "forMerging": ("/renamed/moved", True)}, granted
                     END
                     """)
             }
