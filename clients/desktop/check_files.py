@@ -38,7 +38,7 @@ class Stand:
 
 class File:
     def __init__(self, path):
-        self.path, self.emblems, self.attributes = path, [], {}
+        self.path, self.emblems, self.attributes, self.asked_again = path, [], {}, 0
 
     def get_location(self):
         return types.SimpleNamespace(get_path=lambda: self.path)
@@ -53,7 +53,7 @@ class File:
         self.attributes[name] = value
 
     def invalidate_extension_info(self):
-        pass
+        self.asked_again += 1
 
 
 def stand_in(manager):
@@ -66,9 +66,14 @@ def stand_in(manager):
     objects.GObject = type("GObject", (), {})
     loop = types.ModuleType("gi.repository.GLib")
     loop.timeout_add = lambda *arguments: None
+    loop.Error = type("Error", (Exception,), {})
+    files = types.ModuleType("gi.repository.Gio")
+    files.FileQueryInfoFlags = types.SimpleNamespace(NOFOLLOW_SYMLINKS=0)
+    marks = types.SimpleNamespace(get_attribute_stringv=lambda name: ["emblem-web", "emblem-of-mine"])
+    files.File = types.SimpleNamespace(new_for_path=lambda path: types.SimpleNamespace(query_info=lambda *words: marks))
     for name in ("gi", "gi.repository"):
         sys.modules.setdefault(name, types.ModuleType(name))
-    for module in (module, objects, loop):
+    for module in (module, objects, loop, files):
         sys.modules[module.__name__] = module
 
 
@@ -97,10 +102,17 @@ def check(manager):
         assert ("here.txt", ["emblem-default"]) in written and ("there.txt", ["emblem-web"]) in written, written
         items = lambda files: extension.get_file_menu_items("window", files)     # noqa: E731
     else:
+        kept = []
+        loaded.Marks.write = staticmethod(lambda path, emblems: kept.append(emblems))
         for file in (here, there, folder):
             assert extension.update_file_info(file) == loaded.Manager.OperationResult.COMPLETE
         assert here.emblems == ["emblem-default"] and here.attributes == {"promisefs_state": "current"}, here.attributes
         assert there.emblems == ["emblem-web"], there.emblems
+        # What Thunar left, where GVfs is asked for it, and what the state is now.
+        assert all(emblems == ["emblem-of-mine"] for emblems in kept), kept
+        assert loaded.TOLD.look() and there.asked_again == 0
+        loaded.TOLD.files[there.path] = (there, "current")
+        assert loaded.TOLD.look() and (here.asked_again, there.asked_again) == (0, 1)
         COLUMNS.extend(extension.get_columns())
         assert len(COLUMNS) >= 1
         window = [] if manager == "Nautilus" else ["window"]

@@ -35,8 +35,8 @@ QUESTIONS = [("Versions", ["versions"]), ("Conflicts", ["conflicts"])]
 LOG = os.environ.get("PROMISEFS_EMBLEM_LOG")
 
 
-# Of a folder whose emblems are kept by GVfs.
-MARKED_MAX, MARK_MILLISECONDS, RELOAD_MILLISECONDS = 2000, 1000, 200
+# Of a folder whose emblems are kept by GVfs; and of files that others are told of.
+MARKED_MAX, TOLD_MAX, MARK_MILLISECONDS, RELOAD_MILLISECONDS = 2000, 500, 1000, 200
 
 
 def host():
@@ -102,13 +102,28 @@ def commands(paths):
 
 
 def copy(text):
-    """To the clipboard of the file manager's own toolkit."""
-    Gdk, Gtk = (importlib.import_module(f"gi.repository.{name}") for name in ("Gdk", "Gtk"))
+    """To the clipboard of the file manager's own toolkit; of another version's, or none, it would bring the process down."""
+    try:
+        for name in ("Gdk", "Gtk"):
+            importlib.import_module("gi").require_version(name, "4.0" if HOST == "Nautilus" else "3.0")
+        Gdk, Gtk = (importlib.import_module(f"gi.repository.{name}") for name in ("Gdk", "Gtk"))
+    except (AttributeError, ImportError, ValueError):
+        return copy_by_program(text)
     if hasattr(Gdk.Display, "get_clipboard"):
         value = GObject.Value(GObject.TYPE_STRING, text)
         Gdk.Display.get_default().get_clipboard().set_content(Gdk.ContentProvider.new_for_value(value))
     else:
         Gtk.Clipboard.get(Gdk.SELECTION_CLIPBOARD).set_text(text, -1)
+
+
+def copy_by_program(text):
+    for words in (["wl-copy"], ["xclip", "-selection", "clipboard"]):
+        if shutil.which(words[0]):
+            child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
+            child.communicate(text.encode(), timeout=10)
+            if child.returncode == 0:
+                return
+    note("failed", "there is no clipboard")
 
 
 class Marks:
@@ -156,6 +171,45 @@ class Marks:
         note("mark", path, *emblems)
 
 
+class Told:
+    """The files that a file manager has been told of last: it is told again where the state has changed, each second."""
+
+    def __init__(self):
+        self.files = {}
+        self.GLib = importlib.import_module("gi.repository.GLib")
+        self.GLib.timeout_add(MARK_MILLISECONDS, self.look)
+
+    def tell(self, path, file, found):
+        self.files.pop(path, None)
+        if len(self.files) >= TOLD_MAX:
+            del self.files[next(iter(self.files))]
+        self.files[path] = (file, found)
+
+    def look(self):
+        for path, (file, known) in list(self.files.items()):
+            found = state(path)
+            if found is None:
+                del self.files[path]
+            elif found != known:
+                self.files[path] = (file, found)
+                file.invalidate_extension_info()
+        return True
+
+
+def forget_marks(path):
+    """What Thunar had GVfs keep is old by now, and would be shown beside what is true."""
+    Gio = importlib.import_module("gi.repository.Gio")
+    GLib = importlib.import_module("gi.repository.GLib")
+    try:
+        found = Gio.File.new_for_path(path).query_info("metadata::emblems", Gio.FileQueryInfoFlags.NOFOLLOW_SYMLINKS, None)
+        marks = found.get_attribute_stringv("metadata::emblems") or []
+    except GLib.Error:  # GVfs is not there, or the file has gone.
+        return
+    kept = [mark for mark in marks if mark not in EMBLEMS.values()]
+    if kept != list(marks):
+        Marks.write(path, kept)
+
+
 class Actions:
     def items(self, files):
         items = []
@@ -193,6 +247,7 @@ if HOST == "Thunarx":
         def get_folder_menu_items(self, window, folder):
             return []
 else:
+    TOLD = Told()
 
     class PromiseFS(Actions, GObject.GObject, Manager.InfoProvider, Manager.MenuProvider, Manager.ColumnProvider):
         def get_columns(self):
@@ -203,8 +258,11 @@ else:
             )
 
         def update_file_info(self, file):
-            found = state(path_of(file))
+            path = path_of(file)
+            found = state(path)
             if found:
+                TOLD.tell(path, file, found)
+                forget_marks(path)
                 if found in EMBLEMS:
                     file.add_emblem(EMBLEMS[found])
                 file.add_string_attribute("promisefs_state", found)
