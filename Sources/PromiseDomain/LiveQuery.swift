@@ -46,7 +46,7 @@ package final class LiveQuery: StitchedReader {
     private let plan: CandidatePlan
     /// What it costs to look at one item.
     let weight: Int
-    private let state = Mutex(State())
+    private let state = RankedMutex(.leaf, State())
     private let hub: QueryHub
     private let wakeups: AsyncStream<Void>
     private let wake: AsyncStream<Void>.Continuation

@@ -50,7 +50,7 @@ package final class FileSystem: FileSystemOperations {
     package let coordinator: Coordinator
     let remoteClaims: RemoteClaims
     package let stitching: Stitching
-    let references = Mutex(KernelReferences())
+    let references = RankedMutex(.leaf, KernelReferences())
     let connection = Mutex<MountConnection?>(nil)
     private let ignores = IgnoreFiles()
     /// For fsync, removal of content files, and other calls that wait for the disk.
@@ -58,7 +58,7 @@ package final class FileSystem: FileSystemOperations {
     /// Nodes whose content file has changed and whose row could not be: noted again until it works.
     /// True: with an edit that the content file does not tell of.
     let unnoted = Mutex([NodeID: Bool]())
-    let mappings = Mutex(MappingWatch())
+    let mappings = RankedMutex(.leaf, MappingWatch())
     let mappingLookout: Lookout
     let callers = KnownCallers()
     let spares: SpareFiles

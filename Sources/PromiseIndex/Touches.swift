@@ -1,4 +1,5 @@
 package import PromiseCore
+import PromiseSystem
 import Synchronization
 
 /// What was written lately, or changed in memory, whether the change feed has a line of it or not: a folder's dates, pins,
@@ -13,7 +14,7 @@ final class Touches: Sendable {
     }
 
     private let watcherCount = Atomic<Int>(0)
-    private let state = Mutex(State())
+    private let state = RankedMutex(.leaf, State())
 
     var isWatched: Bool { watcherCount.load(ordering: .relaxed) > 0 }
 

@@ -1,4 +1,3 @@
-import Synchronization
 
 /// A call that has begun and may never come back, as one to a disk on a network that hangs: nothing
 /// ends it. Whoever wants what it returns waits as long as they like, and then leaves it behind.
@@ -16,7 +15,7 @@ package final class Attempt<Value: Sendable>: Sendable {
     }
 
     /// A leaf: nothing is called while it is held.
-    private let state = Mutex(State())
+    private let state = RankedMutex(.leaf, State())
 
     /// Begins `body` at once.
     package init(_ body: @escaping @Sendable () async -> Value) {

@@ -44,9 +44,12 @@ package final class Monitor<State>: @unchecked Sendable {
     private var state: State
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private let condition: UnsafeMutablePointer<pthread_cond_t>
+    private let rank: LockRank?
 
-    package init(_ state: sending State) {
+    /// `rank`: its place in the order of locks, where it has one.
+    package init(_ state: sending State, rank: LockRank? = nil) {
         self.state = state
+        self.rank = rank
         mutex = .allocate(capacity: 1)
         condition = .allocate(capacity: 1)
         pthread_mutex_init(mutex, nil)
@@ -64,27 +67,37 @@ package final class Monitor<State>: @unchecked Sendable {
         condition.deallocate()
     }
 
-    package func withLock<Value, Problem: Error>(_ body: (inout State) throws(Problem) -> Value) throws(Problem) -> Value {
+    private func lock() {
+        rank?.enter()
         pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
+    }
+
+    private func unlock() {
+        pthread_mutex_unlock(mutex)
+        rank?.leave()
+    }
+
+    package func withLock<Value, Problem: Error>(_ body: (inout State) throws(Problem) -> Value) throws(Problem) -> Value {
+        lock()
+        defer { unlock() }
         return try body(&state)
     }
 
     /// Changes the state and wakes every waiter.
     package func update<Value>(_ body: (inout State) -> Value) -> Value {
-        pthread_mutex_lock(mutex)
+        lock()
         defer {
             pthread_cond_broadcast(condition)
-            pthread_mutex_unlock(mutex)
+            unlock()
         }
         return body(&state)
     }
 
     /// Changes the state and wakes one waiter, where any of them will do.
     package func updateForOne<Value>(_ body: (inout State) -> Value) -> Value {
-        pthread_mutex_lock(mutex)
+        lock()
         let value = body(&state)
-        pthread_mutex_unlock(mutex)
+        unlock()
         pthread_cond_signal(condition)
         return value
     }
@@ -98,8 +111,8 @@ package final class Monitor<State>: @unchecked Sendable {
             deadline.tv_sec += Int(total / 1_000_000_000)
             deadline.tv_nsec = Int(total % 1_000_000_000)
         }
-        pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
+        lock()
+        defer { unlock() }
         while true {
             if let value = body(&state) { return value }
             if timeout != nil {

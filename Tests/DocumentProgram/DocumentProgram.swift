@@ -104,7 +104,8 @@ struct DocumentEditor {
             let state = await document.state
             if state.contains(.closed) { return }
             if await document.contents.lines.first.map({ $0 != "document \(identity)" }) ?? false {
-                return say("foreign \(identity) \(await document.contents.lines.first ?? "")")
+                let place = String(decoding: await document.location.absolutePath, as: UTF8.self)
+                return say("foreign \(identity) \(await document.contents.lines.first ?? "") at \(place)")
             }
             if state.contains(.savingError), ((await document.lastError) as? PromiseError)?.exitStatus == 6 {
                 try? await document.revert()

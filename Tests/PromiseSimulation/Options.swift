@@ -13,6 +13,8 @@ struct Options {
     /// Calls of one machine's file system, compared with a model; nil for schedules of the whole.
     var operations: Int?
     var withFaults = false
+    /// Each schedule has a taste of its own.
+    var isSwarm = false
 
     init(_ arguments: [String]) {
         var rest = arguments[...]
@@ -20,12 +22,13 @@ struct Options {
             switch option {
             case "--help":
                 say("usage: simulate [--seed N] [--schedules N] [--seconds N] [--size PERCENT] [--store N]")
-                say("                [--less WHAT,…] [--trace] [--stop] [--model OPERATIONS] [--faults]")
+                say("                [--less WHAT,…] [--trace] [--stop] [--model OPERATIONS] [--faults] [--swarm]")
                 say("example: simulate --seed 1380 --trace")
                 exit(0)
             case "--trace": printsTrace = true
             case "--stop": stops = true
             case "--faults": withFaults = true
+            case "--swarm": isSwarm = true
             case "--less":
                 guard let text = rest.popFirst() else { Options.fail("--less needs a list") }
                 reductions = text.split(separator: ",").map { name in

@@ -10,6 +10,7 @@ struct Plan {
     var jumps: Int
     /// Calls of the disk that fail.
     var diskFaults: Int
+    var taste = Taste.usual
 
     /// `size`: how much happens, in percent of the usual.
     init(_ simulation: Simulation, size: Int, store: Int?) {

@@ -15,31 +15,33 @@ struct Program {
 
     private func folder() -> [FileName] {
         var path: [FileName] = []
-        while path.count < 2, simulation.chance(45) { path.append(Program.folders[simulation.pick(3)]) }
+        while path.count < 2, simulation.chance(world.plan.taste.depth) { path.append(anyFolder()) }
         return path
     }
 
-    private func file() -> [FileName] { folder() + [Program.files[simulation.pick(4)]] }
-    private func subfolder() -> [FileName] { folder() + [Program.folders[simulation.pick(3)]] }
+    private func file() -> [FileName] { folder() + [Program.files[simulation.pick(world.plan.taste.fileCount)]] }
+    private func subfolder() -> [FileName] { folder() + [anyFolder()] }
+    private func anyFolder() -> FileName { Program.folders[simulation.pick(world.plan.taste.folderCount)] }
 
     func act() async {
-        let kind = simulation.pick(100)
+        let act = world.plan.taste.pick(simulation)
         do throws(Failure) {
-            switch kind {
-            case 0..<22: try await save(file(), pieces: 1 + simulation.pick(3))
-            case 22..<32: try await append(to: file())
-            case 32..<42: try await saveByRename(file())
-            case 42..<48: try await hold(file())
-            case 48..<56: try await move(file(), to: file())
-            case 56..<60: try await exchange(file(), file())
-            case 60..<67: try await remove(file())
-            case 67..<76: try await on.makeFolder(subfolder())
-            case 76..<84: try await move(subfolder(), to: subfolder())
-            case 84..<88: try await removeTree(subfolder())
-            case 88..<91: try await on.makeLink(file(), to: "target\(simulation.pick(3))")
-            case 91..<94: try await move(file(), to: subfolder())
-            case 94..<97: _ = try await on.contents(of: try await on.node(at: file()).node)
-            default: try on.evict(try await on.node(at: file()).node)
+            switch act {
+            case .save: try await save(file(), pieces: 1 + simulation.pick(3))
+            case .append: try await append(to: file())
+            case .saveByRename: try await saveByRename(file())
+            case .hold: try await hold(file())
+            case .move: try await move(file(), to: file())
+            case .exchange: try await exchange(file(), file())
+            case .remove: try await remove(file())
+            case .makeFolder: try await on.makeFolder(subfolder())
+            case .moveFolder: try await move(subfolder(), to: subfolder())
+            case .removeTree: try await removeTree(subfolder())
+            case .makeLink: try await on.makeLink(file(), to: "target\(simulation.pick(3))")
+            case .changeKind: try await move(file(), to: subfolder())
+            case .read: _ = try await on.contents(of: try await on.node(at: file()).node)
+            case .evict: try on.evict(try await on.node(at: file()).node)
+            case .map: try await map(file())
             }
         } catch {
             // What others did explains it: a name that has just gone, a network that is away.
@@ -67,11 +69,13 @@ struct Program {
         return file
     }
 
-    private func write(_ file: SimulatedMachine.OpenFile, at offset: UInt64) async throws(Failure) {
+    private func write(
+        _ file: SimulatedMachine.OpenFile, at offset: UInt64, isPage: Bool = false
+    ) async throws(Failure) {
         let token = world.ledger.token()
         note("writes \(token) at \(offset)")
         let before = try world.tokens(of: file.node, on: on)
-        try await on.write(Array(token.utf8), to: file, at: offset)
+        try await on.write(Array(token.utf8), to: file, at: offset, isPage: isPage)
         // What somebody here has removed or replaced is gone with its last close.
         if try world.isNameless(file.node, on: on) { return }
         world.ledger.wrote(token, by: name)
@@ -122,6 +126,22 @@ struct Program {
             if simulation.chance(20) { try await on.synchronize(file) }
         }
         note("lets go of \(display(path))")
+    }
+
+    /// The kernel writes the pages of a mapping when it likes, also long after its file was closed.
+    private func map(_ path: [FileName]) async throws(Failure) {
+        note("maps \(display(path))")
+        let file = try await open(path, truncates: false)
+        defer { close(file) }
+        for _ in 0..<(1 + simulation.pick(3)) {
+            await simulation.sleep(.milliseconds(simulation.pick(8_000)))
+            if on.isDead { return }
+            let size = try on.filesystem.attributes(of: file.node, handle: file.handle).attributes.size
+            // A mapping ends where its file does.
+            guard size >= UInt64(Ledger.tokenSize) else { continue }
+            try await write(file, at: 0, isPage: true)
+        }
+        note("unmaps \(display(path))")
     }
 
     private func saveByRename(_ path: [FileName]) async throws(Failure) {

@@ -12,6 +12,7 @@ struct Runner {
         let schedule = Schedule(
             seed: seed, folder: Array(folder.utf8), size: options.size, store: options.store,
             plan: { plan in
+                if options.isSwarm { plan.taste = Taste(seed: seed) }
                 for reduction in reductions { _ = reduction.apply(to: &plan) }
                 if options.operations != nil { plan.line = Line() }
             }, printsTrace: options.printsTrace)
@@ -42,7 +43,8 @@ struct Runner {
         let less = kept.isEmpty ? "" : " --less " + kept.map(\.rawValue).joined(separator: ",")
         let size = options.size == 100 ? "" : " --size \(options.size)"
         let store = options.store.map { " --store \($0)" } ?? ""
-        return "simulate --seed \(seed)\(size)\(store)\(less) --trace"
+        let swarm = options.isSwarm ? " --swarm" : ""
+        return "simulate --seed \(seed)\(swarm)\(size)\(store)\(less) --trace"
     }
 
     /// Whether there is something left to be taken away.

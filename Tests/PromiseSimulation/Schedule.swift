@@ -96,6 +96,7 @@ final class Schedule: @unchecked Sendable {
         try makeFolders(path, label: "simulation.folder")
         let provider = StoreProvider(store, simulation, machine: "machine\(number)")
         provider.line = plan.line
+        provider.pageSize = plan.taste.pageSize
         let machine = try SimulatedMachine("host\(number)", path, provider, simulation)
         try machine.start(isAfterKill: isAfterKill)
         return machine
@@ -107,10 +108,10 @@ final class Schedule: @unchecked Sendable {
             incarnation += 1
             let name = "m\(number)p\(program)i\(incarnation)"
             machine.programCount += 1
-            let count = plan.actionCount
+            let (count, pause) = (plan.actionCount, plan.taste.pause)
             Task(executorPreference: simulation.tasks) { [simulation] in
                 for _ in 0..<count where !machine.isDead {
-                    await simulation.sleep(.milliseconds(simulation.pick(1_500)))
+                    await simulation.sleep(.milliseconds(simulation.pick(pause)))
                     if machine.isDead { break }
                     await Program(simulation: simulation, world: self, on: machine, name: name)
                         .act()

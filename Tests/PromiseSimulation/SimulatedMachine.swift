@@ -232,13 +232,15 @@ final class SimulatedMachine: @unchecked Sendable {
         return OpenFile(node: made.entry.attributes.node, handle: made.opened.handle)
     }
 
-    func write(_ bytes: [UInt8], to file: OpenFile, at offset: UInt64) async throws(Failure) {
+    func write(
+        _ bytes: [UInt8], to file: OpenFile, at offset: UInt64, isPage: Bool = false
+    ) async throws(Failure) {
         _ = try await call(stamping: { _ in file.node }) { (reply: @escaping Reply<Int>) in
             bytes.withUnsafeBytes {
                 filesystem.write(
                     FilePosition(node: file.node, handle: file.handle, offset: offset), $0,
                     clearsSetID: false,
-                    isPageWrite: false, caller: caller, reply: reply)
+                    isPageWrite: isPage, caller: caller, reply: reply)
             }
         }
     }

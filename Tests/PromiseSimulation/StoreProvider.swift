@@ -25,6 +25,8 @@ final class StoreProvider: Provider, @unchecked Sendable {
     private let simulation: Simulation
     private let machine: String
     var line = Line()
+    /// Of a listing; nil: all in one.
+    var pageSize: Int?
     /// Folders that this machine has listed: where nothing is told, these are polled.
     private var listed: Set<ItemIdentifier> = []
     /// Versions of which more is known than a listing tells.
@@ -127,7 +129,12 @@ final class StoreProvider: Provider, @unchecked Sendable {
             let found = try find(folder)
             guard found.kind == .folder else { throw ProviderError(.notFound, "it is no folder") }
             listed.insert(folder.identifier)
-            return ItemPage(items: store.children(of: found.number).map { told($0, isListed: true) })
+            var items = store.children(of: found.number)
+            guard let pageSize else { return ItemPage(items: items.map { told($0, isListed: true) }) }
+            items.sort { $0.name < $1.name }
+            if let page { items.removeAll { $0.name.display <= page.rawValue } }
+            let next = items.count > pageSize ? PageToken(rawValue: items[pageSize - 1].name.display) : nil
+            return ItemPage(items: items.prefix(pageSize).map { told($0, isListed: true) }, next: next)
         }
     }
 

@@ -153,3 +153,21 @@ import Testing
         #expect(clock.now() > Timestamp(seconds: 1_600_000_000, nanoseconds: 0))
     }
 }
+
+#if DEBUG
+    @Suite struct LockRankTests {
+        @Test func locksAreTakenInTheirOrderOnly() async {
+            let (first, second) = (Monitor(0, rank: .coordinator), Monitor(0, rank: .hydrator))
+            first.withLock { _ in second.withLock { _ in } }
+            second.withLock { _ in }
+            await #expect(processExitsWith: .failure) {
+                let (first, second) = (Monitor(0, rank: .coordinator), Monitor(0, rank: .hydrator))
+                second.withLock { _ in first.withLock { _ in } }
+            }
+            await #expect(processExitsWith: .failure) {
+                let (one, other) = (Monitor(0, rank: .leaf), Monitor(0, rank: .leaf))
+                one.withLock { _ in other.withLock { _ in } }
+            }
+        }
+    }
+#endif

@@ -44,7 +44,8 @@ class Editor:
             if word == "saved":
                 self.world.saved.add(rest)
             elif word == "foreign":
-                self.world.problems.append(f"{self.name}: a document shows another one's text: {rest}")
+                self.world.problems.append(f"{self.name}: a document shows another one's text: {rest}; "
+                                           f"made in the place of {self.world.of_new.get(rest.split()[0])}")
             elif word == "closed" and process.poll() is None:
                 self.world.closed.append((self, rest))
 
@@ -193,10 +194,12 @@ class World:
         self.given_up |= set(lines_of(seen))
         self.documents.remove(identity)
         # A file that is removed and made anew is a document that is saved, unless everybody knows by then that it was removed.
-        deadline, place = time.monotonic() + 5, None
-        while not self.is_offline and place is None and time.monotonic() < deadline:
+        deadline, misses = time.monotonic() + 5, 0
+        # A walk misses what is moved meanwhile.
+        while not self.is_offline and misses < 3 and time.monotonic() < deadline:
             time.sleep(0.2)
-            place = path if self.find(identity, self.other.top) is None else None
+            misses = misses + 1 if self.find(identity, self.other.top) is None else 0
+        place = path if misses == 3 else None
         try:
             self.of_new[self.make(place)] = identity
         except OSError:

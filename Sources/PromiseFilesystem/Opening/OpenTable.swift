@@ -1,7 +1,6 @@
 import PromiseCore
 import PromiseSync
 import PromiseSystem
-import Synchronization
 
 /// What is open, and how the kernel has it.
 ///
@@ -58,7 +57,7 @@ final class OpenTable: Sendable {
         var inherited: [UInt64: HandleID] = [:]
     }
 
-    let state: Mutex<State>
+    let state: RankedMutex<State>
     /// For a successor of this daemon; nil when there will be none.
     let record: MountRecord?
 
@@ -67,7 +66,7 @@ final class OpenTable: Sendable {
         self.record = record
         var initial = State()
         if let record { initial.inherit(record.inherited) }
-        state = Mutex(initial)
+        state = RankedMutex(.leaf, initial)
     }
 
     /// Nil for a view's caller: it has no successor.

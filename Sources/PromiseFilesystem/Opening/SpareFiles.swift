@@ -2,7 +2,6 @@ package import PromiseContent
 package import PromiseCore
 package import PromiseIndex
 package import PromiseSystem
-import Synchronization
 
 /// Empty content files that another thread makes ahead while programs make many files and the disk is slow to: for a minute
 /// after deletions ext4 walks over every inode that was given free, which takes up to a millisecond. Where the disk is not
@@ -43,7 +42,7 @@ package final class SpareFiles: Sendable {
     private let content: ContentStore
     private let clock: any TimeSource
     private let workers: BlockingPool
-    private let state = Mutex(State())
+    private let state = RankedMutex(.leaf, State())
 
     package init(index: Index, content: ContentStore, clock: any TimeSource, workers: BlockingPool) {
         self.index = index

@@ -1,6 +1,6 @@
 import PromiseCore
 import PromiseIndex
-import Synchronization
+import PromiseSystem
 
 /// The numbers of the entries of folders that are being listed, so that not every page of a large folder goes through all
 /// of it. Only that: a reader whose folder was dropped here goes on where it was, after the numbers were read again.
@@ -16,7 +16,7 @@ final class FolderOrders: Sendable {
     /// 16 MiB. A folder that is larger by itself is kept alone.
     private static let entryCountMax = 2_000_000
 
-    private let state = Mutex(State())
+    private let state = RankedMutex(.leaf, State())
 
     /// `isWhole`: all of the folder was known when its numbers were read.
     func order(of folder: NodeID) -> (numbers: [EntryID], isWhole: Bool)? { state.withLock { $0.orders[folder] } }

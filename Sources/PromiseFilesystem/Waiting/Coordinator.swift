@@ -94,7 +94,7 @@ package final class Coordinator: Sendable {
     package init(clock: any TimeSource, mode: CoordinationMode) {
         self.clock = clock
         self.mode = mode
-        state = Monitor(State(table: ClaimTable(answerLimit: Coordinator.answerLimit)))
+        state = Monitor(State(table: ClaimTable(answerLimit: Coordinator.answerLimit)), rank: .coordinator)
     }
 
     /// There is a claim or a presenter.

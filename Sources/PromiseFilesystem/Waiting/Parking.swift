@@ -1,7 +1,6 @@
 import Glibc
 package import PromiseCore
 package import PromiseSystem
-import Synchronization
 
 /// Requests that wait for the provider: each is answered once, by whoever comes first of its outcome, its deadline and
 /// its caller's interrupt. So the number of serving threads never limits the number of slow files.
@@ -38,7 +37,7 @@ package final class Parking: Sendable {
         }
     }
 
-    private let state = Mutex(State())
+    private let state = RankedMutex(.leaf, State())
     private let clock: any TimeSource
     private let limit: Duration
     private let lookout: Lookout

@@ -1,6 +1,6 @@
 import PromiseCoordination
 import PromiseCore
-import Synchronization
+import PromiseSystem
 
 /// Claims that the daemon makes itself, before it follows what the provider did to items.
 ///
@@ -15,7 +15,7 @@ final class RemoteClaims: Sendable {
 
     private let coordinator: Coordinator
     /// By the item's node. A leaf, also within the coordinator's lock.
-    private let claims = Mutex<[NodeID: Claim]>([:])
+    private let claims = RankedMutex<[NodeID: Claim]>(.remoteClaims, [:])
 
     init(coordinator: Coordinator) { self.coordinator = coordinator }
 

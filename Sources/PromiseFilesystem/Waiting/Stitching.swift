@@ -35,7 +35,7 @@ package final class Stitching: Sendable {
     /// How long an answer may be held.
     package static let limit = Duration.milliseconds(500)
 
-    private let state = Mutex(State())
+    private let state = RankedMutex(.stitching, State())
     private let readerCount = Atomic<Int>(0)
     private let clock: any TimeSource
 

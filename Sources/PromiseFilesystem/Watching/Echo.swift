@@ -1,6 +1,7 @@
 package import PromiseCore
 import PromiseIndex
 package import PromiseSync
+import PromiseSystem
 import Synchronization
 
 /// One change of the provider as it is shown to programs that watch: which calls of the echo process belong to it, and how each
@@ -80,7 +81,7 @@ final class EchoTable: Sendable {
     private let hasStrays = Atomic(false)
     /// Processes of a daemon that has died.
     private let strays = Mutex<Set<Int32>>([])
-    private let state = Mutex(State())
+    private let state = RankedMutex(.leaf, State())
 
     /// 0: there is none.
     var process: Int32 {

@@ -73,7 +73,10 @@ final class StoreLock: @unchecked Sendable {
         return store.notes
     }
 
-    func unlock() { pthread_mutex_unlock(mutex) }
+    func unlock() {
+        pthread_mutex_unlock(mutex)
+        LockRank.index.leave()
+    }
 
     /// Runs `body` with the store alone: everything is committed and no transaction is open.
     func withStore<Value>(_ body: (Store) throws(Failure) -> Value) throws(Failure) -> Value {
@@ -115,6 +118,7 @@ final class StoreLock: @unchecked Sendable {
     private static let closed = Failure(.inputOutput, "the index is closed")
 
     private func lock() {
+        LockRank.index.enter()
         if pthread_mutex_trylock(mutex) == 0 { return }
         waitingCount.wrappingAdd(1, ordering: .relaxed)
         let code = pthread_mutex_lock(mutex)

@@ -35,7 +35,7 @@ package final class NeighbourPrefetch: Sendable {
     private let index: Index
     private let hydrator: Hydrator
     private let logger: Logger
-    private let state = Mutex(State())
+    private let state = RankedMutex(.leaf, State())
     private let awaitedCount = Atomic<Int>(0)
     private let pool: BlockingPool
 

@@ -17,7 +17,7 @@ final class Mailbox: Sendable {
         var isWoken = false
     }
 
-    private let state = Monitor(State())
+    private let state = Monitor(State(), rank: .leaf)
 
     func post(_ event: Event, then: (@Sendable () -> Void)? = nil) {
         send(.event(event, then: then))

@@ -98,7 +98,7 @@ package final class SyncEngine: Sendable {
     let rootIdentifier: ItemIdentifier
     let mailbox = Mailbox()
     let answers: AnswerWatch
-    let published = Mutex(Published())
+    let published = RankedMutex(.leaf, Published())
     package let hydrator: Hydrator
     package let uploadProgress = UploadProgress()
     package let neighbours: NeighbourPrefetch

@@ -99,7 +99,7 @@ package final class HydrationJob: Sendable {
         self.generation = generation
         self.version = version
         self.modificationTime = modificationTime
-        state = Monitor(State(plan: plan, file: file, isNoted: file != nil))
+        state = Monitor(State(plan: plan, file: file, isNoted: file != nil), rank: .hydrationJob)
     }
 
     // MARK: The content file

@@ -45,7 +45,7 @@ package final class Hydrator: Sendable {
     private static let roomAttemptsMax = 3
     private let fetchedByteCount = Atomic<UInt64>(0)
     let completionCount = Atomic<UInt64>(0)
-    let state = Mutex(State())
+    let state = RankedMutex(.hydrator, State())
     /// A leaf: nothing is called while it is held.
     private let ledger = Mutex((lines: HydrationLedger(), budgets: HydrationBudgets()))
 
