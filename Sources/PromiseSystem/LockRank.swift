@@ -11,22 +11,11 @@ package enum LockRank: Int, Sendable {
     /// Nothing is taken under it.
     case leaf
 
-    #if DEBUG
-        /// What this thread has, a bit for each rank.
-        @usableFromInline static let key = {
-            var key = pthread_key_t()
-            precondition(pthread_key_create(&key, nil) == 0, "there is a key for what a thread has")
-            return key
-        }()
-    #endif
-
     /// Before the lock is taken.
     @inlinable
     package func enter() {
         #if DEBUG
-            let held = Int(bitPattern: pthread_getspecific(LockRank.key))
-            precondition(held >> rawValue == 0, "a lock of rank \(self) is taken under one that comes after it: \(held)")
-            pthread_setspecific(LockRank.key, UnsafeRawPointer(bitPattern: held | 1 << rawValue))
+            mark()
         #endif
     }
 
@@ -34,10 +23,29 @@ package enum LockRank: Int, Sendable {
     @inlinable
     package func leave() {
         #if DEBUG
-            let held = Int(bitPattern: pthread_getspecific(LockRank.key))
-            pthread_setspecific(LockRank.key, UnsafeRawPointer(bitPattern: held & ~(1 << rawValue)))
+            unmark()
         #endif
     }
+
+    #if DEBUG
+        /// What this thread has, a bit for each rank.
+        private static let key = {
+            var key = pthread_key_t()
+            precondition(pthread_key_create(&key, nil) == 0, "there is a key for what a thread has")
+            return key
+        }()
+
+        @usableFromInline func mark() {
+            let held = Int(bitPattern: pthread_getspecific(LockRank.key))
+            precondition(held >> rawValue == 0, "a lock of rank \(self) is taken under one that comes after it: \(held)")
+            pthread_setspecific(LockRank.key, UnsafeRawPointer(bitPattern: held | 1 << rawValue))
+        }
+
+        @usableFromInline func unmark() {
+            let held = Int(bitPattern: pthread_getspecific(LockRank.key))
+            pthread_setspecific(LockRank.key, UnsafeRawPointer(bitPattern: held & ~(1 << rawValue)))
+        }
+    #endif
 }
 
 /// `Synchronization.Mutex` with a place in the order of locks.

@@ -42,6 +42,7 @@ struct Program {
             case .read: _ = try await on.contents(of: try await on.node(at: file()).node)
             case .evict: try on.evict(try await on.node(at: file()).node)
             case .map: try await map(file())
+            case .rewrite: try await rewrite(file())
             }
         } catch {
             // What others did explains it: a name that has just gone, a network that is away.
@@ -142,6 +143,20 @@ struct Program {
             try await write(file, at: 0, isPage: true)
         }
         note("unmaps \(display(path))")
+    }
+
+    /// Another version of the same bytes.
+    private func rewrite(_ path: [FileName]) async throws(Failure) {
+        let found = try await on.node(at: path)
+        guard found.kind == .file else { return }
+        let bytes = try await on.contents(of: found.node)
+        guard !bytes.isEmpty else { return }
+        note("rewrites \(display(path))")
+        let file = try await open(path, truncates: false)
+        defer { close(file) }
+        let before = try world.tokens(of: file.node, on: on)
+        try await on.write(bytes, to: file, at: 0)
+        world.ledger.gave(before.subtracting(try world.tokens(of: file.node, on: on)))
     }
 
     private func saveByRename(_ path: [FileName]) async throws(Failure) {

@@ -3,7 +3,7 @@ enum Act: CaseIterable {
     case save, append, saveByRename, hold, move, exchange, remove, makeFolder, moveFolder, removeTree, makeLink,
         changeKind, read, evict
     /// Only by taste, so that seeds mean what they meant before.
-    case map
+    case map, rewrite
 }
 
 /// What the programs of one schedule like to do, and with how many names. One kind of schedule for all finds what many

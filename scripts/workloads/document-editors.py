@@ -79,9 +79,14 @@ class World:
     def __init__(self, mount, other, generator):
         self.mount, self.other, self.pick = mount, other, generator
         self.saved, self.given_up, self.problems, self.closed = set(), set(), [], []
+        self.history = []
         self.documents, self.count, self.is_offline = [], 0, False
         for _ in range(3):
             self.make()
+
+    def note(self, identity, *what):
+        """What befell a document, for whoever asks where its lines are."""
+        self.history.append((identity, time.strftime("%H:%M:%S"), *what))
 
     # Documents.
 
@@ -94,6 +99,7 @@ class World:
         with open(path, "x") as file:
             file.write(f"document {identity}\n")
         self.documents.append(identity)
+        self.note(identity, "made at", path)
         return identity
 
     def files(self, top):
@@ -145,9 +151,11 @@ class World:
         with open(path, "a") as file:
             file.write(token + "\n")
         self.saved.add(token)
+        self.note(identity, "gets", token, "at", path)
 
     def network(self):
         self.is_offline = not self.is_offline
+        self.note("everything", "is cut off" if self.is_offline else "is back")
         self.mount.set_offline(self.is_offline)
 
     def kill_editor(self):
@@ -159,6 +167,7 @@ class World:
             self.closed.append((editor, identity))
 
     def kill_daemon(self):
+        self.note("everything", "the daemon is killed")
         self.mount.send(signal.SIGKILL, self.mount.processes())
         time.sleep(0.2)
 
@@ -177,6 +186,7 @@ class World:
         states = [each["state"] for each in (versions[0], others[0])]
         domain.resolve(inside, "replace", version=others[0]["identifier"], states=states)
         self.given_up |= ours - theirs
+        self.note(next(iter(ours & {f"document {each}" for each in self.documents}), "")[9:], "is replaced by", others[0]["path"])
 
     def remove(self):
         identity = self.pick.choice(self.documents)
@@ -193,6 +203,7 @@ class World:
             return
         self.given_up |= set(lines_of(seen))
         self.documents.remove(identity)
+        self.note(identity, "is removed at", path)
         # A file that is removed and made anew is a document that is saved, unless everybody knows by then that it was removed.
         deadline, misses = time.monotonic() + 5, 0
         # A walk misses what is moved meanwhile.
@@ -278,6 +289,9 @@ def check(world, arguments):
             there.add(line)
     lost = sorted(world.saved - there - world.given_up)
     if lost:
+        for identity, *what in world.history:
+            if identity in ("everything", lost[0].split("/")[0]):
+                print(identity, *what, flush=True)
         raise Failed(f"{len(lost)} of {len(world.saved)} lines are lost, e.g. {lost[:5]}")
     return (f"{arguments.changes} changes: {len(world.saved)} lines were saved, "
             f"{len(world.saved & world.given_up - there)} given up, none is lost or in another document")
