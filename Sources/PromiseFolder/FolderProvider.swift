@@ -93,9 +93,10 @@ package final class FolderProvider: Provider, Sendable {
         name = "folder:" + escapedForDisplay(path)
         instance = String(clock.now().rawValue, radix: 16) + "-" + String(getpid())
         self.knownPlaces = knownPlaces
-        mounts = FolderMounts(root: path == [0x2F] ? [] : path, stateFolder: stateFolder)
+        let mounts = FolderMounts(root: path == [0x2F] ? [] : path, stateFolder: stateFolder)
+        self.mounts = mounts
         writable = WritableFolders(OpenedFolders(stateFolder: stateFolder, logger: logger))
-        watcher = FolderWatcher(instance: instance, logger: logger)
+        watcher = FolderWatcher(instance: instance, logger: logger, mountsInside: { mounts.inside })
         pool = BlockingPool(name: "folder", threads: 8)
         uploadPool = BlockingPool(name: "folder-upload", threads: 6)
     }
