@@ -2,10 +2,11 @@ import PromiseAccess
 import PromiseCore
 import PromiseIndex
 import PromiseKeyValue
+import PromiseMigration
 import PromiseProvider
 
-// What a storage says of itself: how references elsewhere call it, and what its items were called
-// before its domain was moved there.
+// What a storage says of itself: how references elsewhere call it, what its items were called
+// before its domain was moved there, and where that has gone.
 
 extension RecordVerification {
     func checkStorage(_ objects: any PrivateObjects) async throws(Failure) -> RecordFindings {
@@ -78,10 +79,16 @@ extension RecordVerification {
 /// names of their own, are left alone.
 private enum StoredRecord {
     case former
+    case moved(PrivateName)
 
     init?(_ name: PrivateName) {
-        guard name.name.hasPrefix(FormerNames.prefix) else { return nil }
-        self = .former
+        if name.name.hasPrefix(FormerNames.prefix) {
+            self = .former
+        } else if MovedRecord.isOne(name) {
+            self = .moved(name)
+        } else {
+            return nil
+        }
     }
 
     /// What is lost with it; nil when it can be used.
@@ -90,6 +97,9 @@ private enum StoredRecord {
         case .former:
             FormerNames.isUsable(piece: bytes)
                 ? nil : "references from before a migration find their documents by their paths alone"
+        case .moved(let name):
+            MovedRecord.isUsable(bytes, name)
+                ? nil : "machines that have this storage mounted cannot follow the domain"
         }
     }
 }

@@ -372,6 +372,7 @@ extension DomainStatus {
     /// What applications keep: why it is not exchanged, and how much of it waits.
     mutating func countRecords(_ values: Values, _ services: DocumentServices) {
         limitations += values.troubles + services.troubles
+        movedTo = services.moveWatch.provider
         unsentRecords = values.unsentCount + services.containers.unsentCount + services.attributes.unsentCount
         localAttributes = services.attributes.stayingItemCount
     }
