@@ -26,6 +26,13 @@ package struct FormerNames: Hashable, Sendable {
 
     package init() {}
 
+    /// False of what is damaged; what a later version wrote is its own affair.
+    package static func isUsable(piece bytes: [UInt8]) -> Bool {
+        guard let json = JSONReader.read(bytes), let schema = json["schema"]?.integer(Int.self)
+        else { return false }
+        return schema > FormerNames.schema || json["items"]?.fields != nil
+    }
+
     /// Nothing of what is damaged, or of a later version.
     package mutating func add(piece bytes: [UInt8]) {
         guard let json = JSONReader.read(bytes), let schema = json["schema"]?.integer(Int.self),

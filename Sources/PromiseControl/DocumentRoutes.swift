@@ -133,6 +133,7 @@ extension ControlService {
     func exchangeKept() async {
         await keyValues.exchangeAll()
         await documents?.containers.exchangeAll(isThorough: true)
+        await documents?.moveWatch.look()
     }
 }
 

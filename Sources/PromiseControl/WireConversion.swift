@@ -68,6 +68,7 @@ extension StatusDocument {
         logFile = escapedForDisplay(status.stateFolder + Array("/log/daemon.log".utf8))
         limitations = status.limitations
         configurationProblem = status.configurationProblem
+        movedTo = status.movedTo
         hydrations = status.hydrations.map {
             HydrationDocument(program: $0.program, fetches: $0.fetches, bytes: $0.bytes, refusals: $0.refusals)
         }

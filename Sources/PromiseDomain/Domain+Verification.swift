@@ -17,7 +17,9 @@ extension Domain {
             grants: services.grants.store,
             records: RecordVerification(
                 stateFolder: configuration.stateFolder, index: index, provider: asksProvider ? provider : nil,
-                inMemory: (keyValues, services.containers), isRepairing: repair),
+                inMemory: RecordVerification.InMemory(
+                    values: keyValues, containers: services.containers, attributes: services.attributes),
+                isRepairing: repair),
             makeVerification: { [filesystem] in filesystem.verifyContent(repair: repair) })
         let report = try await checks.run(repair: repair)
         if repair, !report.repaired.isEmpty {

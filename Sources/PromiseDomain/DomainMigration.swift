@@ -15,6 +15,8 @@ package struct DomainMigration: Sendable {
         package var to: String
         /// False when the domain was there already.
         package var isMoved: Bool
+        /// Another machine had brought everything there.
+        package var isFollowing = false
         package var progress: Migration.Progress
         package var itemCount: Int
         /// What the new storage lacks, a sentence each.
@@ -35,7 +37,7 @@ package struct DomainMigration: Sendable {
     package var readsBack = true
 
     /// What providers know of their servers, in the state folder.
-    private static let rememberedFiles = [
+    static let rememberedFiles = [
         "webdav-server.json", "webdav-uploads.json", "s3-server.json", "s3-uploads.json",
         "s3-moves.json",
     ]
@@ -49,9 +51,9 @@ package struct DomainMigration: Sendable {
         self.provider = provider
     }
 
-    private func file(_ name: String) -> [UInt8] { stateFolder + Array("/\(name)".utf8) }
+    func file(_ name: String) -> [UInt8] { stateFolder + Array("/\(name)".utf8) }
     private var workFolder: [UInt8] { file("migration") }
-    private var logPath: [UInt8] { workFolder + Array("/log".utf8) }
+    var logPath: [UInt8] { workFolder + Array("/log".utf8) }
 
     /// Throws a sentence when a storage is away, or when the domain cannot be moved at all. Going
     /// on with the same command is always right.
@@ -70,6 +72,9 @@ package struct DomainMigration: Sendable {
                     DomainMigration.connectionPatience, "'\(storage.name)' did not answer"
                 ) { () throws(ProviderError) in try await storage.connect() }
             }
+            if let moved = try await recordToFollow(old, new) {
+                return try await follow(moved, old, new)
+            }
             let log = try prepareLog(old.name, new.name)
             let pool = BlockingPool(name: "migration", threads: 4)
             defer { pool.stop() }
@@ -77,7 +82,10 @@ package struct DomainMigration: Sendable {
             var report = Report(
                 from: from, to: new.name, isMoved: troubles.isEmpty, progress: progress,
                 itemCount: moved.items.count, limitations: new.limitations, troubles: troubles)
-            if troubles.isEmpty { try switchOver(moved, old, new) }
+            if troubles.isEmpty {
+                report.limitations += await tellOthers(moved, old, new)
+                try switchOver(moved, old, new)
+            }
             report.itemCount = moved.items.count
             return report
         } catch {
@@ -162,7 +170,7 @@ package struct DomainMigration: Sendable {
         return log
     }
 
-    private func checked<Value>(
+    func checked<Value>(
         _ body: () throws(Failure) -> Value
     ) throws(ProviderError) -> Value {
         do throws(Failure) {
@@ -224,9 +232,9 @@ package struct DomainMigration: Sendable {
             let change = try ProviderChange(path: file("index.sqlite"))
             let known = try knownRoot()
             let agreed = try change.agreedItems(root: known)
+            let byPlace = old.capabilities.contains(.placeIdentifiers)
             let renamings = DomainMigration.renamings(
-                agreed, root: known, migration,
-                byPlace: old.capabilities.contains(.placeIdentifiers))
+                agreed, root: known, migration.items, byPlace ? migration.paths() : nil)
             let constant = ContentVersion("")
             try change.apply(
                 renamings, to: new.name,
@@ -237,7 +245,7 @@ package struct DomainMigration: Sendable {
         removeWorkFolder()
     }
 
-    private func knownRoot() throws(Failure) -> ItemIdentifier {
+    func knownRoot() throws(Failure) -> ItemIdentifier {
         let index = try Index(path: file("index.sqlite"))
         defer { index.close() }
         let known = try index.read { transaction throws(Failure) in
@@ -248,17 +256,20 @@ package struct DomainMigration: Sendable {
     }
 
     /// Where a storage knows places only, an item has a name of its own here, and is what the
-    /// storage has at its place.
-    private static func renamings(
-        _ agreed: [ProviderChange.AgreedItem], root: ItemIdentifier, _ migration: Migration,
-        byPlace: Bool
+    /// storage has at its place: `paths`.
+    static func renamings(
+        _ agreed: [ProviderChange.AgreedItem], root: ItemIdentifier,
+        _ items: [ItemIdentifier: MigratedItem], _ paths: [[FileName]: ItemIdentifier]?
     ) -> [ProviderChange.Renaming] {
-        let paths = byPlace ? migration.paths() : [:]
         var places = AgreedPlaces(agreed, root: root)
         return agreed.compactMap { item in
             let old =
-                byPlace ? places.path(of: item.identifier).flatMap { paths[$0] } : item.identifier
-            guard let old, let brought = migration.items[old] else { return nil }
+                if let paths {
+                    places.path(of: item.identifier).flatMap { paths[$0] }
+                } else {
+                    Optional(item.identifier)
+                }
+            guard let old, let brought = items[old] else { return nil }
             return ProviderChange.Renaming(
                 old: item.identifier, new: brought.new, version: brought.version,
                 newVersion: brought.newVersion,
@@ -266,7 +277,7 @@ package struct DomainMigration: Sendable {
         }
     }
 
-    private func removeWorkFolder() {
+    func removeWorkFolder() {
         _ = try? unlink(logPath, label: "migration.log.remove")
         _ = try? unlink(workFolder, isFolder: true, label: "migration.folder.remove")
     }

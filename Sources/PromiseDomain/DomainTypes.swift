@@ -127,6 +127,8 @@ package struct DomainStatus: Sendable {
     package var localAttributes = 0
     /// What is wrong with the settings that it was to have, a sentence.
     package var configurationProblem: String?
+    /// The storage to which another machine has moved the domain.
+    package var movedTo: String?
     /// Documents that have unresolved versions.
     package var conflicts = 0
     /// Folders that the provider did not show.

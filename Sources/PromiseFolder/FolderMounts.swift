@@ -52,22 +52,36 @@ final class FolderMounts: Sendable {
     /// system of the root.
     func text(of mount: UInt64, isRoots: Bool) -> String {
         if let known = state.withLock({ $0.texts[mount] }) { return known }
-        let text = FolderMounts.text(of: mount, isRoots: isRoots, below: root)
+        let places = state.withLock { $0.places }
+        let text = FolderMounts.text(of: mount, isRoots: isRoots, below: root, known: places)
         state.withLock { $0.texts[mount] = text }
         return text
+    }
+
+    /// What is mounted inside now, a text each.
+    var inside: Set<String> {
+        Set(MountInfo.current().filter { $0.point.starts(with: root + [0x2F]) }.map { "\($0.number) \($0.point)" })
     }
 
     /// A file system has gone, and its numbers may be another's.
     func forgetNumbers() { state.withLock { $0.texts = [:] } }
 
-    private static func text(of mount: UInt64, isRoots: Bool, below root: [UInt8]) -> String {
+    /// A place keeps the text that it had. Another one of the same identity has one of its own, also while the disk of the
+    /// first is away: when that is back, one would have the names of the other's files.
+    private static func text(
+        of mount: UInt64, isRoots: Bool, below root: [UInt8], known: [String: Place]
+    ) -> String {
         let inside = MountInfo.current().filter { $0.point.starts(with: root + [0x2F]) }
         guard let own = inside.last(where: { $0.number == mount }) else { return "" }
         var hash = FowlerNollVoHash()
         hash.add(own.point.dropFirst(root.count))
         if isRoots { return "~" + hash.text }
-        // The first one's are as they were when it was alone.
         let identity = identity(of: own)
+        let path = own.point.dropFirst(root.count + 1).split(separator: 0x2F).map { FileName(trusted: Array($0)) }
+        let places = known.filter { $0.value.disk == identity }
+        if let before = places[key(path)] { return before.text }
+        if places.values.contains(where: { $0.text.isEmpty }) { return "~" + hash.text }
+        // The first one's are as they were when it was alone.
         let first = inside.filter { $0.number == mount || Self.identity(of: $0) == identity }
             .min { $0.point.lexicographicallyPrecedes($1.point) }
         return first?.number == mount ? "" : "~" + hash.text
@@ -170,4 +184,10 @@ private struct MountInfo {
         }
         return result
     }
+}
+
+extension FolderMounts.Place {
+    /// The identity of its disk, in hexadecimal, and what tells the place from others of the same: as `identity` ends.
+    fileprivate var disk: Substring { identity.prefix { $0 != "~" }.drop { $0 != "@" }.dropFirst() }
+    fileprivate var text: String { String(identity.drop { $0 != "~" }) }
 }

@@ -68,7 +68,7 @@ package final class FolderProvider: Provider, Sendable {
     let pool: BlockingPool
     let uploadPool: BlockingPool
     let shared = Mutex(Shared())
-    let writable = WritableFolders()
+    let writable: WritableFolders
     let marks = MarkMemory()
     let mounts: FolderMounts
     let knownPlaces: KnownPlaces
@@ -93,8 +93,10 @@ package final class FolderProvider: Provider, Sendable {
         name = "folder:" + escapedForDisplay(path)
         instance = String(clock.now().rawValue, radix: 16) + "-" + String(getpid())
         self.knownPlaces = knownPlaces
-        mounts = FolderMounts(root: path == [0x2F] ? [] : path, stateFolder: stateFolder)
-        watcher = FolderWatcher(instance: instance, logger: logger)
+        let mounts = FolderMounts(root: path == [0x2F] ? [] : path, stateFolder: stateFolder)
+        self.mounts = mounts
+        writable = WritableFolders(OpenedFolders(stateFolder: stateFolder, logger: logger))
+        watcher = FolderWatcher(instance: instance, logger: logger, mountsInside: { mounts.inside })
         pool = BlockingPool(name: "folder", threads: 8)
         uploadPool = BlockingPool(name: "folder-upload", threads: 6)
     }
@@ -130,6 +132,7 @@ package final class FolderProvider: Provider, Sendable {
                 () throws(SystemError) in try root.openForReading()
             }
             _ = consume list
+            self.writable.putBack()
             self.removeOldUploads(root)
         }
     }

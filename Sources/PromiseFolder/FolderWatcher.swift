@@ -9,11 +9,14 @@ import Synchronization
 ///
 /// One thread reads the events. Each makes the folder it happened in dirty with the next number of one sequence, and an anchor
 /// is `INSTANCE:NUMBER`. Waiters are continuations; none holds a thread. Where inotify does not tell of everything (a shared
-/// file system, no watches left), folders are called dirty every 30 s instead.
+/// file system, no watches left), folders are called dirty every 30 s instead. That something was mounted inside, or is no more,
+/// inotify does not tell of either: the kernel's table of mounts is watched for that.
 final class FolderWatcher: Sendable {
     /// A file that is written to all the time dirties its folder this often.
     private static let writeDelay = Duration.milliseconds(500)
     private static let unwatchedInterval = Duration.seconds(30)
+    /// A machine that mounts all the time has its table read no more often, in microseconds.
+    private static let tablePause: UInt32 = 100_000
     private static let mask = UInt32(
         IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_CLOSE_WRITE | IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF
             | IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK)
@@ -25,10 +28,17 @@ final class FolderWatcher: Sendable {
     /// Nil when the user has no inotify instance left; then no folder is watched.
     private let notifications: SharedDescriptor?
     private let alarm: SharedDescriptor?
+    private let mountsInside: @Sendable () -> Set<String>
+    /// Nil where there is no /proc.
+    private let table: SharedDescriptor?
 
-    init(instance: String, logger: Logger) {
+    /// `mountsInside`: what is mounted inside the folder now, a text each.
+    init(instance: String, logger: Logger, mountsInside: @escaping @Sendable () -> Set<String>) {
         self.instance = instance
         self.logger = logger
+        self.mountsInside = mountsInside
+        let path = Array("/proc/self/mountinfo".utf8)
+        table = try? SharedDescriptor(Descriptor.open(path, flags: O_RDONLY, label: "folder.watch.table"))
         var descriptors: (notifications: SharedDescriptor, alarm: SharedDescriptor)?
         do throws(SystemError) {
             let number = try call("folder.watch.begin") { inotify_init1(CInt(IN_CLOEXEC) | CInt(IN_NONBLOCK)) }
@@ -174,6 +184,7 @@ final class FolderWatcher: Sendable {
         let room = 64 << 10
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: room, alignment: 8)
         defer { buffer.deallocate() }
+        var mounts = table == nil ? [] : mountsInside()
         while let timeout = act() {
             guard let notifications, let alarm else {
                 // Without descriptors to poll, the clock is all there is.
@@ -183,9 +194,12 @@ final class FolderWatcher: Sendable {
             var descriptors = [
                 pollfd(fd: notifications.number, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: alarm.number, events: Int16(POLLIN), revents: 0),
+                // proc(5): an exceptional condition each time the table has changed. Without one it is left out.
+                pollfd(fd: table?.number ?? -1, events: Int16(POLLPRI), revents: 0),
             ]
             // An interrupted poll only means another turn.
-            guard poll(&descriptors, 2, timeout) > 0 else { continue }
+            guard poll(&descriptors, 3, timeout) > 0 else { continue }
+            if descriptors[2].revents != 0 { look(for: &mounts) }
             if descriptors[1].revents != 0 {
                 var count: UInt64 = 0
                 _ = read(alarm.number, &count, 8)
@@ -194,6 +208,19 @@ final class FolderWatcher: Sendable {
             let count = read(notifications.number, buffer.baseAddress!, room)
             if count > 0 { take(UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
         }
+    }
+
+    /// The table has changed: everything is listed again when something inside came or went. Others mount as they like.
+    private func look(for mounts: inout Set<String>) {
+        usleep(FolderWatcher.tablePause)
+        let now = mountsInside()
+        guard now != mounts else { return }
+        mounts = now
+        let woken = state.withLock { state in
+            state.takeUnmount()
+            return state.takeWoken()
+        }
+        for waiter in woken { waiter.continuation.resume(returning: .success(())) }
     }
 
     /// Does what is due and says how many milliseconds to sleep (-1: until something happens); nil to end.
@@ -287,6 +314,12 @@ extension WatcherState {
         dirty = [:]
     }
 
+    /// Numbers of mounts and file systems may be others' from now on.
+    fileprivate mutating func takeUnmount() {
+        unmountCount += 1
+        loseTrack()
+    }
+
     fileprivate mutating func takeWoken() -> [Waiter] {
         let woken = waiters.filter { sequence > $0.value.sequence }
         for identifier in woken.keys { waiters[identifier] = nil }
@@ -306,8 +339,7 @@ extension WatcherState {
         }
         // The disk went away and took its watches along; when it is back, everything has to be listed again.
         if mask & UInt32(IN_UNMOUNT) != 0 {
-            unmountCount += 1
-            loseTrack()
+            takeUnmount()
             return
         }
         for folder in places { take(mask, name, in: folder, writtenDue) }

@@ -6,7 +6,7 @@ import Synchronization
 
 /// Folders of ours that have no write permission, as trees of `tar`, `cp -a` and Go's module cache
 /// have. What is told of them comes in any order, so they are opened for the moment of a change,
-/// and look as before to whoever lists them.
+/// and look as before to whoever lists them. A daemon that dies then leaves a record of it.
 final class WritableFolders: Sendable {
     private struct Place: Hashable {
         var device: UInt64
@@ -17,11 +17,19 @@ final class WritableFolders: Sendable {
 
     private struct Opened {
         var permissions: UInt32
+        /// As it was before.
+        var status: FileStatus
         var users = 1
     }
 
     /// Under it a mode is looked at and changed, which nothing else waits for.
     private let opened = Mutex<[Place: Opened]>([:])
+    private let records: OpenedFolders
+
+    init(_ records: OpenedFolders) { self.records = records }
+
+    /// What a daemon before this one left open.
+    func putBack() { records.putBack() }
 
     /// Does it again with the folders open, when it was refused.
     func opening<Value>(
@@ -36,7 +44,8 @@ final class WritableFolders: Sendable {
             refusal = error
         }
         // Where they are not found any more it stays refused.
-        let taken = ((try? folders()) ?? []).filter { open($0) }
+        let written = (try? folders()) ?? []
+        let taken = written.filter { open($0, movedTo: written.last) }
         guard !taken.isEmpty else { throw refusal }
         let outcome: Result<Value, ProviderError>
         do throws(ProviderError) { outcome = .success(try body()) } catch {
@@ -64,14 +73,18 @@ final class WritableFolders: Sendable {
             guard !opened.isEmpty,
                 let status = try? FileStatus.of(descriptor: folder, label: "folder.open.given")
             else { return }
-            opened[Place(status)]?.permissions = permissions & 0o7777
+            let place = Place(status)
+            guard let entry = opened[place] else { return }
+            // Left behind from now on, it has the mode that it is to have.
+            records.forget(entry.status, mode: WritableFolders.open(entry.status.permissions))
+            opened[place]?.permissions = permissions & 0o7777
         }
     }
 
     private static func open(_ permissions: UInt32) -> UInt32 { permissions | 0o300 }
 
     /// False when it is open, or somebody else's.
-    private func open(_ folder: OpenFolder) -> Bool {
+    private func open(_ folder: OpenFolder, movedTo target: OpenFolder?) -> Bool {
         opened.withLock { opened in
             guard
                 let status = try? FileStatus.of(
@@ -84,8 +97,14 @@ final class WritableFolders: Sendable {
                 return true
             }
             let wanted = WritableFolders.open(status.permissions)
-            guard wanted != status.permissions, set(wanted, of: folder) else { return false }
-            opened[place] = Opened(permissions: status.permissions)
+            guard wanted != status.permissions,
+                records.note(folder.number, status, mode: wanted, movedTo: target?.number)
+            else { return false }
+            guard set(wanted, of: folder) else {
+                records.forget(status, mode: wanted)
+                return false
+            }
+            opened[place] = Opened(permissions: status.permissions, status: status)
             return true
         }
     }
@@ -101,10 +120,14 @@ final class WritableFolders: Sendable {
             guard var entry = opened[place] else { return }
             entry.users -= 1
             opened[place] = entry.users == 0 ? nil : entry
-            // Somebody gave it another mode.
-            guard entry.users == 0, status.permissions == WritableFolders.open(entry.permissions)
-            else { return }
-            _ = set(entry.permissions, of: folder)
+            guard entry.users == 0 else { return }
+            // Else somebody gave it another mode.
+            if status.permissions == WritableFolders.open(entry.permissions),
+                !set(entry.permissions, of: folder)
+            {
+                return
+            }
+            records.forget(entry.status, mode: WritableFolders.open(entry.status.permissions))
         }
     }
 

@@ -109,8 +109,11 @@ package struct ProviderChange {
 
     /// All or nothing, and on the disk when it returns. What is in no `renaming` is gone at the new
     /// storage.
+    ///
+    /// `forgetsUnanswered`: what was sent to the old storage without an answer is sent again to the
+    /// new one.
     package func apply(
-        _ renamings: [Renaming], to provider: String, root: Renaming
+        _ renamings: [Renaming], to provider: String, root: Renaming, forgetsUnanswered: Bool = false
     ) throws(Failure) {
         try checked {
             try database.write { database in
@@ -128,6 +131,7 @@ package struct ProviderChange {
                 }
                 try database.execute(sql: ProviderChange.gone)
                 for statement in ProviderChange.statements { try database.execute(sql: statement) }
+                if forgetsUnanswered { try database.execute(sql: "DELETE FROM sent") }
                 for (key, value) in [
                     ("root.identifier", root.new.rawValue), ("provider.name", provider),
                 ] {

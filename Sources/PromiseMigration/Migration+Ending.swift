@@ -39,7 +39,11 @@ extension Migration {
         let paths = paths()
         for kind in [PrivateName.Kind.values, .containers, .storage, .attributes] {
             for name in try await objects.list(kind) {
-                if kind == .storage, name.name.hasPrefix(FormerNames.prefix) { continue }
+                if kind == .storage,
+                    name.name.hasPrefix(FormerNames.prefix) || MovedRecord.isOne(name)
+                {
+                    continue
+                }
                 guard var object = try await objects.read(name) else { continue }
                 guard let there = new.privateObjects else {
                     // Only this machine will know it by that name.

@@ -11,7 +11,10 @@ extension Migration {
         _ paths: [[FileName]: ItemIdentifier]
     ) async throws(ProviderError) {
         let known = try await objects.list(.storage)
-        guard known.contains(where: { !$0.name.hasPrefix(FormerNames.prefix) }) else { return }
+        let isNamed = known.contains {
+            !$0.name.hasPrefix(FormerNames.prefix) && !MovedRecord.isOne($0)
+        }
+        guard isNamed else { return }
         var before = FormerNames()
         for name in known where name.name.hasPrefix(FormerNames.prefix) {
             if let object = try await objects.read(name) { before.add(piece: object.bytes) }

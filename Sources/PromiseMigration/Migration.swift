@@ -5,9 +5,10 @@ package import PromiseSystem
 
 /// Brings all that one storage has to another one, so that a domain can go on there.
 ///
-/// The old storage is only read. It is gone through again and again until a pass finds nothing new;
-/// then the new one is looked at, whether it has everything and nothing else. What is done is in a
-/// log, so that a migration that was cut off goes on.
+/// The old storage is only read, but for the record of where its domain went. It is gone through
+/// again and again until a pass finds nothing new; then the new one is looked at, whether it has
+/// everything and nothing else. What is done is in a log, so that a migration that was cut off goes
+/// on.
 ///
 /// **Threads.** One task has the state; up to `parallelCount` others ask the storages.
 package struct Migration {
@@ -289,17 +290,26 @@ package struct Migration {
 
     /// Where the old storage has what it has.
     package func paths() -> [[FileName]: ItemIdentifier] {
-        var known: [ItemIdentifier: [FileName]] = [root.identifier: []]
+        Migration.paths(of: places.values, root: root.identifier)
+    }
+
+    /// `items`: one for each name.
+    package static func paths(
+        of items: some Collection<MigratedItem>, root: ItemIdentifier
+    ) -> [[FileName]: ItemIdentifier] {
+        let folders = Dictionary(
+            items.lazy.filter { $0.kind == .folder }.map { ($0.old, $0) }, uniquingKeysWith: { $1 })
+        var known: [ItemIdentifier: [FileName]] = [root: []]
         func path(of item: MigratedItem, depth: Int) -> [FileName]? {
             // No real path is this deep.
             guard depth < 4096 else { return nil }
-            if known[item.parent] == nil, let folder = items[item.parent] {
+            if known[item.parent] == nil, let folder = folders[item.parent] {
                 known[item.parent] = path(of: folder, depth: depth + 1)
             }
             return known[item.parent].map { $0 + [item.name] }
         }
         var result: [[FileName]: ItemIdentifier] = [:]
-        for item in places.values {
+        for item in items {
             if let path = path(of: item, depth: 0) { result[path] = item.old }
         }
         return result

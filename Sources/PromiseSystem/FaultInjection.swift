@@ -7,12 +7,14 @@ import Synchronization
 ///
 /// A file named by `PROMISEFS_FAULT_FILE` is read whenever it has changed, so that faults can be armed while the daemon
 /// runs; a line of it is `LABEL N FAULT`: the N-th call at LABEL from now on meets FAULT, which is `EIO`, `ENOSPC`, `EINTR`
-/// (the call is repeated, as after a signal), another number of errno, or `short` (a write of half the bytes). Beside it
-/// `FILE.log` says which labels were reached, and which faults happened. Thread-safe.
+/// (the call is repeated, as after a signal), another number of errno, `short` (a write of half the bytes), or `KILL`: the
+/// process ends as by SIGKILL, and the call is not made. Beside it `FILE.log` says which labels were reached, and which faults
+/// happened. Thread-safe.
 package enum FaultInjection {
     private enum Kind: Equatable {
         case errno(CInt)
         case shortWrite
+        case kill
     }
 
     private struct Fault {
@@ -115,6 +117,7 @@ package enum FaultInjection {
             }
             let fault = state.faults.remove(at: place)
             state.met = label
+            if fault.kind == .kill { raise(SIGKILL) }
             if state.file != nil {
                 note("failed \(label)", state)
             } else if state.faults.isEmpty {
@@ -151,6 +154,7 @@ package enum FaultInjection {
     private static func kind(_ word: Substring) -> Kind? {
         switch word {
         case "short": .shortWrite
+        case "KILL": .kill
         case "EIO": .errno(EIO)
         case "ENOSPC": .errno(ENOSPC)
         case "EINTR": .errno(EINTR)

@@ -70,6 +70,8 @@ public struct StatusDocument: Codable, Sendable, Equatable {
     public var conflicts: Int?
     /// What is wrong with the settings that the domain was to have: it has those of the last time.
     public var configurationProblem: String?
+    /// The storage to which another machine has moved the domain: `promisefs migrate` takes this one there, too.
+    public var movedTo: String?
     /// Folders that the provider did not show, and what is left on the disk of the state folder, in bytes.
     public var unlisted: Int?
     public var diskAvailable: UInt64?

@@ -86,8 +86,73 @@ extension MountSuites {
                     within 60 '"$P" sync --wait --timeout 5s "$M" && [ "$(tail -n 1 "$C/disk/sub/here")" = edit ]'
                     [ "$(cat "$C/disk/new")" = new ]; [ "$(cat "$M/disk/sub/not")" = not ]
                     # Whoever removes the place says that it does not come back.
-                    umount "$C/disk"; rmdir "$C/disk"; within 60 '"$P" sync "$M" > "$T/said" 2>&1; [ ! -e "$M/disk" ]'
+                    within 10 'umount "$C/disk"'; rmdir "$C/disk"; within 60 '"$P" sync "$M" > "$T/said" 2>&1; [ ! -e "$M/disk" ]'
                     """, seconds: 170)
+            }
+        }
+
+        /// The one that was there alone had the names of the other's files, until both were there.
+        @Test(.timeLimit(.minutes(3))) func aCloneThatIsSeenAloneAfterARestartStaysItself() async throws {
+            try await MountedDomain.with(mounts: false) { domain in
+                try await run(
+                    domain,
+                    """
+                    mkdir -p "$C/a" "$C/b"; truncate -s 16M "$T/image"; mkfs.ext4 -q "$T/image"
+                    mount -o loop "$T/image" "$C/a"; echo same > "$C/a/file"; umount "$C/a"
+                    cp "$T/image" "$T/clone"; mount -o loop "$T/image" "$C/a"; mount -o loop "$T/clone" "$C/b"
+                    \(domain.mountCommand)
+                    echo left > "$M/a/file"; echo right > "$M/b/file"; "$P" sync --wait "$M"
+                    ino=$(stat -c %i "$M/b/file"); "$P" unmount "$M"; umount "$C/a"
+                    \(domain.mountCommand)
+                    "$P" sync "$M" || true; [ "$(cat "$M/a/file")$(cat "$M/b/file")" = leftright ]
+                    [ "$(stat -c %i "$M/b/file")" = $ino ]; echo right again > "$M/b/file"
+                    within 20 '[ "$(cat "$C/b/file")" = "right again" ]'; mount -o loop "$T/image" "$C/a"
+                    within 30 '"$P" sync "$M"'; echo left again > "$M/a/file"; "$P" sync --wait "$M"
+                    [ "$(cat "$C/a/file")" = 'left again' ]; [ "$(cat "$C/b/file")" = 'right again' ]
+                    [ "$(cat "$M/b/file")" = 'right again' ]; [ "$(ls -A "$M/a" "$M/b" | grep -c conflict)" = 0 ]
+                    """)
+            }
+        }
+
+        /// inotify says nothing of it: what had gone was shown until somebody listed the folder anew.
+        @Test(.timeLimit(.minutes(3))) func whatIsMountedAndUnmountedInsideIsNoticedByItself() async throws {
+            try await MountedDomain.with(mounts: false) { domain in
+                try await run(
+                    domain,
+                    """
+                    mkdir -p "$C/one" "$C/two" "$C/three"; echo first > "$C/one/file"; echo below > "$C/two/below"
+                    \(domain.mountCommand)
+                    ls "$M" "$M/one" "$M/two" "$M/three" > "$T/names"; [ -e "$M/two/below" ]
+                    mount --bind "$C/one" "$C/two"; within 10 '[ "$(cat "$M/two/file" 2> /dev/null)" = first ]'
+                    [ ! -e "$M/two/below" ]; umount "$C/two"
+                    # What was seen there is away, and what is below is not shown for it.
+                    within 10 '"$P" status "$M" > /dev/null; ! echo new > "$M/two/new" || [ ! -e "$C/two/new" ]'
+                    sleep 2; [ ! -e "$C/two/new" ]; [ "$(cat "$C/one/file")" = first ]; ls "$M/two" > "$T/names"
+                    mount --bind "$C/one" "$C/two"; [ "$(cat "$M/one/file")" = first ]
+                    within 60 '"$P" sync --wait --timeout 5s "$M"; [ -e "$C/one/new" ]'
+                    """)
+            }
+        }
+
+        /// What waited for the one that had gone was to be lost, or to go to the other.
+        @Test(.timeLimit(.minutes(3))) func anotherDiskAtThePlaceOfOneThatWentAwayIsShownAndLosesNothing() async throws {
+            try await MountedDomain.with(mounts: false) { domain in
+                try await run(
+                    domain,
+                    """
+                    mkdir "$C/disk"
+                    for n in one two; do truncate -s 16M "$T/$n"; mkfs.ext4 -q "$T/$n"; mount -o loop "$T/$n" "$C/disk"
+                        echo $n > "$C/disk/$n"; echo $n > "$C/disk/both"; umount "$C/disk"; done
+                    mount -o loop "$T/one" "$C/disk"
+                    \(domain.mountCommand)
+                    cat "$M/disk/one" "$M/disk/both" > /dev/null; umount "$C/disk"; "$P" sync "$M" || true
+                    echo edited > "$M/disk/both"; echo new > "$M/disk/new"; sleep 1; mount -o loop "$T/two" "$C/disk"
+                    within 30 '[ "$(cat "$M/disk/two" 2> /dev/null)" = two ]'; "$P" sync --wait --timeout 10s "$M" || true
+                    [ "$(cat "$C/disk/both")" = two ]; [ "$(cat "$M/disk/both")" = two ]; [ ! -e "$M/disk/one" ]
+                    grep -rlx edited "$M" > "$T/kept"; grep -rlx new "$M" > "$T/kept2"; ls -R "$M"
+                    umount "$C/disk"; mount -o loop "$T/one" "$C/disk"; within 30 '[ "$(cat "$M/disk/one" 2> /dev/null)" = one ]'
+                    [ "$(cat "$M/disk/both")" = one ]; grep -rlx edited "$M" > "$T/kept"; grep -rlx new "$M" > "$T/kept2"
+                    """)
             }
         }
     }

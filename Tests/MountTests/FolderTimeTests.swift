@@ -48,5 +48,48 @@ extension MountSuites {
                 }
             }
         }
+
+        /// It showed the time at which this machine had first seen the folder.
+        /// > A folder whose names others change, or to which they give a time, shows what the provider says
+        @Test(.timeLimit(.minutes(2))) func timesThatOthersGiveToFoldersAreFollowed() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    Self.tree + """
+                        day() { stat -c %y "$1" | cut -c 1-10; }
+                        cp -a "$T/tree" "$C/theirs"; ls -R "$M" > /dev/null
+                        touch -d 2015-06-07 "$C/theirs/a/b"
+                        within 20 '[ "$(stat -c %y "$M/theirs/a/b" | cut -c 1-10)" = 2015-06-07 ]'
+                        echo more > "$C/theirs/a/more"; within 20 '[ -e "$M/theirs/a/more" ]'
+                        within 20 '[ "$(stat -c %Y "$M/theirs/a")" = "$(stat -c %Y "$C/theirs/a")" ]'
+                        rm "$C/theirs/a/more"; touch -d 2014-01-01 "$C/theirs/a"; within 20 '[ ! -e "$M/theirs/a/more" ]'
+                        within 20 '[ "$(stat -c %y "$M/theirs/a" | cut -c 1-10)" = 2014-01-01 ]'
+                        touch -d 2013-01-01 "$M/theirs/a"; "$P" sync --wait "$M"; sleep 2; [ "$(day "$M/theirs/a")" = 2013-01-01 ]
+                        [ "$(day "$C/theirs/a")" = 2013-01-01 ]; [ "$("$P" pending "$M" --json | grep -c '"kind"')" = 0 ]
+                        chmod -R u+w "$T/tree" "$C/theirs"
+                        """, seconds: 100)
+            }
+        }
+
+        @Test(
+            .timeLimit(.minutes(3)), .enabled(if: WebDAVServer.canRun, "there is no apache2, so there is no server to ask"))
+        func timesThatAnotherMachineGivesToFoldersAreFollowed() async throws {
+            try await WebDAVServer.with { server in
+                var options = server.options()
+                options.arguments += ["--poll-interval", "1s"]
+                try await MountedDomain.with(options) { domain in
+                    try await domain.shell(
+                        """
+                        mkdir -p "$M/a/b"; echo x > "$M/a/b/x"; "$P" sync --wait "$M"; mkdir "$T/second"
+                        "$P" mount --poll-interval 1s --state-dir "$T/state" --domain \(domain.domainName)b \
+                            \(server.provider) "$T/second"
+                        ls -R "$T/second" > /dev/null; touch -d 2015-06-07 "$M/a/b"; "$P" sync --wait "$M"
+                        within 30 '[ "$(stat -c %y "$T/second/a/b" | cut -c 1-10)" = 2015-06-07 ]'
+                        echo y > "$T/second/a/b/y"; touch -d 2016-07-08 "$T/second/a/b"; "$P" sync --wait "$T/second"
+                        within 30 '[ "$(stat -c %y "$M/a/b" | cut -c 1-10)" = 2016-07-08 ]'; [ "$(cat "$M/a/b/y")" = y ]
+                        "$P" unmount "$T/second"
+                        """, seconds: 150)
+                }
+            }
+        }
     }
 }

@@ -84,6 +84,42 @@ extension MountSuites {
             }
         }
 
+        /// It is opened up for the moment of a change: a daemon that died then left it writable for good.
+        @Test(.timeLimit(.minutes(2)), arguments: ["file", "move"])
+        func aKilledDaemonLeavesNoFolderWritable(change: String) async throws {
+            let script = """
+                set -e; cd /
+                mkdir -p "$C/closed" "$C/into"; echo x > "$C/closed/x"; chmod 555 "$C/closed"
+                chown -R nobody "$M" "$C" "$S" "$T" "$HOME" "$XDG_RUNTIME_DIR" "$XDG_DATA_HOME" "$XDG_CONFIG_HOME" \
+                    "$XDG_STATE_HOME"
+                chmod 755 "$(dirname "$M")"; mkdir "$T/bin"
+                for n in promisefs promisefs-holder; do cp "$(dirname "$P")/$n" "$T/bin/"; done
+                mknod "$T/fuse" c 10 229; chmod 666 "$T/fuse"; mount --bind "$T/fuse" /dev/fuse
+                cat > "$T/work" <<'WORK'
+                set -e
+                P="$T/bin/promisefs"; export PROMISEFS_FAULT_FILE="$T/fault"
+                mounted() { "$P" mount --no-supervision --upload-delay 2s --state-dir "$S" --domain ordinary "folder:$C" "$M"; }
+                mounted; cat "$M/closed/x"; echo 'folder.open.mode 2 KILL' > "$T/fault"
+                # At the provider the folder never had another mode.
+                chmod 755 "$M/closed"
+                if [ $1 = move ]; then mv "$M/closed" "$M/into/there"; chmod 555 "$M/into/there"
+                else rm "$M/closed/x"; chmod 555 "$M/closed"; fi
+                for n in $(seq 100); do stat "$M" > /dev/null 2>&1 || break; sleep 0.1; done
+                find "$C" -name closed -o -name there | xargs stat -c %a > "$T/killed"; [ "$(cat "$T/killed")" = 755 ]
+                rm "$T/fault"; mounted; find "$C" -name closed -o -name there | xargs stat -c %a > "$T/mended"
+                "$P" sync --wait "$M"; "$P" unmount --wait "$M"
+                [ "$(cat "$T/mended")" = 555 ]; [ "$(find "$C" -name closed -o -name there | xargs stat -c %a)" = 555 ]
+                if [ $1 = move ]; then [ -e "$C/into/there/x" ]; else [ ! -e "$C/closed/x" ]; fi
+                [ -z "$(ls -A "$S/opened-folders")" ]
+                WORK
+                setpriv --reuid=nobody --regid=nogroup --clear-groups bash "$T/work" \(change)
+                """
+            try await MountedDomain.with(mounts: false) { domain in
+                try await domain.shell("cat > \"$T/script\" <<'SCRIPT'\n\(script)\nSCRIPT")
+                try await domain.shell("unshare --mount --propagation private bash \"$T/script\"")
+            }
+        }
+
         /// One file that may not be read hid all others of its folder.
         @Test(.timeLimit(.minutes(3))) func aFileThatMayNotBeReadHidesNoOther() async throws {
             let unreadable = """

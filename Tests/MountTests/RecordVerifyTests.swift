@@ -89,6 +89,62 @@ extension MountSuites {
             }
         }
 
+        /// Of these, nothing was looked at.
+        @Test(.timeLimit(.minutes(2)))
+        func whatItemsHaveAndTheStorageSaysOfItselfAreCheckedAsWell() async throws {
+            try await MountedDomain.with { domain in
+                let name = "D=\(domain.domainName)\n"
+                try await domain.shell(
+                    """
+                    echo x > "$M/x"; "$P" sync --wait "$M"; setfattr -n user.colour -v red "$M/x"
+                    within 10 'grep -q colour "$C/.promisefs/attributes/items.json"'; sleep 1
+                    mkdir -p "$C/.promisefs/storage"
+                    echo '{"identifier":"abc","schema":1}' > "$C/.promisefs/storage/identity.json"
+                    "$P" verify --provider "$M"; cp -r "$C/.promisefs" "$T/good"; cd "$C/.promisefs"
+                    echo rot > "$S/attributes/items.json"; echo rot > attributes/items.json; echo rot > storage/identity.json
+                    echo rot > storage/former-0.json; echo later > storage/others.json
+                    """)
+                let found = try await domain.shell("\"$P\" verify --provider \"$M\"", status: 1)
+                for sentence in [
+                    "the attributes of items in ", "the attributes of items at the provider, '.promisefs/attributes/items.json'",
+                    "the storage's name at the provider, '.promisefs/storage/identity.json', cannot be used: add",
+                    "'.promisefs/storage/former-0.json' at the provider cannot be used",
+                ] {
+                    #expect(found.output.contains(sentence), "\(found.output)")
+                }
+                #expect(!found.output.contains("others.json"), "\(found.output)")
+                try await domain.shell(
+                    """
+                    "$P" verify --provider --repair "$M"; "$P" verify --provider "$M"; cd "$C/.promisefs"
+                    grep -q colour attributes/items.json "$S/attributes/items.json"; [ -e storage/others.json ]
+                    [ ! -e storage/identity.json ]; [ ! -e storage/former-0.json ]
+                    [ "$(cat "$S/kept/attributes-items.json")" = rot ]
+                    [ "$(cat "$S/kept/provider-storage-identity.json")" = rot ]
+                    grep -q rot "$S/kept/provider-storage-former-0.json"
+                    [ "$(getfattr --only-values -n user.colour "$M/x")" = red ]; rm attributes/items.json
+                    """)
+                // The name that references elsewhere know, and attributes that are gone there, come from here.
+                try await domain.shell(
+                    name
+                        + """
+                        ! "$P" verify --provider "$M" > "$T/found"
+                        grep -q 'attributes of items are missing at the provider' "$T/found"
+                        "$P" verify --provider --repair "$M"; within 10 'grep -q colour "$C/.promisefs/attributes/items.json"'
+                        "$P" unmount --wait "$M"; python3 - <<'END'
+                        import os, sqlite3
+                        index = sqlite3.connect(os.environ["S"] + "/index.sqlite")
+                        index.execute("insert or replace into setting values ('storage.identifier', 'abc')")
+                        index.commit()
+                        END
+                        ! "$P" verify --provider --state-dir "$S" > "$T/found"; grep -q "storage's name.*is missing" "$T/found"
+                        "$P" verify --provider --repair --state-dir "$S"; "$P" verify --provider --state-dir "$S"
+                        grep -q '"identifier":"abc"' "$C/.promisefs/storage/identity.json"; echo rot > "$S/attributes/items.json"
+                        ! "$P" verify --state-dir "$S" > "$T/found"; grep -q 'attributes of items in' "$T/found"
+                        "$P" verify --repair --state-dir "$S"; "$P" verify --state-dir "$S"
+                        """)
+            }
+        }
+
         @Test(.timeLimit(.minutes(2))) func statusAndUnmountCountRecordsThatWereNotSent() async throws {
             try await MountedDomain.with(MountedDomain.Options(arguments: ["--poll-interval", "1s"])) { domain in
                 let name = "D=\(domain.domainName)\n"

@@ -69,7 +69,7 @@ private struct World: CustomStringConvertible {
             local?.mode = item.metadata.mode
             synced?.content = item.version.rawValue
             synced?.mode = item.metadata.mode
-        case .updateMetadata(let item):
+        case .updateMetadata(let item), .takeTime(let item):
             local?.mode = item.metadata.mode
             synced = World.copy(item)
         case .detach:
@@ -208,6 +208,35 @@ private struct World: CustomStringConvertible {
             parent: item.parent, name: item.name, kind: .folder, isEdited: false, metadata: item.metadata)
         #expect(plan(Observation(local: local, synced: item, remote: .present(other))) == .settle(other))
         #expect(plan(Observation(local: nil, synced: item, remote: .present(other))) == .deleteRemote(base: other))
+    }
+
+    /// One that others had given to a folder was never followed.
+    @Test func aFoldersTimeIsFollowedUnlessOneWasGivenHere() {
+        var item = World.item(.init(content: "folder", name: "d", mode: 0o755))
+        item.kind = .folder
+        item.metadata.modificationTime = Timestamp(nanoseconds: 5)
+        var other = item
+        other.metadata.modificationTime = Timestamp(nanoseconds: 9)
+        // Names came and went here since.
+        var here = item.metadata
+        here.modificationTime = Timestamp(nanoseconds: 7)
+        func observation(isEdited: Bool, _ remote: Item) -> Observation {
+            let local = Observation.Local(
+                parent: item.parent, name: item.name, kind: .folder, isEdited: isEdited, metadata: here)
+            return Observation(local: local, synced: item, remote: .present(remote))
+        }
+        #expect(plan(observation(isEdited: false, other)) == .takeTime(other))
+        #expect(plan(observation(isEdited: true, other)) == .settle(other))
+        here = other.metadata
+        #expect(plan(observation(isEdited: false, other)) == .settle(other))
+        // Nobody knows it, or it is a guess.
+        here = item.metadata
+        var unknown = other
+        unknown.metadata.modificationTime = .zero
+        #expect(plan(observation(isEdited: false, unknown)) == .settle(unknown))
+        unknown = other
+        unknown.isGuess = true
+        #expect(plan(observation(isEdited: false, unknown)) == .settle(unknown))
     }
 
     @Test func foldersAndLinksIgnoreWhatTheyDoNotHave() {

@@ -122,6 +122,11 @@ package final class AttributeTravel: Sendable {
         }
     }
 
+    /// Compares the file with what is in memory.
+    func check(isRepairing: Bool, _ shelf: RecordShelf) async throws(Failure) -> RecordFindings {
+        try await values.check(isRepairing: isRepairing, shelf)
+    }
+
     private static var ourselves: Principal { .owner(user: geteuid(), process: getpid()) }
 
     private func note(_ trouble: String?) {

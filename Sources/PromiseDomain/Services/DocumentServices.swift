@@ -20,6 +20,7 @@ package struct DocumentServices: Sendable {
     package let adoption: Adoption
     package let reversal: Reversal
     package let attributes: AttributeTravel
+    package let moveWatch: MoveWatch
 
     init(
         _ tree: DomainTree, _ state: StateFolder, _ configuration: DomainConfiguration,
@@ -29,6 +30,7 @@ package struct DocumentServices: Sendable {
         self.tree = tree
         reversal = Reversal(index: tree.index, engine: tree.engine)
         attributes = AttributeTravel(tree, folder: state.file("attributes"), configuration, logger)
+        moveWatch = MoveWatch(tree: tree, configuration: configuration)
         search = ItemSearch(tree: tree, pollInterval: configuration.pollInterval)
         windows = FolderWindows(tree)
         let door = AccessDoor(logger: logger, audit: audit)
@@ -58,6 +60,7 @@ package struct DocumentServices: Sendable {
     func start() {
         containers.start()
         attributes.start()
+        moveWatch.start()
         views.start()
     }
 
@@ -65,6 +68,7 @@ package struct DocumentServices: Sendable {
         views.stop()
         containers.stop()
         attributes.stop()
+        moveWatch.stop()
         bookmarks.stop()
         grants.stop()
         audit.stop()

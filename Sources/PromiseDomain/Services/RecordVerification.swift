@@ -61,25 +61,33 @@ struct RecordShelf: Sendable {
     }
 }
 
-/// Checks what applications keep: values, containers and references, here and at the provider.
+/// Checks what applications keep: values, containers and references, here and at the provider; and what
+/// items have besides their content, and a storage says of itself.
 struct RecordVerification {
     let index: Index
     /// Nil: it is not asked.
     let provider: (any Provider)?
     let shelf: RecordShelf
     let files: ValueFiles
+    let attributes: ValueFiles
     let containers: ContainerFile
     /// Of a domain that is mounted: what is in memory is right, and is changed by one thread.
-    let inMemory: (values: Values, containers: Containers)?
+    let inMemory: InMemory?
     let isRepairing: Bool
 
+    struct InMemory {
+        let values: Values
+        let containers: Containers
+        let attributes: AttributeTravel
+    }
+
     init(
-        stateFolder: [UInt8], index: Index, provider: (any Provider)?, inMemory: (values: Values, containers: Containers)?,
-        isRepairing: Bool
+        stateFolder: [UInt8], index: Index, provider: (any Provider)?, inMemory: InMemory?, isRepairing: Bool
     ) {
         (self.index, self.provider, self.inMemory, self.isRepairing) = (index, provider, inMemory, isRepairing)
         shelf = RecordShelf(stateFolder: stateFolder)
         files = ValueFiles(folder: stateFolder + Array("/values".utf8))
+        attributes = ValueFiles(folder: stateFolder + Array("/attributes".utf8))
         containers = ContainerFile(path: stateFolder + Array("/containers.json".utf8))
     }
 
@@ -87,16 +95,22 @@ struct RecordVerification {
         var found = RecordFindings()
         if let inMemory {
             found.add(try await inMemory.values.check(isRepairing: isRepairing, shelf))
+            found.add(try await inMemory.attributes.check(isRepairing: isRepairing, shelf))
             found.add(try await inMemory.containers.check(isRepairing: isRepairing, shelf))
         } else {
-            found.add(files.check(known: [:], isRepairing: isRepairing, shelf))
+            found.add(files.check(.values, known: [:], isRepairing: isRepairing, shelf))
+            found.add(attributes.check(.attributes, known: [:], isRepairing: isRepairing, shelf))
             found.add(containers.check(known: nil, isRepairing: isRepairing, shelf))
         }
         found.add(try checkReferences())
-        if let objects = provider?.privateObjects { found.add(try await checkObjects(objects)) }
+        if let objects = provider?.privateObjects {
+            found.add(try await checkObjects(objects))
+            found.add(try await checkStorage(objects))
+        }
         if isRepairing, !found.repaired.isEmpty, let inMemory {
             await inMemory.values.exchangeAll()
             await inMemory.containers.exchangeAll(isThorough: true)
+            await inMemory.attributes.look()
         }
         return found
     }
@@ -146,15 +160,16 @@ struct RecordVerification {
 
     private func checkObjects(_ objects: any PrivateObjects) async throws(Failure) -> RecordFindings {
         var found = RecordFindings()
-        for kind in [PrivateName.Kind.values, .containers] {
+        for kind in [PrivateName.Kind.values, .containers, .attributes] {
             do throws(ProviderError) {
                 let names = try await objects.list(kind).sorted { $0.name < $1.name }
                 for name in names where name.name.hasSuffix(".json") {
                     guard let object = try await objects.read(name) else { continue }
                     guard !isUsable(object.bytes, name) else { continue }
-                    try await mend(object, name, objects, &found)
+                    let problem = "\(kind.record(of: application(name))) at the provider, \(name), cannot be used"
+                    try await mend(object, name, problem, by: ours(name), objects, &found)
                 }
-                if kind == .values { noteMissing(Set(names.map(\.name)), &found) }
+                noteMissing(kind, Set(names.map(\.name)), &found)
             } catch {
                 throw error.failure
             }
@@ -168,7 +183,7 @@ struct RecordVerification {
     private func isUsable(_ bytes: [UInt8], _ name: PrivateName) -> Bool {
         do throws(RecordTrouble) {
             let json = JSONReader.read(bytes)
-            if name.kind == .values {
+            if name.kind != .containers {
                 _ = try ValueRecord(json, of: application(name))
             } else {
                 _ = try ContainerRecord(json, of: application(name))
@@ -182,15 +197,19 @@ struct RecordVerification {
 
     private func ours(_ name: PrivateName) -> [UInt8]? {
         let key = application(name)
-        if name.kind == .values { return (try? files.read(key))?.record.json.encoded }
+        if let files = files(of: name.kind) { return (try? files.read(key))?.record.json.encoded }
         return (try? containers.read())?[key]?.record.json.encoded
     }
 
-    private func mend(
-        _ object: PrivateObject, _ name: PrivateName, _ objects: any PrivateObjects, _ found: inout RecordFindings
+    private func files(of kind: PrivateName.Kind) -> ValueFiles? {
+        kind == .values ? files : kind == .attributes ? attributes : nil
+    }
+
+    /// `ours` takes its place; with nil it is removed. It is kept here.
+    func mend(
+        _ object: PrivateObject, _ name: PrivateName, _ problem: String, by ours: [UInt8]?,
+        _ objects: any PrivateObjects, _ found: inout RecordFindings
     ) async throws(ProviderError) {
-        let what = name.kind == .values ? "the values" : "the container's record"
-        let problem = "\(what) of \(application(name)) at the provider, \(name), cannot be used"
         guard isRepairing else { return found.problems.append(problem) }
         let place: String
         do throws(Failure) {
@@ -199,7 +218,7 @@ struct RecordVerification {
             return found.problems.append(problem + ", and cannot be kept: \(error.message)")
         }
         do throws(ProviderError) {
-            if let ours = ours(name) {
+            if let ours {
                 _ = try await objects.write(ours, to: name, base: object.version)
                 found.repaired.append(problem + "; what is here takes its place; that is kept as '\(place)'")
             } else {
@@ -213,10 +232,11 @@ struct RecordVerification {
     }
 
     /// Somebody removed them behind the back of every machine; each sends what it has.
-    private func noteMissing(_ names: Set<String>, _ found: inout RecordFindings) {
+    private func noteMissing(_ kind: PrivateName.Kind, _ names: Set<String>, _ found: inout RecordFindings) {
+        guard let files = files(of: kind) else { return }
         for application in files.applications().sorted() where !names.contains(application.text + ".json") {
             guard let store = try? files.read(application), store.isSent, !store.record.entries.isEmpty else { continue }
-            found.note("the values of \(application) are missing at the provider", isRepairing: isRepairing) {
+            found.note("\(kind.record(of: application)) are missing at the provider", isRepairing: isRepairing) {
                 () throws(Failure) in "they will be sent"
             }
         }
@@ -235,13 +255,15 @@ extension ReferenceRecord {
 
 extension ValueFiles {
     /// `known`: what is in memory, and is as it was written.
-    func check(known: [Key: ValueStore], isRepairing: Bool, _ shelf: RecordShelf) -> RecordFindings {
+    func check(
+        _ kind: PrivateName.Kind, known: [Key: ValueStore], isRepairing: Bool, _ shelf: RecordShelf
+    ) -> RecordFindings {
         var found = RecordFindings()
         let present = Set(applications())
         for application in present.union(known.filter { $0.value != ValueStore.empty(like: $0.value) }.keys).sorted() {
-            let shown = escapedForDisplay(path(application))
+            let (shown, what) = (escapedForDisplay(path(application)), kind.record(of: application))
             if !present.contains(application), let store = known[application] {
-                found.note("the values of \(application) are missing: there is no '\(shown)'", isRepairing: isRepairing) {
+                found.note("\(what) are missing: there is no '\(shown)'", isRepairing: isRepairing) {
                     () throws(Failure) in
                     try write(store)
                     return "they were written again"
@@ -256,9 +278,9 @@ extension ValueFiles {
                     found.problems.append(error.message)
                     continue
                 }
-                found.note("the values of \(application) in '\(shown)' are damaged", isRepairing: isRepairing) {
+                found.note("\(what) in '\(shown)' are damaged", isRepairing: isRepairing) {
                     () throws(Failure) in
-                    let place = try shelf.setAside(path(application), as: "values-\(application).json")
+                    let place = try shelf.setAside(path(application), as: "\(kind.rawValue)-\(application).json")
                     if let store = known[application] { try write(store) }
                     return known[application] == nil
                         ? "those that the provider has take their place, and they are kept as '\(place)'"
@@ -350,6 +372,7 @@ extension DomainStatus {
     /// What applications keep: why it is not exchanged, and how much of it waits.
     mutating func countRecords(_ values: Values, _ services: DocumentServices) {
         limitations += values.troubles + services.troubles
+        movedTo = services.moveWatch.provider
         unsentRecords = values.unsentCount + services.containers.unsentCount + services.attributes.unsentCount
         localAttributes = services.attributes.stayingItemCount
     }

@@ -19,10 +19,10 @@ final class StorageIdentity: Sendable {
         var rest: ContinuousClock.Instant?
     }
 
-    private static let setting = "storage.identifier"
+    static let setting = "storage.identifier"
     private static let schema = 1
     private static let about = "what references in other storages call this one"
-    private static let place = PrivateName(.storage, "identity.json")!
+    static let place = PrivateName(.storage, "identity.json")!
 
     private let tree: DomainTree
     private let configuration: DomainConfiguration
@@ -80,14 +80,11 @@ final class StorageIdentity: Sendable {
                 throw Failure(.readOnly, "the domain is mounted read-only: its storage can be given no name")
             }
             let fresh = StorageIdentity.fresh()
-            let json = JSON.map([
-                "about": .string(StorageIdentity.about), "identifier": .string(fresh),
-                "schema": .number(String(StorageIdentity.schema)),
-            ])
+            let bytes = StorageIdentity.record(of: fresh)
             do throws(ProviderError) {
                 _ = try await withDeadline(configuration.requestDeadline, "the provider did not answer") {
                     () async throws(ProviderError) in
-                    try await objects.write(json.encoded, to: StorageIdentity.place, base: nil)
+                    try await objects.write(bytes, to: StorageIdentity.place, base: nil)
                 }
             } catch {
                 // Another machine was faster.
@@ -113,7 +110,7 @@ final class StorageIdentity: Sendable {
             throw error.failure
         }
         guard let object else { return nil }
-        guard let found = JSONReader.read(object.bytes)?["identifier"]?.text, !found.isEmpty else {
+        guard let found = StorageIdentity.identifier(in: object.bytes) else {
             throw Failure(
                 .corrupted,
                 "\(StorageIdentity.place) at the provider is damaged: remove it, and add the references from "
@@ -121,6 +118,18 @@ final class StorageIdentity: Sendable {
         }
         try remember(found)
         return found
+    }
+
+    /// What a storage keeps.
+    static func record(of identifier: String) -> [UInt8] {
+        JSON.map([
+            "about": .string(about), "identifier": .string(identifier), "schema": .number(String(schema)),
+        ]).encoded
+    }
+
+    /// Nil of what is damaged.
+    static func identifier(in record: [UInt8]) -> String? {
+        JSONReader.read(record)?["identifier"]?.text.flatMap { $0.isEmpty ? nil : $0 }
     }
 
     private func remember(_ identifier: String) throws(Failure) {

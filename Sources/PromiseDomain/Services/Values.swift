@@ -216,7 +216,8 @@ package final class Values: Sendable {
     /// Compares the files with what is in memory.
     func check(isRepairing: Bool, _ shelf: RecordShelf) async throws(Failure) -> RecordFindings {
         try await onThread { () throws(Failure) in
-            self.files.check(known: self.state.withLock { $0.stores }, isRepairing: isRepairing, shelf)
+            self.files.check(
+                self.needs.kind, known: self.state.withLock { $0.stores }, isRepairing: isRepairing, shelf)
         }
     }
 

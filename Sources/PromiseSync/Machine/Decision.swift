@@ -104,6 +104,7 @@ extension Step {
         case .moveLocal: "move here"
         case .replaceContent: "replace the content here"
         case .updateMetadata: "take the metadata"
+        case .takeTime: "take the folder's time"
         case .detach: "go on as a new item"
         case .keepBoth: "keep both"
         case .create: "create there"

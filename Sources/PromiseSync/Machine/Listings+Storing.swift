@@ -125,7 +125,9 @@ extension Listings {
         guard listed.version == known.version, listed.kind == known.kind else { return false }
         let isSamePlace = listed.identifier == known.identifier && listed.parent == known.parent
         guard facts.knowsByPlace || isSamePlace else { return false }
-        return !facts.keepsTimes || !differs(listed.metadata, known.metadata, kind: known.kind)
+        if !facts.keepsTimes { return true }
+        return !differs(listed.metadata, known.metadata, kind: known.kind)
+            && !hasNewTime(listed, than: known)
     }
 
     /// Everything was listed. What was not shown is asked for, a part of the names at a time, as
@@ -221,6 +223,7 @@ extension Listings {
             try !Telling.mayBeRemoved(item, turn, transaction)
         {
             try Tree.insertPlaceholder(item, in: listing.folder, &turn, transaction)
+            try FolderTimes.lookAfterChange(in: listing.folder, &turn, transaction)
             return true
         }
         try turn.observe(item, synced: synced, transaction)

@@ -193,7 +193,7 @@ extension Item {
     func isSame(as other: Item) -> Bool {
         parent == other.parent && name == other.name && version == other.version
             && kind == other.kind
-            && !differs(metadata, other.metadata, kind: kind)
+            && !differs(metadata, other.metadata, kind: kind) && !hasNewTime(self, than: other)
     }
 }
 

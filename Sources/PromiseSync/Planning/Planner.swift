@@ -55,6 +55,8 @@ package enum Step: Hashable, Sendable {
     case moveLocal(Item)
     case replaceContent(Item)
     case updateMetadata(Item)
+    /// Of a folder.
+    case takeTime(Item)
     /// Deleted there, edited here: the local item becomes a new one.
     case detach
     /// Edited on both sides: the provider's version keeps the name, the local one moves beside it.
@@ -132,11 +134,24 @@ private func planBoth(_ local: Observation.Local, synced: Item, remote: Item) ->
         let followsAlready = !differs(local.metadata, remote.metadata, kind: local.kind)
         if !followsAlready { return .updateMetadata(remote) }
     }
+    // A time that was given to the folder here is told; one that came of its names is not.
+    if hasNewTime(remote, than: synced), !local.isEdited,
+        local.metadata.modificationTime != remote.metadata.modificationTime
+    {
+        return .takeTime(remote)
+    }
     return .settle(remote)
 }
 
+/// Others have given a folder a time, or changed what is in it. A store that knows no times of
+/// folders says 0.
+package func hasNewTime(_ item: Item, than known: Item) -> Bool {
+    item.kind == .folder && item.metadata.modificationTime != known.metadata.modificationTime
+        && !item.isGuess && item.metadata.modificationTime != .zero
+}
+
 /// A folder's modification time is not compared: every change of its children changes it, on each
-/// side at another moment. A link has no mode of its own.
+/// side at another moment, see `hasNewTime`. A link has no mode of its own.
 package func differs(_ left: Metadata, _ right: Metadata, kind: NodeKind) -> Bool {
     if left.owner != right.owner || left.group != right.group { return true }
     if kind != .link && left.mode != right.mode { return true }

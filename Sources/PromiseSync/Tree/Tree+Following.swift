@@ -93,12 +93,15 @@ enum Tree {
             if try isUnderWay(below: entry, &turn, transaction) { return .waits }
             if try isReplaced(entry, depth: depth, &turn, transaction) { return .again }
             try removeLocal(entry, depth: depth, &turn, transaction)
+            try FolderTimes.lookAfterChange(in: entry.parent, &turn, transaction)
         case .moveLocal(let item):
             if try !moveLocal(entry, to: item, depth: depth, &turn, transaction) { return .waits }
         case .replaceContent(let item):
             try replaceContent(of: entry, with: item, &turn, transaction)
         case .updateMetadata(let item):
             try updateMetadata(of: entry, from: item, &turn, transaction)
+        case .takeTime(let item):
+            if try !FolderTimes.take(item, entry, &turn, transaction) { return .done }
         case .detach:
             try detach(entry, &turn, transaction)
             return .done

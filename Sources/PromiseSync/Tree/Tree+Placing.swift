@@ -54,6 +54,7 @@ extension Tree {
         try transaction.deletePending(.deletion(item.identifier))
         let entry = try insertPlaceholder(item, in: folder, &turn, transaction)
         turn.notices.noteAppeared(item.name, in: folder)
+        try FolderTimes.lookAfterChange(in: folder, &turn, transaction)
         if try transaction.node(entry.node)?.pin == .pinned { turn.lookForPinned() }
         return true
     }
@@ -229,6 +230,10 @@ extension Tree {
         }
         try transaction.recordMove(from: entry, to: moved)
         turn.notices.noteMoved(before, to: moved)
+        try FolderTimes.lookAfterChange(in: folder, &turn, transaction)
+        if before.parent != folder {
+            try FolderTimes.lookAfterChange(in: before.parent, &turn, transaction)
+        }
         if var synced = try transaction.synced(item.identifier) {
             synced.item.parent = item.parent
             synced.item.name = item.name

@@ -17,6 +17,9 @@ struct MigrateCommand: AsyncParsableCommand {
             command goes on with a migration that was cut off. Nothing is switched when an item cannot be brought; they are \
             named.
 
+            Where another machine has moved the domain to PROVIDER already, nothing is brought: this one goes on there, too, and \
+            what waits here is sent there.
+
             Who you are at the new storage is said as for mount; at the old one by the credentials file, or by the variables \
             PROMISEFS_OLD_USER and PROMISEFS_OLD_PASSWORD.
 
@@ -59,6 +62,8 @@ struct MigrateCommand: AsyncParsableCommand {
         var to: String
         /// The domain is at the new storage now.
         var isMoved: Bool
+        /// Another machine had brought everything there.
+        var isFollowing: Bool
         var items: Int
         /// Of this run.
         var brought: Int
@@ -150,7 +155,7 @@ struct MigrateCommand: AsyncParsableCommand {
             Output.json(
                 Document(
                     domain: domain, from: report.from, to: report.to, isMoved: report.isMoved,
-                    items: report.itemCount, brought: progress.brought,
+                    isFollowing: report.isFollowing, items: report.itemCount, brought: progress.brought,
                     bytesBrought: progress.bytesBrought, bytesFromHere: progress.bytesFromHere,
                     limitations: report.limitations,
                     troubles: report.troubles.map {
@@ -158,7 +163,9 @@ struct MigrateCommand: AsyncParsableCommand {
                     }))
         } else if report.isMoved {
             Output.line(
-                "\(counted(report.itemCount, "item")) at \(report.to), \(ByteSize.text(progress.bytesBrought)) sent, "
+                report.isFollowing
+                    ? "'\(domain)' is at \(report.to), where another machine has brought it: what waits here is sent there"
+                    : "\(counted(report.itemCount, "item")) at \(report.to), \(ByteSize.text(progress.bytesBrought)) sent, "
                     + "\(ByteSize.text(progress.bytesFromHere)) of it from this machine")
             for sentence in report.limitations { Output.line("  - \(sentence)") }
             Output.line("mount it: promisefs mount --domain \(domain) \(report.to) MOUNTPOINT")

@@ -38,6 +38,8 @@ struct PendingCommand: AsyncParsableCommand {
         var domain: String
         var mountPoint: String
         var items: [PendingItemDocument]
+        /// The storage to which another machine has moved the domain.
+        var movedTo: String?
         /// Of all, whatever `--limit` says.
         var total: Int
         var totalBytes: UInt64
@@ -62,11 +64,17 @@ struct PendingCommand: AsyncParsableCommand {
         var failures = FailureCollector()
         var documents: [Document] = []
         var rows: [[String]] = []
+        var news: [String] = []
         for (mount, inner) in try await scope(path) {
             do throws(PromiseError) {
                 let items = try await PromiseClient(mount: mount).pending(path: inner, excluded: excluded).items
                 let shown = Array(items.prefix(limit ?? .max))
-                documents.append(makeDocument(shown, of: items, mount))
+                var document = makeDocument(shown, of: items, mount)
+                if let moved = MovedDomain(try await PromiseClient(mount: mount).status()) {
+                    document.movedTo = moved.provider
+                    news.append(moved.sentence)
+                }
+                documents.append(document)
                 rows += shown.map { PendingCommand.row($0, on: mount) }
             } catch {
                 failures.note(CommandFailure(error))
@@ -82,6 +90,7 @@ struct PendingCommand: AsyncParsableCommand {
                 let bytes = ByteSize.text(documents.reduce(0) { $0 &+ $1.totalBytes })
                 Output.line("\(counted(total, "item")), \(bytes)" + (rows.count < total ? "; \(rows.count) shown" : ""))
             }
+            for sentence in news { Output.line(sentence) }
         } else if path == nil {
             Output.json(documents)
         } else if let document = documents.first {

@@ -129,6 +129,7 @@ struct StatusCommand: AsyncParsableCommand {
             ["  cache", ByteSize.text(status.cacheBytes) + limit],
             ["  transferred", "\(ByteSize.text(status.bytesFetched)) fetched, \(ByteSize.text(status.bytesUploaded)) uploaded"],
         ]
+        if let moved = MovedDomain(status) { rows.insert(["  moved", moved.sentence], at: 1) }
         if let problem = status.configurationProblem { rows.insert(["  settings", problem], at: 1) }
         rows += more
         if let count = status.unlisted, count > 0 {

@@ -63,6 +63,9 @@ enum DoctorMounts {
             let (place, word) = (escapedForDisplay(entry.mountPoint), shellWord(entry.mountPoint))
             do {
                 let status = try await PromiseClient(mount: entry).status()
+                if let moved = MovedDomain(status) {
+                    findings.append(.warning("mount \(place)", moved.news, run: moved.command))
+                }
                 let version = status.version ?? "an older version"
                 if version != programVersion {
                     let message = "is served by \(version), and this program is \(programVersion)"
