@@ -321,6 +321,6 @@ extension View {
             tree.entryChanged(in: to.parent, named: to.name)
         case .modified(let node, let content): tree.nodeChanged(node, content: content)
         }
-        tree.treeChanged([change])
+        tree.echoes.add([change], by: launch.number)
     }
 }
