@@ -16,17 +16,24 @@
 //   T FOLDER NAME SECONDS NANOSECONDS    the modification time alone: IN_MODIFY
 //   A FOLDER NAME SECONDS NANOSECONDS    both times: IN_ATTRIB
 //   W FOLDER NAME                    opens for writing and closes: IN_CLOSE_WRITE
+//   N PROCESS                        goes where that process sees a mount that nobody outside sees, an application's view: into
+//                                    its user and mount namespace, and ends with it
 //
 // FOLDER is four texts: the major and minor number of the device, the inode number, and an absolute path.
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -108,9 +115,23 @@ static int open_and_close(int folder, const char *name) {
   return close(file) == 0 ? 0 : errno;
 }
 
+// The process whose namespaces these are; -1: those of the daemon.
+static int host = -1;
+
+// While this is in them the namespaces stay, and what is mounted there: `wait_for_message` looks for its end.
+static int enter(struct texts *texts) {
+  uint64_t process;
+  if (host >= 0 || !take_number(texts, 10, &process)) return EINVAL;
+  host = (int)syscall(SYS_pidfd_open, (pid_t)process, 0);
+  if (host < 0 || setns(host, CLONE_NEWUSER | CLONE_NEWNS) != 0) return errno;
+  // The kernel may have forgotten it with the change.
+  return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 ? 0 : errno;
+}
+
 static int carry_out(char *message, size_t size) {
   if (size < 2 || message[size - 1] != 0) return EINVAL;
   struct texts texts = {.next = message + 1, .end = message + size};
+  if (message[0] == 'N') return enter(&texts);
   int folder = take_folder(&texts);
   if (folder < 0) return errno;
   const char *name = take(&texts);
@@ -130,6 +151,14 @@ static int carry_out(char *message, size_t size) {
   return problem;
 }
 
+static bool wait_for_message(void) {
+  struct pollfd watched[] = {{.fd = LINE, .events = POLLIN}, {.fd = host, .events = POLLIN}};
+  while (poll(watched, 2, -1) < 0) {
+    if (errno != EINTR) return false;
+  }
+  return watched[1].revents == 0;
+}
+
 int main(void) {
   static char message[32768];
   int type = 0;
@@ -140,11 +169,12 @@ int main(void) {
   }
   umask(0);
   if (chdir("/") != 0) return 1;
-  for (;;) {
+  while (wait_for_message()) {
     ssize_t size = recv(LINE, message, sizeof message, 0);
     if (size < 0 && errno == EINTR) continue;
     if (size <= 0) return 0;
     int32_t problem = carry_out(message, (size_t)size);
     if (send(LINE, &problem, sizeof problem, MSG_NOSIGNAL) < 0) return 0;
   }
+  return 0;
 }

@@ -10,10 +10,10 @@ final class EchoProcess: EchoCaller {
     private static let patienceMilliseconds: CInt = 2000
 
     private struct Device {
-        var major: UInt32
-        var minor: UInt32
+        var number: DeviceNumber
         /// Of the mount, in /proc/self/mountinfo.
         var mount: UInt32
+        var path: [UInt8]
     }
 
     private struct State {
@@ -24,16 +24,34 @@ final class EchoProcess: EchoCaller {
 
     private let program: [UInt8]
     private let mountPoint: [UInt8]
+    /// Of a view.
+    private let elsewhere: ForeignMount?
     private let state = Mutex(State())
 
-    init(program: [UInt8], mountPoint: [UInt8]) {
+    init(program: [UInt8], mountPoint: [UInt8], elsewhere: ForeignMount? = nil) {
         self.program = program
         self.mountPoint = mountPoint
+        self.elsewhere = elsewhere
     }
 
     var process: Int32 { state.withLock { $0.process } }
 
     func start() -> Bool {
+        var isNew = false
+        guard begin(isNew: &isNew) else { return false }
+        guard isNew, let elsewhere else { return true }
+        // That it is where it is to be is looked at: a number is another process's after a while.
+        let place = EchoProcess.message("N", [text(elsewhere.process)])
+        if send(place) == 0, let process = try? BoundProcess.descriptor(of: process, label: "echo.process"),
+            PeerProcess.of(pidfd: process.release(), process: self.process) == elsewhere.peer
+        {
+            return true
+        }
+        stop()
+        return false
+    }
+
+    private func begin(isNew: inout Bool) -> Bool {
         let program = program
         return state.withLock { state in
             if state.process != 0 {
@@ -43,6 +61,7 @@ final class EchoProcess: EchoCaller {
                 state.process = 0
                 state.line = nil
             }
+            isNew = true
             do throws(SystemError) {
                 let (ours, theirs) = try EchoProcess.line()
                 let nowhere = try Descriptor.open(Array("/dev/null".utf8), flags: O_WRONLY, label: "echo.output")
@@ -59,9 +78,13 @@ final class EchoProcess: EchoCaller {
 
     func call(_ call: EchoCall) -> Int32 {
         guard let message = message(of: call) else { return ENOENT }
-        return state.withLock { state in
+        return send(message)
+    }
+
+    private func send(_ message: [UInt8]) -> Int32 {
+        state.withLock { state in
             guard let line = state.line?.number else { return EPIPE }
-            let sent = message.withUnsafeBytes { send(line, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL)) }
+            let sent = message.withUnsafeBytes { Glibc.send(line, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL)) }
             if sent < 0 { return errno }
             var waiting = pollfd(fd: line, events: Int16(POLLIN), revents: 0)
             var ready: CInt
@@ -76,7 +99,7 @@ final class EchoProcess: EchoCaller {
 
     func watchedNodes() -> WatchedNodes {
         guard let device = device() else { return WatchedNodes() }
-        return WatchedNodes.find(on: (device.major, device.minor), mount: device.mount)
+        return WatchedNodes.find(on: (device.number.major, device.number.minor), mount: device.mount)
     }
 
     func stop() {
@@ -105,11 +128,17 @@ final class EchoProcess: EchoCaller {
 
     // MARK: Where the mount is
 
+    var deviceNumber: DeviceNumber? { elsewhere?.device ?? device()?.number }
+
     private func device() -> Device? {
         if let known = state.withLock({ $0.device }) { return known }
-        guard let entry = try? MountTable.entries().last(where: { $0.mountPoint == mountPoint && $0.type == "fuse.promisefs" })
-        else { return nil }
-        let device = Device(major: entry.major, minor: entry.minor, mount: entry.identifier)
+        let entry = try? MountTable.entries(seenBy: elsewhere?.process).last { entry in
+            guard let elsewhere else { return entry.mountPoint == mountPoint && entry.type == "fuse.promisefs" }
+            return entry.major == elsewhere.device.major && entry.minor == elsewhere.device.minor
+        }
+        guard let entry else { return nil }
+        let number = DeviceNumber(major: entry.major, minor: entry.minor)
+        let device = Device(number: number, mount: entry.identifier, path: entry.mountPoint)
         state.withLock { $0.device = device }
         return device
     }
@@ -120,9 +149,10 @@ final class EchoProcess: EchoCaller {
     private func message(of call: EchoCall) -> [UInt8]? {
         guard let device = device() else { return nil }
         func folder(_ place: EchoPlace) -> [[UInt8]]? {
-            let path = place.path.reduce(into: mountPoint) { path, name in path += [0x2F] + name.bytes }
+            let path = place.path.reduce(into: device.path) { path, name in path += [0x2F] + name.bytes }
             guard path.count < PATH_MAX else { return nil }
-            return [text(device.major), text(device.minor), text(place.parent.rawValue), path, place.name.bytes]
+            let number = device.number
+            return [text(number.major), text(number.minor), text(place.parent.rawValue), path, place.name.bytes]
         }
         var texts: [[UInt8]]
         let letter: Character
@@ -144,7 +174,11 @@ final class EchoProcess: EchoCaller {
             guard let named = folder(place) else { return nil }
             (letter, texts) = ("W", named)
         }
-        return Array(String(letter).utf8) + texts.flatMap { $0 + [0] }
+        return EchoProcess.message(letter, texts)
+    }
+
+    private static func message(_ letter: Character, _ texts: [[UInt8]]) -> [UInt8] {
+        Array(String(letter).utf8) + texts.flatMap { $0 + [0] }
     }
 
     private func text(_ number: some BinaryInteger) -> [UInt8] { Array(String(number).utf8) }

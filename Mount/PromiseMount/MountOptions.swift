@@ -1,5 +1,6 @@
 import Glibc
 package import PromiseCore
+package import PromiseSystem
 
 /// How a domain is mounted. `apply` takes the text of `-o` as mount(8) has it.
 package struct MountOptions: Sendable, Equatable {
@@ -18,6 +19,8 @@ package struct MountOptions: Sendable, Equatable {
     package var backingHelper: BackingHelper?
     /// Bytes of the path of `promisefs-echo`, by which programs that watch hear of the provider's changes; nil: they do not.
     package var echoProgram: [UInt8]?
+    /// Of a view, where it is.
+    package var foreignMount: ForeignMount?
     /// Bytes of the path of `promisefs-locks`, by which locks in views hold on this mount; nil: views have none.
     package var lockProgram: [UInt8]?
     /// Of a view.
@@ -49,10 +52,13 @@ package struct MountOptions: Sendable, Equatable {
     }
 
     /// For a view: its kernel has no pages and hears of nothing, so one thread and the device are all that it needs.
-    /// `hasLocks`: its file system has the locks, not the kernel.
-    package static func view(of domain: String, device: CInt, hasLocks: Bool) -> MountOptions {
+    /// `hasLocks`: its file system has the locks, not the kernel. `mount`: where programs see it.
+    package static func view(
+        of domain: String, device: CInt, hasLocks: Bool, at mount: ForeignMount?
+    ) -> MountOptions {
         var options = MountOptions(mountPoint: [], domain: domain, isSuperuser: false)
         options.device = device
+        options.foreignMount = mount
         options.servesLocks = hasLocks
         options.wantsPassthrough = false
         options.wantsLatencyLimit = false

@@ -22,11 +22,12 @@ package enum MountTable {
         return entry.map { ($0.major, $0.minor) }
     }
 
-    /// Throws what reading the table throws.
-    package static func entries() throws(Failure) -> [Entry] {
+    /// Throws what reading the table throws. `process`: as that one sees it.
+    package static func entries(seenBy process: Int32? = nil) throws(Failure) -> [Entry] {
         var text: [UInt8] = []
+        let path = Array("/proc/\(process.map(String.init) ?? "self")/mountinfo".utf8)
         do throws(SystemError) {
-            let file = try Descriptor.open(Array("/proc/self/mountinfo".utf8), flags: O_RDONLY, label: "mount.table")
+            let file = try Descriptor.open(path, flags: O_RDONLY, label: "mount.table")
             var buffer = [UInt8](repeating: 0, count: 1 << 16)
             while true {
                 let offset = UInt64(text.count)

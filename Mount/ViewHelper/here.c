@@ -89,7 +89,7 @@ static void stand_for_the_application(const char *handover, int device, int read
   enter_as_user();
   leave_mounts();
   int line = reach(handover);
-  hand_over(line, device, user, group);
+  hand_over(line, device, user, group, NULL);
   close(device);
   if (write(ready, "", 1) != 1) _exit(1);
   close(ready);

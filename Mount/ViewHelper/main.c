@@ -138,13 +138,16 @@ static void show_socket(const char *folder, int number, const char *socket) {
   if (mount(socket, place, NULL, MS_BIND, NULL) < 0) fail(socket);
 }
 
-void hand_over(int line, int device, unsigned user, unsigned group) {
+void hand_over(int line, int device, unsigned user, unsigned group, const char *place) {
   union {
     struct cmsghdr header;
     char space[CMSG_SPACE(sizeof(int))];
   } control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
   memcpy(CMSG_DATA(&control.header), &device, sizeof device);
-  unsigned numbers[2] = {user, group};
+  struct statx status = {0};
+  // Nobody serves it yet, so nothing is asked of it.
+  if (place) statx(AT_FDCWD, place, AT_STATX_DONT_SYNC, 0, &status);
+  unsigned numbers[4] = {user, group, status.stx_dev_major, status.stx_dev_minor};
   struct iovec part = {numbers, sizeof numbers};
   struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
   if (sendmsg(line, &message, MSG_NOSIGNAL) < 0) fail("handing the view to the daemon");
@@ -187,7 +190,9 @@ int main(int count, char **words) {
   // No program that it starts gets more than it has.
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) fail("giving up privileges");
   for (int number = 0; number < domain_count; number++) {
-    hand_over(domains[number].line, domains[number].device, user, group);
+    char place[PATH_MAX];
+    snprintf(place, sizeof place, "%s/view%d", words[2], number);
+    hand_over(domains[number].line, domains[number].device, user, group, place);
     close(domains[number].device);
     close(domains[number].line);
   }

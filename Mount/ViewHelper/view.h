@@ -15,8 +15,8 @@
 void fail(const char *what);
 // The daemon's end of a handover.
 int reach(const char *path);
-// Returns when the daemon serves the view.
-void hand_over(int line, int device, unsigned user, unsigned group);
+// Returns when the daemon serves the view. `place`: where it is mounted, in this process's namespace; NULL: nowhere.
+void hand_over(int line, int device, unsigned user, unsigned group, const char *place);
 // Into a user and a mount namespace of its own, with the caller's user and group.
 void enter_as_user(void);
 // HANDOVER, PLACE, PROCESS.

@@ -25,9 +25,7 @@ struct PickRoutes: Sendable {
             guard let pages = routes.service.documents?.pages,
                 let identifier = try routes.text("identifier", of: request)
             else { throw ProblemDocument.request("say which: ?identifier=IDENTIFIER") }
-            let (path, kind) = try await routes.blocking.run { () throws(Failure) in
-                try pages.path(ofIdentifier: identifier)
-            }
+            let (path, kind) = try await pages.path(ofIdentifier: identifier)
             let text = PathText(path)
             return jsonResponse(
                 PagePick(path: text.display, pathBytes: text.bytes, isFolder: kind == .folder))

@@ -157,7 +157,7 @@ package final class Domain: Sendable {
             options.wantsRings = configuration.wantsRings
             options.wantsLatencyLimit = configuration.allowsLatencyLimit
             session = MountSession(
-                filesystem: filesystem, options: options, holder: holder, trace: trace, logger: logger)
+                filesystem: MainMount(filesystem), options: options, holder: holder, trace: trace, logger: logger)
         } catch {
             throw StartFailure(error)
         }

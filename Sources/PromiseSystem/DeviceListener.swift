@@ -1,6 +1,14 @@
 import CPromiseSystem
 import Glibc
 
+/// A mount that only a process of another namespace sees.
+package struct ForeignMount: Hashable, Sendable {
+    /// Its number may be another one's by now: who goes there is to be where `peer` was.
+    package let process: Int32
+    package let peer: PeerProcess
+    package let device: DeviceNumber
+}
+
 /// Waits for one peer that hands a device over: a descriptor, with the user and the group of
 /// whoever has opened it.
 ///
@@ -21,10 +29,12 @@ package struct DeviceListener: Sendable {
         package let device: CInt
         package let user: UInt32
         package let group: UInt32
+        /// Where the peer sees what it has mounted; nil when it does not, or where that is not known.
+        package let mount: ForeignMount?
 
         fileprivate init(
             _ line: SharedDescriptor, _ process: CInt, _ peer: PeerProcess?, _ device: CInt,
-            _ user: UInt32, _ group: UInt32
+            _ user: UInt32, _ group: UInt32, _ mount: ForeignMount?
         ) {
             self.line = line
             self.process = process < 0 ? nil : SharedDescriptor(Descriptor(adopting: process))
@@ -32,6 +42,7 @@ package struct DeviceListener: Sendable {
             self.device = device
             self.user = user
             self.group = group
+            self.mount = mount
         }
 
         /// Ends the process that came, and what it has become.
@@ -74,14 +85,19 @@ package struct DeviceListener: Sendable {
         guard let peer = peer(number), peer.user == geteuid() || peer.user == 0,
             isReadable(number, within: milliseconds)
         else { return nil }
-        var numbers: [UInt32] = [0, 0]
-        let device = cps_receive_descriptor(number, &numbers, 2)
+        // User, group, and the two of what is mounted.
+        var numbers: [UInt32] = [0, 0, 0, 0]
+        let device = cps_receive_descriptor(number, &numbers, 4)
         guard device >= 0 else { return nil }
         // It waits for its answer, so its number is still its own.
         let process = cps_process_descriptor(peer.process)
         let space = fcntl(process, F_DUPFD_CLOEXEC, 0)
         let place = space < 0 ? nil : PeerProcess.of(pidfd: space, process: peer.process)
-        return Handed(line, process, place, device, numbers[0], numbers[1])
+        let mounted = DeviceNumber(major: numbers[2], minor: numbers[3])
+        let mount = place.flatMap { place in
+            mounted.minor == 0 ? nil : ForeignMount(process: peer.process, peer: place, device: mounted)
+        }
+        return Handed(line, process, place, device, numbers[0], numbers[1], mount)
     }
 
     private func isReadable(_ number: CInt, within milliseconds: CInt) -> Bool {

@@ -1,6 +1,17 @@
 import Glibc
 package import PromiseCore
 
+/// Of a mounted file system, as stat(2) has it.
+package struct DeviceNumber: Hashable, Sendable {
+    package var major: UInt32
+    package var minor: UInt32
+
+    package init(major: UInt32, minor: UInt32) {
+        self.major = major
+        self.minor = minor
+    }
+}
+
 /// Which nodes of one mount programs watch, by inotify(7) or fanotify(7).
 ///
 /// The kernel tells no file system when somebody begins to watch, but shows what each process watches in /proc/PID/fdinfo
@@ -19,16 +30,33 @@ package struct WatchedNodes: Sendable, Equatable {
     /// /proc/self/mountinfo. What cannot be read is passed over.
     package static func find(on device: (major: UInt32, minor: UInt32), mount: UInt32) -> WatchedNodes {
         var found = WatchedNodes()
+        forEachWatcher { found.add($0, device, mount) }
+        return found
+    }
+
+    /// As `find`, on several devices by one look, in their order. Marks of whole mounts are not
+    /// looked for.
+    package static func find(on devices: [DeviceNumber]) -> [WatchedNodes] {
+        var found = devices.map { _ in WatchedNodes() }
+        if devices.isEmpty { return found }
+        forEachWatcher { text in
+            for (position, device) in devices.enumerated() {
+                found[position].add(text, (device.major, device.minor), .max)
+            }
+        }
+        return found
+    }
+
+    private static func forEachWatcher(_ body: ([UInt8]) -> Void) {
         for process in ProcessTable.all() {
             for file in ProcessTable.files(of: process) {
                 guard let kind = try? readLink(Array("/proc/\(process)/fd/\(file)".utf8), label: "watches.file"), isWatcher(kind),
                     // A large project that is watched is 100,000 lines.
                     let text = readSmallFile(Array("/proc/\(process)/fdinfo/\(file)".utf8), countMax: 32 << 20)
                 else { continue }
-                found.add(text, device, mount)
+                body(text)
             }
         }
-        return found
     }
 
     private static func isWatcher(_ target: [UInt8]) -> Bool {

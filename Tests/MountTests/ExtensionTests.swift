@@ -175,5 +175,40 @@ extension MountSuites {
                 #expect(stranger.errorText.contains("at its socket listens user 65534"))
             }
         }
+
+        /// In a picker, by the route that it asks.
+        @Test(.timeLimit(.minutes(3))) func whatAProvidersPagePicksNeedsNotToHaveBeenListedHere() async throws {
+            try await MountedDomain.with(options(Self.python)) { domain in
+                try await domain.shell("mkdir -p $M/docs; echo one > $M/docs/a.txt")
+                try await domain.synchronize()
+                // Others have made these a moment ago.
+                try await domain.shell(
+                    """
+                    cat > $T/ask.py << 'END'
+                    import promisefs, sqlite3, sys
+                    shelf = sqlite3.connect(sys.argv[2], isolation_level=None)
+                    docs = shelf.execute("SELECT id FROM item WHERE name = ?", (b"docs",)).fetchone()[0]
+                    columns = [row[1] for row in shelf.execute("PRAGMA table_info(item)")]
+                    one = dict(zip(columns, shelf.execute("SELECT * FROM item WHERE id = ?", (docs,)).fetchone()))
+                    for number, parent, name in ((5001, docs, b"deep"), (5002, 5001, b"deeper"), (5003, 5002, b"picked")):
+                        row = dict(one, id=number, parent=parent, name=name)
+                        shelf.execute(f"INSERT INTO item VALUES ({','.join('?' * len(columns))})", [row[c] for c in columns])
+                        shelf.execute("INSERT INTO change (item) VALUES (?)", (number,))
+                    domain, _ = promisefs.locate(sys.argv[1])
+                    def ask(identifier):
+                        return domain._call("GET", f"picker-page/item?identifier={identifier}")
+                    found = ask(5003)
+                    assert found["path"] == "/docs/deep/deeper/picked" and found["isFolder"], found
+                    for gone in (7777, "nonsense"):
+                        try:
+                            ask(gone)
+                            raise SystemExit("it was found")
+                        except promisefs.PromiseError as problem:
+                            assert "has no such item any more" in str(problem), problem
+                    END
+                    PYTHONPATH=$R/clients/python python3 $T/ask.py $M "$XDG_DATA_HOME/promisefs/shelf/shelf.sqlite"
+                    """)
+            }
+        }
     }
 }

@@ -28,9 +28,26 @@ extension MountSuites {
                         [ "$command" = help ] || grep -q "^.SH SYNOPSIS" "$A/share/man/man1/promisefs-$command.1"
                     done
                     [ "$(readlink "$A/sbin/mount.promisefs")" = ../bin/promisefs ]
+                    service="$A/share/dbus-1/services/org.freedesktop.impl.portal.desktop.promisefs.service"
+                    grep -qx 'Exec=/usr/libexec/promisefs/promisefs-portal' "$service"
+                    [ -x "$A/libexec/promisefs/promisefs-portal" ]; [ -e "$A/share/xdg-desktop-portal/portals/promisefs.portal" ]
                     echo mine > "$A/share/promisefs/mine"
                     make --no-print-directory uninstall; [ "$(find "$T/root" ! -type d)" = "$A/share/promisefs/mine" ]
                     """, seconds: 100)
+            }
+        }
+
+        /// As `make deb` builds them: what one of them needs of our own C modules is compiled into it.
+        @Test(.timeLimit(.minutes(2)), .enabled(if: Machine.hasPackageTools, "no dpkg-dev, or no C compiler"))
+        func theSmallProgramsOfThePackageNeedNothingOfSwift() async throws {
+            try await MountedDomain.with(mounts: false) { domain in
+                try await domain.shell(
+                    """
+                    mkdir "$T/built"; "$R/scripts/small-programs" "$T/built"
+                    for name in backing echo holder locks view; do
+                        ldd "$T/built/promisefs-$name" > "$T/libraries"; not grep -i -e swift -e 'not found' "$T/libraries"
+                    done
+                    """)
             }
         }
 
@@ -156,5 +173,11 @@ extension MountSuites {
                 #expect(result.output.contains("emblems and actions are right"))
             }
         }
+    }
+}
+
+extension Machine {
+    fileprivate static let hasPackageTools = ["cc", "dpkg-buildflags"].allSatisfy {
+        FileManager.default.isExecutableFile(atPath: "/usr/bin/\($0)")
     }
 }

@@ -218,9 +218,9 @@ extension MountSuites {
             hasFrontEnd
             && ["/usr/libexec/xdg-document-portal", "/usr/bin/bwrap"].allSatisfy { FileManager.default.fileExists(atPath: $0) }
 
-        /// As the programs of Flatpak ask: what they are given follows the document through renames, moves and saves.
-        @Test(.timeLimit(.minutes(2)), .enabled(if: Self.hasSandbox, "no xdg-document-portal, or no bubblewrap"))
-        func aSandboxedProgramKeepsADocumentThatIsRenamed() async throws {
+        /// A program in a sandbox as Flatpak's are, which runs `$S/app.sh`: `ask METHOD [FILE…]` prints the path that it was
+        /// given. `meanwhile` is run beside it. Both wait for each other by `there FILE` of `$S`.
+        private func sandboxed(_ program: String, what: String, meanwhile: String, then: String) async throws {
             try await dialogs(
                 Self.browser + """
                     export XDG_DATA_HOME=$T/data XDG_CURRENT_DESKTOP=promisefs XDG_DESKTOP_PORTAL_DIR=$R/packaging/desktop
@@ -229,19 +229,20 @@ extension MountSuites {
                     printf '[Instance]\\ninstance-id=1\\n' >> $T/info
                     cat > $S/app.sh << 'END'
                     set -e
-                    /usr/bin/python3 $W/portal_open.py OpenFile > $S/answer; cat $S/answer >&2
-                    F=$(grep -o "file://[^']*" $S/answer); F=${F#file://}
+                    ask() {
+                        /usr/bin/python3 $W/portal_open.py "$@" > $S/answer; cat $S/answer >&2
+                        F=$(grep -o "file://[^']*" $S/answer | head -n 1); F=${F#file://}
+                    }
                     there() { for n in $(seq 100); do [ ! -e $S/$1 ] || return 0; sleep 0.05; done; return 1; }
-                    [ "$(cat "$F")" = two ]; touch $S/read; there renamed
-                    [ "$(cat "$F")" = two ]; echo three >> "$F"; touch $S/written; there saved
-                    [ "$(cat "$F")" = four ]; touch $S/done
+                    \(program)
+                    touch $S/done
                     END
                     session << 'END' > $T/out
                     /usr/libexec/xdg-permission-store & store=$!; /usr/libexec/xdg-document-portal & documents=$!
                     for n in $(seq 100); do ! mountpoint -q $XDG_RUNTIME_DIR/doc || break; sleep 0.05; done
                     /usr/libexec/xdg-desktop-portal & front=$!
                     gdbus wait --session --timeout 20 org.freedesktop.portal.Desktop
-                    echo b.png > $T/what
+                    echo \(what) > $T/what
                     bus=${DBUS_SESSION_BUS_ADDRESS#unix:path=}; bus=${bus%%,*}
                     there() { for n in $(seq 200); do [ ! -e $S/$1 ] || return 0; sleep 0.05; done; return 1; }
                     mkdir -p $XDG_RUNTIME_DIR/doc/by-app/$APP 2> /dev/null || true
@@ -249,9 +250,7 @@ extension MountSuites {
                       --ro-bind /etc /etc --proc /proc --dev /dev --tmpfs /tmp --unshare-pid --die-with-parent \\
                       --ro-bind $R $R --bind $S $S --bind $XDG_RUNTIME_DIR/doc/by-app/$APP $XDG_RUNTIME_DIR/doc \\
                       --bind $bus $bus --ro-bind $T/info /.flatpak-info bash $S/app.sh & app=$!
-                    there read; mkdir $M/moved; mv $M/b.png $M/moved/c.png; touch $S/renamed
-                    there written; grep -q three $M/moved/c.png; [ ! -e $M/b.png ]
-                    echo four > $M/moved/.new; mv $M/moved/.new $M/moved/c.png; touch $S/saved
+                    \(meanwhile)
                     there done; wait $app
                     "$P" grants list --domain "$(findmnt -no SOURCE $M)" --app $APP
                     # The view holds nobody up, and goes with the portal.
@@ -261,6 +260,43 @@ extension MountSuites {
                     umount -l $XDG_RUNTIME_DIR/doc 2> /dev/null || true
                     END
                     cat $T/out $T/said >&2; grep -q "promisefs-portal\\|doc/" $S/answer; [ -e $S/done ]
+                    \(then)
+                    """)
+        }
+
+        /// What they are given follows the document through renames, moves and saves.
+        @Test(.timeLimit(.minutes(2)), .enabled(if: Self.hasSandbox, "no xdg-document-portal, or no bubblewrap"))
+        func aSandboxedProgramKeepsADocumentThatIsRenamed() async throws {
+            try await sandboxed(
+                """
+                ask OpenFile; [ "$(cat "$F")" = two ]; touch $S/read; there renamed
+                [ "$(cat "$F")" = two ]; echo three >> "$F"; touch $S/written; there saved
+                [ "$(cat "$F")" = four ]
+                """, what: "b.png",
+                meanwhile: """
+                    there read; mkdir $M/moved; mv $M/b.png $M/moved/c.png; touch $S/renamed
+                    there written; grep -q three $M/moved/c.png; [ ! -e $M/b.png ]
+                    echo four > $M/moved/.new; mv $M/moved/.new $M/moved/c.png; touch $S/saved
+                    """, then: "")
+        }
+
+        /// Several are saved into a folder, which is renamed before they are.
+        @Test(.timeLimit(.minutes(2)), .enabled(if: Self.hasSandbox, "no xdg-document-portal, or no bubblewrap"))
+        func aSandboxedProgramSavesIntoAFolderThatIsRenamed() async throws {
+            try await sandboxed(
+                """
+                ask SaveFiles one.txt two.txt; touch $S/asked; there renamed
+                echo one > "$F"; two=$(grep -o "file://[^']*" $S/answer | sed -n 2p); echo two > "${two#file://}"
+                touch $S/written; there again; echo more >> "$F"
+                """, what: "--here docs",
+                meanwhile: """
+                    there asked; mkdir $M/moved; mv $M/docs $M/moved/papers; touch $S/renamed
+                    there written; [ "$(cat $M/moved/papers/one.txt)" = one ]; [ "$(cat $M/moved/papers/two.txt)" = two ]
+                    mv $M/moved/papers $M/letters; touch $S/again
+                    """,
+                then: """
+                    [ ! -e $M/docs ]; [ "$(cat $M/letters/one.txt)" = "$(printf 'one\\nmore')" ]
+                    [ "$(ls $M/letters | tr '\\n' ' ')" = 'one.txt two.txt ' ]
                     """)
         }
     }

@@ -47,7 +47,7 @@ package struct DocumentServices: Sendable {
         bookmarks = Bookmarks(tree: tree, search: search, grants: grants, door: door, key: key)
         views = Views(
             filesystem: tree.filesystem, grants: grants, domainName: tree.domainName, door: door,
-            logger: logger)
+            echoProgram: configuration.echoProgram, logger: logger)
         adoption = Adoption(tree: tree, door: door, pool: BlockingPool(name: "adopt", threads: 2))
         tree.filesystem.linkTargets.memory?.whenMissed { [search] in search.begin($0) }
     }

@@ -20,6 +20,7 @@ final class ItemSearch: Sendable {
     private static let folderCountMax = 5_000
     private static let limit = Duration.seconds(20)
     private static let restCountMax = 10_000
+    private static let pauses = [100, 200, 400, 800, 1600].map { Duration.milliseconds($0) }
 
     private let tree: DomainTree
     private let pollInterval: Duration
@@ -47,6 +48,25 @@ final class ItemSearch: Sendable {
         if isKnown(identifier) { return .found }
         if await isAtProvider(identifier) { return .found }
         return await lookEverywhere(identifier)
+    }
+
+    /// By asking the provider for it, and listing the folders that it is below: nothing else is
+    /// looked through, whatever a stranger's identifier is. False when it is not there. Throws what
+    /// the provider says of it.
+    func findByIdentifier(_ identifier: ItemIdentifier) async throws(ProviderError) -> Bool {
+        let reference = ItemReference(identifier: identifier, path: [])
+        guard try await tree.provider.item(for: reference).identifier == identifier else {
+            return false
+        }
+        if await isAtProvider(identifier) { return true }
+        // It is new in a folder that was listed here before: the next look at what is new tells.
+        tree.engine.lookNow()
+        for pause in ItemSearch.pauses {
+            try? await Task.sleep(for: pause)
+            if Task.isCancelled { return false }
+            if await isAtProvider(identifier) { return true }
+        }
+        return false
     }
 
     private func isKnown(_ identifier: ItemIdentifier) -> Bool {

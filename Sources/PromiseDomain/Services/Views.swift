@@ -45,12 +45,16 @@ package final class Views: Sendable {
     private let grants: Grants
     private let domainName: String
     private let door: AccessDoor
+    /// By which programs in views hear of what is done outside.
+    private let echoProgram: [UInt8]?
     private let logger: Logger
     private let state = Monitor(State())
 
     init(
-        filesystem: FileSystem, grants: Grants, domainName: String, door: AccessDoor, logger: Logger
+        filesystem: FileSystem, grants: Grants, domainName: String, door: AccessDoor,
+        echoProgram: [UInt8]?, logger: Logger
     ) {
+        self.echoProgram = echoProgram
         self.filesystem = filesystem
         self.grants = grants
         self.domainName = domainName
@@ -172,10 +176,12 @@ package final class Views: Sendable {
                 for: View.Launch(
                     number: launch.number, user: handed.user, group: handed.group, folders: place),
                 policy: launch.policy)
+            var options = MountOptions.view(
+                of: domainName, device: device.release(), hasLocks: view.locks.isServed,
+                at: handed.mount)
+            if handed.mount != nil { options.echoProgram = echoProgram }
             let session = MountSession(
-                filesystem: view, options: .view(
-                    of: domainName, device: device.release(), hasLocks: view.locks.isServed),
-                logger: logger)
+                filesystem: WatchedView(view), options: options, logger: logger)
             try session.mount()
             let isOver = state.update { state in
                 state.running[launch.number] = Running(

@@ -47,12 +47,11 @@ extension View {
                 throw Failure(.notPermitted, "nothing in a view is given to others")
             }
             (changes.owner, changes.group) = (nil, nil)
+            let isCut = changes.size != nil
             return tree.setAttributes(
                 of: node, handle: handle, changes, caller: through(caller)
-            ) { [self, changes] result in
-                if case .success = result {
-                    tell(of: .modified(node, content: changes.size != nil))
-                }
+            ) { [self] result in
+                if case .success = result { tell(of: .modified(node, content: isCut)) }
                 reply(
                     result.map {
                         AttributesReply(shown($0.attributes, rights), attributeLifetimeSeconds: 0)

@@ -18,9 +18,9 @@ extension View {
             let isWritable = request.isWritable || request.truncates
             try demand(isWritable ? .readWrite : .read, of: node, "open")
             return tree.open(node, request, caller: through(caller)) { [self] result in
-                if case .success = result, isWritable {
-                    tell(of: .modified(node, content: request.truncates))
-                }
+                if case .success = result, request.truncates {
+                    tell(of: .modified(node, content: true))
+                } else if isWritable { tree.nodeChanged(node, content: false) }
                 reply(result.map { opened($0, node, isWritable: isWritable) })
             }
         }

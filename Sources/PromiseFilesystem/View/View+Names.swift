@@ -129,7 +129,8 @@ extension View {
         _ name: FileName, in parent: NodeID, kind: NodeKind, permissions: UInt32,
         deviceNumber: UInt64, caller: Caller, reply: @escaping Reply<EntryReply>
     ) -> ParkedRequest? {
-        guard kind != .characterDevice, kind != .blockDevice else {
+        // Device 0:0 is none: it says that nothing is there (whiteouts of an overlay).
+        guard kind != .blockDevice, kind != .characterDevice || deviceNumber == 0 else {
             reply(.failure(Failure(.notPermitted, "a view has no devices")))
             return nil
         }
@@ -321,6 +322,6 @@ extension View {
             tree.entryChanged(in: to.parent, named: to.name)
         case .modified(let node, let content): tree.nodeChanged(node, content: content)
         }
-        tree.treeChanged([change])
+        tree.echoes.add([change], by: launch.number)
     }
 }

@@ -73,7 +73,7 @@ final class EchoTable: Sendable {
 
     private struct State {
         var echo: Echo?
-        /// What a name stood for that is gone: its row is, too.
+        /// What a name stood for that is gone: its row is, too. In a view, whatever the echo is about.
         var gone: Node?
     }
 
@@ -106,6 +106,9 @@ final class EchoTable: Sendable {
     func lookup(_ place: TreePlace) -> (lookup: Echo.Lookup, gone: Node?)? {
         state.withLock { state in state.echo?.lookup(place).map { ($0, state.gone) } }
     }
+
+    /// What the echo is about, where that is known.
+    var subject: Node? { state.withLock { $0.gone } }
 
     func makes(_ place: TreePlace) -> Bool { state.withLock { $0.echo?.makes(place) ?? false } }
     func removes(_ place: TreePlace) -> Bool { state.withLock { $0.echo?.removes(place) ?? false } }

@@ -27,13 +27,15 @@ package enum EchoCall: Sendable, Hashable {
 
 /// Makes calls on the mount by a process of its own, and knows who watches the mount. For one thread, which the process is bound
 /// to: it ends when that thread does.
-package protocol EchoCaller: Sendable {
+package protocol EchoCaller: AnyObject, Sendable {
     /// Starts the process where there is none. False when it cannot be started, or one that was given up has not ended yet.
     func start() -> Bool
     /// The process, until it has ended: its number is nobody else's. 0: there is none.
     var process: Int32 { get }
     /// Blocks, for two seconds at most; returns an errno, or 0. After ETIMEDOUT the process is gone.
     func call(_ call: EchoCall) -> Int32
+    /// Of the mount; nil: it is gone.
+    var deviceNumber: DeviceNumber? { get }
     /// Which nodes are watched. Some milliseconds.
     func watchedNodes() -> WatchedNodes
     func stop()

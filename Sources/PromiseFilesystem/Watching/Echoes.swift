@@ -13,6 +13,7 @@ import Synchronization
 /// A thread of its own, from the first change on, looks who watches and does that for what is watched; nobody waits for it.
 final class Echoes: Sendable {
     let table = EchoTable()
+    let views: ViewEchoes
 
     /// Changes that wait; of more, the newest are not told. Programs that watch have no more room themselves
     /// (fs.inotify.max_queued_events is 16,384).
@@ -41,6 +42,7 @@ final class Echoes: Sendable {
         self.index = index
         self.clock = clock
         self.logger = logger
+        views = ViewEchoes(clock: clock, logger: logger)
     }
 
     func begin(_ connection: MountConnection) {
@@ -69,11 +71,14 @@ final class Echoes: Sendable {
 
     /// What programs watch by inotify(7) or fanotify(7). From any thread; some milliseconds.
     func watchedNodes() -> WatchedNodes {
-        state.withLock { $0.connection?.echoes }?.watchedNodes() ?? WatchedNodes()
+        var watched = state.withLock { $0.connection?.echoes }?.watchedNodes() ?? WatchedNodes()
+        if views.isWanted { watched.nodes.formUnion(views.watchedNodes().nodes) }
+        return watched
     }
 
-    /// From any thread; returns at once.
-    func add(_ changes: [TreeChange]) {
+    /// From any thread; returns at once. `view`: the number of the one that has made them.
+    func add(_ changes: [TreeChange], by view: UInt16? = nil) {
+        views.add(changes, by: view)
         let isFirst = state.update { state in
             guard state.connection != nil else { return false }
             state.waiting += changes.prefix(Self.waitingMax - state.waiting.count)
@@ -90,6 +95,7 @@ final class Echoes: Sendable {
 
     /// Returns when nothing is told any more and the index is not asked.
     func stop() {
+        views.stop()
         state.update { state in
             state.connection = nil
             state.waiting = []
