@@ -69,7 +69,7 @@ let package = Package(
             [
                 "PromiseCore", "PromiseSystem", "PromiseProvider", "CExpat", logging,
                 .product(name: "AsyncHTTPClient", package: "async-http-client"), .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"), .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "NIOPosix", package: "swift-nio"), .product(name: "NIOHTTP1", package: "swift-nio"), .product(name: "Crypto", package: "swift-crypto"),
             ]),
         module(
             "PromiseExtension",

@@ -134,6 +134,12 @@ final class Session: @unchecked Sendable {
         if access("/dev/fuse", R_OK | W_OK) != 0 {
             return Failure(.refused, "this user may not open /dev/fuse: join the group that owns it, or mount as root")
         }
+        let user = geteuid()
+        if user != 0, getpwuid(user) == nil {
+            return Failure(
+                .refused, "\(mountPoint.display) could not be mounted: user \(user) has no name on this machine, and "
+                    + "fusermount3 wants one: add it to /etc/passwd")
+        }
         return Failure(.refused, "\(mountPoint.display) could not be mounted\(libraryReason())")
     }
 

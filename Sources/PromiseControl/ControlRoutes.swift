@@ -180,12 +180,10 @@ struct ControlRoutes: Sendable {
             do throws(Failure) {
                 try await service.synchronize(below: node, wait: true, timeout: timeout)
             } catch {
-                var problem = ProblemDocument(error)
-                // The wait ended before the work did: nothing is lost, work is pending.
-                if error.code == .timedOut { problem.exitStatus = 7 }
-                throw problem
+                throw ProblemDocument(ofWait: error, for: (try? await pendingWork(below: node)) ?? [])
             }
-            return SyncDocument(pending: try await pendingWork(below: node).count)
+            // Downloads are not waited for.
+            return SyncDocument(pending: try await pendingWork(below: node).count(where: \.isToBeSent))
         }
     }
 

@@ -1,4 +1,5 @@
 package import PromiseCore
+import PromiseDomain
 import PromiseWire
 
 // The one place where a failure's code becomes an exit status and an HTTP status.
@@ -75,6 +76,13 @@ extension ProblemDocument {
         let code = failure.code
         self.init(
             code: code.rawValue, title: code.title, status: code.httpStatus, detail: failure.message, exitStatus: code.exitStatus)
+    }
+
+    /// A wait that ended before the work did: nothing is lost, and work is pending.
+    init(ofWait failure: Failure, for work: [PendingWork]) {
+        self.init(failure)
+        let isLeft = work.contains(where: \.isToBeSent)
+        if failure.code == .timedOut || (exitStatus == 1 && isLeft) { exitStatus = 7 }
     }
 
     /// The request itself is wrong: nothing was looked at.

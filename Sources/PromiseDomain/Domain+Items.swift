@@ -48,19 +48,9 @@ extension Domain {
 
     /// Everything below a node, itself included, parents first. Folders that are not known are listed when `listing` is set.
     func descendants(of id: NodeID, listing: Bool) async throws(Failure) -> [Node] {
-        var result: [Node] = []
-        var waiting = [id]
-        while let next = waiting.popLast() {
-            if listing { try await services.tree.list(next) }
-            let (node, children): (Node?, [NodeID]) = try index.read { transaction throws(Failure) in
-                let node = try transaction.node(next)
-                let children = node?.kind == .folder ? try transaction.children(of: next).map(\.node) : []
-                return (node, children)
-            }
-            if let node { result.append(node) }
-            waiting += children.reversed()
-        }
-        return result
+        let found = try await Descent.below(id, services.tree, listing: listing)
+        if let trouble = found.troubles.first { throw trouble.failure }
+        return found.nodes
     }
 
     /// Nil for what has no name any more.
@@ -76,9 +66,11 @@ extension Domain {
     package func fetch(
         _ id: NodeID, progress: @escaping @Sendable (FetchProgress) -> Void
     ) async throws(Failure) -> FetchProgress {
-        let files = try await descendants(of: id, listing: true).filter { $0.kind == .file && $0.content != .whole }
+        let found = try await Descent.below(id, services.tree, listing: true)
+        let files = found.nodes.filter { $0.kind == .file && $0.content != .whole }
         var state = FetchProgress(
-            filesDone: 0, filesTotal: files.count, bytesDone: 0, bytesTotal: files.reduce(0) { $0.plus($1.size) }, failures: [])
+            filesDone: 0, filesTotal: files.count, bytesDone: 0, bytesTotal: files.reduce(0) { $0.plus($1.size) },
+            failures: found.troubles.compactMap { trouble in path(of: trouble.folder).map { ($0, trouble.failure) } })
         progress(state)
         await withTaskGroup(of: (Node, Failure?).self) { group in
             var next = 0
@@ -156,9 +148,10 @@ extension Domain {
 
     /// Sets the pin of everything below a folder, and of what will appear there; returns how many items.
     package func setPin(_ pin: Pin, of id: NodeID) async throws(Failure) -> Int {
-        let nodes = try await descendants(of: id, listing: pin == .pinned)
-        for node in nodes { try filesystem.setPin(pin, of: node.id) }
-        return nodes.count
+        let found = try await Descent.below(id, services.tree, listing: pin == .pinned)
+        for node in found.nodes { try filesystem.setPin(pin, of: node.id) }
+        if let trouble = found.troubles.first { throw trouble.failure }
+        return found.nodes.count
     }
 }
 

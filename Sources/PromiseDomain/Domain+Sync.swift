@@ -38,7 +38,7 @@ extension Domain {
         var work = PendingWork(
             kind: .upload, node: nil, path: [], isRunning: engine.isRunning(row.subject), size: 0, progress: nil,
             since: row.since,
-            attempts: row.attempts, error: row.message)
+            attempts: row.attempts, error: row.message ?? engine.connectionFailure?.message)
         switch row.subject {
         case .deletion(let identifier):
             work.kind = .delete
@@ -81,7 +81,8 @@ extension Domain {
             result.append(
                 PendingWork(
                     kind: .download, node: id, path: path, isRunning: false, size: node.size, progress: nil,
-                    since: clock.now(), attempts: 0, error: engine.hydrator.problem(of: id)?.message))
+                    since: clock.now(), attempts: 0,
+                    error: (engine.hydrator.problem(of: id) ?? engine.connectionFailure)?.message))
         }
         return result
     }
@@ -99,8 +100,8 @@ extension Domain {
 
     // MARK: Barriers
 
-    /// Looks at the provider now; with `wait`, returns when nothing is pending below `node`, or throws `.timedOut`,
-    /// `.offline` or `.inputOutput` with a sentence saying what is left.
+    /// Looks at the provider now; with `wait`, returns when nothing is pending below `node`, or throws
+    /// what stands in the way, with a sentence saying what is left.
     package func synchronize(below scope: NodeID?, wait: Bool, timeout: Duration?) async throws(Failure) {
         var below: (() throws(Failure) -> Int)?
         if let scope {

@@ -34,7 +34,8 @@ extension Domain {
         guard let document = known.first else { throw Failure(.stale, "the item is gone") }
         let affected = known.filter { $0.kind == .conflict && (version == nil || $0.node == version) }
         guard !affected.isEmpty else {
-            throw Failure(.notFound, version == nil ? "it has no unresolved version" : "this is no unresolved version of it")
+            let none = "the document has no unresolved version: there is nothing to decide"
+            throw Failure(.notFound, version == nil ? none : "this is no unresolved version of it")
         }
         // What is left of a document that was removed replaces nothing: it becomes a document.
         let isRemoved = document.kind == .conflict

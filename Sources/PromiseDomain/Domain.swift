@@ -363,7 +363,7 @@ package final class Domain: Sendable {
         if wait {
             do throws(Failure) {
                 try await synchronize(below: nil, wait: true, timeout: timeout)
-            } catch  where error.code == .timedOut || error.code == .offline || error.code == .inputOutput {
+            } catch  where error.code != .interrupted {
                 // What is left is kept and said by the number returned.
             }
         }

@@ -16,7 +16,7 @@ extension ProviderError {
             case ENODEV, ENXIO, ESTALE, ENOTCONN, EHOSTDOWN, EHOSTUNREACH, ENETDOWN, ENETUNREACH, ETIMEDOUT, ESHUTDOWN: .offline
             default: .retry
             }
-        self.init(code, "\(what): \(error.description)")
+        self.init(code, "\(what): \(error.reason)")
     }
 
     /// Nothing was ever found at the path.

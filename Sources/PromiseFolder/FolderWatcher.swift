@@ -99,9 +99,10 @@ final class FolderWatcher: Sendable {
             return (problem != 0 && !state.isLimitLogged, true)
         }
         if isFirst {
+            let remedy = [ENOSPC, EMFILE].contains(problem) ? ": raise fs.inotify.max_user_watches" : ""
             logger.warning(
-                "a folder cannot be watched and is looked at every 30 s: raise fs.inotify.max_user_watches",
-                metadata: ["errno": "\(problem)"])
+                "a folder cannot be watched and is looked at every 30 s\(remedy)",
+                metadata: ["reason": "\(String(cString: strerror(problem)))"])
         }
         if isShared { ring() }
     }

@@ -1,6 +1,7 @@
 import AsyncHTTPClient
 import Glibc
 import NIOCore
+import NIOPosix
 package import NIOHTTP1
 package import PromiseProvider
 
@@ -27,6 +28,15 @@ extension ProviderError {
             self.init(.retry, "\(server) broke off \(method)")
         case let error as IOError:
             self.init(.offline, "\(server) cannot be reached: \(String(cString: strerror(error.errnoCode)))")
+        case let error as NIOConnectionError:
+            // One of each address that was tried.
+            if let reason = error.connectionErrors.first?.error {
+                let code = (reason as? IOError)?.errnoCode
+                let text = code.map { String(cString: strerror($0)) } ?? "no connection within the time for one"
+                self.init(.offline, "\(server) cannot be reached: \(text)")
+            } else {
+                self.init(.offline, "\(server) cannot be reached: its name is not known")
+            }
         case is ChannelError: self.init(.retry, "\(server) broke off \(method)")
         default:
             let kind = String(reflecting: type(of: error))

@@ -13,12 +13,14 @@ public final class PromiseClient: Sendable {
     /// For messages.
     public let domain: String
 
+    private static let successorPatience = Duration.milliseconds(1500)
+
     /// One for the process and never shut down, so that its connections close with the process.
     private static let http: HTTPClient = {
         var configuration = HTTPClient.Configuration()
         configuration.timeout.connect = .seconds(5)
         configuration.redirectConfiguration = .disallow
-        // A socket that nobody listens at will not be listened at in a moment: fail at once.
+        // `reached` tries again, and not for as long.
         configuration.connectionPool.retryConnectionEstablishment = false
         return HTTPClient(eventLoopGroup: HTTPClient.defaultEventLoopGroup, configuration: configuration)
     }()
@@ -305,12 +307,30 @@ public final class PromiseClient: Sendable {
             request.body = content
         }
         let ready = request
-        let response = try await mapped { try await PromiseClient.http.execute(ready, deadline: .now() + deadline) }
+        let response = try await reached {
+            try await PromiseClient.http.execute(ready, deadline: .now() + deadline)
+        }
         guard response.status.code >= 300 else { return response }
         let reason = try await mapped { Array(try await response.body.collect(upTo: 1 << 20).readableBytesView) }
         if let problem = WireCoding.decode(ProblemDocument.self, from: reason) { throw PromiseError(problem) }
         throw PromiseError(
             .brokenReply, "the daemon of '\(domain)' replied \(response.status.code) without saying why", exitStatus: 1)
+    }
+
+    /// When a daemon has died its successor listens after a moment, for which programs on the mount wait, too.
+    private func reached(
+        _ body: @Sendable () async throws -> HTTPClientResponse
+    ) async throws(PromiseError) -> HTTPClientResponse {
+        let start = ContinuousClock.now
+        while true {
+            do throws(PromiseError) {
+                return try await mapped(body)
+            } catch {
+                let isOver = ContinuousClock.now - start >= PromiseClient.successorPatience
+                guard error.kind == .notAnswering, !isOver, !Task.isCancelled else { throw error }
+            }
+            try? await Task.sleep(for: .milliseconds(50))
+        }
     }
 
     private func mapped<Value: Sendable>(_ body: @Sendable () async throws -> Value) async throws(PromiseError) -> Value {

@@ -36,7 +36,7 @@ package struct S3Location: Hashable, Sendable {
                     + "or into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
         }
         guard url.port == nil, url.fragment == nil, S3Location.isBucketName(bucket) else {
-            throw S3Location.problem(name, "names no bucket")
+            throw S3Location.problem(name, "names no bucket that there can be")
         }
         guard let prefix = PercentEncoding.decoded(url.percentEncodedPath), String(validating: prefix, as: UTF8.self) != nil,
             S3Location.areNames(prefix.dropFirst())

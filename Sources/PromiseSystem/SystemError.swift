@@ -15,6 +15,15 @@ package struct SystemError: Error, Sendable, CustomStringConvertible {
 
     package var reason: String { String(cString: strerror(errno)) }
     package var description: String { "\(label): \(reason)" }
+
+    /// For people, of a call on this machine.
+    fileprivate func sentence(_ code: Failure.Code) -> String {
+        switch code {
+        case .storeFull: "the local disk is full: make room there, or let 'promisefs evict' do it"
+        case .quotaExceeded: "your share of the local disk is used up: make room there"
+        default: "a call on this machine failed: \(reason) (\(label))"
+        }
+    }
 }
 
 extension Failure {
@@ -44,7 +53,7 @@ extension Failure {
             case EMFILE, ENFILE: .tooManyOpen
             default: .inputOutput
             }
-        self.init(code, error.description)
+        self.init(code, error.sentence(code))
     }
 }
 

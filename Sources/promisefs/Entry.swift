@@ -47,6 +47,11 @@ struct PromiseFS: AsyncParsableCommand {
     static func execute(_ arguments: [String]) async -> Int32 {
         Output.problemsAreJSON = arguments.prefix { $0 != "--" }.contains("--json")
         if let status = HelpTopics.answer(arguments) { return status }
+        if arguments == ["-v"] { return await execute(["--version"]) }
+        // The parser shows its help for whatever has --help behind it.
+        if let word = arguments.first, !word.hasPrefix("-"), word != "help", !commandNames.contains(word) {
+            return report(ValidationError(""), arguments: arguments)
+        }
         do {
             var command = try parseAsRoot(separated(arguments))
             if var command = command as? any AsyncParsableCommand {
@@ -86,12 +91,19 @@ struct PromiseFS: AsyncParsableCommand {
         return ExitStatus.usage
     }
 
+    private static var commandNames: [String] {
+        configuration.subcommands.compactMap { $0.configuration.commandName }
+    }
+
     /// ArgumentParser's message without what it adds on further lines, and where to look.
     private static func usageSentence(for error: any Error, arguments: [String]) -> String {
         let lines = message(for: error).split(separator: "\n").map { $0.trimmed }
-        let text = lines.prefix { !$0.hasPrefix("Usage:") && !$0.hasPrefix("See ") }.joined(separator: " ")
-        let known = configuration.subcommands.compactMap { $0.configuration.commandName }
-        let command = arguments.first { known.contains($0) }.map { " \($0)" } ?? ""
+        var text = lines.prefix { !$0.hasPrefix("Usage:") && !$0.hasPrefix("See ") }.joined(separator: " ")
+        // The parser first says what an option that it does not know leads to.
+        if let unknown = UnknownOption.first(in: arguments), !text.hasPrefix("Unknown option") { text = unknown }
+        let known = commandNames
+        let first = arguments.first { !$0.hasPrefix("-") }
+        let command = first.flatMap { known.contains($0) ? " \($0)" : nil } ?? ""
         var sentence = text.isEmpty ? "the command line is not understood" : text
         if command.isEmpty, let word = arguments.first(where: { !$0.hasPrefix("-") }) {
             sentence = "'\(word)' is no command"

@@ -13,6 +13,8 @@ enum PlainPredicate {
         return parts.joined(separator: " AND ")
     }
 
+    static func isWords(_ text: String) -> Bool { words(in: text) != nil }
+
     private static func contained(_ words: [String]) -> String {
         words.map { "kMDItemFSName CONTAINS[cd] \(quoted($0))" }.joined(separator: " AND ")
     }

@@ -48,7 +48,8 @@ enum Targets {
                 // A domain's name is its user's; root may mean somebody else's.
                 let mounts = table.promiseMounts.filter { $0.source == path.bytes }
                 let user = geteuid()
-                guard error.kind == .notPromiseFS, let some = mounts.last else { throw error }
+                guard error.kind == .notPromiseFS else { throw error }
+                guard let some = mounts.last else { throw UnmountedDomains.sentence(for: path.bytes) ?? error }
                 guard let mount = mounts.last(where: { $0.user == user }) ?? (user == 0 ? some : nil) else {
                     let whose = "the domain '\(some.domain)' is mounted by \(some.userName), not by you"
                     throw PromiseError(.notPromiseFS, whose, exitStatus: ExitStatus.notPromiseFS)

@@ -40,6 +40,35 @@ extension MountSuites {
             Case(
                 testDescription: "cache limit that is no size",
                 script: "\"$P\" mount \(options) --cache-limit lots folder:$C \"$M\"", status: 2, says: "lots"),
+            Case(
+                testDescription: "unknown option with a value",
+                script: "\"$P\" mount \(options) --cache-limt 3G folder:$C \"$M\"", status: 2,
+                says: "Did you mean '--cache-limit'"),
+            Case(
+                testDescription: "unknown option where operands are missing", script: "\"$P\" unmount --alll", status: 2,
+                says: "Did you mean '--all'"),
+            Case(
+                testDescription: "a word that names nothing", script: "\"$P\" status nosuch", status: 3,
+                says: "no domain of this name"),
+            Case(
+                testDescription: "help of an unknown command, which was everybody's help",
+                script: "\"$P\" frobnicate --help", status: 2, says: "'frobnicate' is no command"),
+            Case(
+                testDescription: "a user without a name",
+                script: """
+                    chmod 755 "$T/.." "$T" "$C"; cp "$P" "$T/promisefs"; mkdir "$T/run" "$T/states"
+                    chown 54321 "$T/run" "$T/states" "$M"; mknod "$T/fuse" c 10 229; chmod 666 "$T/fuse"
+                    exec unshare --mount bash -c 'mount --bind "$T/fuse" /dev/fuse; XDG_RUNTIME_DIR="$T/run" exec setpriv \
+                        --reuid=54321 --regid=54321 --clear-groups \
+                        "$T/promisefs" mount --state-dir "$T/states/s" --domain bad folder:$C "$M"'
+                    """, status: 5, says: "user 54321 has no name", needsRoot: true),
+            Case(
+                testDescription: "sync without a domain, which was 0 without a look", script: "\"$P\" sync --wait", status: 3,
+                says: "no domain is mounted"),
+            Case(
+                testDescription: "a server that refuses connections, at a name with several addresses",
+                script: "\"$P\" mount \(options) webdav+http://localhost:1/ \"$M\"", status: 4,
+                says: "localhost:1 cannot be reached: Connection refused"),
             Case(testDescription: "status of another path", script: "\"$P\" status /usr", status: 3, says: "/usr"),
             Case(testDescription: "info of another path", script: "\"$P\" info /usr", status: 3, says: "/usr"),
             Case(testDescription: "unmount of another path", script: "\"$P\" unmount /usr", status: 3, says: "/usr"),
@@ -97,6 +126,37 @@ extension MountSuites {
                 #expect(lines.count == 1 || mistake.status == 2, "\(result.error)")
                 try await domain.shell("not grep -q \" $T\\| $M\" /proc/self/mountinfo")
                 #expect(domain.daemonProcesses().isEmpty)
+            }
+        }
+
+        /// The prompt came behind what was left of it.
+        @Test(.timeLimit(.minutes(2))) func anInterruptedFetchLeavesNoHalfOfABar() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = "for n in $(seq 60); do echo $n > \"$C/$n\"; done"
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell("ls \"$M\"")
+                try domain.setFaults(["delay=500ms"])
+                try await domain.shell(
+                    """
+                    TERM=xterm python3 - <<'END'
+                    import os, pty, signal, time
+                    process, terminal = pty.fork()
+                    if process == 0:
+                        os.execv(os.environ["P"], [os.environ["P"], "fetch", os.environ["M"]])
+                    shown, end = b"", time.time() + 20
+                    while b"files" not in shown and time.time() < end:
+                        shown += os.read(terminal, 65536)
+                    os.write(terminal, b"\\x03")
+                    try:
+                        while more := os.read(terminal, 65536):
+                            shown += more
+                    except OSError:
+                        pass
+                    status = os.waitpid(process, 0)[1]
+                    assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGINT, (status, shown)
+                    assert b"files" in shown and shown.endswith(b"\\r\\x1b[K"), shown[-80:]
+                    END
+                    """, seconds: 40)
             }
         }
 

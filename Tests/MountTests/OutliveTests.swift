@@ -51,6 +51,20 @@ extension MountSuites {
             }
         }
 
+        /// Commands said that there was none, and to unmount with --lazy, while programs only waited.
+        @Test(.timeLimit(.minutes(2))) func aCommandRightAfterADeathIsAnsweredByTheNextDaemon() async throws {
+            try await MountedDomain.with(options) { domain in
+                for round in 1...4 {
+                    try domain.killDaemon()
+                    try await domain.shell(
+                        """
+                        "$P" kv set --app a.b round \(round); [ "$("$P" kv get --app a.b round)" = \(round) ]
+                        "$P" status "$M" | grep -q 'connection *online'
+                        """)
+                }
+            }
+        }
+
         /// A file whose bytes are on their way is read through the daemon, which the next one has to know.
         @Test(.timeLimit(.minutes(3))) func aReaderOfAPlaceholderGetsItsBytesFromTheNextDaemon() async throws {
             var options = options

@@ -39,6 +39,31 @@ extension MountSuites {
             }
         }
 
+        /// The first of several plain words was taken for a folder that is not there.
+        @Test(.timeLimit(.minutes(2))) func severalPlainWordsAreAllInTheName() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    find "$M" > /dev/null; cd "$T"; [ "$("$P" find NOTE 29)" = "$M/docs/note-29.txt" ]
+                    [ "$("$P" find "$M/docs" 'note 29')" = "$M/docs/note-29.txt" ]
+                    rc=0; "$P" find nosuch/folder note 2> /dev/null || rc=$?; [ $rc = 3 ]
+                    """)
+            }
+        }
+
+        /// What changed while the others were gathered was shown twice.
+        @Test(.timeLimit(.minutes(2))) func findShowsAnItemOnceWhileItIsSent() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    for n in $(seq 40); do
+                        touch "$M/doc-$n" "$M/doc-$n-b"; "$P" find "$M" 'kMDItemFSName BEGINSWITH "doc-"' > "$T/found"
+                        [ -z "$(sort "$T/found" | uniq -d)" ]; [ "$(wc -l < "$T/found")" = $((2 * n)) ]
+                    done
+                    """, seconds: 60)
+            }
+        }
+
         /// The same by PromiseKit, the control API, `info --json` and Python, of placeholders and of what is here.
         @Test(.timeLimit(.minutes(2))) func promisedValuesAreTheSameForEverybodyAndFetchNothing() async throws {
             try await MountedDomain.with(options) { domain in

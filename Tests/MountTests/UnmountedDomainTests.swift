@@ -17,6 +17,9 @@ extension MountSuites {
                     "$P" domain list > "$T/list"; cat "$T/list"; grep -Eq '^forgotten +not mounted' "$T/list"
                     if grep -q '1 item waits' "$T/list"; then
                         "$P" status | grep -q 'forgotten is not mounted: 1 item waits'
+                        "$P" pending | grep -q 'forgotten is not mounted: 1 item waits'
+                        rc=0; "$P" status forgotten 2> "$T/said" || rc=$?; [ $rc = 3 ]
+                        grep -q "'forgotten' is not mounted: 1 item waits" "$T/said"
                         rc=0; "$P" domain forget forgotten || rc=$?; [ $rc = 7 ]; [ -d "$T/states/forgotten" ]
                     fi
                     "$P" domain forget forgotten --force

@@ -99,7 +99,7 @@ final class SimulatedDomain: Sendable {
     func untilFailing() async throws -> String {
         let deadline = SystemClock().uptime() + .seconds(20)
         while SystemClock().uptime() < deadline {
-            if try engine.remainder().failing > 0 { return try engine.obstacle() ?? "" }
+            if try engine.remainder().failing > 0 { return try engine.obstacle()?.message ?? "" }
             try await Task.sleep(for: .milliseconds(2))
         }
         Issue.record("nothing fails")

@@ -117,6 +117,27 @@ import Testing
         }
     }
 
+    /// Which folders to look at the provider said by itself at each poll, without its server: that
+    /// was taken for an answer, so that the server was "online" and each call waited to its own end.
+    @Test(.timeLimit(.minutes(1)))
+    func aGuessAtChangesIsNotTakenForTheServersAnswer() async throws {
+        let memory = MemoryProvider()
+        let frozen = FrozenProvider(memory: memory, guesses: true)
+        let fixture = try EngineFixture(memory, mediator: frozen, pollInterval: .milliseconds(200))
+        let clock = SystemClock()
+        try await fixture.run {
+            #expect(await fixture.eventually { fixture.engine.connection == .online })
+            try await fixture.list()
+            frozen.isFrozen.update { $0 = true }
+            let start = clock.uptime()
+            fixture.engine.lookNow()
+            #expect(await fixture.eventually { fixture.engine.connectionFailure?.code == .offline })
+            #expect(clock.uptime() - start < .seconds(20))
+            frozen.isFrozen.update { $0 = false }
+            #expect(await fixture.eventually { fixture.engine.connection == .online })
+        }
+    }
+
     /// Whoever asks is answered, if late: that is no provider that is away.
     @Test(.timeLimit(.minutes(1)))
     func aProviderThatTakesSecondsIsThere() async throws {
@@ -143,6 +164,18 @@ private struct FrozenProvider: ForwardingProvider {
     let memory: MemoryProvider
     let isFrozen = Monitor(false)
     var delay = Duration.zero
+    /// It has no feed, and says which folders are to be looked at without asking anybody.
+    var guesses = false
+
+    var capabilities: Capabilities {
+        guesses ? memory.capabilities.subtracting([.changePush]) : memory.capabilities
+    }
+
+    func changes(since anchor: Anchor) async throws(ProviderError) -> ChangePage {
+        guard guesses else { return try await memory.changes(since: anchor) }
+        return ChangePage(
+            foldersToList: [MemoryProvider.rootIdentifier], isGuess: true, anchor: anchor)
+    }
 
     private func answer() async throws(ProviderError) {
         if delay > .zero { try? await Task.sleep(for: delay) }

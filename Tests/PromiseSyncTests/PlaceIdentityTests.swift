@@ -32,6 +32,25 @@ import Testing
         #expect(isQuietAgain)
     }
 
+    /// Each was "of which the index does not know" at its new place, and missing there at once.
+    @Test func whatWasRenamedIsNoDifferenceFromTheProvider() async throws {
+        let provider = PlaceProvider(keepsMetadata: true, guesses: false)
+        let fixture = try EngineFixture(provider.memory, mediator: provider)
+        await fixture.provider.put("a", "text of a")
+        try await fixture.run {
+            try await fixture.list()
+            try fixture.rename("a", to: "c")
+            try fixture.create("a", "another")
+            try await settle(fixture)
+            let verification = ProviderVerification(
+                index: fixture.index, content: fixture.content, provider: provider,
+                rootIdentifier: MemoryProvider.rootIdentifier)
+            #expect(try await verification.compareItems() == [])
+            await fixture.provider.put("stranger", "not known yet")
+            #expect(try await verification.compareItems().count == 1)
+        }
+    }
+
     @Test func aRenamedFileKeepsItsIdentifierAndItsNodeAndItsOldNameIsFree() async throws {
         try await withFiles { fixture in
             let before = try #require(try fixture.entry("a"))

@@ -56,6 +56,14 @@ func thrownErrno(_ body: () throws -> Void) -> CInt? {
         #expect(Failure(SystemError(errno: number, label: "test")).code == code)
     }
 
+    /// "content.hydrate.copy: No space left on device" was what `fetch` said.
+    @Test func aFullDiskIsASentenceWithoutTheNameOfACall() {
+        for number in [ENOSPC, EDQUOT] {
+            let message = Failure(SystemError(errno: number, label: "content.write")).message
+            #expect(message.contains("local disk") && !message.contains("content.write"), "\(message)")
+        }
+    }
+
     @Test func renameFlagsAreHonoured() throws {
         try folder.write("a", to: "a")
         try folder.write("b", to: "b")

@@ -21,7 +21,8 @@ import Testing
         "PromiseProvider": ["PromiseCore", "PromiseSystem", "Foundation"],
         "PromiseFolder": ["PromiseCore", "PromiseSystem", "PromiseProvider", "Logging", "FoundationEssentials"],
         "PromiseHTTP": [
-            "PromiseCore", "PromiseSystem", "PromiseProvider", "Logging", "AsyncHTTPClient", "NIOCore", "NIOHTTP1", "NIOSSL",
+            "PromiseCore", "PromiseSystem", "PromiseProvider", "Logging", "AsyncHTTPClient", "NIOCore", "NIOPosix", "NIOHTTP1",
+            "NIOSSL",
             "Crypto", "Foundation", "FoundationEssentials", "CExpat",
         ],
         "PromiseS3": [

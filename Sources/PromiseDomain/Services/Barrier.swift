@@ -14,8 +14,9 @@ struct Barrier {
     /// How long a look may take that nobody gave a time for. It goes on by itself.
     private static let lookPatience = Duration.seconds(60)
 
-    /// Throws what stands in the way, with `.offline`, `.refused`, `.timedOut` or `.inputOutput`. Whoever waits for no more
-    /// than a look is never told that there was one when there was none.
+    /// Throws what stands in the way: `.offline`, `.refused`, `.timedOut`, or why the oldest work
+    /// cannot be done. Whoever waits for no more than a look is never told that there was one when
+    /// there was none.
     func wait(untilDone: Bool, timeout: Duration?) async throws(Failure) {
         engine.lookNow()
         if untilDone { engine.setDraining(true) }
@@ -33,7 +34,7 @@ struct Barrier {
                 let since = offlineSince ?? now
                 offlineSince = since
                 let patience: Duration = engine.isProbing ? Barrier.probePatience : .milliseconds(500)
-                if now - since > patience { throw failure }
+                if now - since > patience || timeout.map({ now - start > $0 }) ?? false { throw failure }
                 continue
             }
             offlineSince = nil
@@ -50,10 +51,10 @@ struct Barrier {
             lookTime = clock.uptime() - now
             if left == 0 && !remainder.isLooking { return try throwUnlisted() }
             if left > 0 && remainder.failing >= left && !remainder.isLooking && now - start > .seconds(2) {
-                throw Failure(.inputOutput, try engine.obstacle() ?? "the provider refuses it")
+                throw try engine.obstacle() ?? Failure(.refused, "the provider refuses it")
             }
             if let timeout, now - start > timeout {
-                throw Failure(.timedOut, try engine.obstacle() ?? "the time given was not enough")
+                throw Failure(.timedOut, try engine.obstacle()?.message ?? "the time given was not enough")
             }
         }
     }

@@ -25,7 +25,7 @@ extension PendingWork {
 }
 
 extension PendingWork {
-    var isToBeSent: Bool { kind != .download && kind != .list }
+    package var isToBeSent: Bool { kind != .download && kind != .list }
 
     /// Folders that the provider did not show: what is in them is not known, and nothing of it is followed.
     static func unlisted(by engine: SyncEngine, _ index: Index) throws(Failure) -> [PendingWork] {

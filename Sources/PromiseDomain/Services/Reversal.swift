@@ -31,7 +31,11 @@ package struct Reversal: Sendable {
     /// `.notFound` when there is none.
     package func revert(_ path: [FileName]) async throws(Failure) -> Int {
         let work: [Work] = try index.read { transaction throws(Failure) in try collect(below: path, transaction) }
-        guard !work.isEmpty else { throw Failure(.notFound, "nothing of it waits to be sent: there is nothing to give up") }
+        guard !work.isEmpty else {
+            throw Failure(
+                .notFound, "nothing of it waits to be sent: there is nothing to give up, but what a "
+                    + "program that has it open writes")
+        }
         for one in work.sorted(by: { $0.goes(before: $1) }) {
             if let node = one.content {
                 guard node.content == .whole else {

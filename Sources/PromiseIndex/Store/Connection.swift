@@ -212,7 +212,11 @@ final class Connection {
         let errno = database.map { sqlite3_system_errno($0) } ?? 0
         let isFull = code & 0xFF == SQLITE_IOERR && (errno == ENOSPC || errno == EDQUOT)
         let meaning = isFull ? .storeFull : Connection.meaning(of: code)
-        let result = Failure(meaning, "the index failed at \(words): \(message) (SQLite \(code))")
+        let result = Failure(
+            meaning,
+            meaning == .storeFull
+                ? "the local disk is full: make room there, or let 'promisefs evict' do it"
+                : "the index failed at \(words): \(message) (SQLite \(code))")
         if code & 0xFF != SQLITE_CONSTRAINT { problem = result }
         return result
     }

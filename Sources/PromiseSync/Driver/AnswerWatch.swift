@@ -57,6 +57,14 @@ package final class AnswerWatch: Sendable {
         if isHeard { self.isHeard() }
     }
 
+    /// It needed nobody's answer after all.
+    func withdrew(_ number: UInt64) {
+        state.withLock { state in
+            let begun = state.calls.removeValue(forKey: number)
+            if begun == state.unheardSince { state.unheardSince = state.calls.values.min() }
+        }
+    }
+
     /// An answer, or bytes of it, came.
     func isHeard() {
         let now = clock.uptime()

@@ -100,7 +100,7 @@ final class Dispatcher: ActionPerformer {
             }
         case .changes(let feed, let anchor, let isWaiting): changes(feed, since: anchor, isWaiting)
         case .news(let anchor):
-            answer { provider async throws(ProviderError) in
+            answer(isOwnAnswer: Self.isGuess) { provider async throws(ProviderError) in
                 try await provider.changes(since: anchor)
             } event: {
                 .newsKnown(try? $0.get())
@@ -108,10 +108,12 @@ final class Dispatcher: ActionPerformer {
         }
     }
 
-    /// Asks, and posts what comes of it as an event.
+    /// Asks, and posts what comes of it as an event. `isOwnAnswer`: no server has said it.
     @discardableResult
     private func answer<Value: Sendable>(
-        isWaiting: Bool = false, _ question: @escaping @Sendable (any Provider) async throws(ProviderError) -> Value,
+        isWaiting: Bool = false,
+        isOwnAnswer: @escaping @Sendable (Result<Value, ProviderError>) -> Bool = { _ in false },
+        _ question: @escaping @Sendable (any Provider) async throws(ProviderError) -> Value,
         event: @escaping @Sendable (Result<Value, ProviderError>) -> Event
     ) -> Task<Void, Never> {
         let call = isWaiting ? nil : engine.answers.began()
@@ -122,9 +124,20 @@ final class Dispatcher: ActionPerformer {
             } catch {
                 result = .failure(error)
             }
-            if let call { answers.ended(call, isHeard: result.isHeard) }
+            if let call {
+                if isOwnAnswer(result) {
+                    answers.withdrew(call)
+                } else {
+                    answers.ended(call, isHeard: result.isHeard)
+                }
+            }
             mailbox.post(event(result))
         }
+    }
+
+    /// What to look at without knowing of any change, which the provider says without its server.
+    private static func isGuess(_ page: Result<ChangePage, ProviderError>) -> Bool {
+        (try? page.get())?.isGuess ?? false
     }
 
     private func tell(_ operation: Operation) {
@@ -148,7 +161,8 @@ final class Dispatcher: ActionPerformer {
     }
 
     private func changes(_ feed: Int, since anchor: Anchor, _ isWaiting: Bool) {
-        feeds[feed] = answer(isWaiting: isWaiting) { provider async throws(ProviderError) in
+        feeds[feed] = answer(isWaiting: isWaiting, isOwnAnswer: Self.isGuess) {
+            provider async throws(ProviderError) in
             if isWaiting { try await provider.waitForChanges(since: anchor) }
             return try await provider.changes(since: anchor)
         } event: { result in

@@ -111,9 +111,11 @@ extension SyncEngine {
     }
 
     /// What stands in the way, of the oldest pending work that has a message.
-    package func obstacle() throws(Failure) -> String? {
+    package func obstacle() throws(Failure) -> Failure? {
         try index.read { transaction throws(Failure) in
-            try transaction.allPending(limit: 100).compactMap(\.message).first
+            try transaction.allPending(limit: 100).lazy.compactMap { row in
+                row.message.map { Failure(row.error ?? .inputOutput, $0) }
+            }.first
         }
     }
 

@@ -417,7 +417,7 @@ package final class Hydrator: Sendable {
                 return other
             }
             guard let source = source ?? job.source else {
-                throw Failure(.stale, "node \(job.node) has no item at the provider any more")
+                throw Failure(.stale, "the provider does not have it any more")
             }
             return source
         } catch {

@@ -41,9 +41,11 @@ package struct FolderTroubles: Sendable {
         guard let names else { return nil }
         let path = names.isEmpty ? [UInt8(ascii: "/")] : names.flatMap { [UInt8(ascii: "/")] + $0.bytes }
         let more = folders.count == 1 ? "" : " (and \(folders.count - 1) more, see 'promisefs pending')"
+        let message = trouble.failure.message
+        let what = "the folder '\(escapedForDisplay(path))' cannot be listed"
         return Failure(
             trouble.failure.code == .timedOut ? .offline : .refused,
-            "the folder '\(escapedForDisplay(path))' cannot be listed\(more): \(trouble.failure.message)")
+            message.contains("cannot be listed") ? message + more : "\(what)\(more): \(message)")
     }
 }
 

@@ -61,25 +61,45 @@ package struct ProviderVerification: Sendable {
         }
     }
 
-    private func list(_ folder: ItemReference) async throws(ProviderError) -> [ItemIdentifier: Item]
-    {
-        var found: [ItemIdentifier: Item] = [:]
+    private func list(_ folder: ItemReference) async throws(ProviderError) -> [Item] {
+        var found: [Item] = []
         var page: PageToken?
         repeat {
             let answer = try await provider.enumerateItems(in: folder, page: page)
-            for item in answer.items { found[item.identifier] = item }
+            found += answer.items
             page = answer.next
         } while page != nil
         return found
     }
 
+    /// By the identifiers that they have here: at a store that knows places only, an item keeps its
+    /// identifier when it is moved, and what is at a place is what is known there.
+    private func identified(
+        _ items: [Item], in parent: ItemIdentifier, _ transaction: borrowing Transaction
+    ) throws(Failure) -> [ItemIdentifier: Item] {
+        let byPlace = provider.capabilities.contains(.placeIdentifiers)
+        var result: [ItemIdentifier: Item] = [:]
+        for item in items {
+            var identifier = item.identifier
+            if byPlace {
+                let known = try transaction.knownItem(in: parent, named: item.name)
+                let isKnown = known?.kind == item.kind
+                // What is not known there may be where a known one was before.
+                let fresh = ItemIdentifier("unknown \(item.name)")
+                identifier = isKnown ? known?.identifier ?? fresh : fresh
+            }
+            result[identifier] = item
+        }
+        return result
+    }
+
     private func compare(
-        _ folder: NodeID, _ reference: ItemReference, with found: [ItemIdentifier: Item]
+        _ folder: NodeID, _ reference: ItemReference, with found: [Item]
     ) throws(ProviderError) -> [String] {
         do throws(Failure) {
             return try index.read { transaction throws(Failure) in
                 var problems: [String] = []
-                var rest = found
+                var rest = try identified(found, in: reference.identifier, transaction)
                 for known in try transaction.syncedChildren(of: reference.identifier).map(\.item) {
                     let item = rest.removeValue(forKey: known.identifier)
                     if try isInMotion(known.identifier, transaction) { continue }
@@ -95,7 +115,7 @@ package struct ProviderVerification: Sendable {
                         problems.append("the provider has no \(name) any more")
                     }
                 }
-                for item in rest.values where try !isInMotion(item.identifier, transaction) {
+                for (identifier, item) in rest where try !isInMotion(identifier, transaction) {
                     let name = "'\(shown(reference.path + [item.name]))'"
                     problems.append("the provider has \(name), of which the index does not know")
                 }

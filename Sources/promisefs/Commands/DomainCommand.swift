@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import Glibc
 import PromiseCore
 import PromiseDomain
 import PromiseKit
@@ -164,6 +165,30 @@ enum UnmountedDomains {
             domainNames(in: base).filter { !mounted.contains($0) }.map {
                 look(at: $0, base + Array("/\($0)".utf8))
             }
+        }
+    }
+
+    /// What to say of a word that is no path on a mount: nil when it is a path all the same. Blocking.
+    static func sentence(for word: [UInt8]) -> PromiseError? {
+        guard let name = String(validating: word, as: UTF8.self), DomainName.isValid(name),
+            !SystemMounts.isAccessible(word, F_OK)
+        else { return nil }
+        var text = "there is no '\(name)' here, and no domain of this name; 'promisefs domain list' shows yours"
+        if let folder = try? BaseFolders.state(domain: name), let domain = try? UnmountedDomain(stateFolder: folder) {
+            let waits = SyncCommand.sentence(domain.pendingCount)
+            text = "the domain '\(name)' is not mounted: \(waits) to be sent; 'promisefs mount' goes on with it"
+            if domain.pendingCount == 0 { text = "the domain '\(name)' is not mounted; nothing is pending in it" }
+        }
+        return PromiseError(.notPromiseFS, text, exitStatus: ExitStatus.notPromiseFS)
+    }
+
+    /// What waits in those that nobody has mounted is easily forgotten.
+    static func showWaiting() async throws {
+        let mounted = Set(try await Targets.ownMounts().map(\.domain))
+        for domain in try await all(but: mounted) {
+            guard let pending = domain.pending, pending > 0 else { continue }
+            let waits = SyncCommand.sentence(pending)
+            Output.line("\(domain.name) is not mounted: \(waits) to be sent to \(domain.provider ?? "?")")
         }
     }
 

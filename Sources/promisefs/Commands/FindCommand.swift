@@ -41,16 +41,30 @@ struct FindCommand: AsyncParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
-        guard (name == nil ? 1...2 : 0...2).contains(operands.count) else {
+        guard (name == nil ? 1...2 : 0...2).contains(operands.count) || areWords else {
             throw ValidationError("give a predicate, and before it a folder or none")
         }
         if live, limit != nil { throw ValidationError("a live query has no limit") }
         if let limit, limit < 0 { throw ValidationError("a limit is not negative") }
     }
 
+    /// Several words to look for, of which none is a place.
+    private var areWords: Bool {
+        guard operands.count > 1, let first = operands.first, !first.bytes.contains(0x2F) else { return false }
+        return !SystemMounts.isAccessible(first.bytes, F_OK)
+            && operands.allSatisfy { PlainPredicate.isWords(String(decoding: $0.bytes, as: UTF8.self)) }
+    }
+
     func run() async throws {
+        var operands = operands
+        if areWords, let first = operands.first {
+            // The name of a mounted domain is a place.
+            let isPlace = try await Targets.mounts().contains { $0.source == first.bytes }
+            let words = operands.dropFirst(isPlace ? 1 : 0).map(\.bytes).joined(separator: [0x20])
+            operands = (isPlace ? [first] : []) + [PathArgument(bytes: Array(words))]
+        }
         // With a name a single operand is the folder.
-        let hasFolder = operands.count == 2 || name != nil && operands.count == 1
+        let hasFolder = operands.count >= 2 || name != nil && operands.count == 1
         let given = operands.count == (hasFolder ? 1 : 0) ? nil : operands.last
         guard let words = String(validating: given?.bytes ?? [], as: UTF8.self) else {
             throw CommandFailure("the predicate is not UTF-8", exitStatus: ExitStatus.usage)
@@ -145,7 +159,9 @@ struct FindCommand: AsyncParsableCommand {
     private func show(
         _ items: [FoundItemDocument], _ event: String, _ mark: String, _ mount: MountEntry, _ paths: inout [Int64: String]
     ) {
-        if live { for item in items { paths[item.id] = item.path } }
+        // Without --live each is shown once, whatever becomes of it while others are gathered.
+        let items = live ? items : items.filter { paths[$0.id] == nil }
+        for item in items { paths[item.id] = item.path }
         if output.json {
             let lines = items.map { WireCoding.text(Line(event: event, domain: mount.domain, item: $0)) + "\n" }
             return Output.text(lines.joined())
@@ -171,7 +187,7 @@ struct ChangesCommand: AsyncParsableCommand {
     var path: PathArgument?
     @Option(name: .long, help: ArgumentHelp("Show what came after this number; 0 is everything.", valueName: "number"))
     var since: Int64
-    @Flag(name: .long, help: "Go on with what changes, also when another daemon takes over.")
+    @Flag(name: [.customShort("f"), .long], help: "Go on with what changes, also when another daemon takes over.")
     var follow = false
     @Option(
         name: .long, help: ArgumentHelp("Whose number that is, as --json says: another journal's is refused.", valueName: "text"))

@@ -91,6 +91,7 @@ struct PendingCommand: AsyncParsableCommand {
                 Output.line("\(counted(total, "item")), \(bytes)" + (rows.count < total ? "; \(rows.count) shown" : ""))
             }
             for sentence in news { Output.line(sentence) }
+            if path == nil, !excluded { try await UnmountedDomains.showWaiting() }
         } else if path == nil {
             Output.json(documents)
         } else if let document = documents.first {
@@ -130,8 +131,10 @@ struct PendingCommand: AsyncParsableCommand {
     static func row(_ item: PendingItemDocument, on mount: MountEntry) -> [String] {
         let progress = item.progress.map { " \(Int($0 * 100)) %" } ?? ""
         if item.kind == "excluded" { return [item.kind, ByteSize.text(item.size), shownPath(item.path, on: mount)] }
-        let state = item.isRunning ? "running\(progress)" : item.error == nil ? "queued" : "failing"
-        let error = item.error.map { "  \(Terminal.styled($0, .red)) (\(counted(item.attempts, "attempt")))" } ?? ""
+        let waits = item.attempts == 0 ? "waits" : "failing"
+        let state = item.isRunning ? "running\(progress)" : item.error == nil ? "queued" : waits
+        let attempts = item.attempts == 0 ? "" : " (\(counted(item.attempts, "attempt")))"
+        let error = item.error.map { "  \(Terminal.styled($0, .red))\(attempts)" } ?? ""
         return [item.kind, state, ByteSize.text(item.size), shownPath(item.path, on: mount) + error]
     }
 }
@@ -142,7 +145,8 @@ struct SyncCommand: AsyncParsableCommand {
         abstract: "Look at the provider now.",
         discussion: """
             Without PATH all mounted domains are synchronized. Ends with status 7 when the time given is over and work is \
-            pending, with 4 when the provider is offline. With --json it is one object for a PATH, an array without.
+            pending, with 4 when the provider is offline, with 5 when it refuses, with 3 when no domain is mounted. With --json \
+            it is one object for a PATH, an array without.
 
             Example:
               promisefs sync /mnt --wait --timeout 5m
@@ -178,14 +182,13 @@ struct SyncCommand: AsyncParsableCommand {
                 failures.note(CommandFailure(error))
             }
         }
-        if !output.json {
-            if documents.isEmpty && failures.first == nil { Output.line("no domain is mounted; try: promisefs mount --help") }
-        } else if path == nil {
-            Output.json(documents)
-        } else if let document = documents.first {
-            Output.json(document)
+        if output.json {
+            if path == nil { Output.json(documents) } else if let document = documents.first { Output.json(document) }
         }
         try failures.finish()
+        // Whoever goes on afterwards, as a script that removes the originals, must not take it for a look.
+        guard documents.isEmpty else { return }
+        throw CommandFailure("no domain is mounted; try: promisefs mount --help", exitStatus: ExitStatus.notPromiseFS)
     }
 
     static func sentence(_ pending: Int) -> String {

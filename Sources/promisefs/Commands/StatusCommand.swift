@@ -38,7 +38,7 @@ struct StatusCommand: AsyncParsableCommand {
         } else {
             try await show { try await Targets.mounts() }
             if !output.json {
-                try await showUnmounted()
+                try await UnmountedDomains.showWaiting()
                 try await showOthers()
             }
         }
@@ -62,22 +62,14 @@ struct StatusCommand: AsyncParsableCommand {
                     owners.append(mount.user == geteuid() ? nil : mount.userName)
                 } catch {
                     let place = escapedForDisplay(mount.mountPoint)
-                    failures.note(CommandFailure("\(place): \(error.message)", exitStatus: error.exitStatus))
+                    let prefix = error.message.hasPrefix(place) ? "" : "\(place): "
+                    failures.note(CommandFailure(prefix + error.message, exitStatus: error.exitStatus))
                 }
             }
             printDocuments(documents, of: owners, more, hasFailed: failures.first != nil)
             guard watch else { return try failures.finish() }
             try await Task.sleep(for: .seconds(1))
         } while true
-    }
-
-    /// What waits in a domain that nobody has mounted is easily forgotten.
-    private func showUnmounted() async throws {
-        let mounted = Set(try await Targets.ownMounts().map(\.domain))
-        for domain in try await UnmountedDomains.all(but: mounted) {
-            guard let pending = domain.pending, pending > 0 else { continue }
-            Output.line("\(domain.name) is not mounted: \(SyncCommand.sentence(pending)) to be sent to \(domain.provider ?? "?")")
-        }
     }
 
     /// They are left alone, and are there.

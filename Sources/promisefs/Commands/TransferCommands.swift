@@ -1,4 +1,5 @@
 import ArgumentParser
+import Glibc
 import PromiseCore
 import PromiseKit
 import PromiseSystem
@@ -65,7 +66,9 @@ struct FetchCommand: AsyncParsableCommand {
                 if isJSON {
                     Output.json(Line("done", mount.domain, result))
                 } else {
-                    Output.line("\(counted(result.filesDone, "file")) here, \(ByteSize.text(result.bytesDone)) fetched")
+                    let isHere = result.filesTotal == 0 && result.failures.isEmpty
+                    let done = "\(counted(result.filesDone, "file")) here, \(ByteSize.text(result.bytesDone)) fetched"
+                    Output.line(isHere ? "everything was here already" : done)
                 }
                 noteFailures(result.failures, on: mount, &failures)
             } catch {
@@ -81,6 +84,16 @@ struct FetchCommand: AsyncParsableCommand {
 final class ProgressBar: Sendable {
     private static let byteRateWindow: Duration = .seconds(1)
     private let started = SystemClock().uptime()
+
+    /// Ctrl-C leaves no half of a bar behind.
+    init() {
+        signal(SIGINT) { number in
+            // Nothing that a signal handler may not do.
+            _ = Glibc.write(STDOUT_FILENO, "\r\u{1B}[K", 4)
+            signal(number, SIG_DFL)
+            raise(number)
+        }
+    }
 
     func show(_ progress: ProgressDocument) {
         let text = ProgressBar.line(progress, elapsed: SystemClock().uptime() - started, width: Terminal.width)

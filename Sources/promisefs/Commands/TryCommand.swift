@@ -63,7 +63,8 @@ struct TryCommand: AsyncParsableCommand {
                 return status
             }
         } catch {
-            throw CommandFailure(known: error) ?? CommandFailure("the content cannot be copied: \(error.localizedDescription)")
+            let sentence = "the content cannot be copied; see that the folder is there and may be read"
+            throw CommandFailure(known: error) ?? CommandFailure(sentence)
         }
         if status != 0 { throw CommandFailure(nil, exitStatus: status) }
     }

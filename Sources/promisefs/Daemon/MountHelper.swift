@@ -128,6 +128,10 @@ enum MountHelper {
 
     /// Returns an exit status of mount(8).
     static func run(_ arguments: [String]) async -> Int32 {
+        if arguments == ["--help"] || arguments == ["-h"] {
+            Output.line("usage: mount.promisefs SOURCE DIR [-sfnv] [-o OPTION,…]; 'man mount.promisefs' has the options")
+            return 0
+        }
         do throws(CommandFailure) {
             let call = try parse(arguments)
             SystemSettings.use()
