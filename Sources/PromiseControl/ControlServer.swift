@@ -32,6 +32,8 @@ package final class ControlServer: Sendable {
     let logger: Logger
     let application: Principal?
     private let launches: LaunchServers?
+    /// Of a launch: it ends with the task that runs it.
+    private let isOfLaunch: Bool
     private let life = Mutex(Life())
     private let connections = Mutex<ConnectionBudget?>(nil)
 
@@ -48,6 +50,7 @@ package final class ControlServer: Sendable {
         routes = ControlRoutes(
             service: service, blocking: BlockingPool(name: "control", threads: 2),
             keepAlive: KeepAlive(interval: keepAliveInterval, unreadPatience: unreadPatience))
+        isOfLaunch = false
         launches = application == nil ? LaunchServers(routes, beside: socketPath, logger) : nil
         if let launches { service.documents?.grants.serve(by: launches) }
     }
@@ -58,6 +61,7 @@ package final class ControlServer: Sendable {
         self.socketPath = socketPath
         self.application = application
         self.logger = logger
+        isOfLaunch = true
         launches = nil
     }
 
@@ -67,6 +71,7 @@ package final class ControlServer: Sendable {
         self.socketPath = socketPath
         self.logger = logger
         application = nil
+        isOfLaunch = false
         launches = nil
     }
 
@@ -120,6 +125,10 @@ package final class ControlServer: Sendable {
         } catch {
             throw StartFailure(message: "the control API cannot be served at \(path): \(error)", exitStatus: 1)
         }
+        if isOfLaunch {
+            defer { unlink(path) }
+            return try await serveUntilCancelled(listener)
+        }
         var configuration = ServiceGroupConfiguration(services: [listener], logger: logger)
         configuration.maximumGracefulShutdownDuration = ControlServer.stopGrace
         let services = ServiceGroup(configuration: configuration)
@@ -137,6 +146,17 @@ package final class ControlServer: Sendable {
             // Stopped before it was up: nothing was served, and nothing was to be.
             if life.withLock({ $0.isStopped }) { return }
             throw StartFailure(message: "the control API cannot be served at \(path): \(error)", exitStatus: 1)
+        }
+    }
+
+    /// A group of services would be tasks of its own that wait with it, as large as all else
+    /// that an idle socket needs.
+    private func serveUntilCancelled(_ listener: any Service) async throws(StartFailure) {
+        do {
+            try await listener.run()
+        } catch {
+            if Task.isCancelled { return }
+            throw StartFailure(message: "the control API cannot be served at \(socketPath): \(error)", exitStatus: 1)
         }
     }
 

@@ -89,6 +89,7 @@ final class LaunchServers: LaunchSockets {
     func close(_ launch: LaunchID) async {
         guard let running = state.withLock({ $0.removeValue(forKey: launch) }) else { return }
         await running.server.stop(atOnce: true)
+        running.task.cancel()
         await running.task.value
     }
 

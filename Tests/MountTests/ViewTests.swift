@@ -146,7 +146,7 @@ extension MountSuites {
             }
         }
 
-        /// Two hundred, as many as a busy desktop has programs: 24 MiB, of which views are 6 and the sockets the rest.
+        /// Two hundred, as many as a busy desktop has programs: 20 MiB, of which views are 6 and the sockets the rest.
         @Test(.timeLimit(.minutes(3))) func twoHundredViewsAreSmall() async throws {
             try await MountedDomain.with { domain in
                 try await domain.shell(
@@ -161,7 +161,7 @@ extension MountSuites {
                         done
                         within 20 '[ $(ls $M/Editor/Documents | wc -l) = 200 ]'
                         [ $(ls $M/.promisefs-views | wc -l) = 200 ]
-                        [ $(($(memory) - before)) -lt 30720 ]
+                        [ $(($(memory) - before)) -lt 23552 ]
                         kill $(jobs -p); within 20 '[ ! -e $M/.promisefs-views ]'
                         """, seconds: 150)
             }
