@@ -74,22 +74,29 @@ extension MountSuites {
             .timeLimit(.minutes(3)), .enabled(if: WebDAVServer.canRun, "there is no apache2, so there is no server to ask"))
         func timesThatAnotherMachineGivesToFoldersAreFollowed() async throws {
             try await WebDAVServer.with { server in
-                var options = server.options()
-                options.arguments += ["--poll-interval", "1s"]
-                try await MountedDomain.with(options) { domain in
-                    try await domain.shell(
-                        """
-                        mkdir -p "$M/a/b"; echo x > "$M/a/b/x"; "$P" sync --wait "$M"; mkdir "$T/second"
-                        "$P" mount --poll-interval 1s --state-dir "$T/state" --domain \(domain.domainName)b \
-                            \(server.provider) "$T/second"
-                        ls -R "$T/second" > /dev/null; touch -d 2015-06-07 "$M/a/b"; "$P" sync --wait "$M"
-                        within 30 '[ "$(stat -c %y "$T/second/a/b" | cut -c 1-10)" = 2015-06-07 ]'
-                        echo y > "$T/second/a/b/y"; touch -d 2016-07-08 "$T/second/a/b"; "$P" sync --wait "$T/second"
-                        within 30 '[ "$(stat -c %y "$M/a/b" | cut -c 1-10)" = 2016-07-08 ]'; [ "$(cat "$M/a/b/y")" = y ]
-                        "$P" unmount "$T/second"
-                        """, seconds: 150)
-                }
+                try await MountedDomain.with(server.options()) { try await exchangeTimes($0, server.provider) }
             }
+        }
+
+        @Test(.timeLimit(.minutes(3)))
+        func timesThatAnotherMachineGivesToFoldersOfABucketAreFollowed() async throws {
+            try await S3Server.with { server in
+                try await MountedDomain.with(server.options()) { try await exchangeTimes($0, server.provider) }
+            }
+        }
+
+        /// A bucket tells whole seconds: what is given within the one before is told with that.
+        private func exchangeTimes(_ domain: MountedDomain, _ provider: String) async throws {
+            try await domain.shell(
+                """
+                mkdir -p "$M/a/b"; echo x > "$M/a/b/x"; "$P" sync --wait "$M"; mkdir "$T/second"
+                "$P" mount --poll-interval 1s --state-dir "$T/state" --domain \(domain.domainName)b '\(provider)' "$T/second"
+                ls -R "$T/second" > /dev/null; sleep 2; touch -d 2015-06-07 "$M/a/b"; "$P" sync --wait "$M"
+                within 30 '[ "$(stat -c %y "$T/second/a/b" | cut -c 1-10)" = 2015-06-07 ]'; sleep 2
+                echo y > "$T/second/a/b/y"; touch -d 2016-07-08 "$T/second/a/b"; "$P" sync --wait "$T/second"
+                within 30 '[ "$(stat -c %y "$M/a/b" | cut -c 1-10)" = 2016-07-08 ]'; [ "$(cat "$M/a/b/y")" = y ]
+                "$P" unmount "$T/second"
+                """, seconds: 150)
         }
     }
 }
