@@ -250,20 +250,20 @@ public actor Document<Contents: DocumentContents> {
             // A claim on the place: nobody else makes something there meanwhile.
             return try await coordinator.coordinate([.writing(location.path)]) { _ in
                 try await DocumentFile.onThread { () throws(PromiseError) in
-                    try place.write(data, isNew: true, progress)
+                    try place.write(data, isNew: true, lastLook: {}, progress)
                 }
             }
         }
         keeper.set(DocumentProgress(stage: .waiting, completed: 0, total: 0))
         let (known, location, item) = (operation == .overwriting ? stamp : nil, location, item)
-        return try await coordinator.coordinate([.writing(location.path)]) { access in
+        let claim = HeldClaim()
+        return try await coordinator.coordinate([.writing(location.path)], lost: { claim.end() }) { access in
             let file = try Document.file(granted: access, item, location)
             return try await DocumentFile.onThread { () throws(PromiseError) in
-                if let known, let now = file.stamp(), now != known {
-                    throw PromiseError(
-                        .local, "\(escapedForDisplay(file.path)) was changed by somebody else since it was read", exitStatus: 6)
-                }
-                return try file.write(data, isNew: false, progress)
+                // Also right before the file is replaced: when the daemon was, the next one let others write meanwhile.
+                try claim.look(at: file, known)
+                return try file.write(
+                    data, isNew: false, lastLook: { () throws(PromiseError) in try claim.look(at: file, known) }, progress)
             }
         }
     }

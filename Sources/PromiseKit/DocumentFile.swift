@@ -67,11 +67,14 @@ struct DocumentFile: Sendable {
     }
 
     /// Writes a new file beside it, and puts that in its place when it is on the disk. It keeps permissions and extended
-    /// attributes. A link stays, and what it leads to is replaced. `isNew`: throws when there is a file already.
-    func write(_ bytes: [UInt8], isNew: Bool, _ progress: (Int, Int) -> Void) throws(PromiseError) -> FileStamp {
+    /// attributes. A link stays, and what it leads to is replaced. `isNew`: throws when there is a file already. `lastLook`
+    /// throws where the file is not to be replaced any more.
+    func write(
+        _ bytes: [UInt8], isNew: Bool, lastLook: () throws(PromiseError) -> Void, _ progress: (Int, Int) -> Void
+    ) throws(PromiseError) -> FileStamp {
         let target = realPath(path)
         if !isNew, let target, target != path {
-            return try DocumentFile(path: target).write(bytes, isNew: false, progress)
+            return try DocumentFile(path: target).write(bytes, isNew: false, lastLook: lastLook, progress)
         }
         let draft = self.draft
         _ = draft.withCString { unlink($0) }
@@ -82,6 +85,7 @@ struct DocumentFile: Sendable {
             try fill(file, with: bytes, progress)
             if !isNew { takeAttributes(to: file) }
             guard fsync(file) == 0 else { throw problem("cannot be written to the disk") }
+            try lastLook()
             try takePlace(draft, isNew: isNew)
         } catch {
             _ = draft.withCString { unlink($0) }

@@ -58,9 +58,10 @@ struct PackageFolder: Sendable {
     }
 
     /// Writes a new folder beside it, and exchanges the two when all of it is on the disk. What is the same in both is no new
-    /// file. `isNew`: throws when there is something already.
+    /// file. `isNew`: throws when there is something already. `lastLook` throws where it is not to be replaced any more.
     func write(
-        _ package: FilePackage, isNew: Bool, _ progress: @Sendable (Int, Int) -> Void
+        _ package: FilePackage, isNew: Bool, lastLook: () throws(PromiseError) -> Void,
+        _ progress: @Sendable (Int, Int) -> Void
     ) throws(PromiseError) -> DocumentStamp {
         for name in package.files.keys where !PackageFolder.isPath(name) {
             throw PromiseError(.local, "\(escapedForDisplay(name)) is no path in a file package", exitStatus: 1)
@@ -86,6 +87,7 @@ struct PackageFolder: Sendable {
             done += bytes.count
         }
         if !isNew { for folder in old.folders where !hasFile(package, old, below: folder) { dropEmpty(draft + [0x2F] + folder) } }
+        try lastLook()
         try exchange(draft, isNew: isNew, old)
         guard let stamp = stamp() else { throw problem("cannot be looked at") }
         return stamp
@@ -264,12 +266,16 @@ struct DocumentPlace: Sendable {
     }
 
     func write(
-        _ data: DocumentData, isNew: Bool, _ progress: @Sendable (Int, Int) -> Void
+        _ data: DocumentData, isNew: Bool, lastLook: () throws(PromiseError) -> Void,
+        _ progress: @Sendable (Int, Int) -> Void
     ) throws(PromiseError) -> DocumentStamp {
         switch data {
-        case .package(let package): return try PackageFolder(path: path).write(package, isNew: isNew, progress)
+        case .package(let package):
+            return try PackageFolder(path: path).write(package, isNew: isNew, lastLook: lastLook, progress)
         case .file(let bytes):
-            return DocumentStamp(files: [[]: try DocumentFile(path: path).write(bytes, isNew: isNew, progress)])
+            let file = DocumentFile(path: path)
+            return DocumentStamp(
+                files: [[]: try file.write(bytes, isNew: isNew, lastLook: lastLook, progress)])
         }
     }
 }

@@ -226,6 +226,53 @@ extension MountSuites {
 
         /// Two applications, of which each is a process. A document showed what another one had left at its place while the
         /// daemon was replaced, and what was edited while it read its file again went.
+        /// The daemon died while a document was saved, and what others had written by the time it was put in its place was
+        /// written over: the claim that had kept them out had ended. The save is held up where the new file is whole.
+        @Test(.timeLimit(.minutes(3))) func aSaveThatOutlivesItsClaimWritesOverNobody() async throws {
+            try await MountedDomain.with(MountedDomain.Options(arguments: ["--poll-interval", "300ms"])) { domain in
+                try await domain.shell(
+                    """
+                    python3 - "$M/doc.txt" "$C/doc.txt" "$(dirname "$(realpath "$P")")/document-program" <<'END'
+                    import json, os, signal, subprocess, sys, time
+                    path, cloud, program = sys.argv[1:]
+                    def wait(what, condition):
+                        end = time.monotonic() + 40
+                        while not condition():
+                            assert time.monotonic() < end, what
+                            time.sleep(0.05)
+                    with open(path, "w") as file: file.write("document doc\\n" + "x" * (8 << 20) + "\\n")
+                    subprocess.run([os.environ["P"], "sync", "--wait", path], check=True, stdout=subprocess.DEVNULL)
+                    child = subprocess.Popen([program, "one"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                    child.stdin.write(f"open doc {path}\\n"); child.stdin.flush()
+                    draft = f"{os.path.dirname(path)}/.doc.txt-{child.pid}~"
+                    for attempt in range(200):
+                        wait("nothing is saved", lambda: os.path.exists(draft))
+                        child.send_signal(signal.SIGSTOP)
+                        if os.path.exists(draft) and os.path.getsize(draft) < 8 << 20: break
+                        child.send_signal(signal.SIGCONT)
+                    status = subprocess.check_output([os.environ["P"], "status", "--json", os.path.dirname(path)])
+                    os.kill(json.loads(status.splitlines()[0])["processID"], signal.SIGKILL)
+                    # What was sent already, as a whole; and then others add a line.
+                    with open(cloud) as file: text = file.read()
+                    with open(cloud + ".new", "w") as file: file.write(text + "doc/other/0/1\\n")
+                    os.rename(cloud + ".new", cloud)
+                    def followed():
+                        try:
+                            with open(path) as file: return "doc/other/0/1" in file.read()
+                        except OSError:
+                            return False
+                    wait("what others wrote is not here", followed)
+                    child.send_signal(signal.SIGCONT)
+                    child.stdin.write("quit\\n"); child.stdin.flush()
+                    child.wait(timeout=60)
+                    found = [name for name in os.listdir(os.path.dirname(path)) if not name.startswith(".")
+                             and "doc/other/0/1" in open(os.path.join(os.path.dirname(path), name)).read()]
+                    assert found, "what others wrote is gone"
+                    END
+                    """, seconds: 150)
+            }
+        }
+
         @Test(.timeLimit(.minutes(5))) func noTextIsLostOrInAnotherDocumentWhateverHappens() async throws {
             let result = try await runShell(
                 """

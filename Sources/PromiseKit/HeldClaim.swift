@@ -1,0 +1,22 @@
+import PromiseCore
+import Synchronization
+
+/// Whether a claim is still there, for the thread that writes under it: it ends with its daemon, and what follows it may be
+/// written by others.
+final class HeldClaim: Sendable {
+    private let isHeld = Atomic(true)
+
+    func end() { isHeld.store(false, ordering: .relaxed) }
+
+    /// Throws of status 6 when the document is not as it was `known`, nil: however it is; of 4 when the claim has ended.
+    func look(at document: DocumentPlace, _ known: DocumentStamp?) throws(PromiseError) {
+        if let known, let now = document.stamp(), now != known {
+            throw PromiseError(
+                .local, "\(escapedForDisplay(document.path)) was changed by somebody else since it was read", exitStatus: 6)
+        }
+        guard isHeld.load(ordering: .relaxed) else {
+            throw PromiseError(
+                .local, "\(escapedForDisplay(document.path)) was not saved: the claim on it ended with its daemon", exitStatus: 4)
+        }
+    }
+}
