@@ -4,6 +4,7 @@ import NIOCore
 import NIOHTTP1
 import PromiseCore
 public import PromiseWire
+import Synchronization
 
 /// Talks to the daemon of one domain over its control socket.
 ///
@@ -14,6 +15,11 @@ public final class PromiseClient: Sendable {
     public let domain: String
 
     private static let successorPatience = Duration.milliseconds(1500)
+    private static let isPatient = Atomic<Bool>(false)
+
+    /// From now on requests of this process wait a moment for the successor of a daemon that has died, as programs on
+    /// the mount do. Not for who keeps something of a daemon, as a presenter does, and has to hear of its end first.
+    public static func waitForSuccessors() { isPatient.store(true, ordering: .relaxed) }
 
     /// One for the process and never shut down, so that its connections close with the process.
     private static let http: HTTPClient = {
@@ -317,10 +323,10 @@ public final class PromiseClient: Sendable {
             .brokenReply, "the daemon of '\(domain)' replied \(response.status.code) without saying why", exitStatus: 1)
     }
 
-    /// When a daemon has died its successor listens after a moment, for which programs on the mount wait, too.
     private func reached(
         _ body: @Sendable () async throws -> HTTPClientResponse
     ) async throws(PromiseError) -> HTTPClientResponse {
+        guard PromiseClient.isPatient.load(ordering: .relaxed) else { return try await mapped(body) }
         let start = ContinuousClock.now
         while true {
             do throws(PromiseError) {

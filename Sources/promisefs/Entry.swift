@@ -1,5 +1,6 @@
 import ArgumentParser
 import Glibc
+import PromiseKit
 import PromiseSystem
 
 /// Where the process begins. Not on the main actor: commands and the daemon run on the concurrent pool and on threads of
@@ -9,6 +10,7 @@ enum Entry {
     static func main() async {
         let words = RawArguments.ofProcess()
         let arguments = Array(words.dropFirst())
+        PromiseClient.waitForSuccessors()
         if MountHelper.isMeant(by: words.first) { exit(await MountHelper.run(arguments)) }
         let status = await PromiseFS.execute(arguments)
         exit(status)

@@ -33,6 +33,12 @@ extension MountSuites {
                 let twice = try await domain.shell("\"$P\" mount \(two)", status: 1)
                 #expect(twice.errorText.contains("is mounted already"))
                 try await domain.shell("\"$P\" unmount \"$T/one\"; \"$P\" unmount \"$T/two\"")
+                // "the provider has no scheme; write folder:NAME" was the answer to that.
+                try await domain.shell(
+                    """
+                    mkdir "$T/elsewhere"; "$P" mount \(two) "$T/elsewhere"; [ "$(cat "$T/elsewhere/file")" = second ]
+                    "$P" unmount \(two); not mountpoint -q "$T/two"
+                    """)
                 let wrong = try await domain.shell(
                     "echo 'cachelimit = 1' > \"$T/wrong.toml\"; PROMISEFS_CONFIG=\"$T/wrong.toml\" \"$P\" mount \(one)",
                     status: 2)

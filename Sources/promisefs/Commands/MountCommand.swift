@@ -71,9 +71,9 @@ struct MountCommand: AsyncParsableCommand {
         if all { return try await mountAll(file) }
         let name = operands[0]
         let isConfigured = await Blocking.run { [operands] () throws(Never) in
-            operands.count == 1 && ConfiguredMount.isConfigured(name, in: file)
+            operands.count <= 2 && !name.contains(":") && ConfiguredMount.isConfigured(name, in: file)
         }
-        if isConfigured { return try await mount(configured: name, file) }
+        if isConfigured { return try await mount(configured: name, file, at: operands.count == 2 ? operands[1] : place) }
         if let problem = file.problems.first(where: { $0.domain == nil }) { throw problem.failure }
         try await command(try file.words(for: operands, given: given), file).mount(nil)
     }
@@ -87,7 +87,7 @@ struct MountCommand: AsyncParsableCommand {
         for name in names {
             if table.promiseMounts(of: geteuid()).contains(where: { $0.domain == name }) { continue }
             do {
-                try await mount(configured: name, file)
+                try await mount(configured: name, file, at: nil)
             } catch {
                 let failure = CommandFailure(known: error) ?? CommandFailure("\(error)")
                 failures.note(CommandFailure("\(name): \(failure.message ?? "")", exitStatus: failure.exitStatus))
@@ -96,8 +96,9 @@ struct MountCommand: AsyncParsableCommand {
         if let first = failures.first { throw CommandFailure(nil, exitStatus: first) }
     }
 
-    private func mount(configured name: String, _ file: ConfigurationFile) async throws {
-        let (given, place) = (given, place)
+    /// `place`: instead of the mount point that it has there.
+    private func mount(configured name: String, _ file: ConfigurationFile, at place: String?) async throws {
+        let given = given
         let found = try await Blocking.run { () throws(CommandFailure) in
             try ConfiguredMount(name, in: file, given: given, at: place)
         }

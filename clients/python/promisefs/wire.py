@@ -2,7 +2,6 @@
 import http.client
 import os
 import socket
-import time
 import urllib.parse
 
 
@@ -20,18 +19,9 @@ class _Connection(http.client.HTTPConnection):
         self._path = path
 
     def connect(self):
-        # When a daemon has died its successor listens after a moment, for which programs on the mount wait, too.
-        end = time.monotonic() + 1.5
-        while True:
-            self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            self.sock.settimeout(self.timeout)
-            try:
-                return self.sock.connect(self._path)
-            except (ConnectionRefusedError, FileNotFoundError):
-                self.sock.close()
-                if time.monotonic() > end:
-                    raise
-            time.sleep(0.05)
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
 
 
 def _wire(path):
