@@ -248,8 +248,11 @@ extension MountSuites {
                     for attempt in range(200):
                         wait("nothing is saved", lambda: os.path.exists(draft))
                         child.send_signal(signal.SIGSTOP)
-                        if os.path.exists(draft) and os.path.getsize(draft) < 8 << 20: break
+                        time.sleep(0.05)
+                        if os.path.exists(draft): break
                         child.send_signal(signal.SIGCONT)
+                    else:
+                        sys.exit("no save was caught in its middle")
                     status = subprocess.check_output([os.environ["P"], "status", "--json", os.path.dirname(path)])
                     os.kill(json.loads(status.splitlines()[0])["processID"], signal.SIGKILL)
                     # What was sent already, as a whole; and then others add a line.
