@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Calls org.freedesktop.portal.FileChooser as a program of the desktop does, and prints the answer. 
+"""Calls org.freedesktop.portal.FileChooser as a program of the desktop does, and prints the answer.
 Usage: portal_open.py METHOD [FILE…]     FILE: of SaveFiles, the names of what is to be saved"""
 import os
 import sys

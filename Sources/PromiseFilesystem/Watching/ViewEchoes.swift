@@ -83,8 +83,11 @@ final class ViewEchoes: Sendable {
         }
         guard isFirst else { return }
         OwnedThread(name: "view-echoes") { [self] in
-            work()
-            state.update { $0.hasThread = false }
+            // Whoever stops this waits for the thread; there is never a second one, and what came at its end is told.
+            repeat { work() } while state.update { state in
+                state.hasThread = !state.isOver && !state.members.isEmpty && !state.waiting.isEmpty
+                return state.hasThread
+            }
         }.detach()
     }
 
@@ -132,10 +135,7 @@ final class ViewEchoes: Sendable {
     /// Ends the thread when the last view has ended.
     private func hasWork() -> Bool {
         state.wait { state in
-            if state.isOver || state.members.isEmpty && state.left.isEmpty {
-                state.hasThread = false
-                return false
-            }
+            if state.isOver || state.members.isEmpty && state.left.isEmpty { return false }
             return state.waiting.isEmpty && state.left.isEmpty ? nil : true
         } ?? false
     }
