@@ -143,14 +143,23 @@ package final class Index: Sendable {
     /// As `write`, for what gives room back: on a full disk it may use what is kept in reserve, so that files can still be
     /// removed. `body` runs twice then.
     package func writeFreeing<Value>(_ body: (borrowing Transaction) throws(Failure) -> Value) throws(Failure) -> Value {
+        try spendingReserve { () throws(Failure) in try write(body) }
+    }
+
+    /// Runs `body` with the store alone and everything committed, for what loses nothing and may use the reserve.
+    private func withCommitted<Value>(_ body: (Store) throws(Failure) -> Value) throws(Failure) -> Value {
+        try spendingReserve { () throws(Failure) in try store.withStore(body) }
+    }
+
+    private func spendingReserve<Value>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value {
         do throws(Failure) {
-            return try write(body)
+            return try body()
         } catch {
             guard error.code == .storeFull, reserve.release() else { throw error }
             try store.withFacts { $0.commitFailure = nil }
             // A checkpoint lets the log be used from its start again, and then the reserve can be filled again.
             defer { work.update { $0.isCheckpointDue = true } }
-            return try write(body)
+            return try body()
         }
     }
 
@@ -331,7 +340,7 @@ package final class Index: Sendable {
     /// At most 1,000 of them. Reads one committed moment through a connection of its own, and compares the caches with
     /// the tables under the lock: seconds for a million nodes.
     package func verify() throws(Failure) -> [String] {
-        var problems = try store.withStore { store throws(Failure) in try store.verifyMemory() }
+        var problems = try withCommitted { store throws(Failure) in try store.verifyMemory() }
         // The lock is free again: what follows takes long and sees one snapshot.
         let connection = try Connection(path: path)
         defer { connection.close() }
@@ -343,7 +352,7 @@ package final class Index: Sendable {
     /// What was made or edited here and is not in line for the provider, a sentence for each. As `verify`, of one committed
     /// moment.
     package func verifyQueue() throws(Failure) -> [String] {
-        try store.withStore { _ in }
+        try withCommitted { _ in }
         let connection = try Connection(path: path)
         defer { connection.close() }
         var verification = Verification(connection: connection)

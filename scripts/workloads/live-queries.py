@@ -246,7 +246,7 @@ def at_rest(mount, queries, journal, patience=30):
     """Waits until nothing is under way; then everything must be the same within `patience` seconds."""
     faults(mount, "")
     # What was written to a file whose other bytes are gone at the provider waits, and is said to.
-    mount.run("sync", "--wait", mount.top, statuses=(0, 1), timeout=300)
+    mount.run("sync", "--wait", mount.top, statuses=(0, 7), timeout=300)
     deadline = time.monotonic() + patience
     while True:
         said = next((f"{each.predicate!r} in {each.scope}: {said}" for each in queries if (said := each.difference())), None)
