@@ -32,6 +32,7 @@ CREATE TABLE IF NOT EXISTS item (
     "group" INTEGER NOT NULL, modified INTEGER NOT NULL, target BLOB, UNIQUE (parent, name));
 CREATE TABLE IF NOT EXISTS change (number INTEGER PRIMARY KEY AUTOINCREMENT, item INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS object (kind TEXT, name TEXT, version INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (kind, name));
+CREATE TABLE IF NOT EXISTS mark (item INTEGER PRIMARY KEY, mark TEXT NOT NULL UNIQUE);
 CREATE TABLE IF NOT EXISTS shelf (token TEXT NOT NULL);
 INSERT INTO item (id, parent, name, kind, mode, owner, "group", modified)
     SELECT 1, NULL, x'726f6f74', 'folder', 493, 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM item);
@@ -183,6 +184,22 @@ class Shelf:
             if row is not None and str(row["version"]) != version:
                 raise Problem(412, "this is another version")
             self.database.execute("DELETE FROM object WHERE kind = ? AND name = ?", (kind, name))
+
+    # What an item is called for good
+
+    def mark(self, identifier):
+        """It stays with the item, also when the shelf gives that another number."""
+        with self.changed:
+            number = self.row(identifier)["id"]
+            self.database.execute("INSERT OR IGNORE INTO mark VALUES (?, lower(hex(randomblob(16))))", (number,))
+            return {"persistentIdentifier": self.database.execute("SELECT mark FROM mark WHERE item = ?", (number,)).fetchone()[0]}
+
+    def marked(self, mark):
+        with self.changed:
+            row = self.database.execute("SELECT item FROM mark WHERE mark = ?", (mark,)).fetchone()
+            if row is None:
+                raise Problem(404, "no item is called so")
+            return {"identifier": str(self.row(str(row["item"]))["id"])}
 
     # Picking
 
@@ -355,8 +372,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 case ["GET", "capabilities"]:
                     self.answer(200, {"capabilities": [
                         "stable-identifiers", "atomic-rename", "conditional-write", "change-feed", "change-push", "ranges",
-                        "metadata", "quota", "links", "thumbnails", "picker-pages",
-                        "private-objects"]})
+                        "metadata", "quota", "links", "thumbnails", "picker-pages", "private-objects",
+                        "persistent-identifiers"]})
                 case ["GET", "root"]:
                     self.answer(200, shelf.item("1"))
                 case ["GET", "items", identifier]:
@@ -367,6 +384,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     self.send_content(shelf.open_content(identifier, query.get("version")))
                 case ["GET", "items", identifier, "thumbnail"]:
                     self.send_content(shelf.open_thumbnail(identifier, query.get("version")))
+                case ["GET", "items", identifier, "persistent-identifier"]:
+                    self.answer(200, shelf.mark(identifier))
+                case ["GET", "persistent-identifiers", persistent]:
+                    self.answer(200, shelf.marked(persistent))
                 case ["PUT", "items", identifier, "thumbnail"]:
                     shelf.save_thumbnail(identifier, query.get("version"), content)
                     self.answer(204, None)

@@ -14,12 +14,15 @@ package struct Bookmark: Hashable, Sendable {
     package var attributes: [Key: JSON]
     /// What its application may do by it, for as long as that grant is there; nil of the owner's.
     package var grant: GrantID?
+    /// What the provider calls the item for good, where it has such names.
+    package var persistent: String?
 
     package init(
         key: ItemKey, entry: EntryID, isReadOnly: Bool, attributes: [Key: JSON],
-        grant: GrantID? = nil
+        grant: GrantID? = nil, persistent: String? = nil
     ) {
         self.grant = grant
+        self.persistent = persistent
         self.key = key
         self.entry = entry
         self.isReadOnly = isReadOnly
@@ -33,6 +36,7 @@ package struct Bookmark: Hashable, Sendable {
             "attributes": .map(attributes),
         ]
         fields["grant"] = grant.map { .number(String($0.rawValue)) }
+        fields["persistent"] = persistent.map { .string($0) }
         key.write(to: &fields)
         return .map(fields)
     }
@@ -44,7 +48,8 @@ package struct Bookmark: Hashable, Sendable {
         else { return nil }
         self.init(
             key: key, entry: EntryID(entry), isReadOnly: isReadOnly, attributes: attributes,
-            grant: json["grant"]?.integer(Int64.self).map { GrantID($0) })
+            grant: json["grant"]?.integer(Int64.self).map { GrantID($0) },
+            persistent: json["persistent"]?.text)
     }
 
     /// Why what is in it is not what is now: nil when it is.

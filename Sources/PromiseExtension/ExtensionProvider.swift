@@ -31,10 +31,12 @@ package final class ExtensionProvider: Provider, Sendable {
     /// What an extension may declare; the rest is for providers that are part of this program.
     private static let allowed: Capabilities = [
         .stableIdentifiers, .atomicRename, .conditionalWrite, .changeFeed, .changePush, .ranges, .metadata, .quota, .links,
-        .thumbnails, .placeIdentifiers, .pickerPages, .privateObjects,
+        .thumbnails, .placeIdentifiers, .pickerPages, .privateObjects, .persistentIdentifiers,
     ]
     /// What is told by identifiers, which items of places do not have.
-    private static let needsIdentifiers: Capabilities = [.stableIdentifiers, .changeFeed, .changePush]
+    private static let needsIdentifiers: Capabilities = [
+        .stableIdentifiers, .changeFeed, .changePush, .persistentIdentifiers,
+    ]
 
     package let name: String
     let client: ExtensionClient

@@ -127,6 +127,18 @@ package final class BelatedProvider: Provider {
         try await provider().pickerPage(mode: mode)
     }
 
+    package func persistentIdentifier(
+        of reference: ItemReference
+    ) async throws(ProviderError) -> String? {
+        try await provider().persistentIdentifier(of: reference)
+    }
+
+    package func identifier(
+        ofPersistent persistent: String
+    ) async throws(ProviderError) -> ItemIdentifier? {
+        try await provider().identifier(ofPersistent: persistent)
+    }
+
     package func earlierVersions(
         of reference: ItemReference
     ) async throws(ProviderError) -> [EarlierVersion] {

@@ -186,6 +186,20 @@ package final class FaultyProvider: Provider {
         return try await wrapped.pickerPage(mode: mode)
     }
 
+    package func persistentIdentifier(
+        of reference: ItemReference
+    ) async throws(ProviderError) -> String? {
+        try await gate("persistentIdentifier")
+        return try await wrapped.persistentIdentifier(of: reference)
+    }
+
+    package func identifier(
+        ofPersistent persistent: String
+    ) async throws(ProviderError) -> ItemIdentifier? {
+        try await gate("identifierOfPersistent")
+        return try await wrapped.identifier(ofPersistent: persistent)
+    }
+
     package func earlierVersions(of reference: ItemReference) async throws(ProviderError) -> [EarlierVersion] {
         try await gate("earlierVersions")
         return try await wrapped.earlierVersions(of: reference)

@@ -148,6 +148,9 @@ package struct Capabilities: OptionSet, Sendable {
     /// A page of the provider's own, in which a person picks: see `pickerPage`.
     package static let pickerPages = Capabilities(rawValue: 1 << 20)
 
+    /// Items have names that last longer than their identifiers: see `persistentIdentifier(of:)`.
+    package static let persistentIdentifiers = Capabilities(rawValue: 1 << 21)
+
     package static let names: [(Capabilities, String)] = [
         (.stableIdentifiers, "stable-identifiers"), (.atomicRename, "atomic-rename"),
         (.conditionalWrite, "conditional-write"), (.changeFeed, "change-feed"), (.changePush, "change-push"),
@@ -155,6 +158,7 @@ package struct Capabilities: OptionSet, Sendable {
         (.quota, "quota"), (.serverSideCopy, "server-side-copy"), (.links, "links"),
         (.placeIdentifiers, "place-identifiers"), (.thumbnails, "thumbnails"),
         (.privateObjects, "private-objects"), (.pickerPages, "picker-pages"),
+        (.persistentIdentifiers, "persistent-identifiers"),
     ]
 
     /// For people and for reports, in a fixed order.

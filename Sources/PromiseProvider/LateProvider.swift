@@ -153,6 +153,20 @@ package final class LateProvider: Provider {
         return try await wrapped.pickerPage(mode: mode)
     }
 
+    package func persistentIdentifier(
+        of reference: ItemReference
+    ) async throws(ProviderError) -> String? {
+        try await wait()
+        return try await wrapped.persistentIdentifier(of: reference)
+    }
+
+    package func identifier(
+        ofPersistent persistent: String
+    ) async throws(ProviderError) -> ItemIdentifier? {
+        try await wait()
+        return try await wrapped.identifier(ofPersistent: persistent)
+    }
+
     package func earlierVersions(
         of reference: ItemReference
     ) async throws(ProviderError) -> [EarlierVersion] {

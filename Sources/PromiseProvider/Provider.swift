@@ -97,6 +97,13 @@ package protocol Provider: Sendable {
     /// frame that reaches nothing, and says by its `postMessage` which identifier was picked, or that nothing was.
     func pickerPage(mode: String) async throws(ProviderError) -> [UInt8]?
 
+    /// What the storage calls an item for good, also where its identifier changes: at most 1,024 bytes of text; nil: it has
+    /// nothing that lasts longer than the identifier. Only with the capability `persistentIdentifiers`.
+    func persistentIdentifier(of reference: ItemReference) async throws(ProviderError) -> String?
+
+    /// The other way: which item is called so now; nil when there is none any more.
+    func identifier(ofPersistent persistent: String) async throws(ProviderError) -> ItemIdentifier?
+
     /// What a file was before, as far as the storage has kept it, the newest first; not what it is now. None where it keeps none.
     func earlierVersions(of reference: ItemReference) async throws(ProviderError) -> [EarlierVersion]
 
@@ -146,6 +153,12 @@ extension Provider {
     }
     package func quota() async throws(ProviderError) -> Quota? { nil }
     package func pickerPage(mode: String) async throws(ProviderError) -> [UInt8]? { nil }
+    package func persistentIdentifier(
+        of reference: ItemReference
+    ) async throws(ProviderError) -> String? { nil }
+    package func identifier(
+        ofPersistent persistent: String
+    ) async throws(ProviderError) -> ItemIdentifier? { nil }
 
     /// Page by page.
     package func enumerateAllItems(

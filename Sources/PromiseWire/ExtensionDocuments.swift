@@ -111,6 +111,20 @@ public struct ExtensionChangesDocument: Codable, Sendable, Equatable {
     }
 }
 
+/// `GET /v1/items/{identifier}/persistent-identifier`: what the item is called for good.
+public struct ExtensionPersistentDocument: Codable, Sendable, Equatable {
+    public var persistentIdentifier: String
+
+    public init(persistentIdentifier: String) { self.persistentIdentifier = persistentIdentifier }
+}
+
+/// `GET /v1/persistent-identifiers/{persistent}`: the item that is called so now.
+public struct ExtensionIdentifierDocument: Codable, Sendable, Equatable {
+    public var identifier: String
+
+    public init(identifier: String) { self.identifier = identifier }
+}
+
 /// `GET /v1/quota`, in bytes.
 public struct ExtensionQuotaDocument: Codable, Sendable, Equatable {
     public var total: UInt64

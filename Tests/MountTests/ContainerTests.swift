@@ -100,6 +100,26 @@ extension MountSuites {
             }
         }
 
+        @Test(.timeLimit(.minutes(2))) func othersSeeAContainerWhereItIsPublicOnly() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    D=\(domain.domainName); mkdir "$M/empty"
+                    "$P" container add --app com.example.shown --name Shown --public $D
+                    "$P" container add --app com.example.own --name Own $D
+                    places() { printf 'places\\nq\\n' | "$P" pick --plain --at "$M/empty" --app $1 2>&1 |
+                        grep -oE 'Shown|Own' | sort -u; }
+                    [ "$(places com.example.own | tr '\\n' ' ')" = "Own Shown " ]
+                    [ "$(places com.example.other)" = Shown ]
+                    list() { "$P" run --app $1 --domain $D -- sh -c \
+                        'curl -fsS --unix-socket "$PROMISEFS_SOCKET" http://promisefs/v1/containers' |
+                        grep -oE '"name":"[A-Za-z]+"' | sort -u; }
+                    [ "$(list com.example.other)" = '"name":"Shown"' ]
+                    [ "$(list com.example.own | wc -l)" = 2 ]
+                    """)
+            }
+        }
+
         @Test(.timeLimit(.minutes(2))) func whoWatchesHearsWhenTheDomainCanBeUsedAndWhenNot() async throws {
             try await MountedDomain.with { domain in
                 let name = "D=\(domain.domainName)\n"

@@ -176,6 +176,41 @@ extension MountSuites {
             }
         }
 
+        /// The shelf gives a document another number and another name: by all else it is gone.
+        @Test(.timeLimit(.minutes(3))) func aBookmarkFollowsWhatTheExtensionCallsAnItemForGood() async throws {
+            try await MountedDomain.with(options(Self.python)) { domain in
+                try await domain.shell("mkdir $M/docs $M/far; echo one > $M/docs/a.txt; echo two > $M/docs/b.txt")
+                try await domain.synchronize()
+                try await domain.shell(
+                    """
+                    cat > $T/renumber.py << 'END'
+                    import os, sqlite3, sys
+                    folder = sys.argv[1]
+                    shelf = sqlite3.connect(folder + "/shelf.sqlite", isolation_level=None)
+                    columns = [row[1] for row in shelf.execute("PRAGMA table_info(item)")]
+                    def row(name):
+                        return dict(zip(columns, shelf.execute("SELECT * FROM item WHERE name = ?", (name,)).fetchone()))
+                    old, far = row(b"a.txt"), row(b"far")
+                    new = dict(old, id=7001, parent=far["id"], name=b"renumbered")
+                    contents = folder + "/contents/"
+                    os.link(contents + f"{old['id']}-{old['version']}", contents + f"7001-{old['version']}")
+                    shelf.execute("BEGIN IMMEDIATE")
+                    shelf.execute("DELETE FROM item WHERE id = ?", (old["id"],))
+                    shelf.execute(f"INSERT INTO item VALUES ({','.join('?' * len(columns))})", [new[c] for c in columns])
+                    shelf.execute("UPDATE mark SET item = 7001 WHERE item = ?", (old["id"],))
+                    for number in (old["id"], 7001):
+                        shelf.execute("INSERT INTO change (item) VALUES (?)", (number,))
+                    shelf.execute("COMMIT")
+                    END
+                    a=$("$P" bookmark create $M/docs/a.txt); b=$("$P" bookmark create $M/docs/b.txt)
+                    python3 $T/renumber.py "$XDG_DATA_HOME/promisefs/shelf"; "$P" sync $M; within 10 '[ ! -e $M/docs/a.txt ]'
+                    [ "$("$P" bookmark resolve "$a" 2> $T/said)" = $M/far/renumbered ]; grep -q stale $T/said
+                    [ "$(cat $M/far/renumbered)" = one ]
+                    rm $M/docs/b.txt; "$P" sync --wait $M; status=0; "$P" bookmark resolve "$b" || status=$?; [ $status = 1 ]
+                    """)
+            }
+        }
+
         /// In a picker, by the route that it asks.
         @Test(.timeLimit(.minutes(3))) func whatAProvidersPagePicksNeedsNotToHaveBeenListedHere() async throws {
             try await MountedDomain.with(options(Self.python)) { domain in

@@ -25,6 +25,7 @@ package struct BookmarkStanding: Sendable {
 package final class Bookmarks: Sendable {
     private let tree: DomainTree
     private let search: ItemSearch
+    private let names: PersistentNames
     private let grants: Grants
     private let door: AccessDoor
     private let key: StateKey
@@ -36,6 +37,7 @@ package final class Bookmarks: Sendable {
     ) {
         self.tree = tree
         self.search = search
+        names = PersistentNames(tree: tree, search: search)
         self.grants = grants
         self.door = door
         self.key = key
@@ -58,7 +60,7 @@ package final class Bookmarks: Sendable {
         }
         let bookmark = Bookmark(
             key: key, entry: entry.id, isReadOnly: isReadOnly, attributes: attributes,
-            grant: grant)
+            grant: grant, persistent: await names.name(of: entry))
         return try await sealed(bookmark, for: application)
     }
 
@@ -75,7 +77,8 @@ package final class Bookmarks: Sendable {
                 "this is no bookmark that '\(tree.domainName)' has given to \(application ?? "its owner")",
                 of: application)
         }
-        let finding = try await tree.find(bookmark.key, bound: bookmark.entry, search)
+        var finding = try await tree.find(bookmark.key, bound: bookmark.entry, search)
+        if finding.fate != .found { finding = try await names.find(bookmark) ?? finding }
         guard finding.fate == .found, let entry = finding.entry else {
             return BookmarkStanding(
                 bookmark: bookmark, node: nil, path: nil, isStale: true,
@@ -111,6 +114,7 @@ package final class Bookmarks: Sendable {
         let (key, entry, _) = try tree.key(of: node)
         var bookmark = standing.bookmark
         (bookmark.key, bookmark.entry, bookmark.attributes) = (key, entry.id, attributes)
+        bookmark.persistent = await names.name(of: entry) ?? bookmark.persistent
         return try await sealed(bookmark, for: try named(application, principal))
     }
 
