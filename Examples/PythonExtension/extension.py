@@ -199,6 +199,7 @@ class Shelf:
             row = self.database.execute("SELECT item FROM mark WHERE mark = ?", (mark,)).fetchone()
             if row is None:
                 raise Problem(404, "no item is called so")
+            # Of an item that is gone the mark stays, as it may come back.
             return {"identifier": str(self.row(str(row["item"]))["id"])}
 
     # Picking

@@ -25,6 +25,7 @@ extension ConformanceSuite {
             try context.require(try await context.list(context.reference(made)).isEmpty, "a new folder is not empty")
         },
         SealedFolderCheck.check,
+        PersistentIdentifierCheck.check,
         ConformanceCheck("a listing holds every item once") { context in
             var made: Set<ItemIdentifier> = []
             for index in 0..<120 { made.insert(try await context.makeFile("file-\(index)", []).identifier) }
