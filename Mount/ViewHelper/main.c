@@ -1,5 +1,5 @@
 // promisefs-view: mounts an application's view of a domain in a user and mount namespace of its own, hands the device to the
-// daemon, and becomes the command that is to see it.
+// daemon, and runs the command that is to see it (keeper.c).
 //
 // The mount has no path outside: with allow_other the kernel lets in only who is in the mounter's user namespace or below it
 // (fuse_allow_current_process in fs/fuse/dir.c), and it ends with the last process of the namespace. No privilege and no
@@ -160,6 +160,7 @@ void hand_over(int line, int device, unsigned user, unsigned group, const char *
 }
 
 int main(int count, char **words) {
+  pid_t caller = getppid();
   if (count == 5 && strcmp(words[1], "--here") == 0) return mount_here(words + 2);
   if (count < 5) {
     fprintf(stderr, "usage: promisefs-view HANDOVER PLACE SOCKET [+ HANDOVER SOCKET]... COMMAND [ARGUMENT]...\n");
@@ -196,7 +197,5 @@ int main(int count, char **words) {
     close(domains[number].device);
     close(domains[number].line);
   }
-  execvp(command[0], command);
-  fprintf(stderr, "promisefs-view: %s: %s\n", command[0], strerror(errno));
-  return errno == ENOENT ? 127 : 126;
+  return keep(caller, command);
 }

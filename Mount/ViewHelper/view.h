@@ -19,5 +19,7 @@ int reach(const char *path);
 void hand_over(int line, int device, unsigned user, unsigned group, const char *place);
 // Into a user and a mount namespace of its own, with the caller's user and group.
 void enter_as_user(void);
+// Runs the command: its exit status. Nothing that it starts outlives this process, nor this its caller.
+int keep(pid_t caller, char **command);
 // HANDOVER, PLACE, PROCESS.
 int mount_here(char **words);

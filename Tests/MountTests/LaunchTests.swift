@@ -29,6 +29,40 @@ extension MountSuites {
             }
         }
 
+        /// bubblewrap's own processes outlived it, and so did the program, for good.
+        @Test(.timeLimit(.minutes(2))) func aLaunchThatIsKilledWhileItsSandboxIsMadeLeavesNoProcess() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    cat > $T/race.py << 'END'
+                    import os, subprocess, sys, time
+                    executable, domain, mark = sys.argv[1:]
+                    def children(process):
+                        try:
+                            return [int(word) for word in open(f"/proc/{process}/task/{process}/children").read().split()]
+                        except OSError:
+                            return []
+                    def makes_its_sandbox(process):
+                        try:
+                            name = open(f"/proc/{process}/comm").read().strip()
+                        except OSError:
+                            return False
+                        return name == "bwrap" and children(process) or any(map(makes_its_sandbox, children(process)))
+                    for _ in range(20):
+                        words = [executable, "run", "--app", "com.example.editor", "--domain", domain, "--", "sleep", mark]
+                        launch = subprocess.Popen(words)
+                        while launch.poll() is None and not makes_its_sandbox(launch.pid):
+                            pass
+                        launch.kill()
+                        launch.wait()
+                    END
+                    mark=40.$$; python3 $T/race.py "$P" \(domain.domainName) $mark
+                    within 10 '! pgrep -fx "sleep $mark" > /dev/null' || { pkill -fx "sleep $mark"; exit 1; }
+                    [ ! -e $M/.promisefs-views ]
+                    """)
+            }
+        }
+
         @Test(.timeLimit(.minutes(2))) func unmountSaysWhomItWaitsFor() async throws {
             try await MountedDomain.with { domain in
                 try await domain.shell(
