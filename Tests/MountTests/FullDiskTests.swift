@@ -42,6 +42,25 @@ extension MountSuites {
             }
         }
 
+        /// It was dropped for the sake of a few blocks, and could not be fetched again.
+        @Test(.timeLimit(.minutes(2))) func whatIsHereStaysReadableOnADiskThatOthersFill() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = Disk.ext4.prepare
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    cat "$M/file" > "$T/before"; cp "$M/file" "$M/own"; "$P" sync --wait "$M"; "$P" unmount "$M"
+                    \(Disk.ext4.fill)
+                    """)
+                try await domain.remount()
+                try await domain.shell(
+                    """
+                    \(Disk.ext4.fill)
+                    "$P" sync "$M" || true; sleep 3; cmp "$M/file" "$T/before"; cmp "$M/own" "$T/before"
+                    """)
+            }
+        }
+
         @Test(.timeLimit(.minutes(2)), arguments: Disk.allCases)
         func aNewDomainOnAFullDiskSaysSoAndLeavesNothing(disk: Disk) async throws {
             var options = MountedDomain.Options()

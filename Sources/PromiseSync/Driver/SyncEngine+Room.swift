@@ -9,6 +9,8 @@ import PromiseSystem
 extension SyncEngine {
     /// Content goes when the disk has less than this share left, limit or none.
     private static let freeShareMin = 0.03
+    /// Unless what there is of it is less than this part of what is missing.
+    private static let helpfulShare: UInt64 = 16
     /// And so much for the index, where a file is streamed.
     private static let freeMin: UInt64 = 8 << 20
     private static let usesPerTransaction = 128
@@ -184,7 +186,11 @@ extension SyncEngine {
         if let limit = configuration.cacheLimit, used > limit { excess = used - limit + limit / 10 }
         let space = content.space()
         let reserve = UInt64(Double(space.total) * SyncEngine.freeShareMin)
-        if space.free < reserve { excess = max(excess, min(used, reserve - space.free)) }
+        let missing = reserve - min(reserve, space.free)
+        // Others fill the disk: what could not be fetched again on it helps nobody by going.
+        if missing > 0, used >= missing / SyncEngine.helpfulShare {
+            excess = max(excess, min(used, missing))
+        }
         return excess
     }
 }
