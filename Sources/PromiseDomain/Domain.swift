@@ -346,10 +346,16 @@ package final class Domain: Sendable {
     }
 
     /// Ends this process, as a crash would but in one piece, for the holder to start the executable anew: programs on the
-    /// mount wait a moment. Returns only with a failure: `.notSupported` where the mount would end with the process.
+    /// mount wait a moment. Returns only with a failure: `.notSupported` where the mount would end with the process; `.busy`
+    /// where it is made anew, and files are open that their programs would lose.
     package func restart() -> Failure {
-        guard let holder, holder.isAlive, session.outlivesDaemon else {
+        guard let holder, holder.isAlive else {
             return Failure(.notSupported, "this mount would end with its daemon: unmount it and mount it again")
+        }
+        let openCount = session.outlivesDaemon ? 0 : filesystem.openCount
+        guard openCount == 0 else {
+            let files = openCount == 1 ? "a file is open, which its program" : "\(openCount) files are open, which programs"
+            return Failure(.busy, "by io_uring the mount is made anew, and \(files) would lose: close them first")
         }
         logger.notice("ending for a successor")
         holder.tellRestart()

@@ -42,11 +42,13 @@ public final class PromiseClient: Sendable {
         let user = geteuid()
         let paths = ControlSocket.candidates(
             domain: mount.domain, mountUser: mount.user, user: user, runtimeFolder: runtimeFolder)
-        let path = paths.first { isSocket($0, of: mount.user) } ?? boundSocket(of: mount)
-        guard let path else {
-            guard user == 0 || user == mount.user else { throw PromiseClient.notOwn(mount) }
-            throw PromiseClient.notAnswering(mount.domain)
+        var path = paths.first { isSocket($0, of: mount.user) } ?? boundSocket(of: mount)
+        guard path != nil || user == 0 || user == mount.user else { throw PromiseClient.notOwn(mount) }
+        if path == nil, PromiseClient.isPatient.load(ordering: .relaxed) {
+            // The successor of a daemon that has died is about to make it.
+            path = paths.first(where: hasFolder)
         }
+        guard let path else { throw PromiseClient.notAnswering(mount.domain) }
         self.init(socketPath: path, domain: mount.domain)
     }
 
@@ -206,7 +208,8 @@ public final class PromiseClient: Sendable {
     }
 
     /// Replaces the daemon by a new process of the executable that is installed now; the mount stays, and programs wait for a
-    /// moment. Returns when the new one answers. Fails where the mount would end with its daemon.
+    /// moment. Returns when the new one answers. Fails where the mount would end with its daemon, and where it is made
+    /// anew (`--io-uring`) while files are open.
     public func restart(patience: Duration = .seconds(60)) async throws(PromiseError) -> StatusDocument {
         let before = try await status()
         do throws(PromiseError) {
@@ -405,6 +408,12 @@ private func isSocket(_ path: String, of user: UInt32) -> Bool {
     var status = stat()
     guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return false }
     return status.st_uid == user || status.st_uid == 0
+}
+
+private func hasFolder(_ path: String) -> Bool {
+    var status = stat()
+    let folder = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
+    return stat(folder, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
 }
 
 extension ProgressDocument {

@@ -192,6 +192,31 @@ extension MountSuites {
             }
         }
 
+        /// It was refused: nobody could upgrade the daemon without unmounting.
+        @Test(
+            .enabled(if: Machine.canUseRings, "no FUSE over io_uring here"),
+            .timeLimit(.minutes(2)))
+        func byRingsARestartMakesTheMountAnewUnlessAFileIsOpen() async throws {
+            var options = options
+            options.arguments = ["--io-uring"]
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell("echo kept > \"$M/file\"; touch \"$T/bare\"")
+                let refused = try await domain.shell("exec 3< \"$M/file\"; \"$P\" restart \"$M\"", status: 1)
+                #expect(refused.errorText.contains("a file is open"), "\(refused.errorText)")
+                try await domain.shell(
+                    """
+                    # Whoever looks meanwhile sees the mount, or an error, and never the folder below.
+                    while [ -e "$T/bare" ]; do
+                        seen=$(ls "$M" 2> /dev/null) && [ -z "$seen" ] && echo bare >> "$T/seen"; true
+                    done & looking=$!
+                    "$P" restart "$M" --json | grep -q '"restarts":1'
+                    within 20 '[ "$(cat "$M/file" 2> /dev/null)" = kept ]'; rm "$T/bare"; wait $looking
+                    [ ! -e "$T/seen" ]
+                    """)
+                #expect(try await domain.status().transport == "io_uring")
+            }
+        }
+
         /// A pause after daemons that had served is not the start of the doubled ones after daemons that had not: three kills in
         /// a row made programs wait for over two seconds.
         /// > A daemon that dies again and again is started after pauses, up to 0.2 s while each one serves;

@@ -8,8 +8,9 @@ struct RestartCommand: AsyncParsableCommand {
         commandName: "restart",
         abstract: "Replace the daemon of a mount, after an upgrade say, while programs go on using the mount.",
         discussion: """
-            Open files stay open and calls wait for the new daemon. Fails where 'promisefs status' says that the mount would end \
-            with its daemon.
+            Open files stay open and calls wait for the new daemon. With --io-uring the mount is made anew instead: \
+            calls fail for a moment, and it is refused while files are open. Fails where 'promisefs status' says that \
+            the mount would end with its daemon.
 
             Example:
               promisefs restart /mnt
