@@ -449,7 +449,7 @@ class World:
         while asked < arguments.cases:
             work = Round(self, number)
             try:
-                work.work(arguments.seconds, kills_daemon=number % 2 == 1)
+                work.work(arguments.seconds, kills_daemon=number % 2 == 0)
                 work.finish(dies=number % 3 == 1)
             finally:
                 history = work.end()
