@@ -13,10 +13,15 @@ extension ClaimTable {
         var relinquishments = 0
     }
 
+    /// A question, and the item that it is about.
+    struct Step: Hashable, Sendable {
+        var question: Question
+        var node: NodeID
+    }
+
     struct Asking: Sendable {
         var presenter: PresenterID
-        var node: NodeID
-        var questions: [Question]
+        var steps: [Step]
         /// How many folders are above what it shows.
         var depth: Int
     }
@@ -24,9 +29,8 @@ extension ClaimTable {
     struct OpenQuestion: Sendable {
         var claim: ClaimID
         var presenter: PresenterID
-        var node: NodeID
         /// To be asked after this one has been answered.
-        var rest: [Question]
+        var rest: [Step]
         var deadline: Duration
     }
 
@@ -81,34 +85,49 @@ extension ClaimTable {
     mutating func prepare(_ id: ClaimID, now: Duration) {
         guard let claim = claims[id] else { return }
         if presenters.isEmpty { return grant(id) }
-        var asked: [PresenterID: (node: NodeID, questions: [Question])] = [:]
-        var order: [PresenterID] = []
-        for intent in claim.intents {
-            let place = places[intent.node]
-            let below = place?.presentersBelow ?? []
-            let above = intent.folders.flatMap { places[$0]?.presenters ?? [] }
-            let questions = intent.access.questions
-            for presenter in below + (place?.presenters ?? []) where !questions.isEmpty {
-                if asked.updateValue((intent.node, questions), forKey: presenter) == nil { order.append(presenter) }
-            }
-            for presenter in above where questions.contains(.accommodateDeletion) && asked[presenter] == nil {
-                asked[presenter] = (intent.node, [.accommodateSubitemDeletion])
-                order.append(presenter)
-            }
+        var asked = stepsOfAll(claim)
+        for other in asked.keys {
+            let isSame = claim.purpose != nil && presenters[other]?.purpose == claim.purpose
+            if isSame || presenters[other]?.isSilent == true { asked[other] = nil }
+            asked[other]?.removeAll { isPrepared(other, for: $0.question, claim) }
         }
-        order.removeAll { presenters[$0]?.isSilent == true || claim.purpose != nil && presenters[$0]?.purpose == claim.purpose }
-        for presenter in order { asked[presenter]?.questions.removeAll { isPrepared(presenter, for: $0, claim) } }
-        order.removeAll { asked[$0]?.questions.isEmpty ?? true }
-        if claim.isPreparation {
-            let questions = asked.filter { order.contains($0.key) }.mapValues(\.questions)
-            claims[id]?.asked = questions
-        }
+        asked = asked.filter { !$0.value.isEmpty }
+        if claim.isPreparation { claims[id]?.asked = asked.mapValues { $0.map(\.question) } }
         // What is deepest first: a folder's presenter closes it after those of what is in it.
-        let turns = order.compactMap { presenter in
-            asked[presenter].map { Asking(presenter: presenter, node: $0.node, questions: $0.questions, depth: depth(presenter)) }
-        }
+        let turns = asked.map { Asking(presenter: $0.key, steps: $0.value, depth: depth($0.key)) }
         claims[id]?.toAsk = turns.sorted { ($0.depth, $1.presenter) > ($1.depth, $0.presenter) }
         askNext(id, now: now)
+    }
+
+    /// What is to be asked of whom for all items of a claim: one presenter may show what is in several of them.
+    private func stepsOfAll(_ claim: Claim) -> [PresenterID: [Step]] {
+        var result: [PresenterID: [Step]] = [:]
+        for intent in claim.intents {
+            let questions = intent.access.questions
+            guard !questions.isEmpty else { continue }
+            let place = places[intent.node]
+            for presenter in (place?.presentersBelow ?? []) + (place?.presenters ?? []) {
+                for question in questions where result[presenter]?.contains(where: { $0.question == question }) != true {
+                    result[presenter, default: []].append(Step(question: question, node: intent.node))
+                }
+            }
+            guard questions.contains(.accommodateDeletion) else { continue }
+            for presenter in intent.folders.flatMap({ places[$0]?.presenters ?? [] }) {
+                result[presenter, default: []].append(Step(question: .accommodateSubitemDeletion, node: intent.node))
+            }
+        }
+        for (presenter, steps) in result {
+            let asked = Set(steps.map(\.question))
+            // Who lets a writer have it lets readers have it, and who closes a folder closes what is in it.
+            let isCovered: [Question: Question] = [
+                .relinquishToReader: .relinquishToWriter, .accommodateSubitemDeletion: .accommodateDeletion,
+            ]
+            result[presenter] = Question.order.flatMap { question in
+                if let more = isCovered[question], asked.contains(more) { return [Step]() }
+                return steps.filter { $0.question == question }
+            }
+        }
+        return result
     }
 
     /// Asks those whose turn it is, who are all as deep; the next ones when they have answered. Then the claim is granted.
@@ -124,7 +143,7 @@ extension ClaimTable {
         claims[id]?.toAsk = Array(rest)
         if turn.isEmpty { return grant(id) }
         claims[id]?.phase = .preparing(turn.count)
-        for next in turn { ask(next.presenter, next.questions, of: id, next.node, now: now) }
+        for next in turn { ask(next.presenter, next.steps, of: id, now: now) }
     }
 
     /// Whether a preparation that the claim is nested in has asked for it.
@@ -139,19 +158,19 @@ extension ClaimTable {
     private func depth(_ presenter: PresenterID) -> Int { presenters[presenter]?.folders.count ?? 0 }
 
     private mutating func ask(
-        _ presenter: PresenterID, _ steps: [Question], of claim: ClaimID, _ node: NodeID, now: Duration
+        _ presenter: PresenterID, _ steps: [Step], of claim: ClaimID, now: Duration
     ) {
         let number = takeNumber()
-        let isRelinquishing = steps[0] == .relinquishToReader || steps[0] == .relinquishToWriter
+        let (question, node) = (steps[0].question, steps[0].node)
+        let isRelinquishing = question == .relinquishToReader || question == .relinquishToWriter
         questions[number] = OpenQuestion(
-            claim: claim, presenter: presenter, node: node, rest: Array(steps.dropFirst()),
-            deadline: now + answerLimit)
+            claim: claim, presenter: presenter, rest: Array(steps.dropFirst()), deadline: now + answerLimit)
         // Whenever it does that, it has to hear when it is over.
         if isRelinquishing {
             claims[claim]?.relinquished.append(presenter)
             presenters[presenter]?.relinquishments += 1
         }
-        actions.append(.ask(presenter, steps[0], number: number, node: node))
+        actions.append(.ask(presenter, question, number: number, node: node))
     }
 
     /// A claim that has asked the presenter to give something up has ended; it is told when that was the last one.
@@ -166,7 +185,7 @@ extension ClaimTable {
         guard let question = questions[number] else { return }
         if question.rest.isEmpty { return finish(number, now: now) }
         questions[number] = nil
-        ask(question.presenter, question.rest, of: question.claim, question.node, now: now)
+        ask(question.presenter, question.rest, of: question.claim, now: now)
     }
 
     /// A presenter could not do what it was asked: whoever waits for that does not get at the item.
@@ -268,6 +287,14 @@ extension ClaimTable {
             }
         }
     }
+}
+
+extension Question {
+    /// In which one presenter is asked.
+    static let order: [Question] = [
+        .relinquishToReader, .relinquishToWriter, .saveChanges, .accommodateDeletion, .accommodateSubitemDeletion,
+        .accommodateEviction,
+    ]
 }
 
 extension Access {

@@ -93,6 +93,11 @@ extension MountSuites {
             try await run("predicates.py", "--predicates 3000")
         }
 
+        /// A claim with two items asked a presenter of both for what the second one wanted only.
+        @Test(.timeLimit(.minutes(4))) func claimsHoldOnAMountWhereProgramsKnowNothingAndProcessesDie() async throws {
+            try await run("claims-on-a-mount.py", "--cases 1 --seconds 6")
+        }
+
         private func run(_ script: String, _ options: String) async throws {
             let result = try await runShell(
                 "python3 \"$R/scripts/workloads/\(script)\" --executable \"$P\" --folder \"$PWD\" \(options)",

@@ -129,5 +129,124 @@ extension MountSuites {
                     """)
             }
         }
+
+        // MARK: Two machines
+
+        /// A shell's words: how many unresolved versions there are, and the name of a document's.
+        private static let words = """
+            conflicts() { "$P" conflicts "$M" | grep -c '^conflict' || true; }
+            version() { ls "$M/d" | grep "^$1 (conflict,"; }
+
+            """
+
+        /// One machine edits what the other has changed, so that it leaves a conflict version of each name.
+        private func disagree(_ names: String, _ first: MountedDomain, _ second: MountedDomain) async throws {
+            try await second.shell("mkdir -p \"$M/d\"; for n in \(names); do echo old > \"$M/d/$n.txt\"; done")
+            try await second.synchronize()
+            try await first.shell("for n in \(names); do within 30 \"grep -q old '$M/d/$n.txt'\"; done")
+            try first.setFaults(["offline=true"])
+            try await first.shell("for n in \(names); do echo mine-$n > \"$M/d/$n.txt\"; done")
+            try await second.shell("for n in \(names); do echo theirs-$n > \"$M/d/$n.txt\"; done")
+            try await second.synchronize()
+            try first.setFaults([])
+            try await first.shell("for n in \(names); do within 50 \"ls '$M/d' | grep -q '^$n (conflict,'\"; done")
+            try await first.synchronize()
+        }
+
+        /// What every provider has to do.
+        private func conflictsTravel(_ first: MountedDomain, _ second: MountedDomain) async throws {
+            try await disagree("a b c e", first, second)
+            // The other machine has not looked since; a query and a presenter hear of it.
+            try await second.shell(
+                Self.words + """
+                    within 30 '[ "$(conflicts)" = 4 ]' || { "$P" conflicts "$M" >&2; ls -l "$M/d" >&2; false; }
+                    "$P" status --json "$M" | grep -q '"conflicts":4'
+                    [ "$(getfattr --only-values -n user.promisefs.state "$M/d/$(version a)")" = conflicted ]
+                    "$P" find "$M" "NSMetadataUbiquitousItemHasUnresolvedConflictsKey == YES" | wc -l | grep -qx 4
+                    "$P" resolve "$M/d/a.txt" --keep "$(version a)" > /dev/null; [ "$(cat "$M/d/a.txt")" = mine-a ]
+                    "$P" resolve "$M/d/b.txt" --keep current > /dev/null; [ "$(cat "$M/d/b.txt")" = theirs-b ]
+                    "$P" resolve "$M/d/c.txt" --keep both > /dev/null; [ "$(conflicts)" = 1 ]
+                    """)
+            try await second.synchronize()
+            try await first.shell(
+                Self.words + """
+                    within 60 '[ "$(conflicts)" = 1 ]' || { "$P" conflicts "$M" >&2; ls -l "$M/d" >&2; false; }
+                    within 30 '[ "$(cat "$M/d/a.txt")" = mine-a ]'; [ "$(cat "$M/d/$(version c)")" = mine-c ]
+                    "$P" resolve "$M/d/e.txt" --keep both > /dev/null; [ "$(conflicts)" = 0 ]
+                    """)
+            try await first.synchronize()
+            try await second.shell(
+                Self.words + "within 50 '[ \"$(conflicts)\" = 0 ]'; [ \"$(cat \"$M/d/$(version e)\")\" = mine-e ]")
+        }
+
+        /// > Other machines of the storage know a conflict version by its name:
+        @Test(.timeLimit(.minutes(4))) func otherMachinesListAndResolveAConflict() async throws {
+            var options = MountedDomain.Options(arguments: ["--poll-interval", "1s"])
+            try await MountedDomain.with(options) { first in
+                options.cloud = first.cloud
+                try await MountedDomain.with(options) { second in
+                    try await conflictsTravel(first, second)
+                    // Where both know it, it stays with its document wherever that goes.
+                    try await disagree("m", first, second)
+                    try await second.shell(
+                        Self.words + """
+                            within 30 '[ "$(conflicts)" = 1 ]'; mkdir "$M/other"
+                            mv "$M/d/m.txt" "$M/other/n.txt"; mv "$M/d" "$M/f"
+                            "$P" versions "$M/other/n.txt" | grep -q 'conflict.*f/m (conflict,'
+                            """)
+                    try await second.synchronize()
+                    try await first.shell(
+                        """
+                        within 30 '[ -e "$M/other/n.txt" ] && [ -e "$M/f" ]'
+                        "$P" versions "$M/other/n.txt" | grep -q 'conflict.*f/m (conflict,'
+                        mv "$M/f"/m* "$M/f/mine"; [ -z "$("$P" conflicts "$M")" ]
+                        """)
+                    try await first.synchronize()
+                    try await second.shell("within 30 '[ -e \"$M/f/mine\" ]'; [ -z \"$(\"$P\" conflicts \"$M\")\" ]")
+                }
+            }
+        }
+
+        @Test(.timeLimit(.minutes(4)), .enabled(if: WebDAVServer.canRun, "there is no apache2, so there is no server to mount"))
+        func otherMachinesListAndResolveAConflictByWebDAV() async throws {
+            try await WebDAVServer.with { server in
+                try await MountedDomain.with(server.options()) { first in
+                    try await MountedDomain.with(server.options()) { second in try await conflictsTravel(first, second) }
+                }
+            }
+        }
+
+        @Test(.timeLimit(.minutes(4))) func otherMachinesListAndResolveAConflictByS3() async throws {
+            try await S3Server.with { server in
+                try await MountedDomain.with(server.options()) { first in
+                    try await MountedDomain.with(server.options()) { second in try await conflictsTravel(first, second) }
+                }
+            }
+        }
+
+        /// A machine that mounts the storage for the first time found files with strange names.
+        @Test(.timeLimit(.minutes(3))) func aMachineThatComesLaterFindsTheConflictsThatThereAre() async throws {
+            var options = MountedDomain.Options(arguments: ["--poll-interval", "1s"])
+            try await MountedDomain.with(options) { first in
+                options.cloud = first.cloud
+                try await MountedDomain.with(options) { second in try await disagree("a b", first, second) }
+                try await first.shell("\"$P\" resolve \"$M/d/b.txt\" --keep both > /dev/null; sleep 1")
+                try await first.synchronize()
+                // Somebody's own file that is named so, beside nothing and beside a document.
+                try await first.shell(
+                    """
+                    cd "$C/d"; for n in x y; do echo own > "$n (conflict, me, 2026-01-01).txt"; done; echo y > y.txt
+                    """)
+                try await MountedDomain.with(options) { third in
+                    try await third.shell(
+                        """
+                        ls "$M/d"; within 30 '[ "$("$P" conflicts "$M" | grep -c "^conflict")" = 2 ]'
+                        "$P" versions "$M/d/a.txt" | grep -q '^conflict'; "$P" versions "$M/d/y.txt" | grep -q '^conflict'
+                        [ "$(cat "$M/d/y (conflict, me, 2026-01-01).txt")" = own ]; [ "$(cat "$M/d/x"*)" = own ]
+                        """)
+                    try await third.expectProviderEqualsMount()
+                }
+            }
+        }
     }
 }

@@ -230,6 +230,31 @@ private let write = Access.write([])
         }
     }
 
+    /// What the last item wanted was all that a presenter was asked: a writer got in beside one that had been asked to let
+    /// readers have it, and what it showed was removed.
+    @Test func aClaimAsksAPresenterForAllThatItsItemsWant() {
+        let cases: [([Intent], [Question])] = [
+            ([intent(4, write), intent(4, .read(.withoutChanges))], [.relinquishToWriter]),
+            ([intent(4, .read([])), intent(4, write)], [.relinquishToWriter, .saveChanges]),
+            ([intent(2, .write(.forDeleting)), intent(4, .read([]))], [.relinquishToWriter, .saveChanges, .accommodateDeletion]),
+        ]
+        for (intents, expected) in cases { #expect(questions(presenting: 4, in: [2, 1], to: intents).map(\.0) == expected) }
+        let above = questions(presenting: 2, in: [1], to: [intent(2, .read(.withoutChanges)), intent(4, .write(.forDeleting))])
+        #expect(above.map(\.0) == [.relinquishToReader, .accommodateSubitemDeletion] && above.map(\.1) == [NodeID(2), NodeID(4)])
+    }
+
+    private func questions(presenting node: UInt64, in folders: [UInt64], to intents: [Intent]) -> [(Question, NodeID)] {
+        var table = table
+        _ = table.addPresenter(of: NodeID(node), in: folders.map { NodeID($0) })
+        _ = table.claim(intents)
+        var asked: [(Question, NodeID)] = []
+        while case .ask(_, let question, let number, let node)? = table.takeActions().first {
+            asked.append((question, node))
+            table.answered(number)
+        }
+        return asked
+    }
+
     @Test func aDeletionAsksWhatIsDeepestFirstAndTheFolderAbove() {
         var table = table
         let above = table.addPresenter(of: .root, in: [])

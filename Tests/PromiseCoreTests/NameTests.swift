@@ -80,6 +80,33 @@ import Testing
         #expect(conflict("a", host: String(repeating: "h", count: 300)).utf8.count <= 255)
     }
 
+    /// On every machine, whoever made it; of a name that was too long the beginning.
+    @Test func aConflictNameSaysWhatItIsAVersionOf() throws {
+        let long = String(repeating: "e", count: 40)
+        for host in ["host", "host.example.com", "a, b", "x/y", ""] {
+            for name in ["report.txt", "a.tar.gz", "Makefile", "ends.", ".profile", ".config.json", "a.\(long)", "a (b).c"] {
+                for attempt in [1, 2, 10] {
+                    let once = conflictName(of: FileName(name)!, host: host, date: "2026-11-21", attempt: attempt)
+                    #expect(ConflictName(once)?.document.display == name, "\(once)")
+                    let twice = conflictName(of: once, host: "other", date: "2026-11-22", attempt: 1)
+                    #expect(ConflictName(twice)?.document == once && ConflictName(twice)?.isCut == false)
+                }
+            }
+        }
+        let text = String(repeating: "é", count: 120) + ".txt"
+        let cut = try #require(ConflictName(FileName(conflict(text))!))
+        #expect(cut.isCut && cut.isVersion(of: FileName(text)!))
+        #expect(text.hasPrefix(cut.beginning?.display ?? "?"))
+    }
+
+    @Test(arguments: [
+        "a", "a (b).txt", "a (conflict).txt", "a (conflict, host).txt", "a (conflict, host, yesterday).txt",
+        "a (conflict, host, 2026-11-21 0).txt", "a (conflict, host, 2026-11-21 1).txt", "a (conflict, host, 2026-11-21 x)",
+        "a (conflict, host, 2026-11-21) copy.txt", " (conflict, host, 2026-11-21)", "a (conflict, host, 2026-11-21",
+    ]) func aNameThatOnlyLooksAlikeIsNone(name: String) {
+        #expect(ConflictName(FileName(name)!) == nil)
+    }
+
     @Test func longExtensionIsPartOfTheStem() {
         let suffix = String(repeating: "e", count: 40)
         #expect(conflict("a.\(suffix)") == "a.\(suffix) (conflict, host, 2026-11-21)")

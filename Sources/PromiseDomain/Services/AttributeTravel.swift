@@ -247,6 +247,10 @@ package final class AttributeTravel: Sendable {
                 }
                 node.changeTime = now
                 try transaction.update(node)
+                // Somebody has kept both versions of a conflict.
+                if change.place.name == KeptVersion.attribute, change.value == KeptVersion.value {
+                    for entry in try transaction.entries(of: node.id) { try transaction.keepAsDocument(entry) }
+                }
                 agreed[change.place.key] = change.value.map(AttributeTravel.mark)
             }
             try AttributeTravel.agree(on: agreed, transaction)

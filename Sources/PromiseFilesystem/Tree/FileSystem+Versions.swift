@@ -1,21 +1,25 @@
 package import PromiseCore
 import PromiseIndex
 import PromiseSync
+import PromiseSystem
 
 // What is done with the versions that conflicts have left. Each is a file of its own beside its document until then. Called by
 // the daemon itself, which has waited for claims and presenters before.
 
 extension FileSystem {
-    /// The version becomes an ordinary document under the name that it has. Throws `.notFound` for what is no version.
+    /// The version becomes an ordinary document under the name that it has, on other machines, too. Throws `.notFound` for
+    /// what is no version.
     package func markResolved(_ version: NodeID) throws(Failure) {
         try index.write { transaction throws(Failure) in
-            var entry = try unresolved(version, transaction).entry
-            try transaction.recordVersion(.versionResolved, entry)
-            entry.conflictsWith = nil
-            try transaction.update(entry)
-            // For queries: the file is what it was, and no conflict any more.
-            try transaction.record(.upload, node: version, parent: entry.parent, name: entry.name)
+            let (entry, found) = try unresolved(version, transaction)
+            try transaction.keepAsDocument(entry)
+            if found.kind == .link { return }
+            var node = found
+            try transaction.setAttribute(KeptVersion.attribute, of: version, to: KeptVersion.value)
+            node.changeTime = clock.now()
+            try transaction.update(node)
         }
+        attributeNews.note(KeptVersion.attribute)
     }
 
     /// Throws `.notFound` for what is no version: no other file is ever removed; `.conflict` when it was

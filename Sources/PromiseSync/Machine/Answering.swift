@@ -158,6 +158,7 @@ enum Answering {
         }
         if let old = operation.identifier, old != item.identifier {
             try turn.forgetItem(old, transaction)
+            try transaction.moveVersions(from: old, to: item.identifier)
         }
         if entry.identifier != item.identifier {
             let handedOver = operation.identifier == nil ? entry.identifier : nil

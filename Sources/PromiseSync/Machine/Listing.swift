@@ -25,6 +25,8 @@ struct Listing {
     /// How many were what was agreed on.
     var unchangedCount = 0
     var pageCount = 0
+    /// If it is the first: names of conflict versions, whose documents it may show later.
+    var versions: [FileName] = []
 }
 
 extension Listing {
@@ -32,6 +34,7 @@ extension Listing {
     mutating func take(_ found: ListedItems) {
         for identifier in found.seen { seen.insert(identifier) }
         unchangedCount += found.unchangedCount
+        versions += found.versions
     }
 }
 
@@ -54,6 +57,8 @@ struct ListedItems {
     var unchangedCount = 0
     /// Names are new here.
     var hasNews = false
+    /// Names of conflict versions.
+    var versions: [FileName] = []
 }
 
 /// The items that a listing showed, of which there may be a million: by a number that is made of

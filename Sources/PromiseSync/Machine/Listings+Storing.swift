@@ -14,7 +14,10 @@ extension Listings {
         _ transaction: borrowing Transaction
     ) throws(Failure) -> ListedItems {
         if listing.isFirst {
-            return ListedItems(hasNews: try storeFirst(items, listing, &turn, transaction) > 0)
+            var found = ListedItems()
+            found.hasNews = try storeFirst(items, listing, &turn, transaction) > 0
+            found.versions = items.map(\.name).filter { ConflictName($0) != nil }
+            return found
         }
         let found = try compare(items, listing, &turn, transaction)
         for name in found.appeared { turn.notices.noteAppeared(name, in: listing.folder) }
@@ -171,6 +174,7 @@ extension Listings {
             node.isPopulated = true
             try transaction.update(node)
         }
+        try VersionsOfOthers.listed(listing.versions, in: listing.folder, &turn, transaction)
         // What appeared in a folder that is kept here is fetched.
         if node.pin == .pinned { turn.lookForPinned() }
         if listing.isFirst {

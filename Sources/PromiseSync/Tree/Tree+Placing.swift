@@ -27,6 +27,7 @@ extension Tree {
             try transaction.setRemote(item.identifier, nil)
         }
         try transaction.record(.created, node: node.id, parent: folder, name: name)
+        try VersionsOfOthers.arrived(entry, node.kind, &turn, transaction)
         return entry
     }
 
@@ -77,6 +78,7 @@ extension Tree {
             try turn.forgetItem(old, transaction)
             entry.identifier = item.identifier
             try transaction.update(entry)
+            try transaction.moveVersions(from: old, to: item.identifier)
             if let synced {
                 var base = item
                 base.version = synced.item.version
@@ -119,7 +121,9 @@ extension Tree {
             return true
         }
         if try isLeaving(entry, for: item, &turn, transaction) { return false }
-        try moveAside(entry, conflictsWith: nil, &turn, transaction)
+        // Two documents of one name: other machines see by the new one that there is a conflict.
+        let isVersion = try transaction.node(entry.node)?.kind == item.kind && item.kind != .folder
+        try moveAside(entry, conflictsWith: isVersion ? item.identifier : nil, &turn, transaction)
         return true
     }
 
@@ -223,6 +227,7 @@ extension Tree {
         moved.name = item.name
         // Making room may have moved it already.
         let before = try transaction.entry(entry.id) ?? entry
+        try VersionsOfOthers.moves(before, to: &moved, transaction)
         try transaction.update(moved)
         if item.kind == .folder, folder != before.parent {
             try transaction.countSubfolders(of: before.parent, -1)
