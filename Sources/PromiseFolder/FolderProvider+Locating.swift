@@ -246,7 +246,7 @@ extension FolderProvider {
     }
 
     /// What is at a path, whoever it is; nil when nothing is. Steps over no link and into nothing hidden.
-    func item(at path: [FileName], root: OpenFolder) throws(ProviderError) -> LocatedItem? {
+    func item(at path: [FileName], root: OpenFolder, depth: Int = 0) throws(ProviderError) -> LocatedItem? {
         guard let last = path.last, path.first?.bytes != ReservedName.folder else { return nil }
         guard !ReservedName.contains(last.bytes, inRoot: path.count == 1) else { return nil }
         let marks = readsMarks(root)
@@ -256,10 +256,11 @@ extension FolderProvider {
             let form = try stored(last, in: folder, text)
             guard let seen = try entry(form, in: folder.number, parent: text, readsMarks: marks) else { return nil }
             let parent = path.count == 1 ? rootFacts.identifier : ItemIdentifier(text)
-            let found = FolderSight(provider: self).shown(seen, at: path, in: parent, root: root) { () throws(SystemError) in
+            let sight = FolderSight(provider: self, depth: depth)
+            let found = sight.shown(seen, at: path, in: parent, root: root) { () throws(SystemError) in
                 try FileStatus.of(descriptor: folder.number, label: "folder.item.mount").mount
             }
-            places.withLock { $0.learn(found.identifier, parent: parent, name: last) }
+            if depth == 0 { places.withLock { $0.learn(found.identifier, parent: parent, name: last) } }
             return LocatedItem(folder: folder, folderText: text, parent: parent, entry: found, path: path)
         } catch {
             if [ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG].contains(error.errno) { return nil }

@@ -12,6 +12,8 @@ import Synchronization
 /// it is there: no mark elsewhere takes it away.
 struct FolderSight {
     let provider: FolderProvider
+    /// How many files have led to this one by what they say: of several that say to be one item each leads to another.
+    var depth = 0
 
     /// An entry as it is shown. `mount`: of the folder that it is in.
     func shown(
@@ -25,14 +27,15 @@ struct FolderSight {
 
     /// An entry as it is believed: one that says to be an item that is somewhere else is itself.
     private func believed(_ entry: FolderEntry, at path: [FileName], in parent: ItemIdentifier, root: OpenFolder) -> FolderEntry {
-        guard entry.identity.base != entry.identity.own, entry.identity.isLasting, entry.status.kind == .file else {
-            return entry
-        }
+        guard depth < 2, entry.identity.base != entry.identity.own, entry.identity.isLasting, entry.status.kind == .file
+        else { return entry }
         if entry.identity.base == provider.rootFacts.own { return refuted(entry, parent: parent) }
         let top = provider.rootFacts.identifier
         let known = provider.knownPlaces.path(of: entry.identifier, unlessIn: parent, as: entry.shownName)
-        guard let place = known ?? provider.places.withLock({ $0.path(of: entry.identifier, root: top) }), place != path,
-            let other = try? provider.item(at: place, root: root),
+        // Where it was seen last counts where nothing is known: never against what a file was led from.
+        let seen = depth > 0 ? nil : provider.places.withLock { $0.path(of: entry.identifier, root: top) }
+        guard let place = known ?? seen, place != path,
+            let other = try? provider.item(at: place, root: root, depth: depth + 1),
             other.entry.identifier == entry.identifier, other.entry.identity.own != entry.identity.own
         else { return entry }
         provider.logger.warning(

@@ -3,6 +3,7 @@ import PromiseFolder
 import PromiseProvider
 import PromiseSystem
 import PromiseTestSupport
+import Synchronization
 import Testing
 
 /// Whoever may write one file of the folder may write a mark on it, also that of a file that is not theirs.
@@ -48,6 +49,34 @@ import Testing
         #expect(edited.identifier == x.identifier)
         #expect(try fixture.folder.read("secret") == Array("three".utf8))
         #expect(try fixture.folder.read("sub/x") == Array("mine".utf8))
+    }
+
+    private final class Switch: Sendable {
+        let isOn = Mutex(false)
+    }
+
+    /// Each of the two led to the other, without end: the daemon died of it, and so did its successors.
+    @Test func ofTwoFilesThatSayToBeOneItemTheOneThatIsKnownIs() async throws {
+        let first = try await FolderFixture("two marks")
+        for folder in ["other", "sub"] { try first.folder.makeFolder(folder) }
+        try first.folder.write("one", to: "other/secret")
+        try first.folder.write("stranger", to: "sub/x")
+        let secret = try await first.replace("other/secret", "two")
+        let own = try await first.item("sub/x").item.identifier
+        try mark(first, "sub/x", "\(secret.identifier.rawValue) \(own.rawValue)")
+        let (places, knows) = (KnownPlaces(), Switch())
+        places.know { item, _, name in
+            guard knows.isOn.withLock({ $0 }), item == secret.identifier, name != secret.name else { return nil }
+            return [FileName("other")!, secret.name]
+        }
+        let fixture = FolderFixture(folder: first.folder, knownPlaces: places)
+        try await fixture.provider.connect()
+        // The one that was seen first, as long as nothing is known.
+        #expect(try await fixture.item("sub/x").item.identifier == secret.identifier)
+        knows.isOn.withLock { $0 = true }
+        #expect(try await fixture.item("other/secret").item.identifier == secret.identifier)
+        #expect(try await fixture.item("sub/x").item.identifier != secret.identifier)
+        #expect(try await fixture.item("other/secret").item.identifier == secret.identifier)
     }
 
     @Test func anItemThatOthersMovedIsStillFoundByItsMark() async throws {
