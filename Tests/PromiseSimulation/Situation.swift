@@ -66,15 +66,15 @@ final class Situation: @unchecked Sendable {
     /// What was refused is made by somebody else: it is theirs.
     private func refusedCall() async throws(Failure) {
         let kind = [NodeKind.folder, .link, .file][simulation.pick(3)]
-        snag(here, Snag("create n", refuses: true))
-        try await make(kind, here, "n")
+        snag(here, Snag("create u", refuses: true))
+        try await make(kind, here, "u")
         try await wait("the refusal") { machine(here).provider.snags.isEmpty }
         await simulation.sleep(.milliseconds(1_000 + simulation.pick(3_000)))
-        try await remove(here, "n")
+        try await remove(here, "u")
         await pause(3_000)
-        try await make(kind, there, "n")
-        try await wait("theirs") { stored("n") != nil }
-        expected[kind == .folder ? "n/" : "n"] = kind == .link ? "-> there" : ""
+        try await make(kind, there, "u")
+        try await wait("theirs") { stored("u") != nil }
+        expected[kind == .folder ? "u/" : "u"] = kind == .link ? "-> there" : ""
     }
 
     /// Others move or remove a folder while the store is told of something in it.
@@ -284,9 +284,9 @@ final class Situation: @unchecked Sendable {
     /// A file goes while it is being sent.
     private func removedWhileSent() async throws(Failure) {
         let isNew = simulation.chance(50)
-        let name = isNew ? "n" : "a"
+        let name = isNew ? "u" : "a"
         let losesAnswer = simulation.chance(50)
-        snag(here, Snag(isNew ? "create n" : "modify \(root)", losesAnswer: losesAnswer, pause: simulation.pick(6_000)))
+        snag(here, Snag(isNew ? "create u" : "modify \(root)", losesAnswer: losesAnswer, pause: simulation.pick(6_000)))
         let token = world.ledger.token()
         try await save(here, name, token)
         try await wait("what was sent") { storedText(name) == token }
@@ -298,9 +298,9 @@ final class Situation: @unchecked Sendable {
     /// Its answer is lost, and it is written to again before that is known.
     private func savedTwice() async throws(Failure) {
         let isNew = simulation.chance(50)
-        let name = isNew ? "n" : "a"
+        let name = isNew ? "u" : "a"
         let first = world.ledger.token()
-        snag(here, Snag(isNew ? "create n" : "modify \(root)", losesAnswer: true))
+        snag(here, Snag(isNew ? "create u" : "modify \(root)", losesAnswer: true))
         try await save(here, name, first)
         try await wait("what was sent") { storedText(name) == first }
         machine(here).provider.line.isOffline = true
