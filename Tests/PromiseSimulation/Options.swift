@@ -15,6 +15,8 @@ struct Options {
     var withFaults = false
     /// Each schedule has a taste of its own.
     var isSwarm = false
+    /// Each schedule has a situation, one of these stories.
+    var stories: [Situation.Story]?
 
     init(_ arguments: [String]) {
         var rest = arguments[...]
@@ -23,12 +25,23 @@ struct Options {
             case "--help":
                 say("usage: simulate [--seed N] [--schedules N] [--seconds N] [--size PERCENT] [--store N]")
                 say("                [--less WHAT,…] [--trace] [--stop] [--model OPERATIONS] [--faults] [--swarm]")
+            say("                [--situations] [--situation WHAT,…]")
                 say("example: simulate --seed 1380 --trace")
                 exit(0)
             case "--trace": printsTrace = true
             case "--stop": stops = true
             case "--faults": withFaults = true
             case "--swarm": isSwarm = true
+            case "--situations": stories = Situation.Story.allCases
+            case "--situation":
+                guard let text = rest.popFirst() else { Options.fail("--situation needs a list") }
+                stories = text.split(separator: ",").map { name in
+                    let all = Situation.Story.allCases
+                    guard let story = all.first(where: { "\($0)" == name }) else {
+                        Options.fail("there is no situation '\(name)', only \(all)")
+                    }
+                    return story
+                }
             case "--less":
                 guard let text = rest.popFirst() else { Options.fail("--less needs a list") }
                 reductions = text.split(separator: ",").map { name in

@@ -11,6 +11,8 @@ struct Plan {
     /// Calls of the disk that fail.
     var diskFaults: Int
     var taste = Taste.usual
+    /// One of these is played; none where the list is empty.
+    var stories: [Situation.Story] = []
 
     /// `size`: how much happens, in percent of the usual.
     init(_ simulation: Simulation, size: Int, store: Int?) {
@@ -29,6 +31,18 @@ struct Plan {
         cuts = simulation.chance(40) ? 1 + simulation.pick(2) : 0
         jumps = simulation.chance(15) ? 1 : 0
         diskFaults = simulation.chance(25) ? 1 + simulation.pick(6) : 0
+    }
+
+    /// Only what the situation makes happen befalls its machines, so that its end is certain; a few ordinary acts are
+    /// woven in.
+    mutating func situate(_ stories: [Situation.Story]) {
+        self.stories = stories
+        machineCount = max(2, machineCount)
+        programCount = 1
+        actionCount = actionCount % 2 == 0 ? 1 : min(actionCount, 6)
+        let delayMax = min(line.delayMax, 300)
+        line = Line(delayMax: delayMax)
+        (kills, cuts, jumps, diskFaults) = (0, 0, 0, 0)
     }
 
     var isAlone: Bool { machineCount == 1 }

@@ -9,11 +9,13 @@ struct Runner {
     func run(_ seed: UInt64, _ reductions: [Reduction]) -> (Schedule, problems: [String]) {
         let folder = "\(base)/\(seed)"
         defer { remove(folder) }
+        Watchdog.begin(seed)
         let schedule = Schedule(
             seed: seed, folder: Array(folder.utf8), size: options.size, store: options.store,
             plan: { plan in
                 if options.isSwarm { plan.taste = Taste(seed: seed) }
                 for reduction in reductions { _ = reduction.apply(to: &plan) }
+                if let stories = options.stories { plan.situate(stories) }
                 if options.operations != nil { plan.line = Line() }
             }, printsTrace: options.printsTrace)
         guard let operations = options.operations else { return (schedule, schedule.run()) }
@@ -44,7 +46,8 @@ struct Runner {
         let size = options.size == 100 ? "" : " --size \(options.size)"
         let store = options.store.map { " --store \($0)" } ?? ""
         let swarm = options.isSwarm ? " --swarm" : ""
-        return "simulate --seed \(seed)\(swarm)\(size)\(store)\(less) --trace"
+        let stories = options.stories.map { " --situation " + $0.map { "\($0)" }.joined(separator: ",") } ?? ""
+        return "simulate --seed \(seed)\(swarm)\(stories)\(size)\(store)\(less) --trace"
     }
 
     /// Whether there is something left to be taken away.

@@ -22,6 +22,9 @@ final class Schedule: @unchecked Sendable {
     var problems: [String] = []
     /// Troubles that are still to come.
     var pendingTrouble = 0
+    private var isSituationOver = true
+    /// What is in a situation's folder at its end.
+    private var expected: (folder: FileName, tree: Set<String>, orMore: Bool)?
     /// Of a machine that is alone: its tree when its programs had ended.
     private var treeAtEnd: [String]?
 
@@ -48,7 +51,7 @@ final class Schedule: @unchecked Sendable {
             try begin()
             let limit = 400_000
             let isActive = simulation.run(atMost: limit) {
-                runningPrograms == 0 && pendingTrouble == 0
+                runningPrograms == 0 && pendingTrouble == 0 && isSituationOver
             }
             if !isActive { problems.append("programs wait for ever: \(runningPrograms) of them") }
             if problems.isEmpty { try comeToRest(limit) }
@@ -70,25 +73,36 @@ final class Schedule: @unchecked Sendable {
         for name in ["f0", "f1"] where simulation.chance(60) {
             add(FileName(name)!, .file, in: Store.root)
         }
+        let situation = plan.stories.isEmpty ? nil : Situation(self)
+        situation?.prepare()
         for number in 0..<plan.machineCount {
             machines.append(try makeMachine(number, isAfterKill: false))
             startPrograms(number)
             troubleLater(number)
         }
+        guard let situation else { return }
+        isSituationOver = false
+        Task(executorPreference: simulation.tasks) { [self] in
+            await situation.play()
+            isSituationOver = true
+        }
     }
 
-    private func add(_ name: FileName, _ kind: NodeKind, in parent: Int) {
+    @discardableResult
+    func add(_ name: FileName, _ kind: NodeKind, in parent: Int) -> Int {
         var bytes: [UInt8] = []
         if kind == .file {
             let token = ledger.token()
             ledger.wrote(token, by: "store")
             bytes = Array(token.utf8)
         }
+        let number = store.nextNumber()
         store.put(
             Store.Item(
-                number: store.nextNumber(), parent: parent, name: name, kind: kind, bytes: bytes,
+                number: number, parent: parent, name: name, kind: kind, bytes: bytes,
                 version: kind == .folder ? "folder" : store.version(of: bytes),
                 metadata: Store.metadata(kind == .folder ? 0o755 : 0o644)))
+        return number
     }
 
     func makeMachine(_ number: Int, isAfterKill: Bool) throws -> SimulatedMachine {
@@ -220,6 +234,11 @@ final class Schedule: @unchecked Sendable {
         if let left = there.first(where: { $0.contains(".promisefs-") }) {
             problems.append("a temporary name is left: \(left)")
         }
+        if let (folder, tree, orMore) = expected {
+            let left = Set(there.filter { $0.hasPrefix(folder.display + "/") })
+            let differences = (orMore ? tree.subtracting(left) : tree.symmetricDifference(left)).sorted()
+            if !differences.isEmpty { problems.append("not what the situation leaves: \(differences)") }
+        }
         // A request that is sent again by somebody in between is refused the second time, though it was done.
         if plan.line.doubled > 0 { return }
         if let treeAtEnd, treeAtEnd != there {
@@ -237,6 +256,14 @@ final class Schedule: @unchecked Sendable {
         {
             problems.append("a conflict, though only one machine worked: \(conflict)")
         }
+    }
+
+    /// Paths with their contents; those of folders end with a slash.
+    func expect(_ tree: [String: String], in folder: FileName, orMore: Bool) {
+        let lines = tree.map { path, text in
+            "\(folder.display)/\(path)" + (path.hasSuffix("/") ? "" : text.hasPrefix("->") ? " \(text)" : "=\(text)")
+        }
+        expected = (folder, Set(lines + [folder.display + "/"]), orMore)
     }
 
     private func storeTokens() -> Set<String> {

@@ -118,6 +118,7 @@ final class Simulation: @unchecked Sendable {
     /// be to be done.
     func step() -> Bool {
         stepCount += 1
+        if stepCount % Watchdog.steps == 1 { Watchdog.goOn() }
         var ready: [Step] = []
         if tasks.hasJobs { ready.append(.task) }
         let now = clock.uptime()
@@ -180,6 +181,26 @@ extension Duration {
     var milliseconds: Int64 {
         components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000
     }
+}
+
+/// Ends the process when a step does not come to its end: it waits for another one, and there is one thread only.
+enum Watchdog {
+    /// So many are taken in much less than the limit, also where others use the processors.
+    static let steps = 1_000
+    private static let seconds: UInt32 = 120
+    // Unsafe, as the signal's handler reads it; one thread writes it.
+    nonisolated(unsafe) private static var seed: UInt64 = 0
+
+    static func begin(_ seed: UInt64) {
+        self.seed = seed
+        signal(SIGALRM) { _ in
+            say("seed \(Watchdog.seed):\n  a step waits for ever")
+            _exit(1)
+        }
+        goOn()
+    }
+
+    static func goOn() { alarm(seconds) }
 }
 
 /// SplitMix64, as the tests have it.

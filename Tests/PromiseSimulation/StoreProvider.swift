@@ -13,6 +13,21 @@ struct Line {
     var delayMax = 50
 }
 
+/// What befalls the next call of a kind, where a situation wants it.
+struct Snag {
+    /// How what is noted of the call begins.
+    let call: String
+    var refuses = false
+    var losesAnswer = false
+    /// Before the call arrives, and before its answer does, in milliseconds.
+    var delay = 0
+    var pause = 0
+
+    init(_ call: String, refuses: Bool = false, losesAnswer: Bool = false, delay: Int = 0, pause: Int = 0) {
+        (self.call, self.refuses, self.losesAnswer, self.delay, self.pause) = (call, refuses, losesAnswer, delay, pause)
+    }
+}
+
 /// One machine's way to the store: every call takes time, and what is asked may not arrive, arrive twice, or
 /// be answered to nobody.
 ///
@@ -25,6 +40,9 @@ final class StoreProvider: Provider, @unchecked Sendable {
     private let simulation: Simulation
     private let machine: String
     var line = Line()
+    var snags: [Snag] = []
+    /// No change arrives.
+    var losesChanges = false
     /// Of a listing; nil: all in one.
     var pageSize: Int?
     /// Folders that this machine has listed: where nothing is told, these are polled.
@@ -45,9 +63,12 @@ final class StoreProvider: Provider, @unchecked Sendable {
     private func carry<Value: Sendable>(
         _ what: String, isChange: Bool = false, _ body: () throws(ProviderError) -> Value
     ) async throws(ProviderError) -> Value {
-        await simulation.sleep(.milliseconds(1 + simulation.pick(line.delayMax)))
+        let snag = takeSnag(what)
+        await simulation.sleep(.milliseconds(1 + simulation.pick(line.delayMax) + (snag?.delay ?? 0)))
         if line.isOffline { throw ProviderError(.offline, "the network is gone") }
         if simulation.chance(line.lost) { throw ProviderError(.retry, "the connection broke") }
+        if isChange && losesChanges { throw ProviderError(.retry, "the connection broke") }
+        if snag?.refuses ?? false { throw ProviderError(.refused, "it may not be changed") }
         if isChange, simulation.chance(line.refused) { throw ProviderError(.refused, "it may not be changed") }
         var result: Result<Value, ProviderError>
         do throws(ProviderError) { result = .success(try body()) } catch { result = .failure(error) }
@@ -56,10 +77,16 @@ final class StoreProvider: Provider, @unchecked Sendable {
             do throws(ProviderError) { result = .success(try body()) } catch { result = .failure(error) }
         }
         if isChange { simulation.note("\(machine) \(what): \(describe(result))") }
-        await simulation.sleep(.milliseconds(1 + simulation.pick(line.delayMax)))
+        await simulation.sleep(.milliseconds(1 + simulation.pick(line.delayMax) + (snag?.pause ?? 0)))
         if line.isOffline { throw ProviderError(.offline, "the network is gone") }
+        if snag?.losesAnswer ?? false { throw ProviderError(.retry, "the answer was lost") }
         if isChange, simulation.chance(line.answerLost) { throw ProviderError(.retry, "the answer was lost") }
         return try result.get()
+    }
+
+    private func takeSnag(_ what: String) -> Snag? {
+        guard let index = snags.firstIndex(where: { what.hasPrefix($0.call) }) else { return nil }
+        return snags.remove(at: index)
     }
 
     private func describe<Value>(_ result: Result<Value, ProviderError>) -> String {
@@ -125,7 +152,8 @@ final class StoreProvider: Provider, @unchecked Sendable {
     }
 
     func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
-        try await carry("list") { () throws(ProviderError) in
+        let what = "list " + folder.path.map(\.display).joined(separator: "/") + (page == nil ? "" : " after")
+        return try await carry(what) { () throws(ProviderError) in
             let found = try find(folder)
             guard found.kind == .folder else { throw ProviderError(.notFound, "it is no folder") }
             listed.insert(folder.identifier)

@@ -33,13 +33,23 @@ extension Schedule {
 
     private func kill(_ number: Int) {
         simulation.note("machine \(number) is killed")
+        stop(number)
+        if start(number) { startPrograms(number) }
+    }
+
+    func stop(_ number: Int) {
         endDiskTrouble()
         machines[number].kill()
+    }
+
+    /// It goes on with what is on its disk.
+    func start(_ number: Int) -> Bool {
         do {
             machines[number] = try makeMachine(number, isAfterKill: true)
-            startPrograms(number)
+            return true
         } catch {
             problems.append("a machine that was killed does not start again: \(error)")
+            return false
         }
     }
 

@@ -37,6 +37,21 @@ import Testing
         }
     }
 
+    @Test func aSituationDoesTheSameByteForByte() async throws {
+        for seed in 1...6 {
+            let arguments = ["--situations", "--seed", "\(seed)", "--trace"]
+            let first = try await simulate(arguments).output.split(separator: "\n")
+            let again = try await simulate(arguments).output.split(separator: "\n")
+            #expect(first.count > 3 && first.dropLast() == again.dropLast())
+        }
+    }
+
+    /// What hardly ever comes together by chance, in stories of a few steps whose end is certain.
+    @Test(.timeLimit(.minutes(10))) func situationsEndAsTheyMust() async throws {
+        let run = try await simulate(["--situations", "--seed", "10000", "--schedules", "150"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
     /// Of the schedules that once found something: a temporary name that another machine showed, a removal
     /// that nobody had asked for, an exchange that was undone, an answer that was lost at a store without
     /// times; content that was taken for sent as its node counted as many edits as another one, contents

@@ -170,6 +170,45 @@ import Testing
         }
     }
 
+    /// Others had moved a file, and content was sent to it before that was known. The answer told where it is, which was
+    /// agreed on, so that its name here looked like a move made here: theirs was undone.
+    @Test func whatIsSentToAMovedFileUndoesNoMove() async throws {
+        var capabilities = MemoryProvider.capabilities
+        capabilities.remove(.changePush)
+        let fixture = try EngineFixture(MemoryProvider(capabilities))
+        let identifier = await fixture.provider.put("a", "base")
+        try await fixture.run {
+            try await fixture.list()
+            try await fixture.hydrate(try #require(try fixture.node("a")).id)
+            await fixture.provider.move(identifier, name: "b")
+            try fixture.edit("a", "edited")
+            let isSent = await fixture.eventually { await fixture.provider.names().contains { $0.hasSuffix("=edited") } }
+            #expect(isSent)
+            try await expectQuiet(fixture)
+            #expect(await fixture.provider.names() == ["b=edited"])
+            let isFollowed = try await fixture.eventually { try fixture.names() == ["b"] }
+            #expect(isFollowed)
+            #expect(try fixture.entry("b")?.identifier == identifier)
+        }
+    }
+
+    /// A program wrote the bytes that a file had anew, while others edited it: that was taken for two edits.
+    @Test func theSameBytesWrittenAnewAreNoConflict() async throws {
+        var capabilities = MemoryProvider.capabilities
+        capabilities.remove(.changePush)
+        let fixture = try EngineFixture(MemoryProvider(capabilities))
+        let identifier = await fixture.provider.put("a", "base")
+        try await fixture.run {
+            try await fixture.list()
+            try await fixture.hydrate(try #require(try fixture.node("a")).id)
+            await fixture.provider.change(identifier, text: "what others wrote")
+            try fixture.edit("a", "base")
+            try await expectQuiet(fixture)
+            #expect(await fixture.provider.names() == ["a=what others wrote"])
+            #expect(try fixture.names() == ["a"])
+        }
+    }
+
     @Test func editRenameAndDeletionReachTheProvider() async throws {
         try await withFileA { fixture, identifier in
             try fixture.edit("a", "edited")

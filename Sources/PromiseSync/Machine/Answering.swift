@@ -87,6 +87,10 @@ enum Answering {
             try setVersion(item.version, of: operation, &turn, transaction)
             try transaction.setFingerprint(
                 Fingerprint(version: item.version, size: item.size, digest: remote), of: identifier)
+        } else if let local, var synced = try agreed(identifier, digest: local, transaction) {
+            // The same bytes were written anew here: the only edit is theirs.
+            synced.edits = operation.edits
+            try transaction.setSynced(synced)
         } else if case .entry(let id) = operation.subject, let entry = try transaction.entry(id),
             entry.identifier == identifier
         {
@@ -111,10 +115,18 @@ enum Answering {
         let sent = try turn.sentCandidates(of: item, transaction)
         turn.explain("compared with what is here and \(sent.count) contents that were sent")
         if let found = sent.last(where: { $0.sent.digest == remote }) { return found.sent.edits }
-        let known = try transaction.fingerprint(of: item.identifier)
-        let synced = try transaction.synced(item.identifier)
-        guard let synced, known?.digest == remote, known?.version == synced.item.version else { return nil }
-        return synced.edits
+        return try agreed(item.identifier, digest: remote, transaction)?.edits
+    }
+
+    /// What was agreed on, where it has this content.
+    private static func agreed(
+        _ identifier: ItemIdentifier, digest: String, _ transaction: borrowing Transaction
+    ) throws(Failure) -> SyncedItem? {
+        let known = try transaction.fingerprint(of: identifier)
+        guard let synced = try transaction.synced(identifier), known?.digest == digest,
+            known?.version == synced.item.version
+        else { return nil }
+        return synced
     }
 
     /// The provider has what was sent from another node of the name, which counted its edits for itself: it
@@ -176,7 +188,8 @@ enum Answering {
             agreed.kind = node.kind
         }
         try transaction.setSynced(SyncedItem(item: agreed, edits: operation.edits))
-        if agreed.version == item.version, agreed.kind == item.kind {
+        let isSamePlace = agreed.parent == item.parent && agreed.name == item.name
+        if agreed.version == item.version, agreed.kind == item.kind, isSamePlace {
             try transaction.setRemote(item.identifier, nil)
         } else {
             try transaction.setRemote(
@@ -314,11 +327,14 @@ extension Operation {
     }
 
     /// What both sides agree on when the provider answers with `item`. Who only moved an item has
-    /// not seen the content that somebody else gave it at the same moment. `known` is what was
-    /// agreed on before.
+    /// not seen the content that somebody else gave it at the same moment, and who only edited it
+    /// has not followed it where others moved it. `known` is what was agreed on before.
     func agreed(on item: Item, known: Item?, keepsTimes: Bool) -> Item {
         var agreed = item
         if let sent = sentMetadata { agreed.metadata = sent }
+        if case .modify(_, let changes, _, _) = work, changes.place == nil, let known {
+            (agreed.parent, agreed.name) = (known.parent, known.name)
+        }
         if case .modify(_, let changes, nil, let base) = work, changes.target == nil,
             item.kind != .folder
         {

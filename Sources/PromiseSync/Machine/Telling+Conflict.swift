@@ -21,10 +21,15 @@ extension Telling {
             }
             let isLike = source?.size == item.size
             let isKnown = try mayBeKnown(item, turn, transaction)
-            if isLike || isKnown {
+            let isAgreed = try source.map { source throws(Failure) in
+                try hasAgreedSize(source.size, item.identifier, transaction)
+            }
+            let isLocalWanted = isLike || isAgreed ?? false
+            if isLocalWanted || isKnown {
                 return .start(
                     try comparison(
-                        with: item, reference, isLike ? source : nil, .entry(entry.id), node, &turn))
+                        with: item, reference, isLocalWanted ? source : nil, .entry(entry.id), node,
+                        &turn))
             }
         }
         try Tree.keepBoth(entry, item, &turn, transaction)
@@ -63,10 +68,18 @@ extension Telling {
     private static func isTouched(
         _ item: Item, _ turn: Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
-        guard item.kind == .file, let known = try transaction.fingerprint(of: item.identifier),
-            let agreed = try transaction.synced(item.identifier)?.item
+        guard item.kind == .file else { return false }
+        return try hasAgreedSize(item.size, item.identifier, transaction)
+    }
+
+    /// Whether what is as large may be the content that was agreed on, whose digest is known.
+    private static func hasAgreedSize(
+        _ size: UInt64, _ identifier: ItemIdentifier, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard let known = try transaction.fingerprint(of: identifier),
+            let agreed = try transaction.synced(identifier)?.item
         else { return false }
-        return known.version == agreed.version && known.size == item.size
+        return known.version == agreed.version && known.size == size
     }
 
     static func comparison(
