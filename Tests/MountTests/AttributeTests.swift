@@ -61,6 +61,20 @@ extension MountSuites {
             }
         }
 
+        @Test(.timeLimit(.minutes(2))) func aSlipInAnAttributesNameIsTold() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    not setfattr -n user.promisefs.pinn -v pinned "$M/hello" 2> "$T/said"
+                    grep -q 'not supported' "$T/said"; not getfattr -n user.promisefs.pinn "$M/hello" 2> /dev/null
+                    setfattr -n user.own -v 1 "$M/hello"; cp -a "$M/hello" "$M/copied"; rsync -aX "$M/hello" "$M/synced"
+                    for copy in copied synced; do
+                        [ "$(getfattr --absolute-names --only-values -n user.own "$M/$copy")" = 1 ]
+                    done
+                    """)
+            }
+        }
+
         @Test(.timeLimit(.minutes(2))) func aVersionAndAnIdentifierOutliveARenameAndAnEditorsSave() async throws {
             try await MountedDomain.with(options) { domain in
                 try await domain.shell(

@@ -27,6 +27,9 @@ extension FileSystem {
         _ name: [UInt8], of id: NodeID, to value: [UInt8], mode: AttributeWriteMode, clearsSetGroupID: Bool, caller: Caller
     ) throws(Failure) {
         if let virtual = VirtualAttribute(name) { return try set(virtual, of: id, to: value) }
+        if VirtualAttribute.isUnknown(name) {
+            throw Failure(.notSupported, "PromiseFS has no attribute of this name")
+        }
         guard value.count <= FileSystem.valueByteCountMax else {
             throw Failure(.attributeTooLarge, "an attribute has at most 64 KiB")
         }

@@ -18,6 +18,12 @@ enum VirtualAttribute: String, CaseIterable {
         else { return nil }
         self = attribute
     }
+
+    /// A name of this product's that it does not have: a slip, which an ordinary attribute would hide.
+    static func isUnknown(_ name: [UInt8]) -> Bool {
+        prefixes.contains { name.starts(with: $0) } && VirtualAttribute(name) == nil
+            && !StayingMarks.isName(name)
+    }
 }
 
 extension FileSystem {
