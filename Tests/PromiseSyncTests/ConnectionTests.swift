@@ -142,7 +142,7 @@ import Testing
     @Test(.timeLimit(.minutes(1)))
     func aProviderThatTakesSecondsIsThere() async throws {
         let memory = MemoryProvider()
-        let frozen = FrozenProvider(memory: memory, delay: .milliseconds(4500))
+        let frozen = FrozenProvider(memory: memory, delay: .seconds(3))
         let fixture = try EngineFixture(memory, mediator: frozen)
         let wasAway = Monitor(false)
         try await fixture.run {

@@ -27,9 +27,7 @@ extension FileSystem {
         _ name: [UInt8], of id: NodeID, to value: [UInt8], mode: AttributeWriteMode, clearsSetGroupID: Bool, caller: Caller
     ) throws(Failure) {
         if let virtual = VirtualAttribute(name) { return try set(virtual, of: id, to: value) }
-        if VirtualAttribute.isUnknown(name) {
-            throw Failure(.notSupported, "PromiseFS has no attribute of this name")
-        }
+        try VirtualAttribute.refuseUnknown(name)
         guard value.count <= FileSystem.valueByteCountMax else {
             throw Failure(.attributeTooLarge, "an attribute has at most 64 KiB")
         }

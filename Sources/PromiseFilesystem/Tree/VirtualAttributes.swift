@@ -19,10 +19,12 @@ enum VirtualAttribute: String, CaseIterable {
         self = attribute
     }
 
-    /// A name of this product's that it does not have: a slip, which an ordinary attribute would hide.
-    static func isUnknown(_ name: [UInt8]) -> Bool {
-        prefixes.contains { name.starts(with: $0) } && VirtualAttribute(name) == nil
-            && !StayingMarks.isName(name)
+    /// A name of this product's that it does not have is a slip, which an ordinary attribute would hide.
+    static func refuseUnknown(_ name: [UInt8]) throws(Failure) {
+        guard prefixes.contains(where: { name.starts(with: $0) }), VirtualAttribute(name) == nil,
+            !StayingMarks.isName(name)
+        else { return }
+        throw Failure(.notSupported, "PromiseFS has no attribute of this name")
     }
 }
 
