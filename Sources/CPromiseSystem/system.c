@@ -22,6 +22,8 @@
 
 int cps_open_at(int folder, const char *path, int flags, unsigned mode) { return openat(folder, path, flags, mode); }
 
+int cps_open_nameless(const char *folder, unsigned mode) { return open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, mode); }
+
 int cps_rename_at(int from_folder, const char *from, int to_folder, const char *to, unsigned flags) {
   return renameat2(from_folder, from, to_folder, to, flags);
 }

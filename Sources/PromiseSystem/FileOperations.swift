@@ -149,6 +149,26 @@ package func rename(
     }
 }
 
+/// A file in `folder` that has no name, open for reading and writing: it is gone with its last close unless `giveName`
+/// comes before. Throws EOPNOTSUPP, EISDIR or ENOENT where the file system has none such. O_TMPFILE of open(2).
+package func openNameless(
+    in folder: [UInt8], mode: mode_t, label: StaticString
+) throws(SystemError) -> Descriptor {
+    Descriptor(adopting: try withCPath(folder) { folder throws(SystemError) in
+        try call(label) { cps_open_nameless(folder, mode) }
+    })
+}
+
+/// Throws EEXIST when the name is taken. linkat(2), as it says of files that O_TMPFILE has made.
+package func giveName(_ path: [UInt8], to descriptor: CInt, label: StaticString) throws(SystemError) {
+    let own = Array("/proc/self/fd/\(descriptor)".utf8)
+    try withCPath(own) { own throws(SystemError) in
+        try withCPath(path) { path throws(SystemError) in
+            _ = try call(label) { linkat(AT_FDCWD, own, AT_FDCWD, path, AT_SYMLINK_FOLLOW) }
+        }
+    }
+}
+
 /// A further name for a file; throws EEXIST when the name is taken. linkat(2).
 package func link(_ from: [UInt8], in fromFolder: CInt = AT_FDCWD, to: [UInt8], label: StaticString) throws(SystemError) {
     try withCPath(from) { from throws(SystemError) in

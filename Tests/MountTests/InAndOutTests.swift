@@ -35,12 +35,29 @@ extension MountSuites {
                       read -r from to <<< "$way"
                       for n in 0.01 0.02 0.04 0.07 0.11; do
                         timeout -s KILL $n "$P" move "$from" "${to%/in}" > "$T/said" 2>&1 || true; all "$from" "$to"
+                        [ ! -e "$to" ] || [ -z "$(ls -A "$to" | grep promisefs-move)" ]
                       done
                       [ ! -e "$from" ] || "$P" move "$from" "${to%/in}"
                       [ ! -e "$from" ]; diff -r "$T/kept" "$to"
                     done
                     "$P" sync --wait "$M"; [ -z "$(ls -A "$C" | grep -v '^.promisefs')" ]
                     """, seconds: 150)
+            }
+        }
+
+        /// What a copy that was cut off had come to stayed beside it, hidden and for good.
+        @Test(.timeLimit(.minutes(2))) func aMoveThatIsKilledInTheMiddleOfAFileLeavesNothingOfIt() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    head -c 300M /dev/zero > "$T/large"; mkdir "$M/to" "$T/to"
+                    for to in "$M/to" "$T/to"; do
+                        from="$T/large"; [ "$to" = "$M/to" ] || { cp "$T/large" "$M/large"; from="$M/large"; }
+                        "$P" move "$from" "$to" & p=$!
+                        until ls -l /proc/$p/fd 2> /dev/null | grep -q "$to"; do kill -0 $p; done; kill -9 $p; wait $p || true
+                        [ -e "$from" ]; [ -z "$(ls -A "$to" | grep -v "^large$")" ]
+                    done
+                    """, seconds: 100)
             }
         }
 

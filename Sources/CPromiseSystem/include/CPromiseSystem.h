@@ -11,7 +11,8 @@
 // Removable when Swift imports variadic functions.
 int cps_open_at(int folder, const char *_Nonnull path, int flags, unsigned mode);
 
-// Removable when the Glibc module exports the calls behind _GNU_SOURCE.
+// Removable when the Glibc module exports the calls and flags behind _GNU_SOURCE.
+int cps_open_nameless(const char *_Nonnull folder, unsigned mode);
 int cps_rename_at(int from_folder, const char *_Nonnull from, int to_folder, const char *_Nonnull to, unsigned flags);
 // pwritev2(2) with RWF_APPEND.
 int64_t cps_append(int descriptor, const void *_Nonnull bytes, size_t count);

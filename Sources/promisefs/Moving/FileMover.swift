@@ -125,8 +125,25 @@ struct FileMover {
 
     // MARK: Copying
 
-    /// Under its own name there is never half of it.
+    /// Under its own name there is never half of it, and nothing is left of a copy that is cut off.
     private func copy(
+        _ file: borrowing Descriptor, _ status: FileStatus, to target: [UInt8]
+    ) throws(SystemError) {
+        let copy: Descriptor
+        do throws(SystemError) {
+            copy = try openNameless(
+                in: FileMover.folder(of: target), mode: 0o600, label: "move.nameless")
+        } catch {
+            guard [EOPNOTSUPP, EISDIR, ENOENT, EINVAL].contains(error.errno) else { throw error }
+            return try copyByDraft(file, status, to: target)
+        }
+        try fill(copy, from: file, status)
+        try giveName(target, to: copy.number, label: "move.name")
+        try synchronizeFolder(of: target)
+    }
+
+    /// Where the file system has no files without a name.
+    private func copyByDraft(
         _ file: borrowing Descriptor, _ status: FileStatus, to target: [UInt8]
     ) throws(SystemError) {
         let folder = FileMover.folder(of: target)
@@ -136,13 +153,7 @@ struct FileMover {
             let copy = try Descriptor.open(
                 draft, flags: O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600,
                 label: "move.create")
-            let done = try copyBytes(
-                from: file.number, at: 0, to: copy.number, at: 0, count: status.size,
-                label: "move.copy")
-            guard done == status.size else { throw SystemError(errno: ESTALE, label: "move.copy") }
-            try copyAttributes(from: file.number, to: copy.number, label: "move.attributes")
-            try dress(copy.number, as: status)
-            try synchronize(copy.number, dataOnly: false, label: "move.fsync")
+            try fill(copy, from: file, status)
             try PromiseSystem.rename(
                 draft, to: target, flags: .noReplace, label: "move.name")
             try synchronizeFolder(of: target)
@@ -150,6 +161,18 @@ struct FileMover {
             try? unlink(draft, label: "move.draft")
             throw error
         }
+    }
+
+    private func fill(
+        _ copy: borrowing Descriptor, from file: borrowing Descriptor, _ status: FileStatus
+    ) throws(SystemError) {
+        let done = try copyBytes(
+            from: file.number, at: 0, to: copy.number, at: 0, count: status.size,
+            label: "move.copy")
+        guard done == status.size else { throw SystemError(errno: ESTALE, label: "move.copy") }
+        try copyAttributes(from: file.number, to: copy.number, label: "move.attributes")
+        try dress(copy.number, as: status)
+        try synchronize(copy.number, dataOnly: false, label: "move.fsync")
     }
 
     private func dress(_ descriptor: CInt, as status: FileStatus) throws(SystemError) {
