@@ -39,7 +39,7 @@ static int keep_until_the_end(int launch, int news, pid_t first) {
   struct signalfd_siginfo signal;
   struct pollfd watched[] = {{.fd = launch}, {.fd = news, .events = POLLIN}};
   int code = 128 + SIGKILL;
-  bool has_ended = false;
+  bool has_ended = false, is_first_there = true;
   for (;;) {
     int status;
     pid_t gone;
@@ -47,9 +47,12 @@ static int keep_until_the_end(int launch, int news, pid_t first) {
       if (gone != first) continue;
       code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
       has_ended = true;
+      is_first_there = false;
     }
     if (gone < 0 && errno == ECHILD) return code;
     if (has_ended) kill_children();
+    // Also where the kernel lists no children (CONFIG_PROC_CHILDREN): the rest goes as bubblewrap has tied it.
+    if (has_ended && is_first_there) kill(first, SIGKILL);
     if (poll(watched, 2, has_ended ? PAUSE : -1) < 0) continue;
     if (watched[0].revents) {
       watched[0].fd = -1;

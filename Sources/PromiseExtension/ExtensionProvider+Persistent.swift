@@ -9,31 +9,34 @@ extension ExtensionProvider {
     package func persistentIdentifier(
         of reference: ItemReference
     ) async throws(ProviderError) -> String? {
-        guard capabilities.contains(.persistentIdentifiers) else { return nil }
-        let document: ExtensionPersistentDocument
-        do throws(ProviderError) {
-            document = try await client.exchange(
-                .GET, path(reference) + "/persistent-identifier",
-                as: ExtensionPersistentDocument.self)
-        } catch where error.code == .notFound {
-            return nil
+        let document = try await ask(
+            path(reference) + "/persistent-identifier", ExtensionPersistentDocument.self)
+        return try document.map { document throws(ProviderError) in
+            try word(document.persistentIdentifier)
         }
-        return try word(document.persistentIdentifier)
     }
 
     package func identifier(
         ofPersistent persistent: String
     ) async throws(ProviderError) -> ItemIdentifier? {
+        let document = try await ask(
+            "persistent-identifiers/" + PercentText.encoded(persistent),
+            ExtensionIdentifierDocument.self)
+        return try document.map { document throws(ProviderError) in
+            ItemIdentifier(try word(document.identifier))
+        }
+    }
+
+    /// Nil where there is none.
+    private func ask<Document: Decodable & Sendable>(
+        _ path: String, _ type: Document.Type
+    ) async throws(ProviderError) -> Document? {
         guard capabilities.contains(.persistentIdentifiers) else { return nil }
-        let document: ExtensionIdentifierDocument
         do throws(ProviderError) {
-            document = try await client.exchange(
-                .GET, "persistent-identifiers/" + PercentText.encoded(persistent),
-                as: ExtensionIdentifierDocument.self)
+            return try await client.exchange(.GET, path, as: type)
         } catch where error.code == .notFound {
             return nil
         }
-        return ItemIdentifier(try word(document.identifier))
     }
 
     private func word(_ text: String) throws(ProviderError) -> String {

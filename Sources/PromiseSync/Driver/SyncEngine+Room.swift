@@ -9,10 +9,10 @@ import PromiseSystem
 extension SyncEngine {
     /// Content goes when the disk has less than this share left, limit or none.
     private static let freeShareMin = 0.03
-    /// Unless what there is of it is less than this part of what is missing.
-    private static let helpfulShare: UInt64 = 16
     /// And so much for the index, where a file is streamed.
     private static let freeMin: UInt64 = 8 << 20
+    /// Content that is less than this part of what is missing on the disk stays.
+    private static let helpfulShare: UInt64 = 16
     private static let usesPerTransaction = 128
     private static let nodesPerCheck = 512
     private static let pagesPerCheck = 8
