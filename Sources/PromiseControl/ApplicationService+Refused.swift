@@ -31,7 +31,7 @@ extension ApplicationService {
     ) async throws(Failure) -> Snapshot { throw refused("versions.content") }
 
     func evict(_ node: NodeID) async throws(Failure) -> EvictionReport { throw refused("items.evict") }
-    func setPin(_ pin: Pin, of node: NodeID) async throws(Failure) -> Int { throw refused("items.pin") }
+    func setPin(_ pin: Pin, of node: NodeID) async throws(Failure) -> PinReport { throw refused("items.pin") }
     func pending(below node: NodeID?) throws(Failure) -> [PendingWork] { throw refused("pending") }
     func excluded(below node: NodeID?) throws(Failure) -> [PendingWork] { throw refused("pending") }
     func stepPending() async throws(Failure) -> PendingWork? { throw refused("pending") }

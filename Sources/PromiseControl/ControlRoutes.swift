@@ -143,7 +143,7 @@ struct ControlRoutes: Sendable {
         var result = PinDocument(pin: pin.name, items: 0, failures: [])
         for path in try await itemPaths(document) {
             do throws(Failure) {
-                result.items += try await service.setPin(pin, of: try await service.node(at: path))
+                result.add(try await service.setPin(pin, of: try await service.node(at: path)))
             } catch {
                 result.failures.append(ItemFailureDocument(path: path, error))
             }

@@ -27,7 +27,7 @@ package protocol ControlService: Sendable {
     func hasThumbnail(_ node: NodeID) -> Bool
     func fetch(_ node: NodeID, progress: @escaping @Sendable (FetchProgress) -> Void) async throws(Failure) -> FetchProgress
     func evict(_ node: NodeID) async throws(Failure) -> EvictionReport
-    func setPin(_ pin: Pin, of node: NodeID) async throws(Failure) -> Int
+    func setPin(_ pin: Pin, of node: NodeID) async throws(Failure) -> PinReport
     func pending(below node: NodeID?) throws(Failure) -> [PendingWork]
     func excluded(below node: NodeID?) throws(Failure) -> [PendingWork]
     func stepPending() async throws(Failure) -> PendingWork?

@@ -71,6 +71,11 @@ extension Failure.Code {
     }
 }
 
+extension KeptReason {
+    /// As above, of a command that was to evict this very item: 7 when it can go as soon as work that is pending is done.
+    package var exitStatus: Int32 { self == .unsent ? 7 : 1 }
+}
+
 extension ProblemDocument {
     init(_ failure: Failure) {
         let code = failure.code

@@ -129,9 +129,19 @@ extension EvictionDocument {
     init(_ report: EvictionReport) {
         let kept = report.kept.map { item in
             let path = PathText(item.path)
-            return KeptItemDocument(path: path.display, pathBytes: path.bytes, reason: item.reason)
+            var document = KeptItemDocument(path: path.display, pathBytes: path.bytes, reason: item.reason.sentence)
+            document.code = item.reason.rawValue
+            document.exitStatus = item.isAsked ? item.reason.exitStatus : nil
+            return document
         }
         self.init(evicted: report.evicted, bytesFreed: report.bytesFreed, kept: kept, failures: [])
+    }
+}
+
+extension PinDocument {
+    mutating func add(_ report: PinReport) {
+        items += report.items
+        failures += report.failures.map { ItemFailureDocument(path: $0.path, $0.failure) }
     }
 }
 

@@ -120,7 +120,7 @@ extension Domain {
                 report.evicted += 1
                 report.bytesFreed += bytes
             case .kept(let reason):
-                if let path = path(of: node.id) { report.kept.append((path, reason)) }
+                if let path = path(of: node.id) { report.kept.append(KeptItem(path, reason, isAsked: node.id == id)) }
             case .nothing:
                 break
             }
@@ -140,18 +140,14 @@ extension Domain {
             let patience = max(deadline - clock.uptime(), .zero)
             claim = try await self.claim(node: id, .write(.forEvicting), timeout: patience)
         } catch where error.code == .timedOut {
-            return .kept("a program that coordinates uses it")
+            return .kept(.claimed)
         }
         defer { release(claim.id) }
         return try engine.evict(id, evenUsed: true)
     }
 
-    /// Sets the pin of everything below a folder, and of what will appear there; returns how many items.
-    package func setPin(_ pin: Pin, of id: NodeID) async throws(Failure) -> Int {
-        let found = try await Descent.below(id, services.tree, listing: pin == .pinned)
-        for node in found.nodes { try filesystem.setPin(pin, of: node.id) }
-        if let trouble = found.troubles.first { throw trouble.failure }
-        return found.nodes.count
+    package func setPin(_ pin: Pin, of id: NodeID) async throws(Failure) -> PinReport {
+        try await PinSetting(tree: services.tree).set(pin, below: id)
     }
 }
 

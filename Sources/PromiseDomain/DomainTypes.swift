@@ -291,15 +291,38 @@ package struct FetchProgress: Sendable {
 package struct EvictionReport: Sendable {
     package var evicted: Int
     package var bytesFreed: UInt64
-    /// Modified, pinned or open items stay; each with the reason.
-    package var kept: [(path: [FileName], reason: String)]
+    /// Modified, pinned or open items stay.
+    package var kept: [KeptItem]
 
-    package init(
-        evicted: Int, bytesFreed: UInt64, kept: [(path: [FileName], reason: String)]
-    ) {
+    package init(evicted: Int, bytesFreed: UInt64, kept: [KeptItem]) {
         self.evicted = evicted
         self.bytesFreed = bytesFreed
         self.kept = kept
+    }
+}
+
+package struct KeptItem: Sendable {
+    package var path: [FileName]
+    package var reason: KeptReason
+    /// It is what was to be evicted, not something below that.
+    package var isAsked: Bool
+
+    package init(_ path: [FileName], _ reason: KeptReason, isAsked: Bool) {
+        self.path = path
+        self.reason = reason
+        self.isAsked = isAsked
+    }
+}
+
+package struct PinReport: Sendable {
+    /// How many items have the pin now.
+    package var items: Int
+    /// Folders that could not be listed, so what is in them has not got it.
+    package var failures: [(path: [FileName], failure: Failure)]
+
+    package init(items: Int, failures: [(path: [FileName], failure: Failure)]) {
+        self.items = items
+        self.failures = failures
     }
 }
 

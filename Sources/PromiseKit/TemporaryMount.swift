@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import PromiseCore
 
 /// A mount for a program's own tests, with content of their choice, that is gone afterwards with all it kept. Its
 /// provider is a folder, which a test may change behind the mount's back, and can be slow, fail and be offline.
@@ -104,9 +105,10 @@ public struct TemporaryMount: Sendable {
     // MARK: - What a test does to the provider
 
     /// Lines as `delay=2s`, `offline=true`, `hang=true`, `fail=3`, `bandwidth=100000`, `only=fetchContents,create`: what
-    /// the provider suffers from now on. None: it is well again.
+    /// the provider suffers from now on. None: it is well again. A line that means nothing is an error.
     public func setFaults(_ lines: [String]) throws {
         let text = lines.map { $0 + "\n" }.joined()
+        if let problem = ProviderFaults.problem(in: text) { throw PromiseError(.local, problem, exitStatus: 2) }
         try Data(text.utf8).write(to: URL(fileURLWithPath: faultFile), options: .atomic)
     }
 

@@ -5,23 +5,15 @@ import Synchronization
 
 /// Any provider, made slow, unreliable or absent from outside: by a small text file that may be rewritten while it runs.
 ///
-/// Lines of `key=value`; unknown lines are ignored and a missing file means no faults:
-///
-///     delay=10s            every call takes this long longer (also 500ms)
-///     offline=true         every call fails with `.offline` at once
-///     hang=true            calls do not return until they are cancelled or the file changes
-///     fail=3               every third call fails with `.retry`
-///     bandwidth=100000     bytes per second of a content, down and up
-///     short=true           a fetch brings half of what was asked for, and says that it is whole
-///     stale=true           a fetch says that the version is another one
-///     only=fetchContents,enumerateItems     the calls all of this is for; all when missing
+/// Its lines are those of `ProviderFaults`. The file is for people to play with: a line that means nothing does nothing, and a
+/// missing file means no faults.
 ///
 /// The file is looked at (one stat) by every call, and every 200 ms by a call that is being held up.
 package final class FaultyProvider: Provider {
     private struct State {
-        var faults = Faults()
+        var faults = ProviderFaults()
         var stamp: FileStamp?
-        var counts: [String: Int] = [:]
+        var counts: [ProviderCall: Int] = [:]
         var faultableCount = 0
     }
 
@@ -32,6 +24,8 @@ package final class FaultyProvider: Provider {
     }
 
     static let interval = Duration.milliseconds(200)
+    static let offline = ProviderError(.offline, "the provider is offline: a test says so")
+    static let cancelled = ProviderError(.cancelled, "the call was cancelled")
 
     private let wrapped: any Provider
     private let file: [UInt8]
@@ -55,51 +49,51 @@ package final class FaultyProvider: Provider {
         }
     }
 
-    /// How often each call of the protocol was made, by its name, faults included.
-    package var callCounts: [String: Int] { state.withLock { $0.counts } }
+    /// How often each call of the protocol was made, faults included.
+    package var callCounts: [ProviderCall: Int] { state.withLock { $0.counts } }
 
     // MARK: The calls
 
     package func letGo() async { await wrapped.letGo() }
 
     package func connect() async throws(ProviderError) {
-        try await gate("connect")
+        try await gate(.connect)
         try await wrapped.connect()
     }
 
     package func greet() async throws(ProviderError) {
-        try await gate("connect")
+        try await gate(.connect)
         try await wrapped.greet()
     }
 
     package func root() async throws(ProviderError) -> Item {
-        try await gate("root")
+        try await gate(.root)
         return try await wrapped.root()
     }
 
     package func item(for reference: ItemReference) async throws(ProviderError) -> Item {
-        try await gate("item")
+        try await gate(.item)
         return try await wrapped.item(for: reference)
     }
 
     package func enumerateItems(in folder: ItemReference, page: PageToken?) async throws(ProviderError) -> ItemPage {
-        try await gate("enumerateItems")
+        try await gate(.enumerateItems)
         return try await wrapped.enumerateItems(in: folder, page: page)
     }
 
     package func currentAnchor() async throws(ProviderError) -> Anchor {
-        try await gate("currentAnchor")
+        try await gate(.currentAnchor)
         return try await wrapped.currentAnchor()
     }
 
     package func changes(since anchor: Anchor) async throws(ProviderError) -> ChangePage {
-        try await gate("changes")
+        try await gate(.changes)
         return try await wrapped.changes(since: anchor)
     }
 
     /// Also ends with `.offline` when the file says so while it waits.
     package func waitForChanges(since anchor: Anchor) async throws(ProviderError) {
-        try await gate("waitForChanges")
+        try await gate(.waitForChanges)
         let outcome = await withTaskGroup(of: Result<Void, ProviderError>.self) { group in
             group.addTask {
                 do throws(ProviderError) { return .success(try await self.wrapped.waitForChanges(since: anchor)) } catch {
@@ -110,7 +104,7 @@ package final class FaultyProvider: Provider {
                 do throws(ProviderError) {
                     while true {
                         try await self.sleep(FaultyProvider.interval)
-                        if let faults = self.faults(for: "waitForChanges"), faults.isOffline { throw Faults.offline }
+                        if let faults = self.faults(for: .waitForChanges), faults.isOffline { throw FaultyProvider.offline }
                     }
                 } catch {
                     return .failure(error)
@@ -126,9 +120,9 @@ package final class FaultyProvider: Provider {
     package func fetchContents(
         of reference: ItemReference, version: ContentVersion, range: ByteRange?, into sink: any ContentSink
     ) async throws(ProviderError) {
-        try await gate("fetchContents")
-        if faults(for: "fetchContents")?.isStale == true { throw ProviderError(.stale, "another version: a test says so") }
-        let slowed = FaultySink(sink, line: line) { self.faults(for: "fetchContents") }
+        try await gate(.fetchContents)
+        if faults(for: .fetchContents)?.isStale == true { throw ProviderError(.stale, "another version: a test says so") }
+        let slowed = FaultySink(sink, line: line) { self.faults(for: .fetchContents) }
         let outcome: Result<Void, ProviderError> = await withTaskCancellationHandler {
             do throws(ProviderError) {
                 return .success(try await wrapped.fetchContents(of: reference, version: version, range: range, into: slowed))
@@ -144,84 +138,84 @@ package final class FaultyProvider: Provider {
     package func create(
         _ item: NewItem, in folder: ItemReference, contents: (any ContentSource)?
     ) async throws(ProviderError) -> Item {
-        try await gate("create")
-        try await slowDown("create", byteCount: contents?.size ?? 0)
+        try await gate(.create)
+        try await slowDown(.create, byteCount: contents?.size ?? 0)
         return try await wrapped.create(item, in: folder, contents: contents)
     }
 
     package func modify(
         _ reference: ItemReference, changes: ItemChanges, contents: (any ContentSource)?, baseVersion: ContentVersion?
     ) async throws(ProviderError) -> Item {
-        try await gate("modify")
-        try await slowDown("modify", byteCount: contents?.size ?? 0)
+        try await gate(.modify)
+        try await slowDown(.modify, byteCount: contents?.size ?? 0)
         return try await wrapped.modify(reference, changes: changes, contents: contents, baseVersion: baseVersion)
     }
 
     package func delete(_ reference: ItemReference, baseVersion: ContentVersion?) async throws(ProviderError) {
-        try await gate("delete")
+        try await gate(.delete)
         try await wrapped.delete(reference, baseVersion: baseVersion)
     }
 
     package func fetchThumbnail(
         of reference: ItemReference, version: ContentVersion, size: Int
     ) async throws(ProviderError) -> [UInt8]? {
-        try await gate("fetchThumbnail")
+        try await gate(.fetchThumbnail)
         return try await wrapped.fetchThumbnail(of: reference, version: version, size: size)
     }
 
     package func saveThumbnail(
         _ picture: [UInt8], of reference: ItemReference, version: ContentVersion
     ) async throws(ProviderError) {
-        try await gate("saveThumbnail")
+        try await gate(.saveThumbnail)
         try await wrapped.saveThumbnail(picture, of: reference, version: version)
     }
 
     package func quota() async throws(ProviderError) -> Quota? {
-        try await gate("quota")
+        try await gate(.quota)
         return try await wrapped.quota()
     }
 
     package func pickerPage(mode: String) async throws(ProviderError) -> [UInt8]? {
-        try await gate("pickerPage")
+        try await gate(.pickerPage)
         return try await wrapped.pickerPage(mode: mode)
     }
 
     package func persistentIdentifier(
         of reference: ItemReference
     ) async throws(ProviderError) -> String? {
-        try await gate("persistentIdentifier")
+        try await gate(.persistentIdentifier)
         return try await wrapped.persistentIdentifier(of: reference)
     }
 
     package func identifier(
         ofPersistent persistent: String
     ) async throws(ProviderError) -> ItemIdentifier? {
-        try await gate("identifierOfPersistent")
+        try await gate(.identifierOfPersistent)
         return try await wrapped.identifier(ofPersistent: persistent)
     }
 
     package func earlierVersions(of reference: ItemReference) async throws(ProviderError) -> [EarlierVersion] {
-        try await gate("earlierVersions")
+        try await gate(.earlierVersions)
         return try await wrapped.earlierVersions(of: reference)
     }
 
     package func fetchContents(
         of reference: ItemReference, earlier: EarlierVersion, into sink: any ContentSink
     ) async throws(ProviderError) {
-        try await gate("fetchContents")
+        try await gate(.fetchContents)
         try await wrapped.fetchContents(of: reference, earlier: earlier, into: sink)
     }
 
     // MARK: Holding up
 
     /// Counts the call and does to it what the file says.
-    private func gate(_ call: String) async throws(ProviderError) {
+    private func gate(_ call: ProviderCall) async throws(ProviderError) {
         state.withLock { $0.counts[call, default: 0] += 1 }
-        if Task.isCancelled { throw Faults.cancelled }
+        if Task.isCancelled { throw FaultyProvider.cancelled }
         let start = clock.uptime()
         var isCounted = false
         while let faults = faults(for: call) {
-            if faults.isOffline { throw Faults.offline }
+            if faults.isOffline { throw FaultyProvider.offline }
             if !isCounted, let period = faults.failurePeriod {
                 isCounted = true
                 let count = state.withLock { state in
@@ -237,11 +231,11 @@ package final class FaultyProvider: Provider {
     }
 
     /// The provider reads a source by its descriptor, which cannot be slowed, so an upload takes its time beforehand.
-    private func slowDown(_ call: String, byteCount: UInt64) async throws(ProviderError) {
+    private func slowDown(_ call: ProviderCall, byteCount: UInt64) async throws(ProviderError) {
         guard byteCount > 0 else { return }
         let start = clock.uptime()
         while let faults = faults(for: call), let bandwidth = faults.bandwidth {
-            if faults.isOffline { throw Faults.offline }
+            if faults.isOffline { throw FaultyProvider.offline }
             let rest = .seconds(Double(byteCount) / Double(bandwidth)) - (clock.uptime() - start)
             guard rest > .zero else { return }
             try await sleep(min(rest, FaultyProvider.interval))
@@ -250,11 +244,11 @@ package final class FaultyProvider: Provider {
 
     private func sleep(_ duration: Duration) async throws(ProviderError) {
         // The only error of a sleep is that the task was cancelled.
-        do { try await Task.sleep(for: duration) } catch { throw Faults.cancelled }
+        do { try await Task.sleep(for: duration) } catch { throw FaultyProvider.cancelled }
     }
 
     /// What the file says of a call now; nil when nothing.
-    private func faults(for call: String) -> Faults? {
+    private func faults(for call: ProviderCall) -> ProviderFaults? {
         let status = try? FileStatus.of(file, label: "faulty.status")
         let stamp = status.map { FileStamp(modificationTime: $0.modificationTime, size: $0.size, inode: $0.inode) }
         let known = state.withLock { $0.stamp == stamp ? $0.faults : nil }
@@ -262,7 +256,7 @@ package final class FaultyProvider: Provider {
         return faults.concern(call) ? faults : nil
     }
 
-    private func read(_ stamp: FileStamp?) -> Faults {
+    private func read(_ stamp: FileStamp?) -> ProviderFaults {
         var bytes: [UInt8] = []
         if stamp != nil, let descriptor = try? Descriptor.open(file, flags: O_RDONLY, label: "faulty.open") {
             var buffer = [UInt8](repeating: 0, count: 4096)
@@ -272,61 +266,11 @@ package final class FaultyProvider: Provider {
             }
             bytes = Array(buffer[..<count])
         }
-        let faults = Faults(parsing: String(decoding: bytes, as: UTF8.self))
+        let faults = ProviderFaults(parsing: String(decoding: bytes, as: UTF8.self))
         state.withLock { state in
             state.faults = faults
             state.stamp = stamp
         }
         return faults
     }
-}
-
-/// What the text file asks for.
-struct Faults: Equatable, Sendable {
-    var delay = Duration.zero
-    var isOffline = false
-    var isHanging = false
-    var isShort = false
-    var isStale = false
-    var failurePeriod: Int?
-    /// Bytes per second.
-    var bandwidth: UInt64?
-    /// Nil for every call.
-    var calls: Set<String>?
-
-    static let offline = ProviderError(.offline, "the provider is offline: a test says so")
-    static let cancelled = ProviderError(.cancelled, "the call was cancelled")
-
-    init() {}
-
-    init(parsing text: String) {
-        for line in text.split(whereSeparator: \.isNewline) {
-            let parts = line.split(separator: "=", maxSplits: 1)
-            guard parts.count == 2 else { continue }
-            let value = trimmed(parts[1])
-            switch trimmed(parts[0]) {
-            case "delay": delay = Faults.duration(value) ?? .zero
-            case "offline": isOffline = value == "true"
-            case "hang": isHanging = value == "true"
-            case "fail": failurePeriod = Int(value).flatMap { $0 > 0 ? $0 : nil }
-            case "bandwidth": bandwidth = UInt64(value).flatMap { $0 > 0 ? $0 : nil }
-            case "short": isShort = value == "true"
-            case "stale": isStale = value == "true"
-            case "only": calls = Set(value.split(separator: ",").map(trimmed))
-            // The file is for people to play with: a line that says nothing does nothing.
-            default: continue
-            }
-        }
-    }
-
-    func concern(_ call: String) -> Bool { calls?.contains(call) ?? true }
-
-    private static func duration(_ text: String) -> Duration? {
-        if text.hasSuffix("ms") { return Int64(text.dropLast(2)).map { .milliseconds($0) } }
-        return text.hasSuffix("s") ? Double(text.dropLast()).map { .seconds($0) } : nil
-    }
-}
-
-private func trimmed(_ text: Substring) -> String {
-    String(text.drop(while: \.isWhitespace).reversed().drop(while: \.isWhitespace).reversed())
 }

@@ -1,4 +1,5 @@
 import Glibc
+import PromiseCore
 import PromiseSystem
 import Synchronization
 
@@ -8,12 +9,12 @@ import Synchronization
 /// Its sleeps hold the provider's thread, as a slow network would, and end at once when the fetch is cancelled.
 final class FaultySink: ContentSink {
     private let wrapped: any ContentSink
-    private let faults: @Sendable () -> Faults?
+    private let faults: @Sendable () -> ProviderFaults?
     private let clock = SystemClock()
     private let isCancelled = Monitor(false)
     private let line: SlowLine
 
-    init(_ sink: any ContentSink, line: SlowLine, faults: @escaping @Sendable () -> Faults?) {
+    init(_ sink: any ContentSink, line: SlowLine, faults: @escaping @Sendable () -> ProviderFaults?) {
         wrapped = sink
         self.line = line
         self.faults = faults
@@ -56,15 +57,15 @@ final class FaultySink: ContentSink {
 
     private func wait(for count: Int) throws(ProviderError) {
         while true {
-            if isCancelled.withLock({ $0 }) { throw Faults.cancelled }
+            if isCancelled.withLock({ $0 }) { throw FaultyProvider.cancelled }
             guard let faults = faults() else { return }
-            if faults.isOffline { throw Faults.offline }
+            if faults.isOffline { throw FaultyProvider.offline }
             if faults.isHanging {
                 sleep(FaultyProvider.interval)
                 continue
             }
             if let bandwidth = faults.bandwidth { pace(count, bandwidth: bandwidth) }
-            if isCancelled.withLock({ $0 }) { throw Faults.cancelled }
+            if isCancelled.withLock({ $0 }) { throw FaultyProvider.cancelled }
             return
         }
     }

@@ -88,27 +88,27 @@ package struct PrivateName: Hashable, Sendable, CustomStringConvertible {
 /// Private objects of a provider that something is done to before every call.
 struct GatedObjects: PrivateObjects {
     let wrapped: any PrivateObjects
-    let gate: @Sendable (String) async throws(ProviderError) -> Void
+    let gate: @Sendable (ProviderCall) async throws(ProviderError) -> Void
 
     func read(_ name: PrivateName) async throws(ProviderError) -> PrivateObject? {
-        try await gate("readObject")
+        try await gate(.readObject)
         return try await wrapped.read(name)
     }
 
     func write(
         _ bytes: [UInt8], to name: PrivateName, base: ContentVersion?
     ) async throws(ProviderError) -> ContentVersion {
-        try await gate("writeObject")
+        try await gate(.writeObject)
         return try await wrapped.write(bytes, to: name, base: base)
     }
 
     func list(_ kind: PrivateName.Kind) async throws(ProviderError) -> [PrivateName] {
-        try await gate("listObjects")
+        try await gate(.listObjects)
         return try await wrapped.list(kind)
     }
 
     func delete(_ name: PrivateName, base: ContentVersion) async throws(ProviderError) {
-        try await gate("deleteObject")
+        try await gate(.deleteObject)
         try await wrapped.delete(name, base: base)
     }
 }

@@ -38,7 +38,12 @@ public struct ProgressDocument: Codable, Sendable, Equatable {
 public struct KeptItemDocument: Codable, Sendable, Equatable {
     public var path: String
     public var pathBytes: String
+    /// A clause for people.
     public var reason: String
+    /// `open`, `pinned`, `unsent`, `excluded`, `claimed` or `nameless`.
+    public var code: String?
+    /// How a command that was to evict this very item ends; nil for what is below the folder that was named.
+    public var exitStatus: Int32?
 
     public init(path: String, pathBytes: String, reason: String) {
         self.path = path

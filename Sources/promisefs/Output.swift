@@ -51,7 +51,27 @@ enum Output {
     /// Ends the process quietly when the reader has gone (`| head`): there is nobody left to tell.
     private static func write(_ text: String, to descriptor: CInt) { write(Array(text.utf8), to: descriptor) }
 
+    private static let turn = Mutex(())
+    private static let partingMax: UInt32 = 500_000
+
+    /// Nothing is written any more. A reader that takes nothing is not waited for.
+    static func finish() {
+        var waited: UInt32 = 0
+        while waited < partingMax {
+            if turn.withLockIfAvailable({ _ in isFinished.store(true, ordering: .relaxed) }) != nil { return }
+            usleep(partingMax / 100)
+            waited += partingMax / 100
+        }
+    }
+    private static let isFinished = Atomic<Bool>(false)
+
     private static func write(_ bytes: [UInt8], to descriptor: CInt) {
+        turn.withLock { _ in
+            if !isFinished.load(ordering: .relaxed) { writeAll(bytes, to: descriptor) }
+        }
+    }
+
+    private static func writeAll(_ bytes: [UInt8], to descriptor: CInt) {
         var rest = bytes[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress!, $0.count) }

@@ -47,6 +47,39 @@ extension MountSuites {
             }
         }
 
+        /// Nemo and Caja read a picture themselves where their thumbnailer could not, for the same thumbnail.
+        @Test(.timeLimit(.minutes(1))) func whoStartedAProgramThatWasRefusedIsRefusedTheSameForAMoment() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = """
+                for n in 1 2; do echo "text $n" > "$C/$n"; done; cp "$(command -v cat)" "$T/gdk-pixbuf-thumbnailer"
+                """
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    python3 - "$M" "$T/gdk-pixbuf-thumbnailer" <<'PYTHON'
+                    import errno, subprocess, sys, threading, time
+                    mount, thumbnailer = sys.argv[1:]
+                    def read(name):
+                        try:
+                            return open(f"{mount}/{name}").read()
+                        except OSError as error:
+                            return error.errno
+                    # In a sandbox of its own, which is one process more.
+                    words = ["sh", "-c", f"{thumbnailer} {mount}/1; exit $?"]
+                    assert subprocess.run(words, stderr=subprocess.DEVNULL).returncode == 1
+                    seen = []
+                    thread = threading.Thread(target=lambda: seen.append(read("1")))
+                    thread.start(), thread.join()
+                    assert seen == [errno.EDEADLK] and read("1") == errno.EDEADLK, seen
+                    assert read("2").strip() == "text 2"
+                    # Who has nothing to do with it is not refused; and the moment is over some time.
+                    time.sleep(6)
+                    assert read("1").strip() == "text 1"
+                    PYTHON
+                    """)
+            }
+        }
+
         /// > `promisefs run --profile FILE -- COMMAND` fetches what FILE names while the command runs.
         @Test(.timeLimit(.minutes(1))) func whatARunOpenedIsFetchedTheNextTime() async throws {
             var options = MountedDomain.Options()

@@ -22,6 +22,26 @@ extension MountSuites {
             }
         }
 
+        /// As mount(8) calls its helper.
+        @Test(.timeLimit(.minutes(1))) func theLinesOfFstabInADocumentMount() async throws {
+            try await MountedDomain.with(mounts: false) { domain in
+                try await domain.shell(
+                    """
+                    grep -E '^    [^ ]+ +/mnt/[^ ]+ +promisefs ' "$R/docs/OPERATIONS.md" > "$T/fstab"
+                    [ "$(wc -l < "$T/fstab")" = 2 ]
+                    mkdir -p "$XDG_CONFIG_HOME/promisefs"; ln -s "$P" "$T/mount.promisefs"; echo one > "$C/file"; number=0
+                    printf '[domains.work]\nprovider = "folder:%s"\n' "$C" > "$XDG_CONFIG_HOME/promisefs/config.toml"
+                    while read -r source place type options dump pass; do
+                        number=$((number + 1)); echo "$source on $place of $type with $options"
+                        options="rw,$options,state-dir=$S/$number"
+                        "$T/mount.promisefs" "${source/#folder:*/folder:$C}" "$M" -o "$options" < /dev/null
+                        [ "$(cat "$M/file")" = one ]; case $options in *,ro,*) not touch "$M/new" ;; *) touch "$M/new" ;; esac
+                        "$P" unmount --wait "$M"
+                    done < "$T/fstab"
+                    """)
+            }
+        }
+
         @Test(.timeLimit(.minutes(2)), arguments: ["QUERIES.md", "COORDINATION.md", "DOCUMENTS.md", "OPERATIONS.md"])
         func theShellExamplesOfADocumentRun(document: String) async throws {
             let text = try String(contentsOfFile: Machine.repository + "/docs/" + document, encoding: .utf8)

@@ -221,8 +221,11 @@ import Testing
             let eviction = try await client.evict([[], [0x61], [0x7A]])
             #expect(eviction.evicted == 2 && eviction.bytesFreed == 20 && eviction.failures.count == 1)
             #expect(eviction.kept.first?.path == "/\\xff" && eviction.kept.first?.reason == "it is pinned")
+            // Only of what was named itself.
+            #expect(eviction.kept.map(\.exitStatus) == [nil, 1] && eviction.kept.map(\.code) == ["pinned", "pinned"])
             let pin = try await client.setPin("pinned", of: [[0x61]])
             #expect(pin.items == 2 && pin.pin == "pinned")
+            #expect(pin.failures.map(\.path) == ["/\\xfe"] && pin.failures.map(\.exitStatus) == [5])
             let wrong = await #expect(throws: PromiseError.self) { _ = try await client.setPin("for ever", of: [[0x61]]) }
             #expect(wrong?.exitStatus == 2)
             #expect(service.calls == ["evict 1", "evict 2", "pin 2 pinned"])

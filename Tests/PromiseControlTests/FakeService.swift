@@ -107,12 +107,13 @@ final class FakeService: ControlService {
 
     func evict(_ node: NodeID) async throws(Failure) -> EvictionReport {
         try note("evict \(node)")
-        return EvictionReport(evicted: 1, bytesFreed: 10, kept: [(path: [FileName([0xFF])!], reason: "it is pinned")])
+        let kept = KeptItem([FileName([0xFF])!], .pinned, isAsked: node.rawValue == 2)
+        return EvictionReport(evicted: 1, bytesFreed: 10, kept: [kept])
     }
 
-    func setPin(_ pin: Pin, of node: NodeID) async throws(Failure) -> Int {
+    func setPin(_ pin: Pin, of node: NodeID) async throws(Failure) -> PinReport {
         try note("pin \(node) \(pin.name)")
-        return 2
+        return PinReport(items: 2, failures: [(path: [FileName([0xFE])!], failure: Failure(.refused, "not yours"))])
     }
 
     func excluded(below node: NodeID?) throws(Failure) -> [PendingWork] { [] }

@@ -36,7 +36,7 @@ struct FaultyProviderTests {
         let (_, reference) = try await faulty.fixture.item("cloud")
         let report = await ConformanceSuite(provider: faulty.provider, folder: reference).run()
         #expect(report.failures.map { "\($0.name): \($0.sentence)" } == [])
-        #expect(faulty.provider.callCounts["create", default: 0] > 100)
+        #expect(faulty.provider.callCounts[.create, default: 0] > 100)
     }
 
     @Test func offlineThrowsAtOnceAndEnds() async throws {
@@ -46,7 +46,7 @@ struct FaultyProviderTests {
         #expect(await code { try await faulty.provider.waitForChanges(since: Anchor(rawValue: "x")) } == .offline)
         try faulty.set("offline=false\n")
         _ = try await faulty.provider.root()
-        #expect(faulty.provider.callCounts == ["root": 2, "waitForChanges": 1])
+        #expect(faulty.provider.callCounts == [.root: 2, .waitForChanges: 1])
     }
 
     @Test func delayHoldsEachCallAndCancellationEndsIt() async throws {

@@ -54,6 +54,21 @@ import Testing
         }
     }
 
+    /// Right after the mount nobody was told since when, and then it seemed to be since the moment that it was given up.
+    @Test(.timeLimit(.minutes(1)))
+    func aProviderThatHasNeverAnsweredIsAwaySinceTheStart() async throws {
+        let before = SystemClock().now()
+        try await run(patience: .seconds(3)) { fixture, gate in
+            #expect(await fixture.eventually { fixture.engine.connectionTimes.since != nil })
+            let since = fixture.engine.connectionTimes.since
+            #expect(fixture.engine.connection == .connecting && since.map { $0 >= before } == true)
+            #expect(await fixture.eventually { fixture.engine.connectionFailure?.code == .offline })
+            #expect(fixture.engine.connectionTimes.since == since)
+            gate.update { $0 = true }
+            #expect(await fixture.eventually { fixture.engine.connectionTimes.since == nil })
+        }
+    }
+
     @Test(.timeLimit(.minutes(1)))
     func aSilentProviderIsOfflineUntilItsAnswerComes() async throws {
         try await run(patience: .milliseconds(50)) { fixture, gate in

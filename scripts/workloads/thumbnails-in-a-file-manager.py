@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Has real file managers show folders of placeholders, and checks that they show pictures and that nothing is fetched for it.
 
-usage: thumbnails-in-a-file-manager.py --executable PROMISEFS [--pictures 500] [--folder DIR] [--screenshots DIR]
+usage: thumbnails-in-a-file-manager.py --executable PROMISEFS [--pictures 500] [--all] [--only PROGRAM] [--folder DIR]
+           [--screenshots DIR]
 
-Needs Xvfb, dbus-run-session, gdbus and strace, and shows what there is of Thunar (with tumbler) and PCManFM. The folders:
+Needs Xvfb, dbus-run-session, gdbus and strace, and shows what there is of Thunar (with tumbler), PCManFM, and with --all of Nemo,
+Caja and Nautilus. The folders:
 
   kept      pictures that were here; `promisefs thumbnail` has put them where file managers look; evicted
   tumbled   pictures that were here and of which tumbler, the desktop's own service, has made thumbnails; evicted
@@ -210,11 +212,22 @@ def check_tumbler(domain, desktop, watched, count):
             raise Failed(f"tumbler has {len(ready)} thumbnails of {folder}, not {wanted}")
 
 
-MANAGERS = {"thunar": ("kept", "tumbled", "unseen", "nameless"), "pcmanfm": ("kept", "tumbled")}
+ALL = ("kept", "tumbled", "unseen", "nameless")
+MANAGERS = {"thunar": ALL, "pcmanfm": ("kept", "tumbled")}
+# As slow as a machine without a graphics card draws them.
+SLOW = {"nemo": ALL, "caja": ALL, "nautilus": ALL}
+
+
+def quieten(desktop):
+    """Nautilus's turning wheel takes all the time there is where no graphics card draws it, and it loads for ever."""
+    settings = pathlib.Path(desktop.folder, "config/gtk-4.0/settings.ini")
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text("[Settings]\ngtk-enable-animations=0\n")
+    desktop.environment["GSK_RENDERER"] = "cairo"
 
 
 def check_manager(name, domain, desktop, watched, count, screenshots):
-    for folder in MANAGERS[name]:
+    for folder in {**MANAGERS, **SLOW}[name]:
         wanted = {"kept": count, "tumbled": FEW}.get(folder, 0)
         place = os.path.join(domain.top, folder)
 
@@ -242,7 +255,8 @@ def main():
     parser.add_argument("--pictures", type=int, default=500)
     parser.add_argument("--folder", default="/var/tmp")
     parser.add_argument("--screenshots", help="a folder for pictures of what the file managers show")
-    parser.add_argument("--only", help="thunar or pcmanfm")
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--only", help="one of the programs")
     options = parser.parse_args()
     folder = tempfile.mkdtemp(prefix="pfs-thumb-", dir=options.folder)
     os.makedirs(folder + "/desktop")
@@ -252,8 +266,9 @@ def main():
         prepare(domain, desktop, options.pictures)
         watched = Watched(domain)
         check_tumbler(domain, desktop, watched, options.pictures)
-        for name in MANAGERS:
-            if options.only not in (None, name):
+        quieten(desktop)
+        for name in [*MANAGERS, *SLOW]:
+            if options.only not in (None, name) or name in SLOW and not options.all and options.only != name:
                 continue
             if shutil.which(name):
                 check_manager(name, domain, desktop, watched, options.pictures, options.screenshots)

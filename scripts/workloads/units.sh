@@ -1,6 +1,7 @@
 # Runs inside the Debian of scripts/test-units, as a unit of its systemd: mounts by units of the machine, by automount and by the
 # units of a user. Says `ok` at the end, or stops at the line that failed.
 set -eux
+not() { if "$@"; then return 1; fi; }
 wait_for() { for _ in $(seq 100); do if eval "$1"; then return 0; fi; sleep 0.2; done; echo "not in time: $1"; return 1; }
 
 # A device of its own, which users may open; the machine's stays as it is.
@@ -13,7 +14,7 @@ echo one >/srv/cloud/file
 printf '[domains.work]\nprovider = "folder:/srv/cloud"\nmountpoint = "/mnt/unit"\n' >/etc/promisefs/config.toml
 
 : enable starts the unit of the machine, which has a filter and few capabilities
-promisefs enable work
+[ "$(promisefs enable work 2>&1)" = "work is mounted when the machine starts, and is mounted now" ]
 [ "$(systemctl is-active promisefs@work) $(systemctl is-enabled promisefs@work) $(cat /mnt/unit/file)" = "active enabled one" ]
 echo two >/mnt/unit/two
 process() { pgrep -P "$(systemctl show -p MainPID --value promisefs@work)"; }
@@ -34,8 +35,8 @@ sleep 8
 kill -STOP "$(process)"
 wait_for '[ "$(systemctl show -p NRestarts --value promisefs@work)" = 1 ] && [ "$(systemctl is-active promisefs@work)" = active ]'
 [ "$(cat /mnt/unit/two)" = two ]
-promisefs disable work
-! mountpoint -q /mnt/unit
+[ "$(promisefs disable work 2>&1)" = "work is mounted by itself no longer" ]
+not mountpoint -q /mnt/unit
 
 : a line of fstab with automount mounts when somebody looks, and goes when nobody does
 options=noauto,x-systemd.automount,x-systemd.idle-timeout=3s,_netdev,nofail,domain=auto
@@ -64,5 +65,19 @@ hers promisefs setup --yes --provider folder:/home/ann/cloud --name hers
 [ "$(hers cat /home/ann/hers/file) $(hers systemctl --user is-active promisefs@hers)" = "hers active" ]
 hers promisefs doctor
 hers promisefs disable hers
-! mountpoint -q /home/ann/hers
+not mountpoint -q /home/ann/hers
+
+: a removal ends the mounts of all in order, and a purge takes what enable has made
+promisefs enable work
+hers promisefs enable hers
+[ "$(cat /mnt/unit/two) $(hers cat /home/ann/hers/file)" = "two hers" ]
+dpkg --remove promisefs
+wait_for '[ "$(systemctl is-active promisefs@work)" = inactive ]'
+not mountpoint -q /mnt/unit
+not mountpoint -q /home/ann/hers
+not pgrep promisefs
+[ "$(cat /srv/cloud/two /home/ann/cloud/file | tr "\n" " ")" = "two hers " ]
+dpkg --purge promisefs
+[ ! -L /etc/systemd/system/multi-user.target.wants/promisefs@work.service ]
+ls -d /var/lib/promisefs/work /etc/promisefs/config.toml /home/ann/.config/promisefs/config.toml
 echo ok

@@ -31,7 +31,7 @@ extension FileSystem {
                 reply(.success(.descriptor(file.number, range: range)))
                 return nil
             }
-            let program = engine.hydrator.isHere(range, of: id) ? nil : try admit(caller)
+            let program = engine.hydrator.isHere(range, of: id) ? nil : try admit(caller, to: id)
             let parked = parking.enter(process: caller.process, node: id) { reply(.failure($0)) }
             let waiter = engine.hydrator.read(id, range, for: program) { [parking] result in
                 guard parking.claim(parked) else { return }
@@ -251,7 +251,7 @@ extension FileSystem {
                 answer(.success(()))
                 return nil
             }
-            program = try admit(caller)
+            program = try admit(caller, to: id)
         } catch {
             reply(.failure(error))
             return nil

@@ -50,11 +50,11 @@ extension FileSystem {
                 }
             } else if node.size <= HydrationPlan.smallFileMax, request.access != .write {
                 // Who only writes may be about to truncate, or to set times (touch(1)): nothing is fetched for that.
-                let program = try admit(caller, opening: request)
+                let program = try admit(caller, to: id, opening: request)
                 engine.neighbours.opened(id, isHere: false)
                 return openAfterHydration(id, request, caller, for: program, reply: reply)
             } else if request.access != .write {
-                _ = try admit(caller, opening: request)
+                _ = try admit(caller, to: id, opening: request)
                 engine.neighbours.opened(id, isHere: false)
             }
             reply(.success(try grant(id, request, caller, known: request.truncates ? nil : node)))

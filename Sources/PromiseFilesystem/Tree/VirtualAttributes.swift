@@ -59,7 +59,7 @@ extension FileSystem {
             engine.hydrator.hydrateInBackground(id)
         case .state where text == ItemState.placeholder.rawValue:
             if try known(id)?.kind == .folder { return workers.submit { [self] in evictFiles(below: id) } }
-            if case .kept(let reason) = try engine.evict(id) { throw Failure(.busy, "the content stays: \(reason)") }
+            if case .kept(let reason) = try engine.evict(id) { throw Failure(.busy, "the content stays: \(reason.sentence)") }
         case .state: throw Failure(.invalid, "a state is set to placeholder or current")
         default: throw Failure(.notPermitted, "\(attribute.rawValue) cannot be set")
         }

@@ -9,14 +9,15 @@ import Synchronization
 extension FileSystem {
     /// The caller's program, for the ledger. Throws `.hydrationRefused` when the rules are against it.
     /// `opening`: how the file is being opened, where it is.
-    func admit(_ caller: Caller, opening: OpenRequest? = nil) throws(Failure) -> String {
-        var facts = callers.facts(of: caller.process, at: clock.uptime())
+    func admit(_ caller: Caller, to id: NodeID, opening: OpenRequest? = nil) throws(Failure) -> String {
+        let now = clock.uptime()
+        var facts = callers.facts(of: caller.process, at: now)
         facts.sparesAccessTime = opening?.sparesAccessTime ?? false
         let program = facts.program.isEmpty ? HydrationLedger.unknown : escapedForDisplay(facts.programName)
         switch configuration.hydrationRules.decision(on: facts) {
-        case .allow: return program
+        case .allow: if !callers.refusedHelpers.hasStarted(caller.process, id, at: now) { return program }
         case .budget(let budget): if engine.hydrator.isWithin(budget, program: program) { return program }
-        case .refuse: break
+        case .refuse: callers.refusedHelpers.note(caller.process, id, at: now)
         }
         engine.hydrator.noteRefusal(of: program)
         throw Failure(.hydrationRefused, "'\(program)' may not cause content to be fetched")
@@ -30,6 +31,7 @@ extension FileSystem {
 final class KnownCallers: Sendable {
     private static let lifetime = Duration.milliseconds(100)
     private static let countMax = 256
+    let refusedHelpers = RefusedHelpers()
     private let known = Mutex<[Int32: (facts: CallerFacts, end: Duration)]>([:])
 
     func facts(of process: Int32, at now: Duration) -> CallerFacts {

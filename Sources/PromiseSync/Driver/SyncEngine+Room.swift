@@ -21,7 +21,7 @@ extension SyncEngine {
         case evicted(UInt64)
         /// Nothing was local.
         case nothing
-        case kept(String)
+        case kept(KeptReason)
     }
 
     /// Drops the local copy of one file if the provider can give it again. `evenUsed`: although a
@@ -31,7 +31,7 @@ extension SyncEngine {
         var notices = Notices()
         let outcome: EvictionOutcome = try index.writeFreeing { transaction throws(Failure) in
             if !evenUsed, try treeObserver?.isUsed(id, transaction) == true {
-                return .kept("a program that coordinates uses it")
+                return .kept(.claimed)
             }
             return try evict(id, &notices, transaction)
         }
@@ -44,13 +44,13 @@ extension SyncEngine {
     ) throws(Failure) -> EvictionOutcome {
         guard var node = try transaction.node(id), node.kind == .file, node.content != .absent
         else { return .nothing }
-        if node.isOpenForWriting || treeObserver?.isOpen(id) == true { return .kept("it is open") }
-        if node.pin == .pinned { return .kept("it is pinned") }
+        if node.isOpenForWriting || treeObserver?.isOpen(id) == true { return .kept(.open) }
+        if node.pin == .pinned { return .kept(.pinned) }
         let entries = try transaction.entries(of: id)
-        guard let first = entries.first else { return .kept("it has no name any more") }
-        if first.isExcluded { return .kept("it is kept on this machine only") }
+        guard let first = entries.first else { return .kept(.nameless) }
+        if first.isExcluded { return .kept(.excluded) }
         guard let entry = try sentName(of: node, entries, transaction)
-        else { return .kept("the provider does not have it yet") }
+        else { return .kept(.unsent) }
         let freed = node.localBytes
         notices.removedContent.append((id, node.generation))
         notices.discarded.append(id)

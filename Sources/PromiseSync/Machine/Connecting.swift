@@ -33,7 +33,7 @@ enum Connecting {
     private static func became(_ state: SyncEngine.Connection, _ turn: inout Turn) {
         let now = turn.now.time
         turn.remember { memory in
-            if memory.connection.isHoped || memory.connection.since == nil { memory.connection.since = now }
+            if memory.connection.isOnline || memory.connection.since == nil { memory.connection.since = now }
             memory.connection.state = state
         }
     }
@@ -81,8 +81,10 @@ enum Connecting {
 
     /// The provider has not answered yet since the start. The call was made before.
     static func connecting(_ patience: Duration, _ turn: inout Turn) {
+        let now = turn.now.time
         turn.remember { memory in
             memory.connection.state = .connecting
+            memory.connection.since = now
             memory.connection.rootCalls[0] = .start
         }
         turn.act(.wait(patience, .rootSilent(number: 0)))

@@ -24,7 +24,7 @@ struct Memory {
 /// Whether the provider can be reached.
 struct ConnectionMemory {
     var state = SyncEngine.Connection.online
-    /// Since when it has been in that state, and when the provider is tried again.
+    /// Since when nothing can be done there, and when the provider is tried again.
     var since: Timestamp?
     var nextTry: Timestamp?
     var probeAttempts = 0

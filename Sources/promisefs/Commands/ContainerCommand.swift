@@ -157,6 +157,7 @@ struct ContainerCommand: AsyncParsableCommand {
 
     /// Until the daemon ends.
     private static func watch(_ mount: MountEntry, _ output: OutputOptions) async throws {
+        Interruption.ends()
         var events = try await PromiseClient(mount: mount).availabilityEvents().makeAsyncIterator()
         while let event = try await events.next() {
             guard let now = WireCoding.decode(AvailabilityDocument.self, from: Array(event.data.utf8)) else { continue }

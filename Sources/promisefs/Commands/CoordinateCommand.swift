@@ -134,6 +134,7 @@ struct WatchCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        Interruption.ends()
         let location = try await Targets.location(of: path)
         let presenter = FilePresenter(try PromiseClient(mount: location.mount), purpose: purpose)
         var events = try await presenter.events(of: location.path).makeAsyncIterator()

@@ -101,11 +101,16 @@ enum ServiceUnit {
         }
         let scope = geteuid() == 0 ? [] : ["--user"]
         let command = ["systemctl"] + scope + ["--quiet"] + words + [name(domain)]
-        let status = try Spawn.run(command.map { Array($0.utf8) })
+        let (status, said) = try Spawn.listen(to: command.map { Array($0.utf8) })
+        let lines = said.split(separator: "\n")
         guard status == 0 else {
             let journal = "'journalctl \(scope.map { $0 + " " }.joined())-u \(name(domain))'"
+            // The first line is the reason, what follows advice.
+            let reason = lines.first.map { ": \($0.hasSuffix(".") ? $0.dropLast() : $0)" } ?? ""
             throw CommandFailure(
-                "'\(command.joined(separator: " "))' ended with status \(status); \(journal) and 'promisefs doctor' say why")
+                "'\(command.joined(separator: " "))' ended with status \(status)\(reason); \(journal) and 'promisefs doctor' say "
+                    + "more")
         }
+        for line in lines { Output.note(String(line)) }
     }
 }

@@ -56,6 +56,7 @@ struct FindCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        if live { Interruption.ends() }
         var operands = operands
         if areWords, let first = operands.first {
             // The name of a mounted domain is a place.
@@ -213,6 +214,7 @@ struct ChangesCommand: AsyncParsableCommand {
                 (position, isFirst) = (last.sequence, false)
             }
         }
+        Interruption.ends()
         var follower = ChangeFollower(client, since: since, journal: journal)
         var isFirst = true
         while let page = try await follower.next() {

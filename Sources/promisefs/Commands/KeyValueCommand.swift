@@ -196,6 +196,7 @@ struct KeyValueCommand: AsyncParsableCommand {
         @OptionGroup var whose: Whose
 
         func run() async throws {
+            Interruption.ends()
             for try await event in try await whose.store().events() where event.name == "changed" {
                 guard
                     let notice = WireCoding.decode(

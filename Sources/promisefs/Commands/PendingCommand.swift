@@ -53,6 +53,7 @@ struct PendingCommand: AsyncParsableCommand {
 
     func run() async throws {
         if step, let path { return try await stepOnce(path) }
+        if watch { Interruption.ends() }
         repeat {
             let failures = try await show()
             guard watch else { return try failures.finish() }

@@ -45,6 +45,7 @@ struct StatusCommand: AsyncParsableCommand {
     }
 
     private func show(_ mounts: () async throws -> [MountEntry]) async throws {
+        if watch { Interruption.ends() }
         var watched = StatusWatch()
         repeat {
             var failures = FailureCollector()

@@ -25,6 +25,7 @@ struct TraceCommand: AsyncParsableCommand {
         guard let mount = mounts.first?.mount, mounts.count == 1 else {
             throw CommandFailure("\(mounts.count) domains are mounted; give a path on one of them", exitStatus: ExitStatus.usage)
         }
+        Interruption.ends()
         do throws(PromiseError) {
             var events = try await PromiseClient(mount: mount).stream("GET", "trace").makeAsyncIterator()
             while let event = try await events.next() {

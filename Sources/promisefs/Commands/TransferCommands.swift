@@ -127,8 +127,8 @@ struct EvictCommand: AsyncParsableCommand {
         commandName: "evict",
         abstract: "Drop local copies of content that the provider has, of everything below a folder.",
         discussion: """
-            Modified, pinned and open items stay; each is listed with the reason. With --json it is one object for one domain, \
-            an array for several.
+            Modified, pinned and open items stay; each is listed with the reason. Of a file that was named itself that is a \
+            failure, and status 7 says that it is not sent yet. With --json it is one object for one domain, an array for several.
 
             Example:
               promisefs evict /mnt/photos
@@ -145,8 +145,15 @@ struct EvictCommand: AsyncParsableCommand {
             do throws(PromiseError) {
                 let result = try await PromiseClient(mount: mount).evict(locations.map(\.path))
                 documents.append(result)
+                for item in result.kept {
+                    let sentence = "kept \(shownPath(item.path, on: mount)): \(item.reason)"
+                    if let status = item.exitStatus {
+                        failures.note(CommandFailure(sentence, exitStatus: status))
+                    } else if !output.json {
+                        Output.line(sentence)
+                    }
+                }
                 if !output.json {
-                    for item in result.kept { Output.line("kept \(shownPath(item.path, on: mount)): \(item.reason)") }
                     Output.line("\(counted(result.evicted, "item")) evicted, \(ByteSize.text(result.bytesFreed)) freed")
                 }
                 noteFailures(result.failures, on: mount, &failures)

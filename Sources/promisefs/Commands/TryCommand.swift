@@ -44,7 +44,10 @@ struct TryCommand: AsyncParsableCommand {
         if let fault {
             let path = try text(fault, "--fault")
             guard let lines = SystemMounts.smallFile(path) else { throw CommandFailure("the file \(path) cannot be read") }
-            faults = lines.split(separator: "\n").map(String.init)
+            if let problem = ProviderFaults.problem(in: lines) {
+                throw CommandFailure("\(path): \(problem)", exitStatus: ExitStatus.usage)
+            }
+            faults = lines.split(whereSeparator: \.isNewline).map(String.init)
         }
         guard let own = HelperPlace.ownPath.map({ String(decoding: $0, as: UTF8.self) }) else {
             throw CommandFailure("the place of this program cannot be found; mount /proc")

@@ -30,6 +30,7 @@ struct WebCommand: AsyncParsableCommand {
         let serving = Task { try await server.run() }
         if output.json { Output.json(Document(address: server.address)) }
         await Browser.show(server.address, opens: !noBrowser, says: !output.json)
+        Interruption.ends { Browser.forget() }
         while server.idle < .seconds(3600) { try await Task.sleep(for: .seconds(5)) }
         serving.cancel()
     }

@@ -30,6 +30,43 @@ enum Spawn {
     /// Runs a command with this process's standard streams and returns its status as a shell has it. `started` is called when
     /// the command runs. Blocking.
     static func run(_ words: [[UInt8]], started: () -> Void = {}) throws(CommandFailure) -> Int32 {
+        let process = try begin(words, saying: nil)
+        started()
+        return wait(process)
+    }
+
+    /// As `run`, but what the command says is returned instead of shown. Blocking, until nobody can say anything any more.
+    static func listen(to words: [[UInt8]]) throws(CommandFailure) -> (status: Int32, said: String) {
+        var ends: [CInt] = [-1, -1]
+        guard pipe(&ends) == 0 else { throw cannotRun(words[0], errno) }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        let reading = Descriptor(adopting: ends[0])
+        let writing = Descriptor(adopting: ends[1])
+        let process = try begin(words, saying: writing.number)
+        _ = consume writing
+        var said: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        while true {
+            let count = read(reading.number, &buffer, buffer.count)
+            if count < 0 && errno == EINTR { continue }
+            guard count > 0 else { break }
+            said += buffer[..<min(count, max(0, saidMax - said.count))]
+        }
+        return (wait(process), String(decoding: said, as: UTF8.self))
+    }
+
+    private static let saidMax = 65_536
+
+    /// `output`: where what it says goes; nil: where ours goes.
+    private static func begin(_ words: [[UInt8]], saying output: CInt?) throws(CommandFailure) -> pid_t {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        if let output {
+            for number in [STDOUT_FILENO, STDERR_FILENO] {
+                posix_spawn_file_actions_adddup2(&actions, output, number)
+            }
+        }
         var arguments: [UnsafeMutablePointer<CChar>?] = words.map { word in withCPath(word) { strdup($0) } }
         arguments.append(nil)
         defer { for pointer in arguments { free(pointer) } }
@@ -43,10 +80,9 @@ enum Spawn {
         posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
         keepSocketsFromChildren()
         var process: pid_t = 0
-        let problem = posix_spawnp(&process, arguments[0]!, nil, &attributes, &arguments, environ)
+        let problem = posix_spawnp(&process, arguments[0]!, &actions, &attributes, &arguments, environ)
         guard problem == 0 else { throw cannotRun(words[0], problem) }
-        started()
-        return wait(process)
+        return process
     }
 
     /// As `run`, for a command that must not outlive this process, and gets the signals that are sent to this one.

@@ -17,6 +17,7 @@ fusermount3.
 """
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -28,6 +29,8 @@ SAMPLES = {
     "Reports/budget.csv": "month,amount\nJanuary,120\nFebruary,95\n",
     "Reports/Quarter one.md": "# Quarter one\n\nAll went well.\n",
 }
+
+_FAULT = re.compile(r"delay=\d+(\.\d+)?s|delay=\d+ms|(offline|hang|short|stale)=(true|false)|(fail|bandwidth)=[1-9]\d*|only=[\w, ]+")
 
 
 class TemporaryMount:
@@ -82,7 +85,10 @@ class TemporaryMount:
 
     def faults(self, *lines):
         """What the provider suffers from now on: `offline=true`, `delay=2s`, `hang=true`, `fail=3`, `bandwidth=100000`,
-        `only=fetchContents,create`. Without lines it is well again."""
+        `only=fetchContents,create`. Without lines it is well again. One that means nothing is a ValueError."""
+        for line in lines:
+            if not _FAULT.fullmatch(line):
+                raise ValueError(f"'{line}' is no fault; they are as offline=true, delay=2s, hang=true, fail=3, only=create")
         draft = self._root / "faults.new"
         draft.write_text("".join(line + "\n" for line in lines))
         draft.replace(self.fault_file)

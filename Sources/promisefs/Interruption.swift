@@ -1,0 +1,36 @@
+import Dispatch
+import Glibc
+import Synchronization
+
+/// Ctrl-C is how a command ends that goes on until interrupted: after the line that it is writing, with the status that shells
+/// give to it.
+///
+/// Dispatch reads the signal on a queue of its own: nothing of Swift runs in a handler.
+enum Interruption {
+    static let status: Int32 = 130
+
+    // Safe because it is guarded by the mutex, and dispatch objects may be used from any thread.
+    nonisolated(unsafe) private static var source: (any DispatchSourceSignal)?
+    private static let turn = Mutex(())
+
+    /// From now on. `parting`: what must not be left behind.
+    static func ends(_ parting: @escaping @Sendable () -> Void = {}) {
+        turn.withLock { _ in
+            guard source == nil, !isIgnored(signal(SIGINT, SIG_IGN)) else { return }
+            let new = DispatchSource.makeSignalSource(signal: SIGINT, queue: DispatchQueue(label: "promisefs.interruption"))
+            new.setEventHandler {
+                Output.finish()
+                parting()
+                exit(status)
+            }
+            new.activate()
+            source = new
+        }
+    }
+
+    /// Whoever started this process wants it to go on, as shells do that run it in the background.
+    private static func isIgnored(_ former: sighandler_t?) -> Bool {
+        // Safe because both are addresses, and functions cannot be compared.
+        unsafeBitCast(former, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
+    }
+}

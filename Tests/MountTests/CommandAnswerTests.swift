@@ -1,0 +1,139 @@
+import Foundation
+import Testing
+
+extension MountSuites {
+    /// What a command did not do it says, and its exit status says so, too.
+    @Suite struct CommandAnswerTests {
+        private let options = {
+            var options = MountedDomain.Options()
+            options.prepare = "mkdir \"$C/folder\"; for n in 1 2 3; do echo $n > \"$C/folder/$n\"; done; echo x > \"$C/hello\""
+            return options
+        }()
+
+        /// It ended with 0.
+        @Test(.timeLimit(.minutes(2))) func anItemThatStaysThoughItWasNamedIsAFailureWithItsReason() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    evict() { status=0; "$P" evict "$@" > "$T/out" 2> "$T/said" || status=$?; }
+                    "$P" fetch "$M/folder" > /dev/null; "$P" pin "$M/folder/1" > /dev/null
+                    evict "$M/folder/1"; [ "$status" = 1 ]; grep -qx "promisefs: kept $M/folder/1: it is pinned" "$T/said"
+                    exec 3< "$M/folder/2"; evict "$M/folder/2"; [ "$status" = 1 ]; grep -q '/folder/2: it is open' "$T/said"
+                    evict "$M/folder"; [ "$status" = 0 ]; [ ! -s "$T/said" ]; grep -q '^kept .*/folder/1: it is pinned' "$T/out"
+                    evict --json "$M/folder/1"; [ "$status" = 1 ]; grep -q '"exitStatus":1' "$T/said"
+                    grep '"code":"pinned"' "$T/out" | grep -q '"exitStatus":1'
+                    evict --json "$M/folder"; grep '"code":"pinned"' "$T/out"; not grep -q exitStatus "$T/out"
+                    exec 3<&-; within 10 '"$P" evict "$M/folder/2"'
+                    """)
+                try domain.setFaults(["offline=true", "only=modify"])
+                try await domain.shell(
+                    """
+                    waits() { status=0; "$P" evict "$M/hello" 2> "$T/said" || status=$?; [ "$status" = 7 ]; }
+                    echo more >> "$M/hello"; within 10 waits
+                    grep -q 'the provider does not have it yet' "$T/said"
+                    """)
+                try domain.setFaults([])
+            }
+        }
+
+        /// "0 items set" was said, as the first trouble hid what had been done.
+        @Test(
+            .timeLimit(.minutes(2)),
+            .enabled(if: WebDAVServer.canRun, "there is no apache2, so there is no server to mount"))
+        func aPinSaysHowManyItemsHaveItAndWhichFolderFailed() async throws {
+            try await WebDAVServer.with { server in
+                try await FaultProxy.with(server) { proxy in
+                    var options = server.options([])
+                    options.provider = "webdav+http://127.0.0.1:\(proxy.port)/"
+                    options.environment["RULES"] = proxy.rules
+                    options.prepare = """
+                        mkdir "$C/open" "$C/locked"; echo x > "$C/open/in"; echo y > "$C/locked/in"; chown -R www-data: "$C"/*
+                        """
+                    try await MountedDomain.with(options) { domain in
+                        try await domain.shell(
+                            """
+                            echo 'method=PROPFIND path=/locked/ status=403' > "$RULES"; status=0
+                            "$P" pin "$M" > "$T/out" 2> "$T/said" || status=$?; cat "$T/out" "$T/said"; [ "$status" = 5 ]
+                            grep -qx '4 items set to pinned' "$T/out"; [ "$(wc -l < "$T/said")" = 1 ]
+                            grep -q "^promisefs: $M/locked: " "$T/said"
+                            [ "$("$P" info --json "$M/open/in" | grep -c '"pin":"pinned"')" = 1 ]; : > "$RULES"
+                            "$P" unpin "$M" | grep -q ' items set to automatic'
+                            """)
+                    }
+                }
+            }
+        }
+
+        /// They died of the signal, in the middle of a line where one was being written.
+        @Test(.timeLimit(.minutes(2))) func whatGoesOnUntilInterruptedEndsWithWholeLinesAndTheStatusOfShells() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    echo new > "$M/new"
+                    python3 - "$P" "$M" <<'PYTHON'
+                    import signal, subprocess, sys, time
+                    program, mount = sys.argv[1:]
+                    signal.signal(signal.SIGINT, signal.default_int_handler)
+                    for words in (["status", "--watch", "--json", mount], ["pending", "--watch", "--json", mount],
+                                  ["find", mount, "--name", "*", "--live", "--json"], ["watch", "--json", mount],
+                                  ["changes", mount, "--since", "0", "--follow", "--json"], ["web", "--no-browser", "--json"]):
+                        child = subprocess.Popen([program] + words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                        first = child.stdout.readline()
+                        # It says its address, and may show it to a browser before it goes on.
+                        time.sleep(0.5 if words[0] == "web" else 0)
+                        child.send_signal(signal.SIGINT)
+                        rest, said = child.communicate(timeout=20)
+                        assert first.startswith(b"{") and (first + rest).endswith(b"\\n"), (words, first + rest)
+                        assert (child.returncode, said) == (130, b""), (words, child.returncode, said)
+                    # As shells start what runs in the background.
+                    ignoring = subprocess.Popen([program, "status", "--watch", "--json", mount], stdout=subprocess.PIPE,
+                                                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+                    ignoring.stdout.readline()
+                    ignoring.send_signal(signal.SIGINT)
+                    assert ignoring.stdout.readline() and ignoring.poll() is None
+                    ignoring.terminate()
+                    PYTHON
+                    """)
+            }
+        }
+
+        /// systemctl's own lines came first, in words of its own.
+        @Test(.timeLimit(.minutes(1))) func whatSystemctlSaysIsAPartOfTheOneSentence() async throws {
+            try await MountedDomain.with(mounts: false) { domain in
+                try await domain.shell(
+                    """
+                    mkdir -p "$T/bin" "$XDG_CONFIG_HOME/promisefs"; export PATH="$T/bin:$PATH"
+                    printf '[domains.work]\\nmountpoint = "/nowhere"\\n' > "$XDG_CONFIG_HOME/promisefs/config.toml"
+                    cat > "$T/bin/systemctl" <<'END'
+                    #!/bin/sh
+                    echo 'System has not been booted with systemd as init system (PID 1). Can'"'"'t operate.'
+                    echo 'Failed to connect to bus: Host is down' >&2; exit 1
+                    END
+                    chmod +x "$T/bin/systemctl"
+                    for command in enable disable; do
+                        status=0; "$P" $command work > "$T/out" 2> "$T/said" || status=$?; [ "$status" = 1 ]; [ ! -s "$T/out" ]
+                        [ "$(wc -l < "$T/said")" = 1 ]
+                        said="'systemctl .*work.service' ended with status 1: System has not been .*operate; "
+                        grep -q "^promisefs: $said" "$T/said"
+                    done
+                    printf '#!/bin/sh\\necho "Warning: changed on disk." >&2\\n' > "$T/bin/systemctl"
+                    [ "$("$P" disable work 2> "$T/said")" = 'work is mounted by itself no longer' ]
+                    [ "$(cat "$T/said")" = 'promisefs: Warning: changed on disk.' ]
+                    """)
+            }
+        }
+
+        /// They were taken without a word, and the provider suffered nothing.
+        @Test(.timeLimit(.minutes(1))) func aFaultThatMeansNothingIsNamed() async throws {
+            try await MountedDomain.with(mounts: false) { domain in
+                try await domain.shell(
+                    """
+                    export TMPDIR="$T"; printf 'delay=2s\\nofline=true\\n' > "$T/faults"; status=0
+                    "$P" try --fault "$T/faults" -- touch "$T/ran" 2> "$T/said" || status=$?; [ "$status" = 2 ]; [ ! -e "$T/ran" ]
+                    grep -q "^promisefs: $T/faults: line 2 means nothing: 'ofline=true'; lines are as delay=2s, " "$T/said"
+                    [ "$(wc -l < "$T/said")" = 1 ]; [ -z "$(ls -d "$T"/promisefs-try-* 2> /dev/null)" ]
+                    """)
+            }
+        }
+    }
+}
