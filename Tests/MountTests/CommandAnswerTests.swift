@@ -132,6 +132,19 @@ extension MountSuites {
                     "$P" try --fault "$T/faults" -- touch "$T/ran" 2> "$T/said" || status=$?; [ "$status" = 2 ]; [ ! -e "$T/ran" ]
                     grep -q "^promisefs: $T/faults: line 2 means nothing: 'ofline=true'; lines are as delay=2s, " "$T/said"
                     [ "$(wc -l < "$T/said")" = 1 ]; [ -z "$(ls -d "$T"/promisefs-try-* 2> /dev/null)" ]
+                    calls=$(grep -ohE '^ +case .*' "$R/Sources/PromiseCore/ProviderCall.swift" | sed 's/^ *case //' | paste -sd,)
+                    PYTHONPATH="$R/clients/python" python3 - "$calls" <<'PYTHON'
+                    import sys
+                    from promisefs.testing import _check
+                    _check(["delay=2.5s", "delay=300ms", "offline=false", "fail=3", "only=" + sys.argv[1], "only=create"])
+                    for line in ("ofline=true", "offline=yes", "delay=2", "fail=0", "only=fetchContent", "only=", "only=create,"):
+                        try:
+                            _check([line])
+                        except ValueError as error:
+                            assert f"'{line}' is no fault" in str(error)
+                        else:
+                            sys.exit(f"{line} was taken")
+                    PYTHON
                     """)
             }
         }

@@ -30,7 +30,21 @@ SAMPLES = {
     "Reports/Quarter one.md": "# Quarter one\n\nAll went well.\n",
 }
 
-_FAULT = re.compile(r"delay=\d+(\.\d+)?s|delay=\d+ms|(offline|hang|short|stale)=(true|false)|(fail|bandwidth)=[1-9]\d*|only=[\w, ]+")
+# As `promisefs try --fault` takes them.
+_CALLS = "|".join("""
+    connect root item enumerateItems currentAnchor changes waitForChanges fetchContents create modify delete fetchThumbnail
+    saveThumbnail quota pickerPage persistentIdentifier identifierOfPersistent earlierVersions readObject writeObject
+    listObjects deleteObject
+    """.split())
+_FAULT = re.compile(
+    r"delay=\d+(\.\d+)?s|delay=\d+ms|(offline|hang|short|stale)=(true|false)|(fail|bandwidth)=[1-9]\d*"
+    rf"|only=({_CALLS})( *, *({_CALLS}))*")
+
+
+def _check(lines):
+    for line in lines:
+        if not _FAULT.fullmatch(line):
+            raise ValueError(f"'{line}' is no fault; they are as offline=true, delay=2s, hang=true, fail=3, only=create")
 
 
 class TemporaryMount:
@@ -86,9 +100,7 @@ class TemporaryMount:
     def faults(self, *lines):
         """What the provider suffers from now on: `offline=true`, `delay=2s`, `hang=true`, `fail=3`, `bandwidth=100000`,
         `only=fetchContents,create`. Without lines it is well again. One that means nothing is a ValueError."""
-        for line in lines:
-            if not _FAULT.fullmatch(line):
-                raise ValueError(f"'{line}' is no fault; they are as offline=true, delay=2s, hang=true, fail=3, only=create")
+        _check(lines)
         draft = self._root / "faults.new"
         draft.write_text("".join(line + "\n" for line in lines))
         draft.replace(self.fault_file)
