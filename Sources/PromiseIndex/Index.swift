@@ -40,7 +40,7 @@ package final class Index: Sendable {
     /// How long nothing is written before the search catches up with names.
     private static let searchQuietTime = Duration.seconds(10)
     /// For others, between two pieces of that.
-    private static let searchPause = Duration.milliseconds(20)
+    private static let searchPause = Duration.milliseconds(10)
 
     /// How many rows the change feed keeps.
     package static let changeCountMax = 1_000_000

@@ -1,4 +1,5 @@
-// What of SQLite's interface Swift cannot call: functions with a variable number of arguments.
+// What of SQLite's interface Swift cannot call, functions with a variable number of arguments, and what is called for each
+// of a million rows.
 #pragma once
 
 /// Turns SQLite's statistics of its own memory off for the process: they take a lock in each allocation, which costs a
@@ -15,3 +16,9 @@ typedef int (*promise_index_fault_asker)(const char *_Nonnull label);
 /// Puts a VFS that asks before SQLite's own and makes it the default. For tests: without this call SQLite uses its own VFS.
 /// Thread-safe with respect to SQLite; to be called before the first connection is opened.
 void promise_index_install_faults(promise_index_fault_asker _Nonnull asker);
+
+struct sqlite3;
+
+/// Adds `name_may_contain(NAME, TEXT)` to a connection: 0 for a name that does not contain the text, which is folded, as
+/// `NameMatcher` compares; 1 for one that does, and for one that is not plain ASCII. Returns SQLite's code.
+int promise_index_add_functions(struct sqlite3 *_Nullable database);

@@ -217,8 +217,9 @@ package final class FolderWindows: Sendable {
             return try tree.index.read { transaction throws(Failure) in
                 let found = try transaction.search(
                     names: subject.text, limit: FolderWindows.foundCountMax)
-                return try self.lines(
-                    try transaction.items(of: found.map(\.node)), sieve, transaction)
+                // A document with two such names is found twice.
+                let nodes = Set(found.map(\.node)).sorted()
+                return try self.lines(try transaction.items(of: nodes), sieve, transaction)
             }
         case .folder(let folder): return try lines(of: folder, sieve)
         }

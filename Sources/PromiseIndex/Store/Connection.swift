@@ -1,3 +1,4 @@
+import CPromiseIndex
 import GRDBSQLite
 import Glibc
 import PromiseCore
@@ -29,6 +30,8 @@ final class Connection {
         }
         sqlite3_extended_result_codes(database, 1)
         sqlite3_busy_timeout(database, 2_000)
+        // Nothing but memory can be missing, and then SQLite itself says so of the statement.
+        _ = promise_index_add_functions(database)
     }
 
     deinit {

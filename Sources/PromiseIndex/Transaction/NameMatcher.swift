@@ -8,6 +8,9 @@ struct NameMatcher {
 
     init(_ text: String) { self.text = TextFolding.ignoresCase.fold(Array(text.utf8)) }
 
+    /// What `name_may_contain` is asked for.
+    var bytes: [UInt8] { text }
+
     /// What the index is asked for.
     var folded: String { String(decoding: text, as: UTF8.self) }
 

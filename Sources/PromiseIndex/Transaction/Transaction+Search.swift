@@ -18,7 +18,7 @@ extension Transaction {
         if text.isEmpty || limit <= 0 || text.utf8.contains(0x2F) || text.utf8.contains(0) { return [] }
         let matcher = NameMatcher(text)
         let position = try searchPosition()
-        guard matcher.isIndexable, !position.isRebuilding else { return try searchEveryName(matcher, limit) }
+        guard matcher.isIndexable, !position.isRebuilding else { return try NameScan.entries(matcher, limit, self) }
 
         var seen: Set<EntryID> = []
         var result: [Entry] = []
@@ -34,24 +34,18 @@ extension Transaction {
             take(Entry(row))
             return result.count < limit
         }
+        if result.count >= limit { return result }
+        // Names one by one by their nodes take longer than all there are in a row, when they are many.
+        if try NameScan.isShorter(than: position.change, self) { return try NameScan.entries(matcher, limit, self) }
         try connection.forEach(
             """
             SELECT entry.* FROM change CROSS JOIN entry ON entry.node BETWEEN change.node AND change.node + change.count - 1
-            WHERE change.sequence > ?1 ORDER BY entry.id
-            """, [.integer(position.change)]
+            WHERE change.sequence > ?1 AND name_may_contain(entry.name, ?2) ORDER BY entry.id
+            """, [.integer(position.change), .bytes(matcher.bytes)]
         ) { row in
             guard result.count < limit else { return false }
             if row.withBytes(2, { matcher.matches($0) }) { take(Entry(row)) }
             return true
-        }
-        return result
-    }
-
-    private func searchEveryName(_ matcher: NameMatcher, _ limit: Int) throws(Failure) -> [Entry] {
-        var result: [Entry] = []
-        try connection.forEach("SELECT * FROM entry") { row in
-            if row.withBytes(2, { matcher.matches($0) }) { result.append(Entry(row)) }
-            return result.count < limit
         }
         return result
     }
@@ -68,11 +62,11 @@ extension Transaction {
         let position = try searchPosition()
         if position.isRebuilding { return try rebuildSomeNames(position.change) }
         let changes = try connection.all(
-            "SELECT sequence, node, count FROM change WHERE sequence > ?1 ORDER BY sequence LIMIT 100", .integer(position.change)
+            "SELECT sequence, node, count FROM change WHERE sequence > ?1 ORDER BY sequence LIMIT 300", .integer(position.change)
         ) { (sequence: $0.integer(0), nodes: $0.unsigned(1)..<$0.unsigned(1) + $0.unsigned(2)) }
         var nodes: Set<NodeID> = []
         var done: Int64?
-        for change in changes where nodes.count < 100 {
+        for change in changes where nodes.count < 300 {
             nodes.formUnion(change.nodes.map { NodeID($0) })
             done = change.sequence
         }
@@ -92,7 +86,7 @@ extension Transaction {
             return true
         }
         try store.flushNodes()
-        let nodes = try connection.all("SELECT id FROM node WHERE id > ?1 ORDER BY id LIMIT 100", .unsigned(done)) { $0.node(0) }
+        let nodes = try connection.all("SELECT id FROM node WHERE id > ?1 ORDER BY id LIMIT 300", .unsigned(done)) { $0.node(0) }
         for node in nodes { try indexNames(of: node) }
         try setSetting("search.rebuild", nodes.last.map { "\($0)" })
         return true
