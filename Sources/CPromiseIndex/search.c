@@ -3,11 +3,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+// Without a way out, so that many bytes are looked at in one step.
 static bool is_plain(const unsigned char *name, int count) {
-    for (int place = 0; place < count; place++) {
-        if (name[place] < 0x20 || name[place] > 0x7E) return false;
-    }
-    return true;
+    unsigned char others = 0;
+    for (int place = 0; place < count; place++) others |= (name[place] < 0x20) | (name[place] > 0x7E);
+    return others == 0;
 }
 
 static unsigned char folded(unsigned char byte) {
@@ -15,8 +15,11 @@ static unsigned char folded(unsigned char byte) {
 }
 
 static bool contains(const unsigned char *name, int count, const unsigned char *text, int length) {
+    if (length == 0) return true;
+    unsigned char first = text[0], capital = first >= 'a' && first <= 'z' ? first & ~0x20 : first;
     for (int start = 0; start + length <= count; start++) {
-        int place = 0;
+        if (name[start] != first && name[start] != capital) continue;
+        int place = 1;
         while (place < length && folded(name[start + place]) == text[place]) place++;
         if (place == length) return true;
     }

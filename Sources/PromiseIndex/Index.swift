@@ -38,9 +38,9 @@ package final class Index: Sendable {
     /// How long the background thread lets a transaction be open.
     private static let epochAgeMax = Duration.seconds(1)
     /// How long nothing is written before the search catches up with names.
-    private static let searchQuietTime = Duration.seconds(10)
+    private static let searchQuietTime = Duration.seconds(3)
     /// For others, between two pieces of that.
-    private static let searchPause = Duration.milliseconds(10)
+    private static let searchPause = Duration.milliseconds(5)
 
     /// How many rows the change feed keeps.
     package static let changeCountMax = 1_000_000

@@ -4,17 +4,66 @@ import Testing
 extension MountSuites {
     /// The pages of pickers in a browser, as people and providers use them.
     @Suite(.enabled(if: Machine.hasBrowser, "there is no Chromium")) struct PageTests {
-        @Test(.timeLimit(.minutes(3))) func everyModeIsWalkedByTheKeyboardAlone() async throws {
+        /// axe-core, where it is or can be had; else the screens are walked only.
+        private func axe() async throws -> String {
+            try await runShell("\(Machine.workloads)/axe-core", seconds: 90).text
+        }
+
+        /// `PICTURES=FOLDER` in the environment keeps what is seen.
+        @Test(.timeLimit(.minutes(6))) func everyModeIsWalkedByTheKeyboardAloneAndEveryScreenAudited() async throws {
             let options = MountedDomain.Options(
+                arguments: ["--poll-interval", "1s"],
                 prepare: """
                     mkdir "$C/docs"; echo plan > "$C/docs/plan.md"; echo one > "$C/a.txt"; echo two > "$C/b.png"
                     """)
+            let script = try await axe()
             try await MountedDomain.with(options) { domain in
                 try await domain.shell(
                     """
-                    # With AXE and PICTURES in the environment each screen is audited and kept.
-                    python3 "$W/page_walk.py" "$P" "$M" "$T" ${AXE:-} ${PICTURES:-}
+                    python3 "$W/page_walk.py" "$P" "$M" "$C" "$PROMISEFS_PROVIDER_FAULTS" "$T" \
+                        '\(script)' ${PICTURES:-}
+                    """, seconds: 300)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3))) func otherSitesInTheSameBrowserReachNoPicker() async throws {
+            let options = MountedDomain.Options(prepare: "echo one > $C/a.txt")
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    "$P" pick --web --no-browser --at "$M" > $T/picked 2> $T/said & picker=$!
+                    trap 'kill $picker 2> /dev/null || true' EXIT
+                    within 20 'grep -q http $T/said'
+                    python3 $W/hostile_site.py "$(grep -o 'http.*' $T/said)" a.txt >&2
+                    wait $picker; [ "$(cat $T/picked)" = $M/a.txt ]
                     """, seconds: 150)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3))) func namesAndPicturesAreNoMarkup() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    """
+                    printf '<svg xmlns="http://www.w3.org/2000/svg" onload="top.touched=3"><script>top.touched=4</script></svg>' \
+                        > "$M/evil.svg"
+                    python3 - "$M" << 'END'
+                    import struct, sys, zlib
+                    def part(kind, data):
+                        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+                    for name, side in (("huge.png", 50000), ("small.png", 8)):
+                        rows = bytes(1 + 3 * side) * side if side < 100 else bytes(10000)
+                        open(f"{sys.argv[1]}/{name}", "wb").write(
+                            b"\\x89PNG\\r\\n\\x1a\\n" + part(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0))
+                            + part(b"IDAT", zlib.compress(rows)) + part(b"IEND", b""))
+                    END
+                    one='<img src=x onerror=window.touched=1>.md'; two='"><script>window.touched=2<'
+                    echo x > "$M/$one"; echo x > "$M/$two"; "$P" sync --wait $M
+                    "$P" pick --web --no-browser --at "$M" > $T/picked 2> $T/said & picker=$!
+                    trap 'kill $picker 2> /dev/null || true' EXIT
+                    within 20 'grep -q http $T/said'
+                    python3 $W/hostile_names.py "$(grep -o 'http.*' $T/said)" "$one" "$two" evil.svg huge.png small.png >&2
+                    status=0; wait $picker || status=$?; [ $status = 1 ]
+                    """, seconds: 120)
             }
         }
 
@@ -60,5 +109,5 @@ extension MountSuites {
 }
 
 extension Machine {
-    fileprivate static let hasBrowser = FileManager.default.isExecutableFile(atPath: "/usr/bin/chromium")
+    static let hasBrowser = FileManager.default.isExecutableFile(atPath: "/usr/bin/chromium")
 }

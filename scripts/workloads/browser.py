@@ -11,7 +11,7 @@ import time
 class Browser:
     """One page. `evaluate` waits for promises."""
 
-    def __init__(self, width=1000, height=700, program="chromium"):
+    def __init__(self, width=1000, height=700, program="chromium", arguments=()):
         self.folder = tempfile.mkdtemp(prefix="browser-")
         to_browser, self.send_end = os.pipe()
         self.receive_end, from_browser = os.pipe()
@@ -25,7 +25,7 @@ class Browser:
 
         self.process = subprocess.Popen(
             [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-pipe",
-             "--disable-background-networking", "--disable-dev-shm-usage",
+             "--disable-background-networking", "--disable-dev-shm-usage", *arguments,
              f"--user-data-dir={self.folder}", f"--window-size={width},{height}", "about:blank"],
             close_fds=False, preexec_fn=connect, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL)

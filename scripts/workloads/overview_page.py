@@ -36,7 +36,11 @@ states = [version["state"] for version in versions if version.get("state")]
 ask("/resolve", choice | {"action": "version", "states": ["0"]}, key=key, expected=409)
 ask("/resolve", choice | {"action": "version", "states": states}, key=key)
 kept = ask(f"/storage?domain={name}&order=largest", key=key)["items"]
-assert kept[0]["path"].endswith("large.bin"), kept
+assert kept[0]["path"].endswith("large.bin") and kept[0]["bytes"] >= 300_000, kept
+folders = ask(f"/storage?domain={name}&order=folders", key=key)["items"]
+assert folders[0]["path"] == "/" and folders[0]["count"] >= 2 and folders[0]["bytes"] >= kept[0]["bytes"], folders
+fetched = {line["program"]: line for line in domain["status"]["hydrations"]}
+assert fetched["cat"]["fetches"] >= 2 and fetched["cat"]["bytes"] >= 300_000, fetched
 done = ask("/item", {"domain": name, "path": kept[0]["pathBytes"], "action": "evict"}, key=key)
 assert done["text"] == "evicted", done
 ask("/item", {"domain": name, "path": "/nothing", "action": "evict"}, key=key, expected=409)

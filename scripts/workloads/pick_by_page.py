@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Picks by the page of a picker, as its script does.
-Usage: pick_by_page.py ADDRESS [--choose CHOICE=OPTION]… NAME|--cancel|--here|--look [FOLDER…]
+Usage: pick_by_page.py ADDRESS [--choose CHOICE=OPTION]… NAME|--cancel|--here|--look|--wait [FOLDER…]
 
---look ends as a browser that is killed when it has seen the page."""
+--look ends as a browser that is killed when it has seen the page; --wait does nothing, as a person who has gone, until it is over."""
 import http.client
 import json
 import sys
@@ -43,6 +43,10 @@ def items():
 until(lambda now: now["hasPlaces"])
 if wanted == "--look":
     items()
+    sys.exit()
+if wanted == "--wait":
+    until(lambda now: now["phase"] == "finished")
+    assert not state["isPicked"]
     sys.exit()
 for folder in folders:
     before = state["generation"]

@@ -159,20 +159,29 @@ package final class FolderWindows: Sendable {
         let now = try tree.index.read { transaction throws(Failure) in try transaction.lastChange()
         }
         if let known = try known(subject, now) { return known.entries }
+        guard subject.scope.isFolder, !subject.text.isEmpty else {
+            return try ordered(subject, now).map(\.entry)
+        }
+        // A part of the folder's list, which is kept for the next letter.
         var whole = subject
         whole.text = ""
-        let isPart = subject.scope.isFolder && !subject.text.isEmpty
-        if isPart, let lines = try known(whole, now)?.lines {
-            let sieve = Sieve(subject)
-            let entries = lines.filter { sieve.contains($0.name) }.map(\.entry)
-            keep(Order(subject: subject, entries: entries, lines: nil, change: now))
-            return entries
-        }
+        let kept = try known(whole, now)?.lines
+        let lines = if let kept { kept } else { try ordered(whole, now) }
+        let sieve = Sieve(subject)
+        let entries = lines.filter { sieve.contains($0.name) }.map(\.entry)
+        keep(Order(subject: subject, entries: entries, lines: nil, change: now))
+        return entries
+    }
+
+    private func ordered(_ subject: Subject, _ now: Int64) throws(Failure) -> [FolderLine] {
         let isDescending = subject.isDescending && subject.scope != .recent
         let lines = try lines(subject).sorted(isDescending: isDescending)
-        let entries = lines.map(\.entry)
-        keep(Order(subject: subject, entries: entries, lines: isPart ? nil : lines, change: now))
-        return entries
+        // What a search has found is no list that a filter is of.
+        keep(
+            Order(
+                subject: subject, entries: lines.map(\.entry),
+                lines: subject.scope.isFolder ? lines : nil, change: now))
+        return lines
     }
 
     private func known(_ subject: Subject, _ now: Int64) throws(Failure) -> Order? {

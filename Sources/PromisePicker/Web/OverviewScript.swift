@@ -1,15 +1,24 @@
 /// The script of the page to look after it all.
 enum OverviewScript {
     static let text = #"""
+        const ended = 'PromiseFS does not answer any more: promisefs web shows a new page.';
         const page = {};
         const cell = text => make('td', {}, text === undefined || text === null ? '' : String(text));
-        const head = names => make('tr', {}, names.map(name => make('th', { scope: 'col' }, name)));
+        const head = names => make('tr', { role: 'row' }, names.map(name =>
+          make('th', { scope: 'col', role: 'columnheader' }, name)));
         const moment = text => text ? text.slice(0, 16).replace('T', ' ') : '';
         const button = (text, label, act) => make('button', { 'aria-label': label, onclick: act }, text);
         const say = text => { page.message.textContent = text; };
         function tabled(caption, names, rows, none) {
           if (!rows.length) return make('p', { class: 'soft' }, none);
-          return make('table', { 'aria-label': caption }, make('thead', {}, head(names)), make('tbody', {}, rows));
+          // On a narrow screen each cell is a line with its column's name; it stays a table for whoever hears it.
+          for (const row of rows) {
+            row.setAttribute('role', 'row');
+            [...row.children].forEach((part, index) => {
+              part.dataset.label = names[index]; part.setAttribute('role', 'cell'); });
+          }
+          return make('table', { 'aria-label': caption, role: 'table' }, make('thead', { role: 'rowgroup' }, head(names)),
+            make('tbody', { role: 'rowgroup' }, rows));
         }
         async function send(path, body) {
           const answer = await (await ask(path, body)).json();
@@ -46,22 +55,28 @@ enum OverviewScript {
               : Math.round(work.progress * 100) + '%'), cell(work.error))));
           return tabled('Under way', ['Domain', 'What', 'Path', 'State', 'Problem'], rows, 'Nothing is under way.');
         }
+        // Since the daemons began.
+        function transferTable(domains) {
+          const rows = domains.flatMap(domain => ((domain.status || {}).hydrations || []).map(line => make('tr', {},
+            cell(domain.name), cell(line.program), cell(line.fetches), cell(size(line.bytes)), cell(line.refusals))));
+          for (const { name, status } of domains) if (status && status.bytesUploaded) rows.push(make('tr', {}, cell(name),
+            cell('Sent to the provider'), cell(''), cell(size(status.bytesUploaded)), cell('')));
+          return tabled('Transfers', ['Domain', 'Program', 'Fetches', 'Bytes', 'Refused'], rows, 'Nothing was transferred.');
+        }
         let order = 'largest';
         async function storage(domain, wanted) {
           order = wanted;
           const found = await (await ask(`/storage?domain=${encodeURIComponent(domain)}&order=${order}`)).json();
           const act = (item, action) => async () => {
             await send('/item', { domain, path: item.pathBytes, action }); storage(domain, order); };
-          const rows = (found.items || []).map(item => {
-            const pinned = item.attributes['promisefs.pin'] === 'pinned';
-            return make('tr', {}, cell(item.path), cell(size(item.attributes['promisefs.localBytes'])), make('td', {},
-              button('Evict', 'Evict ' + item.path, act(item, 'evict')), ' ', pinned
+          const rows = (found.items || []).map(item => make('tr', {}, cell(item.path + (item.count === undefined ? ''
+            : ` (${item.count} document${item.count === 1 ? '' : 's'})`)), cell(size(item.bytes)), make('td', {},
+              button('Evict', 'Evict ' + item.path, act(item, 'evict')), ' ', item.isPinned
                 ? button('Unpin', 'Unpin ' + item.path, act(item, 'unpin'))
-                : button('Pin', 'Pin ' + item.path, act(item, 'pin'))));
-          });
+                : button('Pin', 'Pin ' + item.path, act(item, 'pin')))));
           page.storage.replaceChildren(make('div', { class: 'bar' },
-            ['largest', 'oldest'].map(word => make('button', { 'aria-pressed': String(word === order),
-              onclick: () => storage(domain, word) }, word))),
+            ['largest', 'oldest', 'folders'].map(word => make('button', { 'aria-pressed': String(word === order),
+              id: 'storage-' + word, onclick: () => storage(domain, word) }, word))),
             tabled('Storage of ' + domain, ['Path', 'Kept here', 'Choice'], rows, 'Nothing of it is here.'));
         }
         async function conflicts(domain) {
@@ -107,6 +122,7 @@ enum OverviewScript {
         let known = '', version = -1;
         async function look() {
           const answer = await (await ask('/overview?after=' + version)).json();
+          if (answer.error) return say(answer.error);
           const domains = answer.domains;
           const isNew = answer.version !== version;
           if (page.domain.value && version >= 0) refresh(isNew);
@@ -114,6 +130,7 @@ enum OverviewScript {
           page.problems.replaceChildren(problems(domains));
           page.domains.replaceChildren(domainTable(domains));
           page.work.replaceChildren(workTable(domains));
+          page.transfers.replaceChildren(transferTable(domains));
           const names = domains.map(domain => domain.name).join('\n');
           if (names === known) return;
           known = names;
@@ -135,21 +152,19 @@ enum OverviewScript {
           grants(page.domain.value).catch(() => {});
         }
         begin(async () => {
-          for (const name of ['problems', 'domains', 'work', 'storage', 'conflicts', 'grants']) {
+          for (const name of ['problems', 'domains', 'work', 'transfers', 'storage', 'conflicts', 'grants']) {
             page[name] = make('div', { id: name });
           }
           page.message = make('p', { id: 'message', role: 'status' });
           page.domain = make('select', { id: 'domain', onchange: chosen });
           const part = (title, ...content) => make('section', {}, make('h2', {}, title), content);
           byId('main').replaceChildren(make('h1', {}, 'PromiseFS'), page.message, part('Problems', page.problems),
-            part('Domains', page.domains), part('Under way', page.work), make('div', { class: 'bar' },
+            part('Domains', page.domains), part('Under way', page.work),
+            part('Transfers by program', page.transfers), make('div', { class: 'bar' },
               make('label', { for: 'domain' }, 'Conflicts, grants and storage of'), page.domain),
             part('Conflicts', page.conflicts), part('Grants', page.grants), part('Storage', page.storage));
           for (;;) {
-            try { await look(); } catch (error) {
-              if (!byId('over')) over('PromiseFS does not answer any more: promisefs web shows a new page.');
-              return;
-            }
+            await look();
             await new Promise(done => setTimeout(done, 100));
           }
         });

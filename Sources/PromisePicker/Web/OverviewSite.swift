@@ -29,7 +29,9 @@ public struct OverviewSite: WebSite {
             case ("GET", "/overview"): return .json(try await overview(request))
             case ("GET", "/grants"): return .json(try await grants(request))
             case ("POST", "/revoke"): return .json(try await revoke(try choice(request)))
-            case ("GET", "/storage"): return .json(try await storage(request))
+            case ("GET", "/storage"):
+                let mount = try mount(request.query["domain"])
+                return .json(try await OverviewStorage.kept(in: mount, request.query["order"]))
             case ("GET", "/conflicts"): return .json(try await conflicts(request))
             case ("POST", "/difference"): return .json(try await difference(try choice(request)))
             case ("POST", "/resolve"): return .json(try await resolve(try choice(request)))
@@ -115,18 +117,7 @@ public struct OverviewSite: WebSite {
         return Overview(domains: domains, version: version)
     }
 
-    // MARK: Storage
-
-    private func storage(_ request: WebRequest) async throws -> FoundItemsDocument {
-        let client = try PromiseClient(mount: try mount(request.query["domain"]))
-        let order =
-            request.query["order"] == "oldest" ? "kMDItemLastUsedDate" : "-promisefs.localBytes"
-        let query = MetadataQuery("promisefs.kind == 'file' AND promisefs.localBytes > 0").sorted(
-            by: order
-        )
-        .limit(OverviewSite.itemCountMax).attributes("promisefs.localBytes", "promisefs.pin")
-        return FoundItemsDocument(items: try await query.results(of: client), isComplete: true)
-    }
+    // MARK: Changes
 
     private func act(_ choice: Choice) async throws -> Done {
         let client = try PromiseClient(mount: try mount(choice.domain))

@@ -1,8 +1,11 @@
 /// The script of the picker's page: what the machine says is shown, what a person does is sent.
 enum PickerScript {
     static let text = #"""
+        const ended = 'The picker has ended. This page can be closed.';
         const ui = {}; let state = null, list = null, grid = false;
-        const post = (kind, more) => ask('/event', Object.assign({ kind }, more));
+        // One after the other: what is picked is picked with the name that was typed before.
+        let posted = Promise.resolve();
+        const post = (kind, more) => posted = posted.then(() => ask('/event', Object.assign({ kind }, more)));
         const name = item => item.name;
         function build(first) {
           list = new List('Documents', load, fill, item => item && post('enter', { item }), mark);
@@ -11,7 +14,7 @@ enum PickerScript {
             const place = state.places[ui.places.value];
             if (place) place.folder ? post('visit', { folder: place.folder }) : post('recent');
           } });
-          ui.up = make('button', { onclick: () => post('up') }, 'Up');
+          ui.up = make('button', { id: 'up', onclick: () => post('up') }, 'Up');
           ui.where = make('span', { class: 'grow', id: 'where' });
           ui.filter = make('input', { type: 'search', id: 'filter', autocomplete: 'off', placeholder: 'In this folder',
             'aria-label': 'Filter names here', oninput: () => post('filter', { text: ui.filter.value }) });
@@ -21,16 +24,18 @@ enum PickerScript {
           ui.sort = make('select', { id: 'sort', 'aria-label': 'Sort by',
             onchange: () => post('sort', { text: ui.sort.value }) },
             ['name', 'date', 'size', 'kind', 'state', 'tags'].map(word => make('option', { value: word }, word)));
-          ui.reverse = make('button', { onclick: () => post('reverse') }, 'Reverse');
-          ui.grid = make('button', { 'aria-pressed': 'false', onclick: () => {
+          ui.reverse = make('button', { id: 'reverse', onclick: () => post('reverse') }, 'Reverse');
+          ui.grid = make('button', { id: 'grid', 'aria-pressed': 'false', onclick: () => {
             grid = !grid; ui.grid.setAttribute('aria-pressed', grid); list.setGrid(grid); } }, 'Pictures');
-          ui.hidden = make('button', { 'aria-pressed': 'false', onclick: () => post('hidden') }, 'Hidden');
+          ui.hidden = make('button', { id: 'hidden', 'aria-pressed': 'false', onclick: () => post('hidden') }, 'Hidden');
           ui.pages = make('span', {}); ui.frame = make('div', { id: 'frame' });
           ui.count = make('p', { id: 'count', role: 'status', class: 'soft' });
           ui.message = make('p', { id: 'message', role: 'alert' });
           ui.name = make('input', { id: 'name', autocomplete: 'off', value: first.name || '',
-            oninput: () => post('name', { text: ui.name.value }) });
+            oninput: () => post('name', { text: ui.name.value }),
+            onkeydown: event => { if (event.key === 'Enter') confirm(); } });
           ui.folder = make('button', { id: 'newfolder', onclick: newFolder }, 'New folder');
+          ui.rename = make('button', { id: 'rename', onclick: rename }, 'Rename');
           ui.pick = make('button', { id: 'pick', class: 'main', onclick: confirm }, verb(first));
           ui.cancel = make('button', { id: 'cancel', onclick: () => post('cancel') }, 'Cancel');
           byId('main').replaceChildren(...[make('h1', {}, document.title),
@@ -39,7 +44,7 @@ enum PickerScript {
             list.element, ui.frame, ui.count, ui.message,
             first.choices.length ? make('div', { class: 'bar', id: 'choices' }, first.choices.map(choiceOf)) : null,
             first.hasName ? make('div', { class: 'bar' }, make('label', { for: 'name' }, 'Name'), ui.name) : null,
-            make('div', { class: 'bar' }, first.picksPlace ? ui.folder : null, make('span', { class: 'grow' }),
+            make('div', { class: 'bar' }, first.picksPlace ? [ui.folder, ui.rename] : null, make('span', { class: 'grow' }),
               ui.cancel, ui.pick)].filter(part => part));
           document.addEventListener('keydown', event => { if (event.key === 'Escape') post('cancel'); });
           list.element.focus();
@@ -101,11 +106,25 @@ enum PickerScript {
           post('confirm');
         }
         function mark(item) { if (item) post('mark', { item }); }
+        // In place of the button that asked for it.
+        function askName(button, label, text, word, act) {
+          const field = make('input', { id: button.id + 'name', autocomplete: 'off', 'aria-label': label, value: text,
+            onkeydown: event => {
+              if (event.key === 'Enter') close(true);
+              if (event.key === 'Escape') { event.stopPropagation(); close(false); } } });
+          const row = make('span', {}, field, ' ', make('button', { onclick: () => close(true) }, word));
+          function close(isMeant) {
+            if (isMeant) act(field.value);
+            row.replaceWith(button); button.focus();
+          }
+          button.replaceWith(row); field.focus(); field.select();
+        }
         function newFolder() {
-          const field = make('input', { id: 'foldername', autocomplete: 'off', 'aria-label': 'Name of the new folder' });
-          const row = make('span', {}, field, make('button', { onclick: () => {
-            post('folder', { text: field.value }); row.replaceWith(ui.folder); ui.folder.focus(); } }, 'Make'));
-          ui.folder.replaceWith(row); field.focus();
+          askName(ui.folder, 'Name of the new folder', '', 'Make', text => post('folder', { text }));
+        }
+        function rename() {
+          const item = list.current;
+          if (item) askName(ui.rename, 'New name of ' + item.name, item.name, 'Rename', text => post('rename', { item, text }));
         }
         async function load(offset, limit) {
           const mine = state.generation;
@@ -113,10 +132,10 @@ enum PickerScript {
           if (!answer.ok) return { total: 0, items: [] };
           const page = await answer.json();
           if (page.generation !== state.generation) return null;
-          ui.count.textContent = page.total + (page.total === 1 ? ' item' : ' items')
-            + (page.reason ? ' · ' + page.reason : '') + marked();
+          ui.count.textContent = counted(page.total) + (page.reason ? ' · ' + page.reason : '') + marked();
           return page;
         }
+        const counted = total => total + (total === 1 ? ' item' : ' items');
         const marked = () => state.marked.length ? ` · ${state.marked.length} marked` : '';
         function fill(row, item, isGrid) {
           const isMarked = state.marked.includes(item.domain + '/' + item.pathBytes);
@@ -168,18 +187,14 @@ enum PickerScript {
           else if (before.marked.length !== next.marked.length) {
             for (const row of list.rows.values()) row.remove();
             list.rows.clear(); list.draw();
-            ui.count.textContent = list.total + ' items' + marked();
+            ui.count.textContent = counted(list.total) + marked();
           }
           ui.pick.disabled = !mayConfirm() || next.phase === 'performing';
         }
         begin(async () => {
           let version = -1;
           for (;;) {
-            let next;
-            try { next = await (await ask('/state?after=' + version)).json(); } catch (error) {
-              if (!byId('over')) over('The picker has ended. This page can be closed.');
-              return;
-            }
+            const next = await (await ask('/state?after=' + version)).json();
             version = next.version;
             if (!next.hasPlaces && !state) continue;
             take(next);

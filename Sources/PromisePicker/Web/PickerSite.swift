@@ -65,6 +65,9 @@ public final class PickerSite: WebSite {
         return outcome
     }
 
+    /// Of a page that is left open nothing comes but this, for ever.
+    public func isUse(_ request: WebRequest) -> Bool { request.path != "/state" }
+
     public func answer(_ request: WebRequest) async -> WebResponse {
         switch (request.method, request.path) {
         case ("GET", "/state"):

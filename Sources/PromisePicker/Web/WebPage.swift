@@ -51,7 +51,11 @@ enum WebPage {
         pre { overflow-x: auto; border: 1px solid var(--line); padding: .5rem; margin: .3rem 0; }
         pre .add::before { content: "+ "; } pre .cut::before { content: "- "; } pre .same::before { content: "  "; }
         pre .add, pre .cut { font-weight: 600; } pre span { display: block; }
-        @media (max-width: 40rem) { .row .cell.far { display: none; } .row .cell { width: 5.5rem; } }
+        @media (max-width: 40rem) { .row .cell.far { display: none; } .row .cell { width: 5.5rem; }
+          table, thead, tbody, tr, td { display: block; } thead { position: absolute; clip-path: inset(50%); height: 1px;
+          width: 1px; overflow: hidden; } tr { border-bottom: 1px solid var(--line); padding: .3rem 0; }
+          td { border: 0; padding: .1rem 0; } td:empty { display: none; }
+          td::before { content: attr(data-label) ": "; color: var(--soft); } }
         """
 
     static let script = #"""
@@ -66,7 +70,7 @@ enum WebPage {
             else if (value === true) element.setAttribute(name, '');
             else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
           }
-          for (const child of children.flat()) if (child !== null && child !== undefined) element.append(child);
+          for (const child of children.flat(Infinity)) if (child !== null && child !== undefined) element.append(child);
           return element;
         }
         function over(text) {
@@ -78,9 +82,11 @@ enum WebPage {
             options.method = 'POST'; options.body = JSON.stringify(body);
             options.headers['content-type'] = 'application/json';
           }
-          const answer = await fetch(path, options);
-          if (answer.status === 403) { over('This page is of no use any more. Ask for a new one.'); throw Error('refused'); }
-          return answer;
+          const answer = await fetch(path, options).catch(() => null);
+          if (answer && answer.status !== 403) return answer;
+          // Whoever answered has ended: what was waiting for it has nothing to go on with.
+          if (!byId('over')) over(answer ? 'This page is of no use any more. Ask for a new one.' : ended);
+          return new Promise(() => {});
         }
         const size = bytes => {
           if (bytes < 1000) return bytes + ' B';

@@ -43,6 +43,12 @@ public protocol WebSite: Sendable {
     /// The script of the page, after what all pages share.
     var script: String { get }
     func answer(_ request: WebRequest) async -> WebResponse
+    /// Somebody does or looks at something; a page that waits for news does neither.
+    func isUse(_ request: WebRequest) -> Bool
+}
+
+extension WebSite {
+    public func isUse(_ request: WebRequest) -> Bool { true }
 }
 
 /// Serves one page on loopback to the one browser that it was opened in.
@@ -89,7 +95,7 @@ public final class WebServer: Sendable {
         address = "http://127.0.0.1:\(port)/#\(token)"
     }
 
-    /// Since the page asked for something.
+    /// Since somebody did something on the page.
     public var idle: Duration { .now - lastAsked.withLock { $0 } }
 
     /// Until the task is cancelled.
@@ -174,10 +180,10 @@ public final class WebServer: Sendable {
         case ("POST", "/session"): return session(body)
         default: break
         }
-        lastAsked.withLock { $0 = .now }
         let query = parts.count > 1 ? WebServer.fields(of: parts[1]) : [:]
-        return await site.answer(
-            WebRequest(method: knock.method, path: path, query: query, body: body))
+        let request = WebRequest(method: knock.method, path: path, query: query, body: body)
+        if site.isUse(request) { lastAsked.withLock { $0 = .now } }
+        return await site.answer(request)
     }
 
     private struct Session: Codable {
