@@ -38,7 +38,11 @@ struct SourceTree {
             name.hasSuffix(".md") || name.hasSuffix(".swift") || name == "Makefile"
         }
         let folders = ["Sources", "Mount", "Tests", "Benchmarks", "docs", "scripts", "samples", ".ci"]
-        return (top + files(below: folders) { _ in true }).map { TextFile(path: $0, lines: splitLines(contents($0))) }
+        return (top + files(below: folders) { _ in true }).compactMap { path in
+            let text = contents(path)
+            // As grep(1) has it: a picture is no text, and any word may be in it by chance.
+            return text.contains("\0") ? nil : TextFile(path: path, lines: splitLines(text))
+        }
     }()
 
     private static func contents(_ path: String) -> String {
