@@ -38,6 +38,9 @@ public final class MountedData: PickerData {
         return absolute
     }
 
+    /// Where a dialog that knows nothing of domains begins.
+    public var firstMountPoint: [UInt8] { mounts.first?.mountPoint ?? [0x2F] }
+
     // MARK: Places
 
     public func places() async -> [PickerPlace] {
@@ -91,6 +94,22 @@ public final class MountedData: PickerData {
             var wanted = listing
             wanted.filter = text
             return try await merged(.everywhere, wanted, offset, limit)
+        }
+    }
+
+    /// Whether a list of these types shows it.
+    public func admits(_ item: PickerItem, types: [String]) async throws -> Bool {
+        var listing = PickerListing(.folder(item.folder))
+        // As much of the name as the daemon has for a text.
+        listing.filter = String(validating: item.name, as: UTF8.self) ?? ""
+        listing.types = types
+        listing.showsHidden = true
+        var offset = 0
+        while true {
+            let page = try await list(listing, offset: offset, limit: 500)
+            if page.items.contains(where: { $0.path == item.path }) { return true }
+            offset += page.items.count
+            if page.items.isEmpty || offset >= page.total { return false }
         }
     }
 

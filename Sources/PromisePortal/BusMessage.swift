@@ -126,6 +126,13 @@ struct BusWriter {
             sd_bus_message_append_basic(message, CChar(type: "b"), &number), "append")
     }
 
+    /// With a NUL at its end.
+    func path(_ path: [UInt8]) throws(BusError) {
+        let bytes = path + [0]
+        try BusError.check(
+            sd_bus_message_append_array(message, CChar(type: "y"), bytes, bytes.count), "append")
+    }
+
     func container(
         _ type: Character, _ contents: String, _ body: () throws(BusError) -> Void
     ) throws(BusError) {

@@ -1,21 +1,32 @@
+import CSystemBus
 import Glibc
 
 /// `promisefs-portal [WORD…]`: shows pickers for programs that ask the desktop for files. What
-/// follows is given to each `promisefs pick`; nothing: `--web`.
+/// follows is given to each `promisefs pick`; nothing: `--web`. `--ask`: see `DialogCall`.
 @main
 enum Entry {
     static func main() {
         signal(SIGPIPE, SIG_IGN)
-        let words = CommandLine.arguments.dropFirst().map { Array($0.utf8) }
+        // Names are bytes, which `CommandLine.arguments` would repair.
+        let words = (1..<max(1, Int(CommandLine.argc))).compactMap { CommandLine.unsafeArgv[$0] }
+            .map { word in
+                UnsafeBufferPointer(start: word, count: strlen(word)).map { UInt8(bitPattern: $0) }
+            }
         let place = words.isEmpty ? [Array("--web".utf8)] : words
         do throws(BusError) {
+            if words.first == Array("--ask".utf8) {
+                guard let dialog = DialogCall(Array(words.dropFirst())) else { exit(9) }
+                // Whoever asked may die: then nobody waits for an answer.
+                _ = promise_end_with_parent()
+                exit(try dialog.run())
+            }
             let portal = try Portal(command: [program, Array("pick".utf8)] + place)
             try portal.serve()
         } catch {
             let reason = String(cString: strerror(error.number))
             let text = Array("promisefs-portal: \(error.call): \(reason)\n".utf8)
             _ = text.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
-            exit(1)
+            exit(9)
         }
     }
 

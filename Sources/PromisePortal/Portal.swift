@@ -41,6 +41,12 @@ final class Portal {
         // It is called by `sd_bus_process` alone, which `self` outlives.
         let own = Unmanaged.passUnretained(self).toOpaque()
         try BusError.check(sd_bus_add_object(bus, nil, Portal.path, takeCall, own), "object")
+        // A name without an owner from now on: somebody has left the bus.
+        try BusError.check(
+            sd_bus_add_match(
+                bus, nil,
+                "type='signal',sender='org.freedesktop.DBus',member='NameOwnerChanged',arg2=''",
+                takeLeaving, own), "match")
         try BusError.check(sd_bus_request_name(bus, Portal.name, 0), "name")
         while true {
             var result: CInt
@@ -118,6 +124,19 @@ final class Portal {
         defer { sd_bus_message_unref(reply) }
         guard sd_bus_message_new_method_return(message, &reply) >= 0 else { return -ENOMEM }
         return sd_bus_send(bus, reply, nil)
+    }
+
+    /// Whoever has called and is gone can show no answer to anybody: its pickers end.
+    func leave(_ message: OpaquePointer) {
+        guard let name = (try? BusReader(message: message).values())?.first?.text else { return }
+        let left = underWay.filter {
+            sd_bus_message_get_sender($0.message).map { String(cString: $0) } == name
+        }
+        for item in left {
+            underWay.removeAll { $0.picker.process == item.picker.process }
+            end(item.picker)
+            forget(item)
+        }
     }
 
     // MARK: Answers
@@ -220,4 +239,14 @@ private func takeCall(
 ) -> CInt {
     guard let message, let data else { return 0 }
     return Unmanaged<Portal>.fromOpaque(data).takeUnretainedValue().take(message)
+}
+
+/// As `takeCall`, of a signal.
+private func takeLeaving(
+    _ message: OpaquePointer?, _ data: UnsafeMutableRawPointer?,
+    _ error: UnsafeMutablePointer<sd_bus_error>?
+) -> CInt {
+    guard let message, let data else { return 0 }
+    Unmanaged<Portal>.fromOpaque(data).takeUnretainedValue().leave(message)
+    return 0
 }

@@ -48,10 +48,24 @@ package struct DeviceListener: Sendable {
         /// Ends the process that came, and what it has become.
         package func terminate() { if let process { _ = cps_signal_process(process.number, SIGTERM) } }
 
+        /// Nil where the kernel does not tell of it.
+        package var end: ProcessEnd? { process.map { ProcessEnd(process: $0) } }
+
         /// `ok`, or a sentence that says why not. One message, of at most 500 bytes.
         package func answer(_ text: String) {
             let bytes = Array(text.utf8.prefix(500))
             _ = send(line.number, bytes, bytes.count, CInt(MSG_NOSIGNAL))
+        }
+    }
+
+    /// Of the peer's process, and of what it has become. Keeps no connection open.
+    package struct ProcessEnd: Sendable {
+        fileprivate let process: SharedDescriptor
+
+        /// Blocks until it is there.
+        package func wait() {
+            var watched = pollfd(fd: process.number, events: Int16(POLLIN), revents: 0)
+            while poll(&watched, 1, -1) < 0 && errno == EINTR {}
         }
     }
 

@@ -27,7 +27,7 @@ extension MountSuites {
             let options = MountedDomain.Options(
                 prepare: #"mkdir "$C/docs"; echo one > "$C/a b.txt"; echo two > "$C/b.png"; "# + prepare)
             try await MountedDomain.with(options) { domain in
-                try await domain.shell(Self.bus + script, seconds: 90)
+                try await domain.shell(Self.bus + script, seconds: 110)
             }
         }
 
@@ -39,7 +39,8 @@ extension MountSuites {
             case $(cat $T/what) in
             pick) printf '%s\\0' "$M/a b.txt" "$M/c%.txt" "#1=1" "#0=1" "#7=9" "#0=x" ;;
             folder) printf '%s\\0' "$M" ;;
-            cancel) exit 1 ;; fail) exit 9 ;; nonsense) echo ;; die) kill -9 $$ ;; hang) exec sleep 99 ;;
+            cancel) exit 1 ;; fail) exit 9 ;; nonsense) echo ;; die) kill -9 $$ ;;
+            hang) echo $$ > $T/shown.new; mv $T/shown.new $T/shown; exec sleep 99 ;;
             esac
             END
             chmod +x $T/stub; export PROMISEFS_EXECUTABLE=$T/stub T M
@@ -157,6 +158,88 @@ extension MountSuites {
                     """)
         }
 
+        /// `pick --portal`, in each mode: the desktop's dialog, whichever that is, and our consequences.
+        @Test(.timeLimit(.minutes(3)), .enabled(if: Self.hasFrontEnd, "no xdg-desktop-portal, or no gi of Python"))
+        func theDesktopsDialogPicksInEachMode() async throws {
+            try await dialogs(
+                Self.browser + """
+                    export XDG_DATA_HOME=$T/data XDG_CURRENT_DESKTOP=promisefs
+                    export XDG_DESKTOP_PORTAL_DIR=$R/packaging/desktop
+                    D=$(findmnt -no SOURCE $M); export D; echo mine > $T/mine
+                    "$P" container add --app com.example.editor --name Editor $D > /dev/null; "$P" sync --wait $M
+                    session << 'END' > $T/out
+                    /usr/libexec/xdg-permission-store & store=$!; /usr/libexec/xdg-desktop-portal & front=$!
+                    gdbus wait --session --timeout 20 org.freedesktop.portal.Desktop
+                    by() { echo "$1" > $T/what; shift; "$P" pick --portal --at $M "$@"; }
+                    by b.png --type image/png > $T/opened; by c.txt --app com.example.editor --json > $T/given
+                    # Whatever a dialog lets people pick.
+                    by c.txt --type public.image > $T/wrong 2>&1 && exit 9 || [ $? = 1 ]
+                    grep -q "'c.txt' is no kind of public.image" $T/wrong
+                    by b.png --mode import > $T/imported
+                    by '--here docs' --mode export $T/mine > $T/exported
+                    by '--here docs' --mode create --suggest new.md > $T/created
+                    by '--here docs' --mode save --suggest saved.md > $T/saved
+                    by '--here docs' --mode move $M/b.png > $T/moved
+                    by --cancel > $T/cancelled && exit 9 || [ $? = 1 ]
+                    kill $front $store; sleep 0.2
+                    END
+                    umount -l $XDG_RUNTIME_DIR/doc 2> /dev/null || true
+                    head $T/opened $T/given $T/imported $T/exported $T/created $T/saved $T/moved >&2
+                    [ "$(cat $T/opened)" = $M/b.png ]; [ "$(cat $(cat $T/imported))" = two ]
+                    grep -q '"grant":[0-9]' $T/given; [ -L "$M/Editor/Documents/c.txt" ]
+                    [ "$(cat $T/exported)" = $M/docs/mine ]; [ "$(cat $M/docs/mine)" = mine ]; [ -f $T/mine ]
+                    [ -f $M/docs/new.md ]; [ ! -s $M/docs/new.md ]
+                    [ "$(cat $T/saved)" = $M/docs/saved.md ]; [ ! -e $M/docs/saved.md ]
+                    [ "$(cat $M/docs/b.png)" = two ]; "$P" reference list $M | grep -q docs/b.png
+                    [ ! -s $T/cancelled ]
+                    # Where there is no desktop: at once.
+                    status=0; "$P" pick --portal --at $M || status=$?; [ $status = 9 ]
+                    """, prepare: #"echo three > "$C/c.txt""#)
+        }
+
+        /// It waited for ever, for a person who had gone as for a portal that had died, and took no signal.
+        @Test(.timeLimit(.minutes(2)), .enabled(if: Self.hasFrontEnd, "no xdg-desktop-portal, or no gi of Python"))
+        func aDialogThatNobodyAnswersEndsByCtrlCAndWithWhoeverAsked() async throws {
+            try await dialogs(
+                Self.stub + """
+                    export XDG_DATA_HOME=$T/data XDG_CURRENT_DESKTOP=promisefs P
+                    export XDG_DESKTOP_PORTAL_DIR=$R/packaging/desktop
+                    session << 'END'
+                    /usr/libexec/xdg-permission-store & store=$!; /usr/libexec/xdg-desktop-portal & export front=$!
+                    gdbus wait --session --timeout 20 org.freedesktop.portal.Desktop
+                    echo hang > $T/what
+                    python3 - << 'PY'
+                    import os, signal, subprocess, time
+                    signal.signal(signal.SIGINT, signal.default_int_handler)
+                    folder, program = os.environ["T"], os.environ["P"]
+                    def until(met):
+                        end = time.monotonic() + 20
+                        while not met():
+                            assert time.monotonic() < end
+                            time.sleep(0.02)
+                    def asked(status, sentence, end, *words):
+                        child = subprocess.Popen([program, "pick", "--portal", *words], stderr=subprocess.PIPE)
+                        until(lambda: os.path.exists(folder + "/shown"))
+                        shown = int(open(folder + "/shown").read())
+                        os.remove(folder + "/shown")
+                        assert child.poll() is None
+                        end(child)
+                        said = child.communicate(timeout=20)[1].decode()
+                        assert child.returncode == status and sentence in said, (child.returncode, said)
+                        # Nothing is left on the screen.
+                        until(lambda: not os.path.exists(f"/proc/{shown}"))
+                    asked(130, "", lambda child: child.send_signal(signal.SIGINT))
+                    asked(-signal.SIGKILL, "", lambda child: child.kill())
+                    other = subprocess.Popen(["sleep", "60"])
+                    asked(1, "", lambda child: (other.kill(), other.wait()), "--while", str(other.pid))
+                    asked(9, "has no dialog for files, or it failed", lambda child: os.kill(int(os.environ["front"]), 9))
+                    PY
+                    kill $store
+                    END
+                    umount -l $XDG_RUNTIME_DIR/doc 2> /dev/null || true
+                    """)
+        }
+
         /// What the person says besides is what the program is told.
         @Test(.timeLimit(.minutes(2))) func choicesAreShownAndTold() async throws {
             try await dialogs(
@@ -252,10 +335,16 @@ extension MountSuites {
                       --bind $bus $bus --ro-bind $T/info /.flatpak-info bash $S/app.sh & app=$!
                     \(meanwhile)
                     there done; wait $app
-                    "$P" grants list --domain "$(findmnt -no SOURCE $M)" --app $APP
+                    D=$(findmnt -no SOURCE $M)
+                    # What the program was given, and nothing else; the log says so, and no reference is made.
+                    given() { "$P" grants list --domain $D --app $APP --json | { grep -o '"kind":"item"' || true; } | wc -l; }
+                    [ $(given) = 1 ]; "$P" grants audit --domain $D --app $APP --json | grep -q '"call":"grants.given"'
+                    "$P" reference list $M | { ! grep .; }
                     # The view holds nobody up, and goes with the portal.
                     kill -9 $portal; for n in $(seq 100); do grep -q promisefs-view /proc/mounts || break; sleep 0.05; done
-                    ! grep -q "$XDG_RUNTIME_DIR/promisefs-portal" /proc/mounts
+                    ! grep "$XDG_RUNTIME_DIR/promisefs-portal" /proc/mounts >&2
+                    for n in $(seq 100); do [ $(given) != 0 ] || break; sleep 0.05; done
+                    [ $(given) = 0 ] || { "$P" grants list --domain $D --app $APP --json >&2; false; }
                     kill $front $documents $store; sleep 0.3
                     umount -l $XDG_RUNTIME_DIR/doc 2> /dev/null || true
                     END
@@ -278,6 +367,21 @@ extension MountSuites {
                     there written; grep -q three $M/moved/c.png; [ ! -e $M/b.png ]
                     echo four > $M/moved/.new; mv $M/moved/.new $M/moved/c.png; touch $S/saved
                     """, then: "")
+        }
+
+        /// One file is saved under a name that the person gives: it is there, empty, before the program has written.
+        @Test(.timeLimit(.minutes(2)), .enabled(if: Self.hasSandbox, "no xdg-document-portal, or no bubblewrap"))
+        func aSandboxedProgramSavesADocument() async throws {
+            try await sandboxed(
+                """
+                ask SaveFile new.txt; echo mine > "$F"; touch $S/written; there renamed; echo more >> "$F"
+                """, what: "--here docs",
+                meanwhile: """
+                    there written; [ "$(cat $M/docs/new.txt)" = mine ]; mv $M/docs/new.txt $M/other.txt; touch $S/renamed
+                    """,
+                then: """
+                    [ "$(cat $M/other.txt)" = "$(printf 'mine\nmore')" ]; [ ! -e $M/docs/new.txt ]
+                    """)
         }
 
         /// Several are saved into a folder, which is renamed before they are.

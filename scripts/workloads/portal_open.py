@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Calls org.freedesktop.portal.FileChooser as a program of the desktop does, and prints the answer.
-Usage: portal_open.py METHOD [FILE…]     FILE: of SaveFiles, the names of what is to be saved"""
+Usage: portal_open.py METHOD [FILE…]     FILE: the names of what is to be saved"""
 import os
 import sys
 
@@ -19,7 +19,10 @@ def answered(*arguments):
 bus.signal_subscribe(None, "org.freedesktop.portal.Request", "Response", request, None, 0, answered)
 options = {"handle_token": GLib.Variant("s", token),
            "filters": GLib.Variant("a(sa(us))", [("Pictures", [(0, "*.png"), (1, "image/png")])])}
-if sys.argv[2:]:
+if sys.argv[1] == "SaveFile":
+    del options["filters"]
+    options["current_name"] = GLib.Variant("s", sys.argv[2])
+elif sys.argv[2:]:
     del options["filters"]
     options["files"] = GLib.Variant("aay", [os.fsencode(name) + b"\0" for name in sys.argv[2:]])
 bus.call_sync("org.freedesktop.portal.Desktop", "/org/freedesktop/portal/desktop", "org.freedesktop.portal.FileChooser",

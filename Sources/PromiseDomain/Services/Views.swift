@@ -195,6 +195,13 @@ package final class Views: Sendable {
                 metadata: ["application": "\(shown)", "launch": "\(launch.launch)"])
             // Unmounted meanwhile: a session that ends before it serves is not served.
             if isOver { return try session.unmount(lazy: true) }
+            if launch.isForSession, let end = handed.end {
+                // Others look into it, and may keep open what they have seen: that is no part of the launch.
+                OwnedThread(name: "view-end") {
+                    end.wait()
+                    try? session.unmount(lazy: true)
+                }.detach()
+            }
             launch.policy.begin()
             session.serve()
             launch.policy.end()

@@ -1,5 +1,10 @@
 import PromiseCore
 
+extension PickerRequest {
+    /// What the person is asked, and who asks.
+    public var question: String { TerminalText.title(self) }
+}
+
 /// Text in columns of a terminal.
 enum TerminalText {
     /// What strangers wrote, with nothing in it that a terminal obeys.

@@ -80,6 +80,8 @@ struct PickCommand: AsyncParsableCommand {
     var plain = false
     @Flag(name: .long, help: "By a page in the browser.")
     var web = false
+    @Flag(name: .long, help: "By the desktop's own dialog for files, of which those on a mount can be picked.")
+    var portal = false
     @Flag(name: .long, help: "With --web: print the address on stderr, and open no browser.")
     var noBrowser = false
     @Flag(name: .customShort("0"), help: "Separate paths by NUL.")
@@ -97,6 +99,8 @@ struct PickCommand: AsyncParsableCommand {
     var owner: Int32?
     /// Of the desktop's portal: where the application's views are; paths are those in them.
     @Option(name: .long, help: .hidden) var view: PathArgument?
+    /// Of tests: so many seconds after which a page that nobody uses is cancelled.
+    @Option(name: .long, help: .hidden) var idle = 600
     /// Of this command alone: what it removes then.
     @Option(name: .long, help: .hidden) var forget: PathArgument?
     @Argument(help: ArgumentHelp("What is to be moved or exported.", valueName: "source"))
@@ -137,6 +141,9 @@ struct PickCommand: AsyncParsableCommand {
         if web, terminal || plain {
             throw ValidationError("--web and the terminal are two places; give one of them")
         }
+        if portal, web || terminal || plain || serve || !choice.isEmpty {
+            throw ValidationError("--portal goes with no other place, and the desktop's dialog has no --choice")
+        }
         if noBrowser, !web { throw ValidationError("--no-browser is about --web") }
         if name != nil, !(mode == .create || mode == .save || brings && sources.count == 1) {
             throw ValidationError("--suggest is the name of one thing that is made")
@@ -166,6 +173,7 @@ struct PickCommand: AsyncParsableCommand {
         let copies = TemporaryImport.Folders(for: owner)
         let consequences = MountedConsequences(
             data, application: app, grants: grants, importing: { copies.watch($0) })
+        if portal { return try await pickByDialog(request, data, consequences, copies) }
         let session = PickerSession(data, consequences, hasLists: !web)
         switch try await outcome(of: request, session, data) {
         case .cancelled: throw CommandFailure(output.json ? "cancelled" : nil)
@@ -175,9 +183,21 @@ struct PickCommand: AsyncParsableCommand {
         }
     }
 
+    private func pickByDialog(
+        _ request: PickerRequest, _ data: MountedData, _ consequences: MountedConsequences,
+        _ copies: TemporaryImport.Folders
+    ) async throws {
+        let dialog = PickDialog(request: request, data: data, owner: owner)
+        guard let wanted = try await dialog.pick() else {
+            throw CommandFailure(output.json ? "cancelled" : nil)
+        }
+        show(try await consequences.perform(wanted))
+        copies.confirm()
+    }
+
     /// What this process asks for from inside a sandbox.
     private func viewRequest(_ view: ViewPick) throws -> PickRequest {
-        guard app == nil, at == nil, !web, !plain, !terminal else {
+        guard app == nil, at == nil, !web, !plain, !terminal, !portal else {
             throw CommandFailure(
                 "from inside a sandbox the person's own picker is asked: leave out --app, --at and where it is shown",
                 exitStatus: ExitStatus.usage)
@@ -221,7 +241,7 @@ struct PickCommand: AsyncParsableCommand {
         defer { Browser.forget() }
         let isSeen = Mutex(true)
         let site = PickerSite(session, data, request)
-        let outcome = try await site.run(idleMax: .seconds(600)) { address in
+        let outcome = try await site.run(idleMax: .seconds(idle)) { address in
             // Whoever reads the address can open it; else nobody would ever see the page.
             if await Browser.show(address, opens: !noBrowser) || isatty(STDERR_FILENO) == 1 { return }
             isSeen.withLock { $0 = false }

@@ -11,6 +11,9 @@ enum HelperPlace {
     /// Keeps a mount while no daemon lives (Mount/Holder).
     static func holder() -> [UInt8]? { find("promisefs-holder") }
 
+    /// Speaks to the desktop (Sources/PromisePortal).
+    static func portal() -> [UInt8]? { find("promisefs-portal") }
+
     /// Mounts the view of an application in a namespace of its own (Mount/ViewHelper).
     static func view() -> [UInt8]? { find("promisefs-view") }
 

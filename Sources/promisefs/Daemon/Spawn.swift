@@ -7,9 +7,11 @@ enum Spawn {
     /// POSIX_SPAWN_SETSID, which the Glibc module does not show.
     private static let newSessionFlag: Int16 = 0x80
 
-    /// `descriptors`: what of this process becomes which number there; all others close. Nil when it could not be started.
+    /// `descriptors`: what of this process becomes which number there; all others close. `takesSignals`: also those that the
+    /// calling thread blocks, as threads of the pools do. Nil when it could not be started.
     static func start(
-        _ program: [UInt8], arguments: [[UInt8]], descriptors: [(from: CInt, to: CInt)], newSession: Bool = false
+        _ program: [UInt8], arguments: [[UInt8]], descriptors: [(from: CInt, to: CInt)], newSession: Bool = false,
+        takesSignals: Bool = false
     ) -> pid_t? {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
@@ -18,7 +20,11 @@ enum Spawn {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
-        if newSession { posix_spawnattr_setflags(&attributes, newSessionFlag) }
+        var none = sigset_t()
+        sigemptyset(&none)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        let flags = (newSession ? newSessionFlag : 0) | (takesSignals ? Int16(POSIX_SPAWN_SETSIGMASK) : 0)
+        posix_spawnattr_setflags(&attributes, flags)
         var argv: [UnsafeMutablePointer<CChar>?] = arguments.map { argument in withCPath(argument) { strdup($0) } }
         argv.append(nil)
         defer { for pointer in argv { free(pointer) } }
