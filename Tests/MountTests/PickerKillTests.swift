@@ -67,6 +67,7 @@ extension MountSuites {
                     cut $t '' --app $ID; [ $(count) = 0 ]
                 done
                 for t in $times; do
+                    cut $t 'ok\\n' --mode save --suggest "saved $t"; [ ! -e "$M/saved $t" ]
                     cut $t '3\\n' --app $ID --mode open; n=$(count); [ $n -le 1 ]
                     cut $t 'ok\\n' --app $ID --mode create --suggest "new $t"
                     # Made, and perhaps not yet given; never given and not there.

@@ -2,8 +2,7 @@ import Testing
 
 extension MountSuites {
     /// Each mode by each front end that a person sees: what there is then on disk, in grants, in
-    /// references, in queries and in
-    /// the audit log. Programs of the desktop: `DesktopProgramTests`; from sandboxes:
+    /// references, in queries and in the audit log. Programs of the desktop: `DesktopProgramTests`; from sandboxes:
     /// `ApplicationPickTests`, `PortalTests`.
     @Suite struct PickerModeTests {
         private static let frontEnds = Machine.hasBrowser ? ["terminal", "page"] : ["terminal"]

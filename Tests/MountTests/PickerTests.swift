@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 
 extension MountSuites {
@@ -154,6 +155,43 @@ extension MountSuites {
                     within 10 'grep -q http "$T/said"'
                     python3 "$W/picker_page.py" "$(grep -o 'http.*' "$T/said")" a.txt
                     wait $picker; [ "$(cat "$T/picked")" = "$M/a.txt" ]
+                    """)
+            }
+        }
+
+        /// Each page belongs to one user, whatever another one of this machine has read.
+        @Test(.timeLimit(.minutes(2)), .enabled(if: geteuid() == 0, "only root can be another user"))
+        func anotherUserOfTheMachineIsRefused() async throws {
+            try await MountedDomain.with(Self.options) { domain in
+                try await domain.shell(
+                    """
+                    "$P" pick --web --no-browser --at "$M" > "$T/picked" 2> "$T/said" & picker=$!
+                    trap 'kill $picker 2> /dev/null || true' EXIT
+                    within 10 'grep -q http "$T/said"'; A=$(grep -o 'http.*' "$T/said")
+                    ask() { curl --silent --output /dev/null --write-out '%{http_code} ' "$@"; }
+                    as_other() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+                    session=(-H 'content-type: application/json' -H "origin: ${A%/#*}"
+                        --data "{\\"token\\":\\"${A#*#}\\"}" "${A%/#*}/session")
+                    export -f ask
+                    [ "$(as_other bash -c 'ask "$@"' - "${A%#*}")" = '403 ' ]
+                    # Not with the token itself, which stays good for whom it is for.
+                    [ "$(as_other bash -c 'ask "$@"' - "${session[@]}")" = '403 ' ]
+                    [ "$(ask "${A%#*}")" = '200 ' ]; [ "$(ask "${session[@]}")" = '200 ' ]
+                    [ "$(ask "${session[@]}")" = '403 ' ]
+                    """)
+            }
+        }
+
+        /// A page that somebody has left open asks for news for ever, and is no use of it.
+        @Test(.timeLimit(.minutes(2))) func aPickerThatIsLeftOpenIsCancelled() async throws {
+            try await MountedDomain.with(Self.options) { domain in
+                try await domain.shell(
+                    """
+                    "$P" pick --web --no-browser --idle 1 --at "$M" > "$T/picked" 2> "$T/said" & picker=$!
+                    trap 'kill $picker 2> /dev/null || true' EXIT
+                    within 10 'grep -q http "$T/said"'
+                    python3 "$W/pick_by_page.py" "$(grep -o 'http.*' "$T/said")" --wait
+                    status=0; wait $picker || status=$?; [ $status = 1 ]; [ ! -s "$T/picked" ]
                     """)
             }
         }
