@@ -78,7 +78,7 @@ def conflict():
             f"[...document.querySelectorAll('#conflicts button')].find(one => one.textContent === '{word}').focus()")
         browser.press("Enter")
         if word == "Compare":
-            browser.until("document.querySelector('#conflicts pre .add')")
+            browser.until("document.querySelector('#conflicts .beside .cut + .add')")
             look("web-conflict")
     browser.until("document.querySelector('#conflicts').textContent.includes('No conflicts')", 30)
     assert len([name for name in os.listdir(mount) if name.startswith("report")]) == 2, os.listdir(mount)
@@ -94,6 +94,9 @@ try:
     browser.until(f"{SELECTED} === 'docs/' && document.activeElement.id === 'list'")
     look("list")
     assert "#" not in browser.evaluate("location.href"), "the token stays in no history"
+    # While another list is on its way no line is said to be the chosen one that is not there.
+    assert browser.evaluate("list.reset(), !list.element.hasAttribute('aria-activedescendant')")
+    browser.until(f"{SELECTED} === 'docs/'")
     browser.press("Enter")
     browser.until(f"{SELECTED} === 'plan.md'")
     browser.press("Enter")

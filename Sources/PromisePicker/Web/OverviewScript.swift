@@ -79,6 +79,22 @@ enum OverviewScript {
               id: 'storage-' + word, onclick: () => storage(domain, word) }, word))),
             tabled('Storage of ' + domain, ['Path', 'Kept here', 'Choice'], rows, 'Nothing of it is here.'));
         }
+        // Two versions side by side: lines that one of them lacks are beside those that the other has there.
+        function beside(lines, left, right) {
+          const rows = [], cut = [], add = [];
+          const part = line => make('td', { class: line ? line.kind : '' }, line ? line.text : '');
+          const row = (one, other) => rows.push(make('tr', {}, part(one), part(other)));
+          const close = () => {
+            for (let n = 0; n < Math.max(cut.length, add.length); n++) row(cut[n], add[n]);
+            cut.length = add.length = 0;
+          };
+          for (const line of lines) {
+            if (line.kind === 'same') { close(); row(line, line); } else (line.kind === 'cut' ? cut : add).push(line);
+          }
+          close();
+          return make('div', { class: 'beside', tabindex: 0, role: 'region', 'aria-label': 'Difference' },
+            tabled('Difference of ' + left, [left, right], rows, 'They are the same.'));
+        }
         async function conflicts(domain) {
           const found = await (await ask('/conflicts?domain=' + encodeURIComponent(domain))).json();
           const parts = (found.documents || []).map(({ versions }) => {
@@ -88,9 +104,9 @@ enum OverviewScript {
             const shown = make('div', {});
             const compare = version => async () => {
               const answer = await send('/difference', { domain, path: current.pathBytes, version });
-              shown.replaceChildren(answer.note ? make('p', {}, answer.note) : make('pre', { tabindex: 0,
-                role: 'region', 'aria-label': 'Difference' },
-                (answer.lines || []).map(line => make('span', { class: line.kind }, line.text))));
+              const other = versions.find(one => one.identifier === version);
+              shown.replaceChildren(answer.note ? make('p', {}, answer.note)
+                : beside(answer.lines || [], current.path, other.path));
             };
             const others = versions.slice(1).filter(version => version.kind === 'conflict').map(version =>
               make('li', {}, `${version.path} (${size(version.size)}, ${moment(version.modificationTime)}) `,
@@ -142,7 +158,7 @@ enum OverviewScript {
           const domain = page.domain.value, isFree = part => !part.contains(document.activeElement);
           if (isNew && isFree(page.storage)) storage(domain, order).catch(() => {});
           // Nor is a comparison that somebody reads.
-          if (isNew && isFree(page.conflicts) && !page.conflicts.querySelector('pre')) conflicts(domain).catch(() => {});
+          if (isNew && isFree(page.conflicts) && !page.conflicts.querySelector('.beside')) conflicts(domain).catch(() => {});
           if (isFree(page.grants)) grants(domain).catch(() => {});
         }
         function chosen() {

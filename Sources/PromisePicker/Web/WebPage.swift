@@ -48,14 +48,18 @@ enum WebPage {
         .grid img { max-width: 120px; max-height: 86px; }
         table { border-collapse: collapse; width: 100%; } th, td { text-align: left; padding: .25rem .6rem .25rem 0;
           border-bottom: 1px solid var(--line); vertical-align: top; overflow-wrap: anywhere; }
-        pre { overflow-x: auto; border: 1px solid var(--line); padding: .5rem; margin: .3rem 0; }
-        pre .add::before { content: "+ "; } pre .cut::before { content: "- "; } pre .same::before { content: "  "; }
-        pre .add, pre .cut { font-weight: 600; } pre span { display: block; }
+        .beside { overflow-x: auto; border: 1px solid var(--line); padding: .5rem; margin: .3rem 0; }
+        .beside table { table-layout: fixed; } .beside th { white-space: normal; overflow-wrap: anywhere; }
+        .beside td { border: 0; padding: 0 .6rem 0 0; white-space: pre-wrap; font-family: monospace; }
+        .beside .add, .beside .cut { font-weight: 600; } .beside .same { color: var(--soft); }
         @media (max-width: 40rem) { .row .cell.far { display: none; } .row .cell { width: 5.5rem; }
           table, thead, tbody, tr, td { display: block; } thead { position: absolute; clip-path: inset(50%); height: 1px;
           width: 1px; overflow: hidden; } tr { border-bottom: 1px solid var(--line); padding: .3rem 0; }
           td { border: 0; padding: .1rem 0; } td:empty { display: none; }
-          td::before { content: attr(data-label) ": "; color: var(--soft); } }
+          td::before { content: attr(data-label) ": "; color: var(--soft); }
+          .beside .same + .same { display: none; } }
+        .beside td.add::before { content: "+ "; } .beside td.cut::before { content: "- "; }
+        .beside td.same::before { content: "  "; }
         """
 
     static let script = #"""
@@ -133,6 +137,8 @@ enum WebPage {
             this.generation++; this.windows.clear(); this.selected = -1; this.total = 0;
             for (const row of this.rows.values()) row.remove();
             this.rows.clear(); this.element.scrollTop = 0; this.element.setAttribute('aria-busy', 'true');
+            // It named a line that is gone.
+            this.element.removeAttribute('aria-activedescendant');
             this.fetch(0);
           }
           async fetch(number) {

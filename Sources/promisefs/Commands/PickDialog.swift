@@ -80,7 +80,8 @@ struct PickDialog {
     private func ask(_ words: [[UInt8]]) async throws -> [[UInt8]]? {
         guard let helper = HelperPlace.portal() else {
             throw CommandFailure(
-                "promisefs-portal is not installed, which speaks to the desktop", exitStatus: 9)
+                "the package promisefs-portal is not installed, which speaks to the desktop",
+                exitStatus: 9)
         }
         let dialog = DialogProcess()
         Interruption.ends { dialog.end() }
