@@ -182,6 +182,36 @@ extension MountSuites {
             }
         }
 
+        /// The browser is led to a page by a file, with the token: it lay there until the picker's end,
+        /// and for ever when that was a signal.
+        @Test(.timeLimit(.minutes(2))) func theFileThatLeadsToAPageGoesWithIt() async throws {
+            try await MountedDomain.with(Self.options) { domain in
+                try await domain.shell(
+                    """
+                    mkdir "$T/bin"; cat > "$T/bin/xdg-open" << 'END'
+                    #!/bin/sh
+                    grep -o 'http://[^"]*' "${1#file://}" > "$T/address.new"
+                    mv "$T/address.new" "$T/address"
+                    END
+                    chmod +x "$T/bin/xdg-open"; export PATH="$T/bin:$PATH" T
+                    picks() { rm -f "$T/address"; "$@" 2> /dev/null > "$T/picked" & picker=$!
+                        within 10 '[ -s "$T/address" ]'; }
+                    files() { find "$XDG_RUNTIME_DIR" -name 'promisefs-page-*' | wc -l; }
+                    trap 'kill $picker 2> /dev/null || true' EXIT
+                    picks "$P" pick --web --at "$M"; kill -9 $picker; wait $picker || true
+                    [ $(files) = 1 ]
+                    # What one that was killed has left goes with the next, and that of the next when it
+                    # was opened.
+                    picks "$P" pick --web --at "$M"; [ $(files) = 1 ]
+                    python3 "$W/pick_by_page.py" "$(cat "$T/address")" --look
+                    within 5 '[ $(files) = 0 ]'; kill $picker; wait $picker || true
+                    picks env --default-signal=INT "$P" pick --web --at "$M"; [ $(files) = 1 ]
+                    kill -INT $picker; status=0; wait $picker || status=$?
+                    [ $status = 130 ]; [ $(files) = 0 ]
+                    """)
+            }
+        }
+
         /// A page that somebody has left open asks for news for ever, and is no use of it.
         @Test(.timeLimit(.minutes(2))) func aPickerThatIsLeftOpenIsCancelled() async throws {
             try await MountedDomain.with(Self.options) { domain in

@@ -32,14 +32,17 @@ public final class PickerSite: WebSite {
     public var title: String { TerminalText.title(request) }
     public var script: String { PickerScript.text }
 
-    /// `opened` is given the address. A page that nobody uses for `idleMax` is cancelled.
-    public func run(idleMax: Duration, opened: (String) async -> Void) async throws -> PickerOutcome
-    {
+    /// `opened` is given the address; `entered` is called when the page was opened there, perhaps
+    /// more than once. A page that nobody uses for `idleMax` is cancelled.
+    public func run(
+        idleMax: Duration, opened: (String) async -> Void, entered: @escaping @Sendable () -> Void
+    ) async throws -> PickerOutcome {
         let server = try await WebServer(self)
         let serving = Task { try await server.run() }
         let watching = Task { [session] in
             while !Task.isCancelled {
                 try await Task.sleep(for: .seconds(1))
+                if server.isEntered { entered() }
                 if server.idle > idleMax { session.post(.cancel) }
             }
         }

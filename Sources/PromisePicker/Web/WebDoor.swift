@@ -52,6 +52,9 @@ public struct WebDoor: Sendable {
         self.token = Array(token.utf8)
     }
 
+    /// The token was changed for a key.
+    public var isEntered: Bool { key != nil }
+
     /// 43 characters of six bits each.
     public static func secret() -> String {
         let alphabet = Array(

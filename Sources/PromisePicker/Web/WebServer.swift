@@ -98,6 +98,9 @@ public final class WebServer: Sendable {
     /// Since somebody did something on the page.
     public var idle: Duration { .now - lastAsked.withLock { $0 } }
 
+    /// The page was opened: of what leads to it nothing is of use any more.
+    public var isEntered: Bool { door.withLock { $0.isEntered } }
+
     /// Until the task is cancelled.
     public func run() async throws {
         try await channel.executeThenClose { connections in

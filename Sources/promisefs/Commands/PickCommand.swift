@@ -241,12 +241,17 @@ struct PickCommand: AsyncParsableCommand {
         defer { Browser.forget() }
         let isSeen = Mutex(true)
         let site = PickerSite(session, data, request)
-        let outcome = try await site.run(idleMax: .seconds(idle)) { address in
-            // Whoever reads the address can open it; else nobody would ever see the page.
-            if await Browser.show(address, opens: !noBrowser) || isatty(STDERR_FILENO) == 1 { return }
-            isSeen.withLock { $0 = false }
-            session.post(.cancel)
-        }
+        Interruption.ends { Browser.forget() }
+        let outcome = try await site.run(
+            idleMax: .seconds(idle),
+            opened: { address in
+                // Whoever reads the address can open it; else nobody would ever see the page.
+                if await Browser.show(address, opens: !noBrowser) || isatty(STDERR_FILENO) == 1 {
+                    return
+                }
+                isSeen.withLock { $0 = false }
+                session.post(.cancel)
+            }, entered: { Browser.forget() })
         if isSeen.withLock({ $0 }) { return outcome }
         guard !serve, let window = PickWindow(), let found = try await window.run() else {
             throw CommandFailure("neither a browser nor a terminal's window could be started", exitStatus: 9)

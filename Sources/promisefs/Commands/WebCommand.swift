@@ -31,7 +31,10 @@ struct WebCommand: AsyncParsableCommand {
         if output.json { Output.json(Document(address: server.address)) }
         await Browser.show(server.address, opens: !noBrowser, says: !output.json)
         Interruption.ends { Browser.forget() }
-        while server.idle < .seconds(3600) { try await Task.sleep(for: .seconds(5)) }
+        while server.idle < .seconds(3600) {
+            try await Task.sleep(for: .seconds(1))
+            if server.isEntered { Browser.forget() }
+        }
         serving.cancel()
     }
 }
