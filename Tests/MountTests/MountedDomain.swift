@@ -88,7 +88,9 @@ final class MountedDomain: Sendable {
             "R": Machine.repository,
             "HOME": root + "/home", "XDG_RUNTIME_DIR": root + "/run", "XDG_DATA_HOME": root + "/data",
             "XDG_CONFIG_HOME": root + "/config", "XDG_STATE_HOME": root + "/statehome", "LC_ALL": "C.UTF-8",
-            "PROMISEFS_PROVIDER_FAULTS": faults, "PYTHONDONTWRITEBYTECODE": "1", "NO_COLOR": "1",
+            // Root's domains have their state folders in /var/lib otherwise, and the next run would find them.
+            "PROMISEFS_STATE_DIR": root + "/states", "PROMISEFS_PROVIDER_FAULTS": faults,
+            "PYTHONDONTWRITEBYTECODE": "1", "NO_COLOR": "1",
             // No test asks the keyring of whoever runs it.
             "DBUS_SESSION_BUS_ADDRESS": "",
             "GIT_AUTHOR_NAME": "T", "GIT_AUTHOR_EMAIL": "t@example.com", "GIT_COMMITTER_NAME": "T",

@@ -28,6 +28,7 @@ class Mount:
             path = os.path.join(folder, each.lower())
             os.makedirs(path, 0o700, exist_ok=True)
             self.environment["XDG_" + each] = path
+        self.environment["PROMISEFS_STATE_DIR"] = os.path.join(folder, "states")
         self.environment.update(environment or {})
         self.log = open(os.path.join(folder, "mount.log"), "ab")
 
