@@ -264,10 +264,11 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
         // Several machines, a hostile store and one seed, in one thread of one process.
+        .target(name: "CSimulatedDisk", path: "Tests/SimulatedDisk"),
         .executableTarget(
             name: "simulate",
             dependencies: [
-                "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", "PromiseSync",
+                "CSimulatedDisk", "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", "PromiseSync",
                 "PromiseFilesystem", logging,
             ], path: "Tests/PromiseSimulation", swiftSettings: strict),
         tests("PromiseSimulationTests", ["simulate"]),

@@ -14,7 +14,7 @@ extension Node {
         pin = Pin(rawValue: Int(row.integer(first + 3))) ?? .automatic
         isOpenForWriting = row.flag(first + 4)
         isPopulated = row.flag(first + 5)
-        isDurable = row.flag(first + 6)
+        durability = Durability(rawValue: Int(row.integer(first + 6))) ?? .unknown
         localBytes = row.unsigned(first + 11)
         accessTime = row.time(first + 12)
         modificationTime = row.time(first + 13)
@@ -36,7 +36,7 @@ extension Node {
         binder.count(pin.rawValue)
         binder.flag(isOpenForWriting)
         binder.flag(isPopulated)
-        binder.flag(isDurable)
+        binder.count(durability.rawValue)
         binder.word(mode)
         binder.word(owner)
         binder.word(group)
@@ -79,7 +79,7 @@ extension Node {
     /// Whether no index of the table has to change between this state and `other`.
     func hasSameIndexedColumns(as other: Node) -> Bool {
         kind == other.kind && content == other.content && pin == other.pin && isOpenForWriting == other.isOpenForWriting
-            && isPopulated == other.isPopulated && isDurable == other.isDurable && lastUse == other.lastUse
+            && isPopulated == other.isPopulated && durability == other.durability && lastUse == other.lastUse
             && linkCount == other.linkCount
     }
 }

@@ -26,7 +26,9 @@ package struct Node: Hashable, Sendable {
     /// Names the content file together with `id`.
     package var generation: Generation
     /// The provider's version that the content (or the placeholder) stands for or was edited from; nil for content born here.
-    package var version: ContentVersion?
+    package var version: ContentVersion? {
+        didSet { if version != oldValue { noteVersion() } }
+    }
     /// Counts the content edits made here. Differs from the synced item's while the provider has not been told.
     package var edits: UInt64
     /// An open for writing was granted and not yet closed: after a crash the content file must be looked at.
@@ -38,8 +40,8 @@ package struct Node: Hashable, Sendable {
     package var localBytes: UInt64
     /// A folder's children are known.
     package var isPopulated: Bool
-    /// The content file has been fsynced since it was last written, so a power cut does not harm it.
-    package var isDurable: Bool
+    /// What a power cut leaves of the content file.
+    package var durability: Durability
     /// The node's only entry and the node itself say what both sides last agreed on, and the table `synced` has no row of it.
     /// Kept by the index, which ignores what callers put there.
     package var isAsSynced: Bool
@@ -73,7 +75,7 @@ package struct Node: Hashable, Sendable {
         lastUse = time
         localBytes = 0
         isPopulated = false
-        isDurable = false
+        durability = .unknown
         isAsSynced = false
     }
 }

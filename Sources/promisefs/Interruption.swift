@@ -16,13 +16,19 @@ enum Interruption {
     /// From now on. `parting`: what must not be left behind.
     static func ends(_ parting: @escaping @Sendable () -> Void = {}) {
         turn.withLock { _ in
-            guard source == nil, !isIgnored(signal(SIGINT, SIG_IGN)) else { return }
+            guard source == nil else { return }
+            if isIgnored(signal(SIGINT, SIG_DFL)) {
+                signal(SIGINT, SIG_IGN)
+                return
+            }
             let new = DispatchSource.makeSignalSource(signal: SIGINT, queue: DispatchQueue(label: "promisefs.interruption"))
             new.setEventHandler {
                 Output.finish()
                 parting()
                 exit(status)
             }
+            // Only when it is looked for: until then the signal would be lost, and ends this process by itself.
+            new.setRegistrationHandler { signal(SIGINT, SIG_IGN) }
             new.activate()
             source = new
         }

@@ -65,6 +65,17 @@ extension MountSuites {
             }
         }
 
+        /// `mount` had returned before the holder knew that its daemon serves, and gave the mount up.
+        @Test(.timeLimit(.minutes(2))) func aDaemonThatDiesRightAfterItsMountHasASuccessor() async throws {
+            try await MountedDomain.with(options, mounts: false) { domain in
+                for _ in 1...10 {
+                    try await domain.remount()
+                    try domain.killDaemon()
+                    try await domain.shell("touch \"$M/made\"; rm \"$M/made\"; \"$P\" unmount --wait \"$M\"")
+                }
+            }
+        }
+
         /// A file whose bytes are on their way is read through the daemon, which the next one has to know.
         @Test(.timeLimit(.minutes(3))) func aReaderOfAPlaceholderGetsItsBytesFromTheNextDaemon() async throws {
             var options = options

@@ -202,7 +202,7 @@ struct Run {
             node.lastUse = time(clock / 4)
             node.pin = pick(Pin.allCases)!
             node.isOpenForWriting = chance(3)
-            node.isDurable = chance(2)
+            node.durability = pick([.unknown, .whole, .begun])!
             node.generation = node.generation.next
             node.version = chance(2) ? nil : ContentVersion("\(clock)")
             let lower = UInt64.random(in: 0..<50, using: &generator)

@@ -47,7 +47,7 @@ import Testing
         node.lastUse = time(11)
         node.localBytes = 12
         node.isPopulated = true
-        node.isDurable = true
+        node.durability = .begun
         let index = try folder.open()
         let stored = try index.write { [node] transaction throws(Failure) in try transaction.insert(node) }
         index.close()

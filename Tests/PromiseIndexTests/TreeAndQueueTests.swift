@@ -207,7 +207,7 @@ import Testing
     @Test func questionsAboutContentAreAnswered() throws {
         let index = try folder.open()
         try index.write { transaction throws(Failure) in
-            let old = try transaction.make("old", .whole, use: 1) { $0.isDurable = true }
+            let old = try transaction.make("old", .whole, use: 1) { $0.durability = .whole }
             let clean = try transaction.make("clean", .partial, use: 3) { $0.version = ContentVersion("1") }
             let edited = try transaction.make("edited", .whole, use: 2) { node in
                 node.version = ContentVersion("1")
@@ -226,7 +226,6 @@ import Testing
             #expect(try transaction.nodesWithContent(in: .partial).map(\.id) == [clean])
             #expect(try transaction.nodesWithContent(in: .whole).count == 3)
             #expect(try transaction.nodesWithContent(in: .absent).map(\.id) == [open, absent])
-            #expect(try transaction.undurableCleanNodes().map(\.id) == [clean])
             #expect(try transaction.populatedFolders() == [])
             var root = try transaction.node(.root)!
             root.isPopulated = true

@@ -7,6 +7,8 @@ struct Ledger {
     static let tokenSize = 16
     private(set) var written: [String: String] = [:]
     private(set) var given: Set<String> = []
+    /// Of what was written: what somebody has asked to be on the disk.
+    private(set) var synced: Set<String> = []
     private var count = 0
 
     mutating func token() -> String {
@@ -20,6 +22,17 @@ struct Ledger {
 
     /// Somebody who saw these has overwritten or removed them.
     mutating func gave(_ tokens: Set<String>) { given.formUnion(tokens) }
+
+    /// A sync of a file that holds these has returned.
+    mutating func sync(_ tokens: Set<String>) { synced.formUnion(tokens) }
+
+    /// The power of the machine fails, with these in its files or already at the store. The rest of what was
+    /// written on it may be gone; nothing of what `isOf` says is anywhere else.
+    mutating func powerFails(at present: Set<String>, isOf: (String) -> Bool) {
+        for (token, writer) in written where isOf(writer) && !synced.contains(token) && !present.contains(token) {
+            given.insert(token)
+        }
+    }
 
     func lost(_ present: Set<String>) -> [String] {
         written.keys.filter { !given.contains($0) && !present.contains($0) }.sorted()

@@ -15,6 +15,7 @@ struct Options {
     var withFaults = false
     /// Each schedule has a taste of its own.
     var isSwarm = false
+    var hasPowerCuts = false
     /// Each schedule has a situation, one of these stories.
     var stories: [Situation.Story]?
 
@@ -25,13 +26,14 @@ struct Options {
             case "--help":
                 say("usage: simulate [--seed N] [--schedules N] [--seconds N] [--size PERCENT] [--store N]")
                 say("                [--less WHAT,…] [--trace] [--stop] [--model OPERATIONS] [--faults] [--swarm]")
-            say("                [--situations] [--situation WHAT,…]")
+                say("                [--situations] [--situation WHAT,…] [--power-cuts]")
                 say("example: simulate --seed 1380 --trace")
                 exit(0)
             case "--trace": printsTrace = true
             case "--stop": stops = true
             case "--faults": withFaults = true
             case "--swarm": isSwarm = true
+            case "--power-cuts": hasPowerCuts = true
             case "--situations": stories = Situation.Story.allCases
             case "--situation":
                 guard let text = rest.popFirst() else { Options.fail("--situation needs a list") }

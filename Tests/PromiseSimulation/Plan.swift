@@ -10,6 +10,8 @@ struct Plan {
     var jumps: Int
     /// Calls of the disk that fail.
     var diskFaults: Int
+    /// Only where they are asked for, so that seeds mean what they meant before.
+    var powerCuts = 0
     var taste = Taste.usual
     /// One of these is played; none where the list is empty.
     var stories: [Situation.Story] = []
@@ -42,7 +44,7 @@ struct Plan {
         actionCount = actionCount % 2 == 0 ? 1 : min(actionCount, 6)
         let delayMax = min(line.delayMax, 300)
         line = Line(delayMax: delayMax)
-        (kills, cuts, jumps, diskFaults) = (0, 0, 0, 0)
+        (kills, cuts, jumps, diskFaults, powerCuts) = (0, 0, 0, 0, 0)
     }
 
     var isAlone: Bool { machineCount == 1 }
@@ -50,14 +52,15 @@ struct Plan {
     var text: String {
         "store \(store.name), machines \(machineCount), programs \(programCount), actions \(actionCount), "
             + "line \(line.lost)/\(line.answerLost)/\(line.refused)/\(line.doubled)/\(line.delayMax), "
-            + "kills \(kills), cuts \(cuts), jumps \(jumps), disk faults \(diskFaults)"
+            + "kills \(kills), cuts \(cuts), jumps \(jumps), disk faults \(diskFaults), power cuts \(powerCuts)"
     }
 }
 
 /// A plan with less in it. A schedule that fails is tried again with less and less, for people to read.
 enum Reduction: String, CaseIterable {
     case fewerMachines = "machines", fewerPrograms = "programs", fewerActions = "actions", noKills = "kills",
-        noCuts = "cuts", noJumps = "jumps", noDiskFaults = "faults", noLosses = "losses", noDelays = "delays"
+        noCuts = "cuts", noJumps = "jumps", noDiskFaults = "faults", noPowerCuts = "powercuts",
+        noLosses = "losses", noDelays = "delays"
 
     /// False when there is nothing less.
     func apply(to plan: inout Plan) -> Bool {
@@ -73,6 +76,7 @@ enum Reduction: String, CaseIterable {
         case .noCuts: return drop(&plan.cuts, to: 0)
         case .noJumps: return drop(&plan.jumps, to: 0)
         case .noDiskFaults: return drop(&plan.diskFaults, to: 0)
+        case .noPowerCuts: return drop(&plan.powerCuts, to: 0)
         case .noLosses:
             defer { (plan.line.lost, plan.line.answerLost, plan.line.refused, plan.line.doubled) = (0, 0, 0, 0) }
             return plan.line.lost + plan.line.answerLost + plan.line.refused + plan.line.doubled > 0

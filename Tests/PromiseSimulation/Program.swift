@@ -85,6 +85,12 @@ struct Program {
         world.ledger.gave(before.subtracting(after).subtracting([token]))
     }
 
+    private func synchronize(_ file: SimulatedMachine.OpenFile) async throws(Failure) {
+        let held = try world.tokens(of: file.node, on: on)
+        try await on.synchronize(file)
+        world.ledger.sync(held)
+    }
+
     private func close(_ file: SimulatedMachine.OpenFile) {
         if !on.isDead { on.close(file) }
     }
@@ -102,7 +108,7 @@ struct Program {
             await pause()
             if on.isDead { return }
         }
-        if simulation.chance(20) { try await on.synchronize(file) }
+        if simulation.chance(20) { try await synchronize(file) }
     }
 
     private func append(to path: [FileName]) async throws(Failure) {
@@ -124,7 +130,7 @@ struct Program {
             let size = try on.filesystem.attributes(of: file.node, handle: file.handle).attributes.size
             let isOverwriting = size >= UInt64(Ledger.tokenSize) && simulation.chance(40)
             try await write(file, at: isOverwriting ? 0 : size)
-            if simulation.chance(20) { try await on.synchronize(file) }
+            if simulation.chance(20) { try await synchronize(file) }
         }
         note("lets go of \(display(path))")
     }

@@ -14,6 +14,7 @@ struct Runner {
             seed: seed, folder: Array(folder.utf8), size: options.size, store: options.store,
             plan: { plan in
                 if options.isSwarm { plan.taste = Taste(seed: seed) }
+                if options.hasPowerCuts { plan.powerCuts = 1 + Int(seed % 2) }
                 for reduction in reductions { _ = reduction.apply(to: &plan) }
                 if let stories = options.stories { plan.situate(stories) }
                 if options.operations != nil { plan.line = Line() }
@@ -46,14 +47,16 @@ struct Runner {
         let size = options.size == 100 ? "" : " --size \(options.size)"
         let store = options.store.map { " --store \($0)" } ?? ""
         let swarm = options.isSwarm ? " --swarm" : ""
+        let power = options.hasPowerCuts ? " --power-cuts" : ""
         let stories = options.stories.map { " --situation " + $0.map { "\($0)" }.joined(separator: ",") } ?? ""
-        return "simulate --seed \(seed)\(swarm)\(stories)\(size)\(store)\(less) --trace"
+        return "simulate --seed \(seed)\(swarm)\(power)\(stories)\(size)\(store)\(less) --trace"
     }
 
     /// Whether there is something left to be taken away.
     private func isLess(_ seed: UInt64, _ reductions: [Reduction], _ next: Reduction) -> Bool {
         let simulation = Simulation(seed: seed, printsTrace: false)
         var plan = Plan(simulation, size: options.size, store: options.store)
+        if options.hasPowerCuts { plan.powerCuts = 1 + Int(seed % 2) }
         for reduction in reductions { _ = reduction.apply(to: &plan) }
         return next.apply(to: &plan)
     }

@@ -15,6 +15,8 @@ final class Schedule: @unchecked Sendable {
     let store: Store
     var machines: [SimulatedMachine] = []
     var ledger = Ledger()
+    /// Of the machines, where their power may fail.
+    private(set) var disks: [SimulatedDisk] = []
     private let folder: [UInt8]
     /// Of machines that live.
     private var runningPrograms: Int { machines.reduce(0) { $0 + $1.programCount } }
@@ -61,6 +63,7 @@ final class Schedule: @unchecked Sendable {
         }
         for machine in machines where !machine.isDead { machine.kill() }
         machines = []
+        SimulatedDisk.observe([])
         simulation.end()
         return problems
     }
@@ -75,8 +78,12 @@ final class Schedule: @unchecked Sendable {
         }
         let situation = plan.stories.isEmpty ? nil : Situation(self)
         situation?.prepare()
+        if plan.powerCuts > 0 {
+            disks = (0..<plan.machineCount).map { SimulatedDisk(folder(of: $0)) }
+            SimulatedDisk.observe(disks)
+        }
         for number in 0..<plan.machineCount {
-            machines.append(try makeMachine(number, isAfterKill: false))
+            machines.append(try makeMachine(number, after: nil))
             startPrograms(number)
             troubleLater(number)
         }
@@ -105,14 +112,16 @@ final class Schedule: @unchecked Sendable {
         return number
     }
 
-    func makeMachine(_ number: Int, isAfterKill: Bool) throws -> SimulatedMachine {
-        let path = folder + Array("/machine\(number)".utf8)
+    private func folder(of machine: Int) -> [UInt8] { folder + Array("/machine\(machine)".utf8) }
+
+    func makeMachine(_ number: Int, after end: SimulatedMachine.End?) throws -> SimulatedMachine {
+        let path = folder(of: number)
         try makeFolders(path, label: "simulation.folder")
         let provider = StoreProvider(store, simulation, machine: "machine\(number)")
         provider.line = plan.line
         provider.pageSize = plan.taste.pageSize
         let machine = try SimulatedMachine("host\(number)", path, provider, simulation)
-        try machine.start(isAfterKill: isAfterKill)
+        try machine.start(after: end)
         return machine
     }
 
@@ -168,7 +177,7 @@ final class Schedule: @unchecked Sendable {
         simulation.isResting = true
         for machine in machines { machine.provider.line = Line() }
         endDiskTrouble()
-        if plan.isAlone {
+        if plan.isAlone, plan.powerCuts == 0 {
             // One that was cut off until now may know too little of the store.
             let found = try problemsOf(machines[0])
             if found.problems.isEmpty { treeAtEnd = found.tree }
@@ -251,7 +260,8 @@ final class Schedule: @unchecked Sendable {
         // The same, where the name is taken by what was made without an answer.
         let knowsItsOwn = plan.store.kind.keepsTimes && !plan.store.kind.guesses
         let missesAnswers = plan.line.answerLost > 0 || plan.kills > 0
-        if plan.isAlone, knowsItsOwn || !missesAnswers,
+        // An upload of which the disk does not know is somebody else's.
+        if plan.isAlone, plan.powerCuts == 0, knowsItsOwn || !missesAnswers,
             let conflict = there.first(where: { $0.contains("conflict") })
         {
             problems.append("a conflict, though only one machine worked: \(conflict)")

@@ -83,9 +83,11 @@ final class SimulatedMachine: @unchecked Sendable {
         lookouts = madeLookouts.withLock { $0 }
     }
 
-    /// `isAfterKill`: another one has left its files.
-    func start(isAfterKill: Bool) throws {
-        if isAfterKill { try filesystem.recover(isUnclean: true, hasPowerFailed: false) }
+    /// How the one before ended, which has left its files.
+    enum End { case kill, powerCut }
+
+    func start(after end: End?) throws {
+        if let end { try filesystem.recover(isUnclean: true, hasPowerFailed: end == .powerCut) }
         enginePump = engine.startManually(observer: filesystem, isConnected: true)
         nextPump = simulation.clock.uptime()
         simulation.enter(self)

@@ -91,6 +91,7 @@ final class StoreProvider: Provider, @unchecked Sendable {
 
     private func describe<Value>(_ result: Result<Value, ProviderError>) -> String {
         switch result {
+        case .success(let item as Item): "done \(item.version.rawValue)"
         case .success: "done"
         case .failure(let problem): "\(problem.code)"
         }

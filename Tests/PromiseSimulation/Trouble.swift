@@ -1,3 +1,4 @@
+import PromiseIndex
 import PromiseCore
 import PromiseSystem
 
@@ -11,6 +12,7 @@ extension Schedule {
             later { [self] in simulation.clock.jump(by: .seconds(simulation.pick(7_200) - 3_600)) }
         }
         for _ in 0..<plan.diskFaults { later { [self] in failDisk() } }
+        for _ in 0..<plan.powerCuts { later { [self] in cutPower(number) } }
     }
 
     private func later(within milliseconds: Int = 20_000, _ body: @escaping () -> Void) {
@@ -42,10 +44,44 @@ extension Schedule {
         machines[number].kill()
     }
 
-    /// It goes on with what is on its disk.
-    func start(_ number: Int) -> Bool {
+    /// What no program has asked to be on the disk may be gone, but what the provider has.
+    private func cutPower(_ number: Int) {
+        simulation.note("machine \(number) has no power any more")
+        let image = disks[number].cutPower(simulation)
         do {
-            machines[number] = try makeMachine(number, isAfterKill: true)
+            let safe = try shownTokens(machines[number])
+            ledger.powerFails(at: safe) { $0.hasPrefix("m\(number)p") }
+            stop(number)
+            try disks[number].restore(image)
+        } catch {
+            return problems.append("a disk does not start: \(error)")
+        }
+        if start(number, hasPowerFailed: true) { startPrograms(number) }
+    }
+
+    /// What the store has of files that the machine shows, under the item that they have or at their place. Whatever else it has
+    /// may be removed, as the machine's save by rename or removal is still to be told.
+    private func shownTokens(_ machine: SimulatedMachine) throws -> Set<String> {
+        try machine.index.read { transaction throws(Failure) in try shownTokens(below: .root, Store.root, transaction) }
+    }
+
+    private func shownTokens(
+        below folder: NodeID, _ number: Int, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Set<String> {
+        var result: Set<String> = []
+        let children = try transaction.children(of: folder, after: nil, limit: 1_000)
+        for entry in children {
+            guard let there = store.child(entry.name, of: number) else { continue }
+            result.formUnion(Ledger.tokens(in: there.bytes))
+            result.formUnion(try shownTokens(below: entry.node, there.number, transaction))
+        }
+        return result
+    }
+
+    /// It goes on with what is on its disk.
+    func start(_ number: Int, hasPowerFailed: Bool = false) -> Bool {
+        do {
+            machines[number] = try makeMachine(number, after: hasPowerFailed ? .powerCut : .kill)
             return true
         } catch {
             problems.append("a machine that was killed does not start again: \(error)")

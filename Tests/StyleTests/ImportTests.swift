@@ -77,7 +77,7 @@ import Testing
             "Logging", "ArgumentParser", "TOMLKit", "Foundation", "FoundationEssentials", "Dispatch",
         ],
         "PromiseSimulation": [
-            "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", "PromiseSync",
+            "CSimulatedDisk", "PromiseCore", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider", "PromiseSync",
             "PromiseFilesystem", "Logging",
         ],
         "DocumentProgram": ["PromiseKit", "PromiseWire"],

@@ -266,6 +266,7 @@ extension FileSystem {
         try change(&node, changes, by: resizing.caller, transaction)
         if node.content == .absent {
             node.generation = node.generation.next
+            node.durability = .unknown
             try cut(
                 SharedDescriptor(try content.create(node.id, node.generation)), of: &node, &resizing
             )
@@ -280,7 +281,7 @@ extension FileSystem {
         }
         node.size = size
         node.edits += 1
-        node.isDurable = false
+        node.noteWritten()
         node.content = size > 0 && resizing.claim != nil ? .partial : .whole
         let ranges =
             node.content == .whole ? nil : resizing.claim?.ranges(after: .resized(to: size))

@@ -57,8 +57,8 @@ extension FileSystem {
         if let node = try known(id), node.kind == .file, node.content != .absent {
             let file = try contentFile(of: node)
             try index.synchronize(after: file.number) { () throws(Failure) in try synchronize(file, dataOnly: dataOnly) }
-            if node.version != nil, !node.isDurable {
-                try noteDurable(id)
+            if node.version != nil, opens.hasWriters(id) ? !node.durability.hasBase : !node.durability.isWhole {
+                try noteDurable(node)
                 try index.synchronize()
             }
         } else {
@@ -67,10 +67,14 @@ extension FileSystem {
         if let written { opens.noteWritingDurable(id, written) }
     }
 
-    private func noteDurable(_ id: NodeID) throws(Failure) {
+    /// `synced`: as it was before its content file was synchronized.
+    private func noteDurable(_ synced: Node) throws(Failure) {
         try index.write { transaction throws(Failure) in
-            guard var node = try transaction.node(id), node.version != nil, !node.isDurable, !opens.hasWriters(id) else { return }
-            node.isDurable = true
+            guard var node = try transaction.node(synced.id), node.generation == synced.generation,
+                node.version == synced.version
+            else { return }
+            let isWhole = node.edits == synced.edits && !opens.hasWriters(node.id)
+            node.durability = isWhole ? .whole : .begun
             try transaction.update(node)
         }
     }
@@ -86,7 +90,9 @@ extension FileSystem {
     /// Not for a file that stays on this machine, which is nobody's to send.
     private func hasUnsentEdit(_ id: NodeID) throws(Failure) -> Bool {
         try index.read { transaction throws(Failure) in
-            guard let node = try transaction.node(id), node.isOpenForWriting, node.content == .whole else { return false }
+            guard let node = try transaction.node(id), node.isOpenForWriting, node.content == .whole,
+                node.version == nil || node.durability.hasBase
+            else { return false }
             for entry in try transaction.entries(of: id) where !entry.isExcluded {
                 guard let identifier = entry.identifier, let agreed = try transaction.synced(identifier) else { continue }
                 if agreed.edits == node.edits { return false }

@@ -159,6 +159,6 @@ extension Node {
         modificationTime = time
         changeTime = time
         edits += 1
-        isDurable = false
+        noteWritten()
     }
 }

@@ -16,15 +16,18 @@ extension FileSystem {
         }
         // What the kernel has open through the daemon before is looked at in `resumeOpenFiles`.
         for node in nameless where !opens.isOpen(node.id) { try deleteNameless(node) }
-        for node in written where node.linkCount > 0 && !opens.hasWriters(node.id) {
-            // A mapping outlives a daemon, too.
-            if !linger(node.id) { try takeStock(of: node) }
-        }
         if hasPowerFailed {
-            try dropDoubtfulContent()
-            try replaceLostContent()
+            try PowerCutRecovery(
+                index: index, content: content, remover: engine.remover, clock: clock, logger: logger,
+                hasWriters: { [opens] in opens.hasWriters($0) }
+            ).run()
+        } else {
+            for node in written where node.linkCount > 0 && !opens.hasWriters(node.id) {
+                // A mapping outlives a daemon, too.
+                if !linger(node.id) { try takeStock(of: node) }
+            }
+            if isUnclean { try matchSizes() }
         }
-        if isUnclean { try matchSizes() }
         let now = clock.now()
         try index.write { transaction throws(Failure) in try transaction.rebuildPending(now: now) }
         if !written.isEmpty || !nameless.isEmpty {
@@ -77,50 +80,6 @@ extension FileSystem {
         for node in nodes where !opens.hasWriters(node.id) {
             guard let status = try content.status(node.id, node.generation), status.size != node.size else { continue }
             try index.write { transaction throws(Failure) in try transaction.takeSize(of: node.id, status, now: clock.now()) }
-        }
-    }
-
-    /// Of a file that was never synced the name may have reached the disk and the content not. It becomes what the provider
-    /// has of it, as if it had not been saved, or else empty, as on any local disk.
-    private func replaceLostContent() throws(Failure) {
-        let nodes: [Node] = try index.read { transaction throws(Failure) in
-            try transaction.nodesWithContent(in: .whole) + transaction.nodesWithContent(in: .partial)
-        }
-        for node in nodes where try content.status(node.id, node.generation) == nil {
-            try index.write { transaction throws(Failure) in
-                guard var current = try transaction.node(node.id) else { return }
-                try transaction.setRanges(of: node.id, to: ByteRangeSet())
-                try transaction.setHoles(of: node.id, to: ByteRangeSet())
-                if let agreed = try transaction.agreedItem(of: node.id) {
-                    current.becomePlaceholder(of: agreed)
-                } else {
-                    current.generation = current.generation.next
-                    _ = try content.create(node.id, current.generation)
-                    current.content = .whole
-                    current.size = 0
-                    current.localBytes = 0
-                    current.edits += 1
-                    try markPending(namesOf: node.id, transaction)
-                }
-                try transaction.update(current)
-            }
-            logger.warning("a file that was never synchronized has lost its content", metadata: ["node": "\(node.id)"])
-        }
-    }
-
-    /// The provider has it, so it is fetched again rather than trusted.
-    private func dropDoubtfulContent() throws(Failure) {
-        let doubtful = try index.read { transaction throws(Failure) in try transaction.undurableCleanNodes() }
-        for node in doubtful {
-            try index.write { transaction throws(Failure) in
-                guard var current = try transaction.node(node.id) else { return }
-                try transaction.setRanges(of: current.id, to: ByteRangeSet())
-                current.content = .absent
-                current.generation = current.generation.next
-                current.localBytes = 0
-                try transaction.update(current)
-            }
-            engine.remover.remove(node.id, node.generation)
         }
     }
 

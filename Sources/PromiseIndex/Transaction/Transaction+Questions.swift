@@ -79,19 +79,6 @@ extension Transaction {
         ) { Node($0) }
     }
 
-    /// Files whose content may not have reached the disk and that the provider can give again.
-    package func undurableCleanNodes() throws(Failure) -> [Node] {
-        try store.flushNodes()
-        return try connection.all(
-            """
-            SELECT * FROM node INDEXED BY node_local
-            WHERE kind = 0 AND content <> 0 AND is_durable = 0 AND version IS NOT NULL AND (is_as_synced = 1 OR EXISTS (
-                SELECT 1 FROM entry JOIN synced ON synced.identifier = entry.identifier
-                WHERE entry.node = node.id AND synced.edits = node.edits))
-            """
-        ) { Node($0) }
-    }
-
     /// The totals of nodes are kept in memory; pending rows are counted.
     package func counts() throws(Failure) -> IndexCounts {
         let pending = try connection.first("SELECT count(*) FROM pending") { Int($0.integer(0)) }

@@ -59,7 +59,7 @@ extension SyncEngine {
         node.generation = node.generation.next
         node.content = .absent
         node.localBytes = 0
-        node.isDurable = false
+        node.durability = .unknown
         try transaction.update(node)
         try transaction.record(.content, node: id, parent: entry.parent, name: entry.name)
         return .evicted(freed)

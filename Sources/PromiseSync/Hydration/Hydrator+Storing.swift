@@ -141,7 +141,7 @@ extension Hydrator {
         if node.content == .partial { try transaction.setRanges(of: node.id, to: ByteRangeSet()) }
         if node.content == .absent { node.lastUse = clock.now() }
         node.content = .whole
-        node.isDurable = false
+        node.durability = .unknown
         node.localBytes = status.blocks * 512
         let entries = try transaction.entries(of: node.id)
         if let entry = entries.first {

@@ -75,9 +75,9 @@ struct Streaming: Sendable {
                 try transaction.synced(identifier)?.edits == node.edits
             else { return false }
             guard node.content == .partial else { return true }
-            wasDurable = node.isDurable
+            wasDurable = node.durability.hasBase
             try transaction.setRanges(of: job.node, to: ranges)
-            node.isDurable = false
+            node.durability = .unknown
             try transaction.update(node)
             return true
         }

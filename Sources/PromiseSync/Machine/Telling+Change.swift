@@ -91,7 +91,8 @@ extension Telling {
                     isMove: turn.facts.knowsByPlace && draft.places.count > 1, parent: place.parent,
                     name: place.name, kind: node.kind, edits: source == nil ? agreedEdits : node.edits,
                     size: source?.size ?? synced.size,
-                    modificationTime: (changes.metadata ?? synced.metadata).modificationTime,
+                    modificationTime: source != nil && node.durability == .doubtful
+                        ? .unrecognizable : (changes.metadata ?? synced.metadata).modificationTime,
                     base: isEdited ? nil : synced.version, target: changes.target ?? synced.target),
                 transaction)
         }

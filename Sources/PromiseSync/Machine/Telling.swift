@@ -287,7 +287,7 @@ enum Telling {
             SentChange(
                 entry: entry.id, item: nil, isMove: false, parent: parent, name: entry.name,
                 kind: node.kind, edits: node.edits,
-                size: source?.size ?? node.size, modificationTime: node.modificationTime, base: nil,
+                size: source?.size ?? node.size, modificationTime: node.recognizableTime, base: nil,
                 target: node.target),
             transaction)
         return .start(

@@ -12,7 +12,7 @@ extension Node {
         modificationTime = status.modificationTime
         changeTime = max(changeTime, status.changeTime)
         localBytes = status.blocks * 512
-        isDurable = false
+        noteWritten()
     }
 
     /// The content is given up for what was last agreed on with the provider; the ranges are the
@@ -21,7 +21,7 @@ extension Node {
         content = .absent
         generation = generation.next
         localBytes = 0
-        isDurable = false
+        durability = .unknown
         edits = agreed.edits
         version = agreed.item.version
         size = agreed.item.size

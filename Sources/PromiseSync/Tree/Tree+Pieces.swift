@@ -69,7 +69,7 @@ extension Transaction {
         try setRanges(of: id, to: ByteRangeSet())
         node.content = .whole
         node.version = nil
-        node.isDurable = false
+        node.durability = .unknown
         node.localBytes = status.blocks * 512
         try update(node)
         try setHoles(of: id, to: holes)

@@ -79,7 +79,8 @@ enum Daemon {
                 try await server.run {
                     logger.notice("mounted", metadata: ["domain": "\(configuration.name)", "on": "\(place)"])
                     // From here on a daemon that dies has a successor; before, whoever started it hears of it.
-                    defer { holder?.tellServing() }
+                    // Nobody is told of a mount that would go with its daemon.
+                    holder?.tellServing()
                     keeper.start()
                     manager?.tell(["READY=1", "STATUS=\(configuration.name) is mounted on \(place)"])
                     manager?.keepTelling(thatAnswers: configuration.mountPoint)

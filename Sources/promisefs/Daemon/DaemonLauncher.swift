@@ -40,6 +40,8 @@ final class ReadyChannel: Sendable {
 enum DaemonLauncher {
     private static let logByteCountMax: UInt64 = 10 << 20
     private static let readyNumber: CInt = 3
+    /// A holder that abandons a mount has unmounted it by then.
+    private static let endingMax: Duration = .seconds(5)
     /// Set by `MountHelper`, and read by the holder, too.
     private static var staysInGroup: Bool { environment("PROMISEFS_STAY_IN_GROUP") != nil }
 
@@ -128,7 +130,8 @@ enum DaemonLauncher {
             throw CommandFailure(
                 message.error ?? "the daemon could not start", exitStatus: message.exitStatus ?? ExitStatus.failed)
         }
-        let status = Spawn.wait(process)
+        // It may have died between its last two words to us and to its holder, which has started its successor then.
+        guard let status = Spawn.wait(process, within: endingMax) else { return nil }
         throw CommandFailure("the daemon ended without saying why (status \(status)); see \(escapedForDisplay(plan.logFile))")
     }
 

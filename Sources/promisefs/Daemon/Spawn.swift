@@ -133,6 +133,23 @@ enum Spawn {
         while waitpid(process, &status, 0) < 0 {
             guard errno == EINTR else { return -1 }
         }
+        return exitStatus(status)
+    }
+
+    /// The same; nil when it goes on after that.
+    static func wait(_ process: pid_t, within limit: Duration) -> Int32? {
+        var status: CInt = 0
+        let end = ContinuousClock.now + limit
+        while ContinuousClock.now < end {
+            let result = waitpid(process, &status, WNOHANG)
+            if result == process { return exitStatus(status) }
+            if result < 0 && errno != EINTR { return -1 }
+            usleep(10_000)
+        }
+        return nil
+    }
+
+    private static func exitStatus(_ status: CInt) -> Int32 {
         let signal = status & 0x7F
         return signal == 0 ? (status >> 8) & 0xFF : 128 + signal
     }

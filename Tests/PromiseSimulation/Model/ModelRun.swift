@@ -39,7 +39,7 @@ final class ModelRun: @unchecked Sendable {
             )
         }
         do {
-            schedule.machines = [try schedule.makeMachine(0, isAfterKill: false)]
+            schedule.machines = [try schedule.makeMachine(0, after: nil)]
             for number in 0..<operations {
                 if number > 0, canRecognize, simulation.chance(4) { try restart() }
                 if let problem = try act() { return "operation \(number): \(problem)" }
@@ -132,7 +132,7 @@ final class ModelRun: @unchecked Sendable {
     private func restart() throws {
         simulation.note("killed")
         machine.kill()
-        schedule.machines[0] = try schedule.makeMachine(0, isAfterKill: true)
+        schedule.machines[0] = try schedule.makeMachine(0, after: .kill)
         open = [:]
         tree.open = [:]
         if let problem = try difference("killed and started again") {

@@ -1,0 +1,82 @@
+import PromiseCore
+import PromiseFilesystem
+import PromiseIndex
+import Testing
+
+/// What a power cut has torn never replaces a version at the provider, and what fsync covered stays.
+@Suite(.timeLimit(.minutes(1))) struct AfterPowerCutTests {
+    private let written = Timestamp(seconds: 9, nanoseconds: 0)
+
+    private func node(_ durability: Durability, size: UInt64 = 100, _ change: (inout Node) -> Void = { _ in }) -> Node {
+        var node = Node(
+            id: NodeID(5), kind: .file, mode: 0o644, owner: 0, group: 0, size: size, time: written, content: .whole,
+            version: ContentVersion("1"))
+        node.durability = durability
+        change(&node)
+        return node
+    }
+
+    private func judge(
+        _ node: Node, isAgreed: Bool = false, hasAgreed: Bool = true, size: UInt64? = 100, at seconds: Int = 9,
+        isComplete: Bool = true
+    ) -> AfterPowerCut {
+        let found = size.map { (size: $0, modificationTime: Timestamp(seconds: seconds, nanoseconds: 0)) }
+        return AfterPowerCut.judge(
+            node, isAgreed: isAgreed, hasAgreed: hasAgreed, found: found, isComplete: { isComplete })
+    }
+
+    /// An empty file took the place of a version at the provider.
+    @Test func anEditThatIsEmptyOrShorterNowIsNotUploaded() {
+        #expect(judge(node(.unknown), size: nil) == .giveUp)
+        #expect(judge(node(.unknown), size: 0) == .giveUp)
+        #expect(judge(node(.unknown), size: 60) == .doubt)
+        #expect(judge(node(.unknown), at: 8) == .doubt)
+    }
+
+    /// Of fetched content that was edited in place zeros took the place of the provider's bytes.
+    @Test func anEditWithBlocksThatNeverReachedTheDiskIsNotUploaded() {
+        #expect(judge(node(.unknown), isComplete: false) == .doubt)
+        #expect(judge(node(.unknown) { $0.content = .partial }) == .doubt)
+    }
+
+    @Test func anEditThatIsAllThereIsUploaded() {
+        #expect(judge(node(.unknown)) == .keep)
+        #expect(judge(node(.unknown), hasAgreed: false) == .keep)
+        #expect(judge(node(.unknown), hasAgreed: false, size: 60) == .takeAsEdit)
+    }
+
+    @Test func whatWasSynchronizedIsWhatTheDiskHas() {
+        for durability in [Durability.whole, .begun] {
+            #expect(judge(node(durability)) == .keep)
+            #expect(judge(node(durability), size: 120, at: 10) == .takeAsEdit)
+        }
+    }
+
+    /// The index on the disk knew nothing of the open for writing, and nobody looked at the content file.
+    @Test func synchronizedContentThatIsNewerThanTheIndexIsAnEdit() {
+        #expect(judge(node(.whole), isAgreed: true, at: 10) == .takeAsEdit)
+    }
+
+    @Test func whatTheProviderHasIsFetchedAgain() {
+        #expect(judge(node(.unknown), isAgreed: true) == .fetchAgain)
+        #expect(judge(node(.begun), isAgreed: true, size: 0) == .fetchAgain)
+        #expect(judge(node(.whole), isAgreed: true) == .keep)
+        #expect(judge(node(.unknown) { $0.isOpenForWriting = true }, isAgreed: true, at: 10) == .doubt)
+    }
+
+    @Test func contentThatWasSynchronizedBeforeTheProviderGotMoreIsNotCertain() {
+        var node = node(.whole)
+        node.noteWritten()
+        #expect(node.durability == .begun)
+        node.version = ContentVersion("2")
+        #expect(node.durability == .unknown)
+    }
+
+    /// Zeros had the size and the time of what had arrived, and were taken for it.
+    @Test func whatWasFoundIsNotTakenForWhatWasSentByItsTime() {
+        var node = node(.doubtful)
+        #expect(node.recognizableTime != node.modificationTime)
+        node.noteWritten()
+        #expect(node.durability == .begun && node.recognizableTime == node.modificationTime)
+    }
+}
