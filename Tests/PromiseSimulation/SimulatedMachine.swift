@@ -110,6 +110,7 @@ final class SimulatedMachine: @unchecked Sendable {
     /// done, and is answered to nobody.
     func kill() {
         isDead = true
+        provider.isGone = true
         simulation.leave(self)
         enginePump = nil
         nextPump = nil

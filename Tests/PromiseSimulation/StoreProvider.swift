@@ -40,6 +40,8 @@ final class StoreProvider: Provider, @unchecked Sendable {
     private let simulation: Simulation
     private let machine: String
     var line = Line()
+    /// Its machine is dead: what it asked for may still reach the store.
+    var isGone = false
     var snags: [Snag] = []
     /// No change arrives.
     var losesChanges = false
@@ -195,6 +197,8 @@ final class StoreProvider: Provider, @unchecked Sendable {
             guard found.version == version.rawValue else { throw ProviderError(.stale, "there is another version") }
             return found.bytes
         }
+        // A dead machine's disk is another one's now.
+        if isGone { throw ProviderError(.offline, "the machine is gone") }
         let range = range ?? ByteRange(0, UInt64(bytes.count))
         let part = Array(bytes[min(Int(range.lower), bytes.count)..<min(Int(range.upper), bytes.count)])
         let result: Result<Void, ProviderError> = part.withUnsafeBytes { part in
