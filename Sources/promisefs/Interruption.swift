@@ -27,8 +27,8 @@ enum Interruption {
                 parting()
                 exit(status)
             }
-            // Only when it is looked for: until then the signal would be lost, and ends this process by itself.
-            new.setRegistrationHandler { signal(SIGINT, SIG_IGN) }
+            // Dispatch puts a handler of its own in the place of the default, which ends this process until then. To
+            // ignore the signal before would lose it.
             new.activate()
             source = new
         }
