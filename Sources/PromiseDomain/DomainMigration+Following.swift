@@ -42,8 +42,12 @@ extension DomainMigration {
         let changes = LaterChanges(index: file("index.sqlite"), items: items, paths: paths)
         let suspects = try checked { () throws(Failure) in try changes.suspects() }
         let later = try await LaterChanges.confirmed(suspects, by: old)
+        let removals = LaterRemovals(index: file("index.sqlite"), items: items, paths: paths)
+        let removed = try checked { () throws(Failure) in try removals.suspects() }
+        let gone = try await LaterRemovals.confirmed(removed, by: old)
         let left = try checked { () throws(Failure) in
             let left = try changes.keep(later)
+            try removals.keep(gone)
             let change = try ProviderChange(path: file("index.sqlite"))
             let known = try knownRoot()
             let renamings = DomainMigration.renamings(

@@ -38,6 +38,8 @@ package struct ProviderChange {
     }
 
     package static let formerPrefix = "former."
+    /// What this machine removed at the old storage: of no use at the new one.
+    package static let removalPrefix = "removed."
     /// Before the identifier of what the new storage does not have: no storage has one like it.
     private static let gonePrefix = "gone:"
 
@@ -206,6 +208,7 @@ package struct ProviderChange {
         WHERE new = '\(gonePrefix)' || old
         """,
         "DELETE FROM fingerprint",
+        "DELETE FROM setting WHERE key GLOB '\(removalPrefix)*'",
         """
         UPDATE pending SET identifier = char(1) || move.new FROM move
         WHERE move.old = pending.identifier

@@ -38,14 +38,17 @@ extension MountSuites {
             try await domain.shell(
                 shorthand
                     + """
-                    for i in 1 2 3 4 5 6; do echo $i > "$M/$i"; done; mkdir "$M/a" "$M/gone"
+                    for i in 1 2 3 4 5 6 7 8 9; do echo $i > "$M/$i"; done; mkdir "$M/a" "$M/gone" "$M/away"; echo x > "$M/away/x"
                     echo deep > "$M/a/deep"; ln -s 1 "$M/l"
-                    "$P" sync --wait "$M"; mounted "$OLD"; cat "$L"/[1-6] "$L/a/deep" > /dev/null; "$P" sync --wait "$L"
+                    "$P" sync --wait "$M"; mounted "$OLD"; cat "$L"/[1-6] "$L/a/deep" "$L/away/x" > /dev/null
+                    "$P" sync --wait "$L"
                     "$P" unmount --wait "$M"; "$P" migrate $N --state-dir "$S" "folder:$T/new"
                     "$P" mount --state-dir "$S" --domain $N --upload-delay 200ms --poll-interval 1s "folder:$T/new" "$M"
-                    echo first > "$M/6"; rm "$M/gone" -r; "$P" sync --wait "$M"
+                    echo first > "$M/6"; echo first > "$M/9"; rm "$M/gone" -r; "$P" sync --wait "$M"
                     # What it tells the old place before it knows, also of what the first one has changed.
                     echo later > "$L/later"; mkdir "$L/empty"; echo second > "$L/6"; echo told > "$L/5"
+                    # What it removes there, and what somebody else has removed there, as when the old place is tidied away.
+                    rm -r "$L/7" "$L/9" "$L/away"; rm "$C/8"
                     [ \(isByPlace ? 1 : 0) = 1 ] || mv "$L/a/deep" "$L/a/moved"; "$P" sync --wait "$L"
                     echo edited >> "$L/1"; mv "$L/2" "$L/a/two"; rm "$L/3"; echo fresh > "$L/fresh"; chmod 600 "$L/4"
                     """, seconds: 90)
@@ -61,6 +64,9 @@ extension MountSuites {
                     grep -q 'where another machine has brought it' "$T/out"; [ "$(grep -c 'only there' "$T/out")" = 0 ]
                     "$P" sync --wait "$L"; "$P" sync "$M"
                     for m in "$M" "$L" "$T/new"; do
+                        for n in 7 away; do within 20 "[ ! -e '$m/$n' ]"; done
+                        for n in 8 9; do within 20 "[ -e '$m/$n' ]"; done
+                        [ "$(cat "$m/8")" = 8 ]; [ "$(cat "$m/9")" = first ]
                         within 20 "[ \\"\\$(cat '$m/1')\\" = \\"\\$(printf '1\\nedited')\\" ]"; within 20 "[ -e '$m/a/two' ]"
                         [ "$(cat "$m/a/two")" = 2 ]; [ ! -e "$m/2" ]; [ ! -e "$m/3" ]; [ ! -e "$m/gone" ]
                         within 20 "[ -e '$m/fresh' ]"; within 20 "[ -e '$m/later' ]"; within 20 "[ -d '$m/empty' ]"

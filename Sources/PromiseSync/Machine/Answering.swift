@@ -143,14 +143,15 @@ enum Answering {
         _ operation: Operation, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) {
         guard let identifier = operation.identifier else { return }
-        let parent = try transaction.synced(identifier)?.item.parent
+        let known = try transaction.synced(identifier)?.item
+        if let known { try OwnRemoval.note(operation, known, transaction) }
         // Made anew here while the provider removed it: from now on that is an item of its own.
         if let entry = try transaction.entry(for: identifier) {
             try Tree.keepAsNew(entry, &turn, transaction)
         }
         try turn.forgetItem(identifier, keepsMoves: true, transaction)
         // A folder waits until the last thing in it is gone.
-        if let parent, var waiting = try transaction.pending(.deletion(parent)),
+        if let parent = known?.parent, var waiting = try transaction.pending(.deletion(parent)),
             try !transaction.hasSyncedChildren(of: parent)
         {
             waiting.due = turn.now.time
