@@ -20,6 +20,8 @@ package struct ItemFinder {
     private let key: ItemKey
     private let bound: EntryID?
     private let reference: NodeID?
+    /// What other machines say of moves; not where it would be a right.
+    package var believesNotes = true
 
     /// `bound`: its name on this machine, which stays when others replace it as a whole.
     package init(_ key: ItemKey, bound: EntryID?) {
@@ -70,6 +72,7 @@ package struct ItemFinder {
             return found
         }
         var finding = try atPlace(isNamed: identifier != nil || bound != nil, transaction)
+        if isAtPlaces, finding.fate != .found, let moved = try atNewPlace(transaction) { return moved }
         // Where places are all that is known, an item that others moved is another one.
         if let identifier, key.machine == nil, try !isRemovedHere(identifier, transaction) {
             finding.missing = identifier
@@ -91,6 +94,17 @@ package struct ItemFinder {
     ) throws(Failure) -> Bool {
         if case .deleted? = try transaction.remote(identifier) { return true }
         return try transaction.pending(.deletion(identifier)) != nil
+    }
+
+    /// Identifiers are of one machine alone.
+    private var isAtPlaces: Bool { believesNotes && (key.identifier == nil || key.machine != nil) }
+
+    /// Where another machine says that it has moved it to.
+    private func atNewPlace(_ transaction: borrowing Transaction) throws(Failure) -> Finding? {
+        guard let path = try MovedPlace.now(of: key.path, transaction),
+            let entry = try MovedPlace.entry(at: path, transaction)
+        else { return nil }
+        return try finding(entry, transaction)
     }
 
     /// `isNamed`: another item at the place is known to be another one.

@@ -67,6 +67,7 @@ package struct LinkTargets: Sendable {
             )
         }
         if let missing = finding.missing { memory?.miss(missing) }
+        if finding.fate == .deleted || finding.fate == .replaced { memory?.noteGone() }
         // A full disk keeps nobody from reading the link; the next one who reads it tries again.
         if let entry = finding.entry?.id { try? bind(reference, to: entry) }
         return (finding, folder)

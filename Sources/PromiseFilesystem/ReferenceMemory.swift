@@ -81,6 +81,8 @@ package final class ReferenceMemory: Sendable {
         /// Told of items that are not known on this machine: others may have moved them to where
         /// nobody here has looked yet.
         var whenMissed: (@Sendable (ItemIdentifier) -> Void)?
+        /// Told that something is not where it was, at a store that knows places only.
+        var whenGone: (@Sendable () -> Void)?
         /// The names of what references have led to since the daemon began.
         var bound: [NodeID: EntryID] = [:]
         /// Where those that lead into other domains led last.
@@ -99,6 +101,11 @@ package final class ReferenceMemory: Sendable {
     package func whenMissed(_ body: @escaping @Sendable (ItemIdentifier) -> Void) {
         state.withLock { $0.whenMissed = body }
     }
+
+    /// As `whenMissed`.
+    package func whenGone(_ body: @escaping @Sendable () -> Void) { state.withLock { $0.whenGone = body } }
+
+    func noteGone() { state.withLock { $0.whenGone }?() }
 
     func miss(_ identifier: ItemIdentifier) { state.withLock { $0.whenMissed }?(identifier) }
 

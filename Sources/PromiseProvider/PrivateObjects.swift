@@ -49,6 +49,8 @@ package struct PrivateName: Hashable, Sendable, CustomStringConvertible {
         case storage
         /// What items have besides their content, one for all.
         case attributes
+        /// Where items were moved to, one for all, where items are known by their places only.
+        case moves
         /// Of the conformance suite; removed at its end.
         case checks
 

@@ -26,18 +26,20 @@ package final class Bookmarks: Sendable {
     private let tree: DomainTree
     private let search: ItemSearch
     private let names: PersistentNames
+    private let notes: MoveNotes
     private let grants: Grants
     private let door: AccessDoor
     private let key: StateKey
     private let pool = BlockingPool(name: "bookmarks", threads: 1)
 
     init(
-        tree: DomainTree, search: ItemSearch, grants: Grants, door: AccessDoor,
+        tree: DomainTree, search: ItemSearch, notes: MoveNotes, grants: Grants, door: AccessDoor,
         key: StateKey
     ) {
         self.tree = tree
         self.search = search
         names = PersistentNames(tree: tree, search: search)
+        self.notes = notes
         self.grants = grants
         self.door = door
         self.key = key
@@ -78,6 +80,10 @@ package final class Bookmarks: Sendable {
                 of: application)
         }
         var finding = try await tree.find(bookmark.key, bound: bookmark.entry, search)
+        if finding.fate == .deleted || finding.fate == .replaced {
+            await notes.ask()
+            finding = try tree.look(for: bookmark.key, bound: bookmark.entry)
+        }
         if finding.fate != .found { finding = try await names.find(bookmark) ?? finding }
         guard finding.fate == .found, let entry = finding.entry else {
             return BookmarkStanding(

@@ -21,6 +21,7 @@ package struct DocumentServices: Sendable {
     package let reversal: Reversal
     package let attributes: AttributeTravel
     package let moveWatch: MoveWatch
+    let moveNotes: MoveNotes
 
     init(
         _ tree: DomainTree, _ state: StateFolder, _ configuration: DomainConfiguration,
@@ -31,6 +32,7 @@ package struct DocumentServices: Sendable {
         reversal = Reversal(index: tree.index, engine: tree.engine)
         attributes = AttributeTravel(tree, folder: state.file("attributes"), configuration, logger)
         moveWatch = MoveWatch(tree: tree, configuration: configuration)
+        moveNotes = MoveNotes(tree, folder: state.file("moves"), configuration, logger)
         search = ItemSearch(tree: tree, pollInterval: configuration.pollInterval)
         windows = FolderWindows(tree)
         let door = AccessDoor(logger: logger, audit: audit)
@@ -44,12 +46,13 @@ package struct DocumentServices: Sendable {
         let key = StateKey(path: state.file(StateKey.fileName))
         grants = Grants(tree: tree, key: key, containers: containers, door: door)
         grants.load()
-        bookmarks = Bookmarks(tree: tree, search: search, grants: grants, door: door, key: key)
+        bookmarks = Bookmarks(tree: tree, search: search, notes: moveNotes, grants: grants, door: door, key: key)
         views = Views(
             filesystem: tree.filesystem, grants: grants, domainName: tree.domainName, door: door,
             echoProgram: configuration.echoProgram, logger: logger)
         adoption = Adoption(tree: tree, door: door, pool: BlockingPool(name: "adopt", threads: 2))
         tree.filesystem.linkTargets.memory?.whenMissed { [search] in search.begin($0) }
+        tree.filesystem.linkTargets.memory?.whenGone { [moveNotes] in moveNotes.askSoon() }
     }
 
     /// Who knows the other domains of this user.
@@ -61,6 +64,7 @@ package struct DocumentServices: Sendable {
         containers.start()
         attributes.start()
         moveWatch.start()
+        moveNotes.start()
         views.start()
     }
 
@@ -69,6 +73,7 @@ package struct DocumentServices: Sendable {
         containers.stop()
         attributes.stop()
         moveWatch.stop()
+        moveNotes.stop()
         bookmarks.stop()
         grants.stop()
         audit.stop()

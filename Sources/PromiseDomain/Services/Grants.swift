@@ -164,7 +164,9 @@ package final class Grants: Sendable {
         let (table, now) = snapshot()
         var found: [FileName: GrantedRoot] = [:]
         for grant in table.open(for: Key(name), in: launch, now: now) {
-            let finding = try ItemFinder(grant.key, bound: grant.entry).find(transaction)
+            var finder = ItemFinder(grant.key, bound: grant.entry)
+            finder.believesNotes = false
+            let finding = try finder.find(transaction)
             guard finding.fate == .found, let entry = finding.entry,
                 let node = try transaction.node(entry.node)
             else { continue }

@@ -60,6 +60,7 @@ enum Answering {
         case .deleted:
             try storeDeletion(operation, &turn, transaction)
         case .item(let item):
+            try ToldMove.note(operation, turn.facts, transaction)
             let item = try turn.identified(item, by: operation, transaction)
             try storeItem(item, of: operation, isAwaited: isAwaited, &turn, transaction)
             if let digest, try transaction.synced(item.identifier) != nil {
