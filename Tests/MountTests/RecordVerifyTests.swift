@@ -170,5 +170,17 @@ extension MountSuites {
                 try await domain.shell("within 20 '\"$P\" status --json \"$M\" | grep -q \"\\\"unsentRecords\\\":0\"'")
             }
         }
+
+        /// What was answered is so after a power cut, a kill and on a full disk; of the rest there is all or nothing.
+        @Test(
+            .timeLimit(.minutes(5)), .enabled(if: getuid() == 0, "a file system is made for it"),
+            arguments: ["--cuts 4", "--full"])
+        func recordsAreWrittenWholeOrNotWhenThePowerFailsOrTheDiskIsFull(way: String) async throws {
+            let result = try await runShell(
+                "\"$R/scripts/workloads/records-in-trouble.py\" --executable \"$P\" \(way)",
+                environment: ["R": Machine.repository, "P": Machine.executable, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"],
+                seconds: 280, scratch: Machine.folder)
+            #expect(result.status == 0, "\(result.output)\(result.error)")
+        }
     }
 }

@@ -99,7 +99,7 @@ def look(domain, lines, verifies=True):
         raise Failed(f"grants {sorted(gone)} were given, and are not there")
     if verifies:
         domain.run("verify", domain.top)
-    return len(seen)
+    return f"{len(seen)} grants"
 
 
 def make_files(domain):
@@ -154,7 +154,7 @@ def look_after_cut(options, top, image, lines, number):
     try:
         disk = power_cut.Disk(image, os.path.join(top, "copy"))
         after = power_cut.mounted(options, disk, os.path.join(top, f"after{number}"), f"boot {number}")
-        print(f"cut {number}: {look(after, lines)} grants as they must be, after {len(lines)} notes", flush=True)
+        print(f"cut {number}: {look(after, lines)} as they must be, after {len(lines)} notes", flush=True)
         return 0
     except Failed as problem:
         print(f"WRONG cut {number}: {problem}", flush=True)
@@ -194,14 +194,14 @@ def full(options, top):
         while outcomes.count(False) < 20 and len(outcomes) < 300:
             outcomes.append(work.step())
         print(f"full: {outcomes.count(True)} changes were made, {outcomes.count(False)} refused", flush=True)
-        print(f"full: {look(domain, open(log_path).read().splitlines(), verifies=False)} grants as they must be", flush=True)
+        print(f"full: {look(domain, open(log_path).read().splitlines(), verifies=False)} as they must be", flush=True)
         domain.kill()
         os.unlink(place + "/filling")
         domain.mount()
-        print(f"killed: {look(domain, open(log_path).read().splitlines())} grants as they must be", flush=True)
+        print(f"killed: {look(domain, open(log_path).read().splitlines())} as they must be", flush=True)
         again = Worker(client(domain), open(log_path, "a"), options.seed + 1)
         if not all(again.step() for _ in range(20)):
-            raise Failed("with room again grants cannot be given")
+            raise Failed("with room again nothing can be changed")
         look(domain, open(log_path).read().splitlines())
         return 0
     finally:
@@ -228,4 +228,5 @@ def main():
     sys.exit(1 if wrong else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()
