@@ -5,7 +5,8 @@ import PromiseSystem
 /// Pictures of documents, beside the content: `FOLDER/12ab.picture` is of node 0x12ab. It begins with a line that says of which
 /// content (`PictureKey`): a document that has changed has no picture. Evicting content leaves it.
 ///
-/// One that was not told to the provider yet has `12ab.unsent` beside it.
+/// One that was not told to the provider yet has `12ab.unsent` beside it. `12ab.kept` says what the provider's copy is called,
+/// also when the document has gone, until that was removed.
 ///
 /// Pictures can be made again, so nothing here is synced. Thread-safe; replaced by renaming.
 package struct ThumbnailStore: Sendable {
@@ -69,7 +70,10 @@ package struct ThumbnailStore: Sendable {
     package func sweep(isThere: (NodeID) -> Bool) -> Int {
         var count = 0
         for name in names() {
-            if let (node, suffix) = parts(of: name), suffix == "picture" || suffix == "unsent", isThere(node) { continue }
+            // What the provider keeps of one that has gone is known until it was removed there.
+            if let (node, suffix) = parts(of: name), suffix == "kept" || ["picture", "unsent"].contains(suffix) && isThere(node) {
+                continue
+            }
             if (try? unlink(folder + [0x2F] + name, label: "thumbnail.sweep.remove")) != nil { count += 1 }
         }
         return count
@@ -82,6 +86,32 @@ package struct ThumbnailStore: Sendable {
 
     /// The provider has it, or is not to have it any more.
     package func markSent(_ node: NodeID) { try? unlink(mark(node), label: "thumbnail.sent") }
+
+    package func markUnsent(_ node: NodeID) {
+        _ = try? Descriptor.open(mark(node), flags: O_WRONLY | O_CREAT, mode: 0o600, label: "thumbnail.mark.again")
+    }
+
+    /// What is noted of pictures that the provider keeps, whether their documents are there or not.
+    package func kept() -> [NodeID: String] {
+        var notes: [NodeID: String] = [:]
+        for name in names() {
+            guard let (node, suffix) = parts(of: name), suffix == "kept",
+                let bytes = readSmallFile(place(node, "kept"), countMax: ThumbnailStore.lineCountMax)
+            else { continue }
+            notes[node] = String(decoding: bytes, as: UTF8.self)
+        }
+        return notes
+    }
+
+    /// Nil: it keeps none any more.
+    package func noteKept(_ note: String?, of node: NodeID) {
+        if let note {
+            try? makeFolders(folder, label: "thumbnail.kept.folder")
+            try? replaceSmallFile(place(node, "kept"), with: Array(note.utf8))
+        } else {
+            try? unlink(place(node, "kept"), label: "thumbnail.kept.remove")
+        }
+    }
 
     private func names() -> [[UInt8]] {
         guard let open = try? Descriptor.open(folder, flags: O_RDONLY | O_DIRECTORY, label: "thumbnail.sweep.open"),

@@ -17,6 +17,12 @@ extension Domain {
     /// Goes on with what an earlier daemon left.
     func resumeSendingThumbnails() {
         for node in thumbnails.store.unsent() { sendThumbnail(of: node) }
+        tidyPictures()
+        services.moveNotes.whenTold { [weak self] in self?.tidyPictures() }
+    }
+
+    private func tidyPictures() {
+        Task { [weak self] in await self.map { PictureTidying(domain: $0) }?.run() }
     }
 
     /// Soon, and as often as it takes; the first picture starts the task that ends with the last one.
@@ -53,7 +59,7 @@ extension Domain {
                 unsent.isSending = !unsent.nodes.isEmpty
                 return unsent.nodes.isEmpty
             }
-            if isEmpty { return }
+            if isEmpty { return await PictureTidying(domain: current).run() }
             pause = left == waiting ? min(pause * 2, thumbnailPauses.longest) : thumbnailPauses.shortest
         }
     }
@@ -70,19 +76,21 @@ extension Domain {
             guard let (reference, version) = try provided(id, entry) else { return entry.isExcluded }
             // It stays when the content is evicted, which has the version that the provider gave it.
             try thumbnails.store.renew(picture, of: id, PictureKey(node))
-            guard provider.capabilities.contains(.thumbnails) else { return true }
-            return await isSent(picture, reference, version)
+            guard thumbnails.shelf.keepsPictures else { return true }
+            return await isSent(picture, id, reference, version)
         } catch {
             return error.code == .stale || error.code == .invalid
         }
     }
 
-    private func isSent(_ picture: [UInt8], _ reference: ItemReference, _ version: ContentVersion) async -> Bool {
+    private func isSent(
+        _ picture: [UInt8], _ node: NodeID, _ reference: ItemReference, _ version: ContentVersion
+    ) async -> Bool {
         do throws(ProviderError) {
-            try await withDeadline(configuration.requestDeadline, "the provider did not answer") {
-                [provider] () throws(ProviderError) in
-                try await provider.saveThumbnail(picture, of: reference, version: version)
+            let note = try await withDeadline(configuration.requestDeadline, "the provider did not answer") {
+                [thumbnails] () throws(ProviderError) in try await thumbnails.shelf.keep(picture, of: reference, version)
             }
+            if let note { thumbnails.store.noteKept(note.text, of: node) }
             return true
         } catch {
             switch error.code {

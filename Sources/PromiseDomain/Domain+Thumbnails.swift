@@ -19,12 +19,13 @@ final class ThumbnailMaker: Sendable {
     }
 
     let store: ThumbnailStore
+    let shelf: PictureShelf
     /// Pictures that the provider is to be told of.
     let unsent = Mutex(Unsent())
     let pool = BlockingPool(name: "thumbnails", threads: 1)
     private let known = Mutex<Thumbnailers?>(nil)
 
-    init(store: ThumbnailStore) { self.store = store }
+    init(store: ThumbnailStore, _ shelf: PictureShelf) { (self.store, self.shelf) = (store, shelf) }
 
     /// The system's programs, looked for at the first need.
     var programs: Thumbnailers {
@@ -116,17 +117,18 @@ extension Domain {
 
     private func fetchThumbnail(_ node: Node, _ entry: Entry) async throws(Failure) -> [UInt8]? {
         guard engine.connectionFailure == nil, let (reference, version) = try provided(node.id, entry) else { return nil }
-        let picture: [UInt8]?
+        let found: (bytes: [UInt8], note: PictureShelf.Note?)?
         do throws(ProviderError) {
-            picture = try await withDeadline(configuration.requestDeadline, "the provider did not answer") {
-                [provider] () throws(ProviderError) in
-                try await provider.fetchThumbnail(of: reference, version: version, size: ThumbnailMaker.sizeMax)
+            found = try await withDeadline(configuration.requestDeadline, "the provider did not answer") {
+                [thumbnails] () throws(ProviderError) in try await thumbnails.shelf.picture(of: reference, version)
             }
         } catch {
             // A picture that does not come is no picture.
             return nil
         }
-        guard let picture, PictureFile(picture) == nil else { return picture }
+        guard let (picture, note) = found else { return nil }
+        if let note { thumbnails.store.noteKept(note.text, of: node.id) }
+        guard PictureFile(picture) == nil else { return picture }
         return await converted(picture, from: "image/jpeg", size: ThumbnailMaker.sizeMax)
     }
 

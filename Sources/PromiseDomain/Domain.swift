@@ -117,7 +117,7 @@ package final class Domain: Sendable {
         self.content = content
         self.state = state
         snapshots = SnapshotPlace(folder: state.file("snapshots"))
-        thumbnails = ThumbnailMaker(store: ThumbnailStore(folder: state.file("thumbnails")))
+        thumbnails = ThumbnailMaker(store: ThumbnailStore(folder: state.file("thumbnails")), PictureShelf(provider))
         self.holder = holder
         self.logger = logger
         engine = SyncEngine(

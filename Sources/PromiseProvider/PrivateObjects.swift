@@ -51,6 +51,8 @@ package struct PrivateName: Hashable, Sendable, CustomStringConvertible {
         case attributes
         /// Where items were moved to, one for all, where items are known by their places only.
         case moves
+        /// Of documents, one each, where the provider keeps none itself.
+        case pictures
         /// Of the conformance suite; removed at its end.
         case checks
 

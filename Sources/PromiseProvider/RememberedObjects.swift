@@ -15,7 +15,9 @@ package final class RememberedObjects: Sendable {
         objects.withLock { $0[name].flatMap { $0.version == version ? $0 : nil } }
     }
 
+    /// Pictures are read once, and would drive out the others.
     package func note(_ object: PrivateObject, as name: PrivateName) {
+        if name.kind == .pictures { return }
         objects.withLock { objects in
             objects[name] = object
             let byteCount = objects.values.reduce(0) { $0 + $1.bytes.count }

@@ -101,5 +101,75 @@ extension MountSuites {
                 }
             }
         }
+
+        /// Servers kept none: each machine had to fetch the content for them.
+        @Test(
+            .timeLimit(.minutes(3)), .enabled(if: Machine.hasThumbnailer, "there is no thumbnailer for PNG"),
+            arguments: ["webdav", "s3"])
+        func picturesReachOtherMachinesThroughServers(_ kind: String) async throws {
+            if kind == "s3" {
+                try await S3Server.with { try await passOn($0.options(), isFolder: false) }
+            } else if WebDAVServer.canRun {
+                try await WebDAVServer.with { try await passOn($0.options(), isFolder: true) }
+            }
+        }
+
+        /// `isFolder`: what the server has can be seen in a folder.
+        private func passOn(_ options: MountedDomain.Options, isFolder: Bool) async throws {
+            let words =
+                "SEEN=\(isFolder ? 1 : 0)\n"
+                + #"""
+                export XDG_CACHE_HOME="$T/cache"
+                objects() { ls "$C/.promisefs/pictures" | wc -l; }
+                kept() { [ $SEEN = 0 ] || within 30 "[ \$(objects) = $1 ]"; }
+                counts() { "$P" thumbnail --json "$M/pictures" | tr -d '"'; }
+                made() { "$P" thumbnail "$M/pictures/$1.png" -o "$T/$1-made.png" 2> "$T/err"; }
+
+                """#
+            try await MountedDomain.with(options) { one in
+                try await one.shell(
+                    words
+                        + #"""
+                        mkdir "$M/pictures" "$T/p"; python3 "$R/clients/python/tests/pictures.py" make "$T/p" 3
+                        cp "$T"/p/*.png "$M/pictures"; made 0; "$P" thumbnail "$M/pictures/1.png" --save "$T/0-made.png"
+                        "$P" sync --wait "$M"; kept 2
+                        """#)
+                try await MountedDomain.with(options) { two in
+                    try await two.shell(
+                        words
+                            + #"""
+                            # What nobody has listed has no documents yet.
+                            find "$M" > "$T/names"; within 30 '[ "$(counts)" = "{pictures:2,without:1}" ]'
+                            not grep -q promisefs "$T/names"
+                            mv "$M/pictures/0.png" "$M/pictures/moved.png"; "$P" sync --wait "$M"
+                            """#)
+                    #expect(try await two.status().bytesFetched == 0)
+                    // Who moves it puts the picture to the new place.
+                    try await one.shell(
+                        words
+                            + #"""
+                            within 10 '[ -e "$M/pictures/moved.png" ]'; made 2; kept 3; "$P" evict "$M/pictures" > /dev/null
+                            within 30 '[ "$(counts)" = "{pictures:3,without:0}" ]'; kept 3
+                            """#)
+                    #expect(try await two.status().bytesFetched == 0)
+                    guard isFolder else { return }
+                    // What has gone is removed.
+                    try await one.shell(
+                        words
+                            + #"""
+                            rm "$M/pictures/1.png"; cat "$T/p/0.png" > "$M/pictures/2.png"; "$P" sync --wait "$M"
+                            "$P" unmount --wait "$M"
+                            """#)
+                    try await one.remount()
+                    try await one.shell(words + "kept 2")
+                    // Of other content it is not shown.
+                    try await two.shell(
+                        words
+                            + #"""
+                            within 10 '[ ! -e "$M/pictures/1.png" ]'; within 10 'not made 2'; grep -q 'no picture' "$T/err"
+                            """#)
+                }
+            }
+        }
     }
 }

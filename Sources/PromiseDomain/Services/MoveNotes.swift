@@ -32,6 +32,7 @@ final class MoveNotes: Sendable {
         var isOver = false
         var isRunning = false
         var asked: ContinuousClock.Instant?
+        var whenTold: (@Sendable () -> Void)?
     }
 
     private let tree: DomainTree
@@ -67,6 +68,9 @@ final class MoveNotes: Sendable {
         state.withLock { $0.isOver = true }
         values.stop()
     }
+
+    /// Called when others were told of moves; it returns at once.
+    func whenTold(_ body: @escaping @Sendable () -> Void) { state.withLock { $0.whenTold = body } }
 
     /// For who does not wait.
     func askSoon() { Task { [weak self] in await self?.ask() } }
@@ -117,6 +121,7 @@ final class MoveNotes: Sendable {
             let (changes, next) = try self.changes()
             if !changes.isEmpty { try await self.apply(changes) }
             if let next {
+                self.state.withLock { $0.whenTold }?()
                 try self.tree.index.write { transaction throws(Failure) in
                     try transaction.setSetting(MoveNotes.toldSetting, "\(next)")
                 }

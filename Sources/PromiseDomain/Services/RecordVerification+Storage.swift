@@ -111,7 +111,7 @@ extension PrivateName.Kind {
         case .values: "the values of \(application)"
         case .containers: "the container's record of \(application)"
         case .attributes: "the attributes of items"
-        case .storage, .moves, .checks: "the record \(application)"
+        case .storage, .pictures, .moves, .checks: "the record \(application)"
         }
     }
 }
