@@ -171,6 +171,7 @@ extension ClaimTable {
             presenters[presenter]?.relinquishments += 1
         }
         actions.append(.ask(presenter, question, number: number, node: node))
+        if let purpose = presenters[presenter]?.purpose { letIn(purpose, before: claim, now: now) }
     }
 
     /// A claim that has asked the presenter to give something up has ended; it is told when that was the last one.
@@ -219,8 +220,8 @@ extension ClaimTable {
 
     // MARK: - Telling
 
-    /// Something happened to a node, whoever did it: its presenters are told, and those of the folders above. Who has a claim on
-    /// it knows. `folders` are those it is in, or was in when it has gone.
+    /// Something happened to a node, whoever did it: its presenters are told, and those of the folders above. Who has
+    /// a claim to write it knows. `folders` are those it is in, or was in when it has gone.
     /// `isItemTold`: its own presenters know already. `place`: of a move, where it was. `actor`: who did it, and knows.
     package mutating func happened(
         _ event: Event, to node: NodeID, in folders: [NodeID], from place: OldPlace? = nil, isItemTold: Bool = false,
@@ -241,8 +242,7 @@ extension ClaimTable {
         _ event: Event, to node: NodeID, in folders: [NodeID], from place: OldPlace?, isForItem: Bool,
         by actor: Purpose? = nil
     ) {
-        var insiders = Set(
-            ([node] + folders).flatMap { places[$0]?.claims ?? [] }.compactMap { claims[$0]?.purpose })
+        var insiders = writers(at: [node] + folders)
         // Told a while later, when other claims may be there.
         if case .version = event { insiders = [] }
         if let actor { insiders.insert(actor) }
@@ -260,6 +260,16 @@ extension ClaimTable {
         for folder in folders {
             for id in (places[folder]?.presenters ?? []).filter(isTold) { actions.append(.tell(id, notice)) }
         }
+    }
+
+    /// Who may have done something there. Whoever reads it, or waits for his claim, has not.
+    private func writers(at nodes: [NodeID]) -> Set<Purpose> {
+        let covered = Set(nodes)
+        let ids = covered.flatMap { places[$0]?.claims ?? [] }.filter(isGranted)
+        let writing = ids.compactMap { claims[$0] }.filter { claim in
+            claim.intents.contains { $0.access.isWriting && !covered.isDisjoint(with: $0.keys) }
+        }
+        return Set(writing.compactMap(\.purpose))
     }
 
     package enum Event: Hashable, Sendable {

@@ -346,6 +346,20 @@ package struct ClaimTable: Sendable {
         return (followers, conflicts.subtracting(followers))
     }
 
+    /// The same of claims of its purpose that waited already when a presenter is asked: who waits for one of
+    /// them before it answers would wait for himself.
+    mutating func letIn(_ purpose: Purpose, before asking: ClaimID, now: Duration) {
+        let waiting = claims.filter { id, claim in
+            claim.purpose == purpose && !claim.blockers.isEmpty && id != asking
+        }
+        for id in waiting.keys.sorted() {
+            let followers = claims[id]?.blockers.filter { waits($0, forOneOf: [asking]) } ?? []
+            claims[id]?.blockers.subtract(followers)
+            for other in followers { claims[other]?.blockers.insert(id) }
+            if !followers.isEmpty { goOn(id, now: now) }
+        }
+    }
+
     /// Whether a claim is one of these, or waits for one of them, through whomever.
     private func waits(_ id: ClaimID, forOneOf wanted: Set<ClaimID>) -> Bool {
         var seen: Set<ClaimID> = []

@@ -360,6 +360,56 @@ private let write = Access.write([])
         #expect(table.isGranted(writer, toWrite: [intent(4, write)]) && !table.isGranted(writer, toWrite: [intent(3, write)]))
     }
 
+    /// A document that was being read again when its folder was removed stayed open, as its claim to read kept that from it.
+    @Test func whoReadsOrWaitsHearsWhatOthersDo() {
+        var table = table
+        let mine = Purpose(rawValue: "mine")
+        let other = table.claim([intent(4, write)])
+        let presenter = table.addPresenter(of: NodeID(4), in: [NodeID(2), .root], purpose: mine)
+        func isTold() -> Bool {
+            table.happened(.deleted, to: NodeID(4), in: [NodeID(2), .root])
+            return table.takeActions().contains(.tell(presenter, .didDelete))
+        }
+        let reader = table.claim([intent(4, read)], purpose: mine)
+        #expect(!table.isGranted(reader) && isTold())
+        table.release(other)
+        #expect(table.isGranted(reader) && isTold())
+        table.release(reader)
+        let writer = table.claim([intent(4, write)], purpose: mine)
+        #expect(table.isGranted(writer) && !isTold())
+        table.release(writer)
+        // It reads this one, and writes another one.
+        _ = table.claim([intent(4, read), intent(3, write)], purpose: mine)
+        #expect(isTold())
+    }
+
+    /// A document that read its file again was asked by a claim that came before, and answered when it had read: others
+    /// waited five seconds for that.
+    @Test func aPresenterThatIsAskedReadsFirstThoughItsClaimCameLater() {
+        var table = table
+        let mine = Purpose(rawValue: "mine")
+        let first = table.claim([intent(4, read)])
+        let presenter = table.addPresenter(of: NodeID(4), in: [NodeID(2), .root], purpose: mine)
+        let writer = table.claim([intent(4, write)])
+        let beside = table.claim([intent(2, write)])
+        let second = table.claim([intent(4, read)], purpose: mine)
+        #expect(!table.isGranted(second), "a reader does not overtake a writer who waits")
+        _ = table.takeActions()
+        table.release(first)
+        #expect(!table.isGranted(writer) && table.isGranted(second))
+        var asked: [UInt64] = []
+        for case .ask(let who, .relinquishToWriter, let number, _) in table.takeActions() where who == presenter {
+            asked.append(number)
+        }
+        #expect(asked.count == 1)
+        for number in asked { table.answered(number) }
+        #expect(!table.isGranted(writer))
+        table.release(second)
+        #expect(table.isGranted(writer))
+        table.release(writer)
+        #expect(!table.isGranted(beside), "the presenter is asked again")
+    }
+
     @Test func presentersHearOfTheirItemAndOfWhatIsBelow() {
         var table = table
         let folder = table.addPresenter(of: NodeID(2), in: [.root])
