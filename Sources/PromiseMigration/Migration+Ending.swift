@@ -33,11 +33,11 @@ extension Migration {
     }
 
     /// Values of applications, which folder is whose container, what references in other domains call
-    /// the storage, and attributes of items.
+    /// the storage, attributes of items, and where they were moved to.
     mutating func bringPrivateObjects() async throws(ProviderError) {
         guard let objects = old.privateObjects else { return }
         let paths = paths()
-        for kind in [PrivateName.Kind.values, .containers, .storage, .attributes] {
+        for kind in [PrivateName.Kind.values, .containers, .storage, .attributes, .moves] {
             for name in try await objects.list(kind) {
                 if kind == .storage,
                     name.name.hasPrefix(FormerNames.prefix) || MovedRecord.isOne(name)
@@ -47,7 +47,7 @@ extension Migration {
                 guard var object = try await objects.read(name) else { continue }
                 guard let there = new.privateObjects else {
                     // Only this machine will know it by that name.
-                    if kind == .storage { continue }
+                    if kind == .storage || kind == .moves { continue }
                     throw ProviderError(
                         .permanent,
                         "'\(new.name)' keeps no values and containers of applications, and '\(old.name)' has some"
