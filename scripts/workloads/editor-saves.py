@@ -123,6 +123,28 @@ class Found:
             raise Failed(f"{when} the bookmark leads to {place}")
 
 
+# One grey pixel.
+PICTURE = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108000000003a7e9b550"
+    "000000a49444154789c636800000082008177cd72b60000000049454e44ae426082")
+
+
+def save_picture(domain, path):
+    """As an application does that has saved a document."""
+    file = os.path.join(domain.folder, "picture.png")
+    with open(file, "wb") as output:
+        output.write(PICTURE)
+    domain.run("thumbnail", path, "--save", file)
+
+
+def expect_picture(domain, path):
+    file = os.path.join(domain.folder, "shown.png")
+    domain.run("thumbnail", path, "-o", file)
+    with open(file, "rb") as shown:
+        if shown.read() != PICTURE:
+            raise Failed("another picture is shown than was saved with the document")
+
+
 def moved(domain, number, save, suffix):
     """The document gets another name and folder just before, of which the provider has not heard."""
     path, _ = document(domain, number, suffix)
@@ -149,8 +171,10 @@ def undisturbed(domain, number, save, suffix, tag):
     uploaded = domain.bytes_uploaded()
     save(path, lambda: None)
     found.expect(path, "after the save")
+    save_picture(domain, path)
     domain.settle()
     found.expect(path, "in the end")
+    expect_picture(domain, path)
     uploaded = domain.bytes_uploaded() - uploaded
     if text_of(path) != NEW:
         raise Failed("the mount does not have what was saved")
