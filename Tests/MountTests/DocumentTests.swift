@@ -276,6 +276,31 @@ extension MountSuites {
             }
         }
 
+        /// Files are read and written on threads of their own: an actor that waits for one could not even say its state.
+        @Test(.timeLimit(.minutes(2))) func aDocumentAnswersWhileItsContentDoesNotCome() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = "head -c 3000000 /dev/zero | tr '\\0' x > \"$C/note\""
+            try await MountedDomain.with(options) { domain in
+                let note = try document(domain, "note")
+                try await domain.shell("ls \"$M\"")
+                try domain.setFaults(["delay=3s"])
+                let opening = Task { try await note.open() }
+                try await eventually("it waits for the content") { note.progress != nil }
+                var longest = Duration.zero
+                for _ in 0..<50 {
+                    let start = ContinuousClock.now
+                    #expect(await note.state.contains(.closed))
+                    longest = max(longest, .now - start)
+                    try await Task.sleep(for: .milliseconds(20))
+                }
+                #expect(longest < .milliseconds(500))
+                try domain.setFaults([])
+                try await opening.value
+                #expect(await note.contents.text.utf8.count == 3_000_000)
+                try await note.close()
+            }
+        }
+
         @Test(.timeLimit(.minutes(5))) func noTextIsLostOrInAnotherDocumentWhateverHappens() async throws {
             let result = try await runShell(
                 """

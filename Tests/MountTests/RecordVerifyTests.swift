@@ -174,7 +174,7 @@ extension MountSuites {
         /// What was answered is so after a power cut, a kill and on a full disk; of the rest there is all or nothing.
         @Test(
             .timeLimit(.minutes(5)), .enabled(if: getuid() == 0, "a file system is made for it"),
-            arguments: ["--cuts 4", "--full"])
+            arguments: ["--cuts 2", "--full"])
         func recordsAreWrittenWholeOrNotWhenThePowerFailsOrTheDiskIsFull(way: String) async throws {
             let result = try await runShell(
                 "\"$R/scripts/workloads/records-in-trouble.py\" --executable \"$P\" \(way)",
