@@ -10,3 +10,11 @@ static inline int attributes_exchange(const char *one, const char *other) {
   const int current_folder = -100, exchange = 2;
   return (int)syscall(__NR_renameat2, current_folder, one, current_folder, other, exchange);
 }
+
+// The kernel asks a file system like ours anew what it knows of a file, whatever it remembers: statx(2) with
+// AT_STATX_FORCE_SYNC and AT_SYMLINK_NOFOLLOW. What stat(2) says next is that.
+static inline int attributes_refresh(const char *path) {
+  const int current_folder = -100, flags = 0x2000 | 0x100, basic = 0x7ff;
+  char status[256];
+  return (int)syscall(__NR_statx, current_folder, path, flags, basic, status);
+}

@@ -38,9 +38,10 @@ struct DocumentFile: Sendable {
         try await NIOThreadPool.singleton.runIfActive { try body() }
     }
 
-    /// Nil when there is none.
+    /// As it is now, also where the kernel has not heard yet of what it is told of. Nil when there is none.
     func stamp() -> FileStamp? {
         var status = stat()
+        _ = (realPath(path) ?? path).withCString { attributes_refresh($0) }
         return path.withCString { stat($0, &status) } == 0 ? FileStamp(status) : nil
     }
 

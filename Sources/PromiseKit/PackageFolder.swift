@@ -155,7 +155,12 @@ struct PackageFolder: Sendable {
             for name in names {
                 let relative = folder.isEmpty ? name : folder + [0x2F] + name
                 var status = stat()
-                guard (path + [0x2F] + relative).withCString({ lstat($0, &status) }) == 0 else { continue }
+                let isThere = (path + [0x2F] + relative).withCString {
+                    // As it is now, as of a file: `DocumentFile.stamp`.
+                    _ = attributes_refresh($0)
+                    return lstat($0, &status) == 0
+                }
+                guard isThere else { continue }
                 switch status.st_mode & S_IFMT {
                 case S_IFDIR:
                     content.folders.append(relative)
