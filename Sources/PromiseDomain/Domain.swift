@@ -117,7 +117,9 @@ package final class Domain: Sendable {
         self.content = content
         self.state = state
         snapshots = SnapshotPlace(folder: state.file("snapshots"))
-        thumbnails = ThumbnailMaker(store: ThumbnailStore(folder: state.file("thumbnails")), PictureShelf(provider))
+        thumbnails = ThumbnailMaker(
+            store: ThumbnailStore(folder: state.file("thumbnails")),
+            PictureShelf(provider, pollInterval: configuration.pollInterval))
         self.holder = holder
         self.logger = logger
         engine = SyncEngine(

@@ -35,13 +35,15 @@ final class PictureShelf: Sendable {
         var end: ContinuousClock.Instant
     }
 
-    /// Many documents without a picture cost one request; one that others save is seen so much later.
-    private static let listingAge = Duration.seconds(5)
-
     private let provider: any Provider
+    /// Many documents without a picture cost one request; one that others save is seen so much later.
+    private let listingAge: Duration
     private let listing = Mutex<Listing?>(nil)
 
-    init(_ provider: any Provider) { self.provider = provider }
+    init(_ provider: any Provider, pollInterval: Duration) {
+        self.provider = provider
+        listingAge = min(pollInterval, .seconds(5))
+    }
 
     var keepsPictures: Bool { provider.capabilities.contains(.thumbnails) || objects != nil }
 
@@ -89,7 +91,7 @@ final class PictureShelf: Sendable {
         let now = ContinuousClock.now
         if let known = listing.withLock({ $0 }), known.end > now { return known.names }
         let names = Set(try await objects.list(.pictures))
-        listing.withLock { $0 = Listing(names: names, end: now + PictureShelf.listingAge) }
+        listing.withLock { $0 = Listing(names: names, end: now + listingAge) }
         return names
     }
 
