@@ -65,6 +65,26 @@ extension MountSuites {
             }
         }
 
+        /// In Python a path on a mount was on none while its daemon was replaced.
+        @Test(.timeLimit(.minutes(2))) func aPathIsFoundInPythonWhileTheDaemonIsReplaced() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    PYTHONPATH="$R/clients/python" python3 - "$P" "$M" <<'PYTHON'
+                    import promisefs, subprocess, sys
+                    program, mount = sys.argv[1:]
+                    restart = subprocess.Popen([program, "restart", mount])
+                    count = 0
+                    while restart.poll() is None:
+                        domain, path = promisefs.locate(mount + "/folder/file")
+                        assert path == b"folder/file" and promisefs.domains(), path
+                        count += 1
+                    assert restart.returncode == 0 and count > 3, (restart.returncode, count)
+                    PYTHON
+                    """, seconds: 60)
+            }
+        }
+
         /// `mount` had returned before the holder knew that its daemon serves, and gave the mount up.
         @Test(.timeLimit(.minutes(2))) func aDaemonThatDiesRightAfterItsMountHasASuccessor() async throws {
             try await MountedDomain.with(options, mounts: false) { domain in

@@ -3,7 +3,7 @@
 page_walk.py PROMISEFS MOUNT CLOUD FAULTS SCRATCH [AXE.JS [FOLDER-FOR-PICTURES]]   With axe every screen is audited.
 
 CLOUD is the folder that is the storage, FAULTS the file of PROMISEFS_PROVIDER_FAULTS, PICTURES what is kept of each screen."""
-import json
+import atexit, json
 import os
 import subprocess
 import sys
@@ -17,6 +17,8 @@ pictures = sys.argv[7] if len(sys.argv) > 7 else None
 
 def start(*words):
     picker = subprocess.Popen([program, *words, "--no-browser"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # Also when what is looked at is not as it must be.
+    atexit.register(picker.kill)
     line = picker.stderr.readline()
     assert "http" in line, line
     return picker, line[line.index("http"):].strip()

@@ -1,13 +1,14 @@
 """Where domains are mounted, and where their sockets are."""
 import os
 import re
+import time
 
 from .client import Domain, PromiseError
 
 
 def domains():
     """By mount point: the mounted domains, as the kernel lists them (proc_pid_mountinfo(5))."""
-    return {point: Domain(_socket(name, user)) for point, _, name, user in _mounts()}
+    return {point: Domain(_socket(name, user) or _places(name, user)[0]) for point, _, name, user in _mounts()}
 
 
 def locate(path):
@@ -24,7 +25,7 @@ def locate(path):
         raise PromiseError(f"{os.fsdecode(path)} is not on a PromiseFS mount", exit_status=3)
     point, root, domain, user = best
     below = whole[len(point.rstrip(b"/")):].strip(b"/")
-    return Domain(_socket(domain, user)), b"/".join(part for part in (root.strip(b"/"), below) if part)
+    return Domain(_awaited_socket(domain, user)), b"/".join(part for part in (root.strip(b"/"), below) if part)
 
 
 def _mounts(every=False):
@@ -44,8 +45,34 @@ def _unescaped(field):
     return re.sub(rb"\\([0-7]{3})", lambda match: bytes([int(match[1], 8)]), field)
 
 
+# A daemon that has died or is replaced has a successor after a moment, which makes the socket anew.
+_PATIENCE_SECONDS = 1.5
+
+
+def _awaited_socket(domain, user):
+    end = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        path = _socket(domain, user)
+        if path is not None:
+            return path
+        if time.monotonic() >= end:
+            raise PromiseError(f"no daemon answers for the domain '{domain}'")
+        time.sleep(0.05)
+
+
 def _socket(domain, user):
-    """Where daemons put their sockets; one that belongs to a stranger is not taken."""
+    """None when there is none; one that belongs to a stranger is not taken."""
+    for path in _places(domain, user):
+        try:
+            if os.lstat(path).st_uid in (user, 0):
+                return path
+        except OSError:
+            continue
+    return None
+
+
+def _places(domain, user):
+    """Where daemons put their sockets."""
     folders = []
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     if user == os.geteuid():
@@ -54,11 +81,4 @@ def _socket(domain, user):
     folders += ["/run/promisefs"] if user == 0 else []
     folders.append(f"/run/user/{user}/promisefs")
     folders += [f"/tmp/promisefs-{user}"] if user != 0 else []
-    for folder in folders:
-        path = f"{folder}/{domain}.sock"
-        try:
-            if os.lstat(path).st_uid in (user, 0):
-                return path
-        except OSError:
-            continue
-    raise PromiseError(f"no daemon answers for the domain '{domain}'")
+    return [f"{folder}/{domain}.sock" for folder in folders]
