@@ -22,6 +22,26 @@ extension MountSuites {
             """
         }
 
+        /// The record of one that was removed at once was still on its way to the provider, and it came back.
+        @Test(.timeLimit(.minutes(2))) func aContainerThatIsRemovedRightAfterItWasMadeStaysRemoved() async throws {
+            try await MountedDomain.with(MountedDomain.Options(arguments: ["--poll-interval", "1s"])) { domain in
+                try domain.setFaults(["delay=100ms"])
+                try await domain.shell(
+                    """
+                    for i in 0 1 2 3 4 5 6 7; do
+                        "$P" container add --app com.example.a$i \(domain.domainName) > /dev/null
+                        sleep 0.$((i * 6 + 10)); "$P" container remove --app com.example.a$i \(domain.domainName) > /dev/null
+                    done
+                    """)
+                try domain.setFaults([])
+                try await domain.shell(
+                    """
+                    sleep 2.5; "$P" container list \(domain.domainName) > "$T/list"; cat "$T/list"; not grep com.example "$T/list"
+                    [ -z "$(ls -A "$C/.promisefs/containers")" ]
+                    """)
+            }
+        }
+
         @Test(.timeLimit(.minutes(2))) func aContainerIsItsFolderOnEveryMachineWhereverThatIsMoved() async throws {
             try await twoMachines { first, second in
                 let (one, two) = (shorthand(first), shorthand(second))

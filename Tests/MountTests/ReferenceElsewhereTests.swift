@@ -12,7 +12,7 @@ extension MountSuites {
         private static let shorthand = """
             O="$T/other"; X="$T/elsewhere"; mkdir -p "$O" "$X"
             mountOther() {
-              "$P" mount --domain "${1:-papers}" --state-dir "$T/state-${1:-papers}" --poll-interval 1s --upload-delay 0s \\
+              "$P" mount --domain "${1:-papers}" --state-dir "$T/state-${1:-papers}" --poll-interval 1s --upload-delay 300ms \\
                 "folder:$X" "$O" > /dev/null
             }
             unmountOther() { "$P" unmount --wait "$O"; }

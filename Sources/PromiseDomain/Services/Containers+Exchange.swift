@@ -89,6 +89,8 @@ extension Containers {
         guard isOnline, let objects = tree.provider.privateObjects, let place = place(key) else {
             return
         }
+        await turns.take(key)
+        defer { turns.giveBack(key) }
         do throws(Failure) {
             for _ in 0..<Containers.attemptsMax {
                 if try await isExchanged(key, place, objects) { break }

@@ -42,6 +42,8 @@ package final class Containers: Sendable {
     private let account: AccountName
     private let pool = BlockingPool(name: "containers", threads: 1)
     let state = Mutex(State())
+    /// An exchange or a removal, one at a time for each application.
+    let turns = KeyTurns<Key>()
 
     init(
         tree: DomainTree, search: ItemSearch, file: [UInt8], configuration: DomainConfiguration, door: AccessDoor,
@@ -141,6 +143,9 @@ package final class Containers: Sendable {
         let key = try checked(application)
         try door.admit(principal, to: "containers.remove", of: application, isChange: true)
         await lookOnce()
+        // An exchange under way would write the record anew, or take it in again.
+        await turns.take(key)
+        defer { turns.giveBack(key) }
         let last = try await standing(key)
         let wasSent = try await containers()[key]?.wasSent ?? false
         if wasSent, let failure = tree.engine.connectionFailure { throw failure }
