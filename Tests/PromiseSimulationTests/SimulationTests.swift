@@ -88,6 +88,12 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
+    /// The power failed again right after the start, and what had been in doubt was taken for certain.
+    @Test(.timeLimit(.minutes(2))) func whatWasInDoubtStaysSoWhenThePowerFailsAgain() async throws {
+        let run = try await simulate(["--power-cuts", "--swarm", "--seed", "300097"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
     @Test(.timeLimit(.minutes(10))) func powerCutsLoseNothingThatWasSynchronizedOrSent() async throws {
         let run = try await simulate(["--power-cuts", "--swarm", "--seed", "10000", "--schedules", "40"])
         #expect(run.status == 0, "\(run.output)")

@@ -27,6 +27,8 @@ struct PowerCutRecovery {
         for node in opened where node.content == .absent { try close(node.id) }
         // Nodes without a name are looked at by themselves.
         for node in nodes where node.linkCount > 0 && !hasWriters(node.id) { try recover(node) }
+        // What was in doubt is not looked at again when the power fails once more.
+        if !nodes.isEmpty { try index.synchronize() }
     }
 
     private func recover(_ node: Node) throws(Failure) {
