@@ -81,17 +81,22 @@ struct PowerCutRecovery {
     }
 
     private func takeAsEdit(_ node: Node, _ status: FileStatus) throws(Failure) {
-        try index.write { transaction throws(Failure) in
-            try transaction.takeSize(of: node.id, status, now: clock.now())
-            try setAsFound(node.id, transaction)
-        }
+        try index.write { transaction throws(Failure) in try takeAsEdit(node, status, transaction) }
+    }
+
+    private func takeAsEdit(
+        _ node: Node, _ status: FileStatus, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        try transaction.takeSize(of: node.id, status, now: clock.now())
+        try setAsFound(node.id, transaction)
     }
 
     /// What it was edited from is unknown now, so the engine compares it with the provider's version, and keeps both
-    /// when they differ.
+    /// when they differ. In one transaction: a daemon that is killed in between would leave an edit of which nobody
+    /// knows any more that it is in doubt.
     private func doubt(_ node: Node, _ status: FileStatus) throws(Failure) {
-        try takeAsEdit(node, status)
         try index.write { transaction throws(Failure) in
+            try takeAsEdit(node, status, transaction)
             for entry in try transaction.entries(of: node.id) {
                 guard let identifier = entry.identifier, let agreed = try transaction.synced(identifier) else { continue }
                 var base = agreed
@@ -103,7 +108,7 @@ struct PowerCutRecovery {
             }
         }
         logger.warning(
-            "a file that was edited and not synchronized is kept beside the provider's version",
+            "a file that was edited and not synchronized is compared with the provider's version",
             metadata: ["node": "\(node.id)"])
     }
 
