@@ -200,17 +200,24 @@ package final class FileSystem: FileSystemOperations {
     // MARK: What every change of the tree does
 
     /// Puts an entry in line for the provider.
-    func markPending(_ entry: Entry, _ transaction: borrowing Transaction) throws(Failure) {
+    /// `isGivingWay`: its new name is one to which programs rename what they make anew.
+    func markPending(
+        _ entry: Entry, isGivingWay: Bool = false, _ transaction: borrowing Transaction
+    ) throws(Failure) {
         guard !entry.isExcluded else { return }
         let now = clock.now()
-        let due = engine.uploadDue(after: now)
+        let due = isGivingWay ? engine.removalDue(after: now) : engine.uploadDue(after: now)
         // An eighth of the quiet time sooner is the same.
         let early = Timestamp(nanoseconds: due.rawValue - (due.rawValue - now.rawValue) / 8)
         try transaction.renewPending(entry.id, since: now, due: due, unlessSince: early)
     }
 
     func markPending(_ subject: Pending.Subject, _ transaction: borrowing Transaction) throws(Failure) {
-        let due = engine.uploadDue(after: clock.now())
+        let due =
+            switch subject {
+            case .entry: engine.uploadDue(after: clock.now())
+            case .deletion: engine.removalDue(after: clock.now())
+            }
         var row = try transaction.pending(subject) ?? Pending(subject: subject, since: clock.now(), due: due)
         row.due = due
         row.attempts = 0

@@ -52,6 +52,7 @@ final class SimulatedDomain: Sendable {
         }
         var configuration = SyncEngine.Configuration(
             uploadDelay: .milliseconds(5), pollInterval: .milliseconds(50), cacheLimit: nil, hostName: hostName)
+        configuration.removalDelay = configuration.uploadDelay
         configuration.backoff = Backoff(first: .milliseconds(20), longest: .milliseconds(200))
         // Hundreds of tests beside it may leave its tasks without a processor for seconds.
         configuration.watchPatience = .seconds(120)

@@ -52,6 +52,7 @@ final class SimulatedMachine: @unchecked Sendable {
         var configuration = SyncEngine.Configuration(
             uploadDelay: .milliseconds(200), pollInterval: .seconds(2), cacheLimit: nil,
             hostName: name)
+        configuration.removalDelay = configuration.uploadDelay
         configuration.backoff = Backoff(first: .milliseconds(500), longest: .seconds(8))
         var logger = Logger(label: name) { DecisionLog(machine: $0, simulation: simulation) }
         logger.logLevel = simulation.trace.isPrinted ? .trace : .critical

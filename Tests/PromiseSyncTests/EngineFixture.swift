@@ -61,6 +61,7 @@ final class EngineFixture: Sendable {
         }
         var configuration = SyncEngine.Configuration(
             uploadDelay: .milliseconds(5), pollInterval: pollInterval, cacheLimit: nil, hostName: "host")
+        configuration.removalDelay = configuration.uploadDelay
         configuration.backoff = Backoff(first: .milliseconds(20), longest: .milliseconds(200))
         var logger = Logger(label: "test")
         logger.logLevel = .critical

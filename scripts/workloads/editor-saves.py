@@ -6,7 +6,7 @@ usage: editor-saves.py --executable PROMISEFS [--folder DIR] [--only PATTERN] [-
 Every way is tried on a document that the provider knows, undisturbed and with a change at the provider between reading and
 saving. Undisturbed: the provider gets the new bytes as one new version under the same name; identifier, pin and tags stay as
 they were, where the local file system would keep them; no temporary name was ever at the provider; nothing else is left.
-Disturbed: both contents are there, on both sides. Editors that are not installed are left out, and said; nano, emacs and
+Slow: some are tried so that the provider has seen the new file; it is the same document all the same. Disturbed: both contents are there, on both sides. Editors that are not installed are left out, and said; nano, emacs and
 LibreOffice are tried only with --all-editors. --webdav: on an Apache of its own instead of a folder. --quick: the ways that differ most. Exit status 1 when anything is wrong.
 
 > Each of these is one edit of one document:
@@ -15,7 +15,7 @@ LibreOffice are tried only with --all-editors. --webdav: on an Apache of its own
 import argparse, fnmatch, json, os, shutil, subprocess, sys, tempfile, time
 
 from domain import Failed, Mount
-from editor_ways import MORE, NEW, OLD, QUICK, REMOTE, SUFFIXES, WAYS, missing, text_of, write_document
+from editor_ways import MORE, NEW, OLD, QUICK, REMOTE, SLOW, SUFFIXES, WAYS, missing, text_of, write_document
 
 
 class WatchedMount(Mount):
@@ -163,6 +163,29 @@ def moved(domain, number, save, suffix):
         raise Failed(f"the identifier was {identifier} and is {attribute(fresh, 'identifier')}")
 
 
+def slow(domain, number, save):
+    """The new file is at the provider before it gets the document's name."""
+    path, there = document(domain, number, ".txt")
+    identifier, found = attribute(path, "identifier"), Found(domain, path, number)
+    domain.settle()
+    domain.names_seen()
+    save(path, lambda: None, domain.settle, "fresh")
+    found.expect(path, "after the save")
+    domain.settle()
+    found.expect(path, "in the end")
+    if text_of(path) != NEW or text_of(there) != NEW:
+        raise Failed("not both sides have what was saved")
+    if attribute(path, "identifier") != identifier:
+        raise Failed(f"the identifier was {identifier} and is {attribute(path, 'identifier')}")
+    if attribute(path, "pin") != "pinned":
+        raise Failed(f"the pin is {attribute(path, 'pin')}")
+    left = [listed(os.path.dirname(each)) for each in (path, there)]
+    if left != [["document.txt"]] * 2:
+        raise Failed(f"mount and provider hold {left}")
+    if "fresh" not in domain.names_seen():
+        raise Failed("the provider has not seen the new file before")
+
+
 def undisturbed(domain, number, save, suffix, tag):
     path, there = document(domain, number, suffix)
     identifier, found = attribute(path, "identifier"), Found(domain, path, number)
@@ -257,6 +280,8 @@ def main():
                 "disturbed": lambda: disturbed(domain, number, save, suffix),
                 "just moved": lambda: moved(domain, number, save, suffix),
             }
+            if name in SLOW:
+                tries["slow"] = lambda: slow(domain, number, save)
             for kind, attempt in tries.items():
                 number += 1
                 try:

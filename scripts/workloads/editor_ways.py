@@ -63,12 +63,17 @@ def in_place_longer(path, between):
         file.truncate()
 
 
-def temporary_and_rename(path, between):
+def at_once():
+    """What happens between the writing of a new file and its renaming."""
+
+
+def temporary_and_rename(path, between, written=at_once, name=".document.tmp-1234"):
     open(path).read()
     between()
-    temporary = os.path.join(os.path.dirname(path), ".document.tmp-1234")
+    temporary = os.path.join(os.path.dirname(path), name)
     synced_write(temporary, NEW)
     shutil.copymode(path, temporary)
+    written()
     os.rename(temporary, path)
 
 
@@ -104,34 +109,37 @@ def rename_away_then_create(path, between):
     os.unlink(away)
 
 
-def rename_away_temporary_back(path, between):
+def rename_away_temporary_back(path, between, written=at_once, name="~$fresh.tmp"):
     """Word processors: the new file is written first, the old one goes aside, the new one takes its place."""
     open(path).read()
     between()
     folder = os.path.dirname(path)
-    fresh, aside = os.path.join(folder, "~$fresh.tmp"), os.path.join(folder, "~$aside.tmp")
+    fresh, aside = os.path.join(folder, name), os.path.join(folder, "~$aside.tmp")
     write(fresh, NEW)
+    written()
     os.rename(path, aside)
     os.rename(fresh, path)
     os.unlink(aside)
 
 
-def link_and_rename(path, between):
+def link_and_rename(path, between, written=at_once, name=".#document.new"):
     """The backup is a second name of the old file."""
     open(path).read()
     between()
     os.link(path, path + "~")
-    temporary = os.path.join(os.path.dirname(path), ".#document.new")
+    temporary = os.path.join(os.path.dirname(path), name)
     write(temporary, NEW)
+    written()
     os.rename(temporary, path)
     os.unlink(path + "~")
 
 
-def exchange(path, between):
+def exchange(path, between, written=at_once, name=".document.new-1"):
     open(path).read()
     between()
-    temporary = os.path.join(os.path.dirname(path), ".document.new-1")
+    temporary = os.path.join(os.path.dirname(path), name)
     write(temporary, NEW)
+    written()
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.renameat2(-100, temporary.encode(), -100, path.encode(), 2) != 0:
         raise Failed(f"renameat2: {os.strerror(ctypes.get_errno())}")
@@ -145,19 +153,20 @@ def delete_then_create(path, between):
     write(path, NEW)
 
 
-def unnamed_and_link(path, between):
+def unnamed_and_link(path, between, written=at_once, name=".document.linked"):
     """O_TMPFILE has no way to replace, so the link goes beside and is renamed."""
     open(path).read()
     between()
     folder = os.path.dirname(path)
     descriptor = os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o644)
     os.write(descriptor, NEW.encode())
-    temporary = os.path.join(folder, ".document.linked")
+    temporary = os.path.join(folder, name)
     root = os.open("/", os.O_RDONLY)
     # Only with a folder's descriptor does Python follow the link.
     os.link(f"/proc/self/fd/{descriptor}", temporary, src_dir_fd=root, follow_symlinks=True)
     os.close(root)
     os.close(descriptor)
+    written()
     os.rename(temporary, path)
 
 
@@ -337,6 +346,11 @@ MORE = {
         "emacs", "-Q", "--batch", "DOCUMENT", "--eval",
         '(progn (goto-char 1) (re-search-forward "line 7$") (replace-match "line seven") (save-buffer))', reads_first=True),
     "LibreOffice": libreoffice,
+}
+# Those in which the provider may see the new file before it has its name, where the program is slow.
+SLOW = {
+    "temporary file and rename", "write new, rename old away, rename new", "backup by link, temporary file and rename", "exchange",
+    "O_TMPFILE, link, rename",
 }
 # What must be installed, where it is not what the way is called.
 NEEDED = {"LibreOffice": ["soffice", "/usr/lib/python3/dist-packages/uno.py"]}

@@ -263,7 +263,8 @@ extension FileSystem {
     /// The item that had this name until it was removed here, if the provider still has it: making the name again is an edit
     /// of the same document.
     func adoptable(
-        _ name: FileName, _ kind: NodeKind, in folder: NodeID, _ transaction: borrowing Transaction
+        _ name: FileName, _ kind: NodeKind, in folder: NodeID, besides own: ItemIdentifier? = nil,
+        _ transaction: borrowing Transaction
     ) throws(Failure) -> SyncedItem? {
         // What was removed here and is still there waits to be deleted there.
         let areLeft = !leftNames.isEmpty
@@ -271,14 +272,13 @@ extension FileSystem {
         guard areLeft || areDeletions else { return nil }
         let parent = try identifier(of: folder, transaction)
         var known = try parent.flatMap { parent throws(Failure) in try transaction.unboundSynced(in: parent, named: name) }
-        if known == nil, areLeft, let left = try leftNames.item(named: name, in: folder, parent, transaction) {
+        if known == nil, areLeft, let left = try leftNames.item(named: name, in: folder, parent, transaction),
+            left.item.identifier != own
+        {
             known = try exclusion.takeItem(left, transaction) { engine.isRunning(.entry($0)) }
         }
         guard var known, known.item.kind == kind, try transaction.remote(known.item.identifier) == nil else { return nil }
-        // What the removed name has sent, and has no answer to, will be agreed on.
-        for change in try transaction.sentChanges(of: known.item.identifier) {
-            known.edits = max(known.edits, change.sent.edits)
-        }
+        known.edits = try succession.editsToCome(known, transaction)
         return known
     }
 

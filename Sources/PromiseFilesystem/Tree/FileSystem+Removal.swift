@@ -92,7 +92,7 @@ extension FileSystem {
         try exclusion.marks.noteLeft(entry, at: clock.now(), transaction)
         try transaction.delete(entry.id)
         if let identifier = entry.identifier, let known = try transaction.synced(identifier),
-            try !handOver(identifier, of: node, transaction)
+            try !handOver(identifier, of: node, transaction), try !succession.bequeath(known, of: entry, node, transaction)
         {
             leftNames.note(removed: entry, known: known.item, in: try self.identifier(of: entry.parent, transaction))
             try transaction.rememberPin(node.pin, of: identifier)

@@ -142,19 +142,21 @@ extension FileSystem {
 
     // MARK: Saving by a temporary file
 
-    /// A file that the provider has never seen is renamed over another: the usual way to save a document.
+    /// A file that was made here just now is renamed over another: the usual way to save a document.
     private func isSafeSave(_ renaming: Renaming, _ target: Entry, _ targetNode: Node) -> Bool {
         let kind = renaming.sourceNode.kind
         guard kind == targetNode.kind, kind != .folder, kind.isStorable else { return false }
-        return !target.isExcluded && renaming.source.identifier == nil
+        return !target.isExcluded && succession.isJustMade(renaming.source, renaming.sourceNode)
     }
+
+    var succession: Succession { Succession(tree: self) }
 
     /// The document keeps its entry, with its identifier; what is under it is the new file's node.
     func putUnder(
         _ target: Entry, _ targetNode: Node, _ source: Entry, _ sourceNode: Node, _ transaction: borrowing Transaction
     ) throws(Failure) -> Removed? {
         try transaction.delete(source.id)
-        // The second version of a conflict may be an item of its own by now, which goes.
+        // The new file, or the second version of a conflict, may be an item of its own by now, which goes.
         if let identifier = source.identifier, try transaction.synced(identifier) != nil {
             try markPending(.deletion(identifier), transaction)
         }
@@ -189,9 +191,11 @@ extension FileSystem {
         node.changeTime = clock.now()
         try exclusion.marks.noteLeft(renaming.source, as: renaming.newName, at: node.changeTime, exclusion, transaction)
         try classify(&entry, &node, was: renaming.source, transaction)
+        leftNames.note(moved: renaming.source, node.kind, at: node.changeTime)
         try transaction.update(entry)
         try transaction.update(node)
-        try markPending(entry, transaction)
+        let isGivingWay = !entry.isExcluded && entry.identifier != nil && exclusion.rules.excludes(entry.name)
+        try markPending(entry, isGivingWay: isGivingWay, transaction)
         try transaction.recordMove(from: renaming.source, to: entry)
     }
 
@@ -228,9 +232,10 @@ extension FileSystem {
                 try markPending(child, transaction)
             }
         }
-        guard !entry.isExcluded, entry.identifier == nil,
-            let adopted = try adoptable(entry.name, node.kind, in: entry.parent, transaction)
+        guard !entry.isExcluded, succession.isJustMade(entry, node),
+            let adopted = try adoptable(entry.name, node.kind, in: entry.parent, besides: entry.identifier, transaction)
         else { return }
+        if let identifier = entry.identifier { try markPending(.deletion(identifier), transaction) }
         entry.identifier = adopted.item.identifier
         node.succeed(adopted.edits)
         if let pin = try transaction.rememberedPin(of: adopted.item.identifier) { node.pin = pin }

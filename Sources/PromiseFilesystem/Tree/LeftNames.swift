@@ -3,26 +3,55 @@ import PromiseIndex
 import PromiseSync
 import Synchronization
 
-/// The names that documents had here until they were renamed to names that stay on this machine,
-/// as editors rename what they write anew, or removed: also of what the provider knows by another
-/// name as yet.
+/// The names that documents had here until they were renamed or removed, as programs do with what
+/// they write anew: also of what the provider knows by another name as yet.
 ///
 /// **Threads.** Any; `state` is a leaf.
 final class LeftNames: Sendable {
     private static let countMax = 10_000
 
-    private let state = Mutex<[TreePlace: ItemIdentifier]>([:])
+    /// For so long what a program does to a document and to its new version is one save of it.
+    private static let savingSeconds: Int64 = 600
+
+    private struct State {
+        /// Of what was renamed to a name that stays on this machine, or removed.
+        var items: [TreePlace: ItemIdentifier] = [:]
+        /// Where what was renamed to any other name was before.
+        var moved: [ItemIdentifier: (place: TreePlace, time: Timestamp)] = [:]
+    }
+    private let state = Mutex(State())
+
+    static func isRecent(_ time: Timestamp, at now: Timestamp) -> Bool {
+        let age = now.rawValue - time.rawValue
+        return age >= 0 && age < savingSeconds * 1_000_000_000
+    }
 
     /// False costs a look at each new name.
-    var isEmpty: Bool { state.withLock { $0.isEmpty } }
+    var isEmpty: Bool { state.withLock { $0.items.isEmpty } }
 
     /// Called before it is committed: whoever asks looks whether it was.
     func note(_ entry: Entry) {
         guard let identifier = entry.identifier else { return }
         state.withLock { state in
-            if state.count >= LeftNames.countMax { state = [:] }
-            state[TreePlace(entry.name, in: entry.parent)] = identifier
+            if state.items.count >= LeftNames.countMax { state.items = [:] }
+            state.items[TreePlace(entry.name, in: entry.parent)] = identifier
         }
+    }
+
+    /// `entry` is what it was before it was renamed. Folders are no documents that are saved so.
+    func note(moved entry: Entry, _ kind: NodeKind, at now: Timestamp) {
+        guard let identifier = entry.identifier, kind != .folder else { return }
+        state.withLock { state in
+            if state.moved.count >= LeftNames.countMax { state.moved = [:] }
+            state.moved[identifier] = (TreePlace(entry.name, in: entry.parent), now)
+        }
+    }
+
+    /// Where an item was here before its last move, if that was a moment ago.
+    func place(of identifier: ItemIdentifier, at now: Timestamp) -> TreePlace? {
+        guard let moved = state.withLock({ $0.moved[identifier] }), LeftNames.isRecent(moved.time, at: now)
+        else { return nil }
+        return moved.place
     }
 
     /// `entry` was removed. What both sides called the same is found without being noted.
@@ -35,7 +64,7 @@ final class LeftNames: Sendable {
         named name: FileName, in folder: NodeID, _ parent: ItemIdentifier?,
         _ transaction: borrowing Transaction
     ) throws(Failure) -> SyncedItem? {
-        if let known = state.withLock({ $0[TreePlace(name, in: folder)] }),
+        if let known = state.withLock({ $0.items[TreePlace(name, in: folder)] }),
             let item = try transaction.synced(known)
         {
             return item

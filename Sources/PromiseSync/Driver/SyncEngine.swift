@@ -37,6 +37,8 @@ package struct Workers: Sendable {
 package final class SyncEngine: Sendable {
     package struct Configuration: Sendable {
         package var uploadDelay: Duration
+        /// Before the provider is told that a name has gone: what is made under it in this time is the same document.
+        package var removalDelay: Duration
         package var pollInterval: Duration
         package var cacheLimit: UInt64?
         /// In the names of conflict versions.
@@ -52,6 +54,7 @@ package final class SyncEngine: Sendable {
             uploadDelay: Duration, pollInterval: Duration, cacheLimit: UInt64?, hostName: String
         ) {
             self.uploadDelay = uploadDelay
+            removalDelay = max(uploadDelay, .seconds(1))
             self.pollInterval = pollInterval
             self.cacheLimit = cacheLimit
             self.hostName = hostName
@@ -300,5 +303,10 @@ package final class SyncEngine: Sendable {
     /// When a change made now is to be told to the provider.
     package func uploadDue(after now: Timestamp) -> Timestamp {
         now.advanced(by: configuration.uploadDelay)
+    }
+
+    /// The same of a removal, and of a name that gave way to a document that is made anew.
+    package func removalDue(after now: Timestamp) -> Timestamp {
+        now.advanced(by: configuration.removalDelay)
     }
 }

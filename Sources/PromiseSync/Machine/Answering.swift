@@ -174,12 +174,13 @@ enum Answering {
             try turn.forgetItem(old, transaction)
             try transaction.moveVersions(from: old, to: item.identifier)
         }
+        if operation.identifier == nil, let adopted = entry.identifier, adopted != item.identifier {
+            // While it was made, it took over the item of a name that was removed here, and stays that.
+            return try storeWithoutEntry(item, of: operation, isAwaited: true, &turn, transaction)
+        }
         if entry.identifier != item.identifier {
-            let handedOver = operation.identifier == nil ? entry.identifier : nil
             entry.identifier = item.identifier
             try transaction.update(entry)
-            // While it was made, it took over the item of another name that was removed here.
-            if let handedOver { try turn.remind(.deletion(handedOver), transaction) }
         }
         let known = try operation.identifier.flatMap { id throws(Failure) in
             try transaction.synced(id)?.item
