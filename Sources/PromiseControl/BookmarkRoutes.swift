@@ -17,11 +17,11 @@ extension DocumentRoutes {
     func addBookmarks(to router: Router<Context>) {
         router.post("v1/bookmarks") { request, context in
             let document = try await routes.decode(BookmarkRequest.self, from: request)
-            let node = try await routes.service.node(at: try names(ofWirePath: document.path))
+            let item = try await routes.service.item(at: try names(ofWirePath: document.path))
             let keys = try document.attributes?.map { try routes.key($0[...]) } ?? Self.attributes
             let text = try await services.bookmarks.create(
-                node, for: document.application, isReadOnly: document.isReadOnly ?? false,
-                attributes: try await attributes(keys, of: node), by: context.principal)
+                item, for: document.application, isReadOnly: document.isReadOnly ?? false,
+                attributes: try await attributes(keys, of: item), by: context.principal)
             return jsonResponse(BookmarkDocument(bookmark: text))
         }
         router.post("v1/bookmarks/resolve") { request, context in
@@ -38,16 +38,16 @@ extension DocumentRoutes {
             request.bookmark, for: request.application, by: principal)
         var kept = standing.bookmark.attributes
         var renewed: String?
-        if standing.isStale, let node = standing.node {
+        if standing.isStale, let item = standing.item {
             let keys = kept.keys.compactMap { try? routes.key($0.text[...]) }
-            kept = try await attributes(keys, of: node)
+            kept = try await attributes(keys, of: item)
             renewed = try await service.renewed(
                 standing, for: request.application, attributes: kept, by: principal)
         }
         var names = standing.path
         if !principal.isOwner {
-            names = try standing.node.flatMap { node throws(Failure) in
-                try services.grants.shownPath(of: node, for: principal)
+            names = try standing.item.flatMap { item throws(Failure) in
+                try services.grants.shownPath(of: item.node, for: principal)
             }
             // Who made it may have noted where the item is.
             let path = Key(AttributeKey.path.rawValue)
@@ -55,7 +55,7 @@ extension DocumentRoutes {
         }
         let path = names.map { PathText($0) }
         return ResolvedBookmarkDocument(
-            path: path?.display, pathBytes: path?.bytes, node: standing.node?.rawValue,
+            path: path?.display, pathBytes: path?.bytes, node: standing.item?.node.rawValue,
             kind: standing.bookmark.key.kind.wireName, isReadOnly: standing.bookmark.isReadOnly,
             isStale: standing.isStale, reason: standing.reason, renewed: renewed,
             attributes: WireCoding.decode(
@@ -63,10 +63,10 @@ extension DocumentRoutes {
             scope: standing.scope?.grant.id.rawValue)
     }
 
-    private func attributes(_ keys: [AttributeKey], of node: NodeID) async throws -> [Key: JSON] {
+    private func attributes(_ keys: [AttributeKey], of item: NamedItem) async throws -> [Key: JSON] {
         let service = routes.service
         let found = try await routes.blocking.run { () throws(Failure) in
-            try service.values(of: [NamedItem(node: node)], keys).first?.values ?? [:]
+            try service.values(of: [item], keys).first?.values ?? [:]
         }
         return JSONReader.read(WireCoding.bytes(found.wire))?.fields ?? [:]
     }

@@ -28,7 +28,7 @@ struct GrantRoutes: Sendable {
         router.post("v1/grants") { request, context in
             let document = try await routes.decode(GrantRequest.self, from: request)
             let made = try await grants.add(
-                try await routes.service.node(at: try names(ofWirePath: document.path)),
+                try await routes.service.item(at: try names(ofWirePath: document.path)),
                 to: document.application, try rights(document.rights),
                 until: try end(document.until, document.launch), by: context.principal)
             return jsonResponse(try self.document(made, context.principal))
@@ -53,12 +53,12 @@ struct GrantRoutes: Sendable {
         }
         router.post("v1/grants/:id/pass") { request, context in
             let document = try await routes.decode(GrantPassing.self, from: request)
-            var node: NodeID?
+            var item: NamedItem?
             if let path = document.path {
-                node = try await routes.service.node(at: try names(ofWirePath: path))
+                item = try await routes.service.item(at: try names(ofWirePath: path))
             }
             let made = try await grants.passOn(
-                try id(context), node, to: document.application, try rights(document.rights),
+                try id(context), item, to: document.application, try rights(document.rights),
                 until: try end(document.until, nil), by: context.principal)
             return jsonResponse(try self.document(made, context.principal))
         }

@@ -16,16 +16,7 @@ extension Domain {
     package func node(at path: [FileName]) async throws(Failure) -> NodeID { try await item(at: path).node }
 
     package func item(at path: [FileName]) async throws(Failure) -> NamedItem {
-        var current = NodeID.root
-        var last: EntryID?
-        for name in path {
-            try await services.tree.list(current)
-            let parent = current
-            let entry = try index.read { transaction throws(Failure) in try transaction.entry(in: parent, named: name) }
-            guard let entry else { throw Failure(.notFound, "there is no '\(name.display)' in the mount") }
-            (current, last) = (entry.node, entry.id)
-        }
-        return NamedItem(node: current, entry: last)
+        try await services.tree.item(at: path)
     }
 
     package func information(of item: NamedItem) throws(Failure) -> ItemInformation {

@@ -13,6 +13,8 @@ package struct NamedItem: Hashable, Sendable {
         self.entry = entry
     }
 
+    init(_ entry: Entry) { self.init(node: entry.node, entry: entry.id) }
+
     /// Nil when it has no name any more.
     func path(_ transaction: borrowing Transaction) throws(Failure) -> [FileName]? {
         guard let entry, let name = try transaction.entry(entry), name.node == node else {

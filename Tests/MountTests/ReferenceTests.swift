@@ -117,6 +117,22 @@ extension MountSuites {
             }
         }
 
+        /// They were those of the file's first name, and led nowhere when that was removed.
+        @Test(.timeLimit(.minutes(2))) func whatIsGivenByASecondNameOfAFileIsOfThatName() async throws {
+            try await MountedDomain.with(Self.options) { domain in
+                try await domain.shell(
+                    Self.shorthand
+                        + """
+                        mkdir "$M/x" "$M/desk"; echo doc > "$M/x/doc"; "$P" sync --wait "$M"; ln "$M/x/doc" "$M/second"
+                        "$P" sync --wait "$M"; ref add "$M/second" "$M/desk/link"; b=$("$P" bookmark create "$M/second")
+                        "$P" grants add --app com.example.editor "$M/second" --json | grep -q '"path":"/second"'
+                        [ "$(readlink "$M/desk/link")" = ../second ]; rm "$M/x/doc"; "$P" sync --wait "$M"
+                        [ "$(readlink "$M/desk/link")" = ../second ]; [ "$("$P" bookmark resolve "$b")" = "$M/second" ]
+                        "$P" grants list --domain "$(findmnt -no SOURCE "$M")" --json | grep -q '"path":"/second"'
+                        """)
+            }
+        }
+
         @Test(.timeLimit(.minutes(2))) func aReferenceCostsOneRequestAndAMoveNothing() async throws {
             try await MountedDomain.with(Self.options) { domain in
                 try await domain.shell(

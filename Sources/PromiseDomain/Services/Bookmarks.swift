@@ -9,7 +9,7 @@ import PromiseSystem
 package struct BookmarkStanding: Sendable {
     package var bookmark: Bookmark
     /// Nil when it cannot be resolved.
-    package var node: NodeID?
+    package var item: NamedItem?
     package var path: [FileName]?
     /// It does not say what is now, or leads nowhere.
     package var isStale: Bool
@@ -49,16 +49,19 @@ package final class Bookmarks: Sendable {
 
     /// An application may note what it was given: with as many rights as it has, or fewer.
     package func create(
-        _ node: NodeID, for application: String?, isReadOnly: Bool, attributes: [Key: JSON],
+        _ item: NamedItem, for application: String?, isReadOnly: Bool, attributes: [Key: JSON],
         by principal: Principal
     ) async throws(Failure) -> String {
         let application = try named(application, principal)
         try door.admit(principal, to: "bookmarks.create", of: application, isChange: true)
-        let (key, entry, _) = try tree.key(of: node)
+        if item.node == .root {
+            throw Failure(.invalid, "the root of a domain needs no bookmark: the domain's name finds it")
+        }
+        let (key, entry, _) = try tree.key(of: item)
         var grant: GrantID?
         if let application {
             grant = try await grants.back(
-                node, for: application, isReadOnly ? .read : .readWrite, by: principal)
+                item, for: application, isReadOnly ? .read : .readWrite, by: principal)
         }
         let bookmark = Bookmark(
             key: key, entry: entry.id, isReadOnly: isReadOnly, attributes: attributes,
@@ -87,15 +90,15 @@ package final class Bookmarks: Sendable {
         if finding.fate != .found { finding = try await names.find(bookmark) ?? finding }
         guard finding.fate == .found, let entry = finding.entry else {
             return BookmarkStanding(
-                bookmark: bookmark, node: nil, path: nil, isStale: true,
+                bookmark: bookmark, item: nil, path: nil, isStale: true,
                 reason: finding.fate.reason)
         }
-        let reason = try renamed(bookmark).staleness(try tree.key(of: entry.node).key)
+        let reason = try renamed(bookmark).staleness(try tree.key(of: NamedItem(entry)).key)
         var standing = BookmarkStanding(
-            bookmark: bookmark, node: entry.node, path: finding.path, isStale: reason != nil,
+            bookmark: bookmark, item: NamedItem(entry), path: finding.path, isStale: reason != nil,
             reason: reason)
         if !principal.isOwner {
-            standing.scope = try await grants.start(bookmark.grant, entry.node, by: principal)
+            standing.scope = try await grants.start(bookmark.grant, NamedItem(entry), by: principal)
         }
         return standing
     }
@@ -116,8 +119,8 @@ package final class Bookmarks: Sendable {
         _ standing: BookmarkStanding, for application: String?, attributes: [Key: JSON],
         by principal: Principal
     ) async throws(Failure) -> String? {
-        guard standing.isStale, let node = standing.node else { return nil }
-        let (key, entry, _) = try tree.key(of: node)
+        guard standing.isStale, let item = standing.item else { return nil }
+        let (key, entry, _) = try tree.key(of: item)
         var bookmark = standing.bookmark
         (bookmark.key, bookmark.entry, bookmark.attributes) = (key, entry.id, attributes)
         bookmark.persistent = await names.name(of: entry) ?? bookmark.persistent

@@ -25,14 +25,16 @@ struct DomainTree: Sendable {
     // MARK: Finding
 
     /// Names from the root of the mount to a node. Lists folders at the provider when they are not known yet.
-    func node(at path: [FileName]) async throws(Failure) -> NodeID {
-        var current = NodeID.root
+    func node(at path: [FileName]) async throws(Failure) -> NodeID { try await item(at: path).node }
+
+    func item(at path: [FileName]) async throws(Failure) -> NamedItem {
+        var current = NamedItem(node: .root)
         for name in path {
-            try await list(current)
-            let parent = current
+            try await list(current.node)
+            let parent = current.node
             let entry = try index.read { transaction throws(Failure) in try transaction.entry(in: parent, named: name) }
             guard let entry else { throw Failure(.notFound, "there is no '\(name.display)' in the mount") }
-            current = entry.node
+            current = NamedItem(node: entry.node, entry: entry.id)
         }
         return current
     }
@@ -94,11 +96,12 @@ struct DomainTree: Sendable {
     }
 
     /// What to note of an item. Its identifier is nil before the provider has it.
-    func key(of node: NodeID) throws(Failure) -> (key: ItemKey, entry: Entry, node: Node) {
+    func key(of item: NamedItem) throws(Failure) -> (key: ItemKey, entry: Entry, node: Node) {
         let known: (Node, Entry, [FileName])? = try index.read { transaction throws(Failure) in
-            guard let entry = try transaction.entries(of: node).first,
+            let names = try transaction.entries(of: item.node)
+            guard let entry = names.first(where: { $0.id == item.entry }) ?? names.first,
                 let folder = try transaction.path(of: entry.parent),
-                let row = try transaction.node(node)
+                let row = try transaction.node(item.node)
             else { return nil }
             return (row, entry, folder + [entry.name])
         }
@@ -116,11 +119,11 @@ struct DomainTree: Sendable {
 
     /// The same once the provider has the item, or as it is when that takes longer.
     func sentKey(
-        of node: NodeID, within limit: Duration
+        of item: NamedItem, within limit: Duration
     ) async throws(Failure) -> (key: ItemKey, entry: Entry, node: Node) {
         let end = ContinuousClock.now + limit
         while true {
-            let known = try key(of: node)
+            let known = try key(of: item)
             let isOver = ContinuousClock.now >= end || Task.isCancelled
             if known.key.identifier != nil || known.entry.isExcluded || isOver { return known }
             try? await Task.sleep(for: .milliseconds(50))

@@ -24,14 +24,14 @@ package struct GrantStanding: Sendable {
 extension Grants {
     /// The owner gives an application an item. What it has already on the same terms is returned.
     package func add(
-        _ node: NodeID, to application: String, _ rights: Rights, until end: Grant.End,
+        _ item: NamedItem, to application: String, _ rights: Rights, until end: Grant.End,
         kind: Grant.Kind = .item, by principal: Principal
     ) async throws(Failure) -> GrantStanding {
         try door.admitOwner(principal, to: "grants.add", of: application)
         let application = try checked(application)
         guard rights > .none else { throw Failure(.invalid, "a grant gives 'read' or 'read-write'") }
         if let launch = end.launch { _ = try self.launch(launch, of: application) }
-        let known = try item(node)
+        let known = try self.item(item)
         return try await give(
             known, to: application, rights, until: end, kind: kind, parent: nil, by: principal)
     }
@@ -39,7 +39,7 @@ extension Grants {
     /// An application hands on what it has, or something below it, to another: never more, and for
     /// no longer. The owner may do so for it.
     package func passOn(
-        _ id: GrantID, _ node: NodeID?, to application: String, _ rights: Rights,
+        _ id: GrantID, _ item: NamedItem?, to application: String, _ rights: Rights,
         until end: Grant.End, by principal: Principal
     ) async throws(Failure) -> GrantStanding {
         door.note(principal, "grants.passOn", of: application, grant: id, isChange: true)
@@ -55,7 +55,7 @@ extension Grants {
             throw door.refusal(
                 principal, "grants.passOn", "nobody passes on more rights than there are")
         }
-        let known = try await passed(grant, node, principal)
+        let known = try await passed(grant, item, principal)
         // What ends with a launch is not stored, nor is what is made from it.
         var limit = end
         if let date = grant.end.date { limit = .date(min(date, end.date ?? date)) }
@@ -66,21 +66,21 @@ extension Grants {
 
     /// Something of a grant's item: the item itself, or what is below it.
     private func passed(
-        _ grant: Grant, _ node: NodeID?, _ principal: Principal
+        _ grant: Grant, _ item: NamedItem?, _ principal: Principal
     ) async throws(Failure) -> (key: ItemKey, entry: Entry) {
         let finding = try tree.look(for: grant.key, bound: grant.entry)
         guard let root = finding.entry else {
             throw Failure(.gone, finding.fate.reason ?? "the item is gone")
         }
-        guard let node, node != root.node else { return try item(root.node) }
+        guard let item, item.node != root.node else { return try self.item(NamedItem(root)) }
         let isBelow: Bool = try tree.index.read { transaction throws(Failure) in
-            try transaction.isInside(node, root.node)
+            try transaction.isInside(item.node, root.node)
         }
         guard isBelow else {
             throw door.refusal(
                 principal, "grants.passOn", "it is not below what the grant is of")
         }
-        return try item(node)
+        return try self.item(item)
     }
 
     /// With all that was made from it. An application may give up what is its own.
@@ -165,11 +165,11 @@ extension Grants {
         return Key(application)
     }
 
-    func item(_ node: NodeID) throws(Failure) -> (key: ItemKey, entry: Entry) {
-        if node == .root {
+    func item(_ item: NamedItem) throws(Failure) -> (key: ItemKey, entry: Entry) {
+        if item.node == .root {
             throw Failure(.invalid, "the root of a domain is given to nobody: give a folder in it")
         }
-        let (key, entry, _) = try tree.key(of: node)
+        let (key, entry, _) = try tree.key(of: item)
         if entry.isExcluded {
             throw Failure(.invalid, "it stays on this machine, so that it cannot be given")
         }

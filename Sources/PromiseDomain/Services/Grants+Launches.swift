@@ -133,7 +133,7 @@ extension Grants {
             let container = (try? await containers.containers())?[key],
             let finding = try? tree.look(for: container.record.folder, bound: container.entry),
             finding.fate == .found, let entry = finding.entry,
-            let item = try? item(entry.node)
+            let item = try? self.item(NamedItem(entry))
         else { return }
         _ = try? await give(
             item, to: key, .readWrite, until: .launch(launch), kind: .container, parent: nil,
@@ -160,7 +160,7 @@ extension Grants {
         guard case .application(let application, _) = principal,
             let found = try? tree.index.read({ transaction throws(Failure) in
                 try transaction.entry(other)
-            }), let item = try? item(found.node), item.entry.id == other
+            }), let item = try? self.item(NamedItem(found)), item.entry.id == other
         else { return }
         _ = try? await onThread { () throws(Failure) in
             try self.change { table, _ in
@@ -178,10 +178,10 @@ extension Grants {
     /// What a bookmark of an application is backed by: resolving it gives no more than that, and
     /// nothing once it was revoked. One for the same item and rights is used again.
     func back(
-        _ node: NodeID, for application: String, _ rights: Rights, by principal: Principal
+        _ item: NamedItem, for application: String, _ rights: Rights, by principal: Principal
     ) async throws(Failure) -> GrantID {
         let key = try checked(application)
-        let known = try item(node)
+        let known = try self.item(item)
         guard case .application(_, let launch) = principal else {
             return try await give(
                 known, to: key, rights, until: .revoked, kind: .bookmark, parent: nil, by: principal
@@ -230,7 +230,7 @@ extension Grants {
     /// Resolving a bookmark starts an access: a grant of the launch, which is counted. Refused when
     /// what backs it was revoked or is over.
     func start(
-        _ backing: GrantID?, _ node: NodeID, by principal: Principal
+        _ backing: GrantID?, _ item: NamedItem, by principal: Principal
     ) async throws(Failure) -> GrantStanding {
         guard case .application(let application, let launch) = principal, isUnderWay(launch) else {
             throw door.refusal(principal, "scopes.start", "this launch has ended")
@@ -245,7 +245,7 @@ extension Grants {
                 of: application)
         }
         let started = try await give(
-            try item(node), to: key, table.rights(grant, at: now), until: .launch(launch),
+            try self.item(item), to: key, table.rights(grant, at: now), until: .launch(launch),
             kind: .item, parent: backing, by: principal)
         return try await onThread { () throws(Failure) in
             self.state.withLock { state in

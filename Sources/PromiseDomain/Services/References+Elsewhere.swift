@@ -86,7 +86,7 @@ extension References {
             finding = try tree.look(for: key, bound: entry)
         }
         if finding.fate != .found, let missing = finding.missing { search.begin(missing) }
-        let now = try finding.entry.map { entry throws(Failure) in try tree.key(of: entry.node).key }
+        let now = try finding.entry.map { entry throws(Failure) in try tree.key(of: NamedItem(entry)).key }
         return .here(
             finding.fate, path: finding.path,
             record: now.map { ReferenceRecord($0, of: record.storage) },

@@ -49,10 +49,10 @@ package struct References: Sendable {
     func meant(
         by document: [FileName]
     ) async throws(Failure) -> (record: ReferenceRecord, entry: Entry?) {
-        var node = try await tree.node(at: document)
-        if node == .root { throw Failure(.invalid, "the root of a domain needs no reference") }
+        var item = try await tree.item(at: document)
+        if item.node == .root { throw Failure(.invalid, "the root of a domain needs no reference") }
         // Of a reference, what it stands for is meant.
-        if var standing = try standing(of: node), let record = try record(of: node) {
+        if var standing = try standing(of: item.node), let record = try record(of: item.node) {
             if standing.elsewhere != nil {
                 standing = await asked([standing])[0]
             } else if standing.fate != .found {
@@ -64,10 +64,10 @@ package struct References: Sendable {
             }
             // Others may have replaced it, or the domain may have been moved, since that was noted.
             if let elsewhere = standing.elsewhere { return (elsewhere.record ?? record, nil) }
-            node = try await tree.node(at: standing.target)
+            item = try await tree.item(at: standing.target)
         }
         let known = try await tree.sentKey(
-            of: node, within: configuration.uploadDelay + References.patience)
+            of: item, within: configuration.uploadDelay + References.patience)
         if known.entry.isExcluded {
             throw Failure(.invalid, "it stays on this machine, so that no reference can stand for it")
         }
