@@ -71,6 +71,8 @@ package struct KnownContainer: Hashable, Sendable {
     package var isSent: Bool
     /// The provider has had one: when it is missing there, somebody removed it.
     package var wasSent: Bool
+    /// The folder was made anew for this one, which was deleted: what the provider has of that is over.
+    package var replaced: ItemKey?
 
     package init(record: ContainerRecord, entry: EntryID?, isSent: Bool, wasSent: Bool) {
         self.record = record
@@ -84,6 +86,11 @@ package struct KnownContainer: Hashable, Sendable {
             "record": record.json, "isSent": .bool(isSent), "wasSent": .bool(wasSent),
         ]
         fields["entry"] = entry.map { .number(String($0.rawValue)) }
+        if let replaced {
+            var item: [Key: JSON] = [:]
+            replaced.write(to: &item)
+            fields["replaced"] = .map(item)
+        }
         return .map(fields)
     }
 
@@ -94,15 +101,16 @@ package struct KnownContainer: Hashable, Sendable {
             record: try ContainerRecord(json["record"], of: application),
             entry: json["entry"]?.integer(Int64.self).map { EntryID($0) }, isSent: isSent,
             wasSent: wasSent)
+        replaced = json["replaced"].flatMap { ItemKey($0) }
     }
 
     /// Takes in what the provider has. Where both made one the first at the provider has the
     /// folder, and what was asked for here is done to it.
     package mutating func merge(_ theirs: ContainerRecord) {
         wasSent = true
-        if theirs.folder.identifier != record.folder.identifier || theirs.folder.machine != record.folder.machine {
-            entry = nil
-        }
+        if let replaced, KnownContainer.isSame(theirs.folder, replaced), !isSent { return }
+        replaced = nil
+        if !KnownContainer.isSame(theirs.folder, record.folder) { entry = nil }
         var merged = theirs
         if !isSent {
             (merged.name, merged.isPublic) = (record.name, record.isPublic)
@@ -110,5 +118,10 @@ package struct KnownContainer: Hashable, Sendable {
         }
         record = merged
         isSent = merged == theirs
+    }
+
+    private static func isSame(_ one: ItemKey, _ other: ItemKey) -> Bool {
+        one.identifier == other.identifier && one.machine == other.machine
+            && (one.identifier != nil || one.path == other.path)
     }
 }

@@ -71,6 +71,7 @@ extension MountSuites {
                     two
                         + """
                         rm -r "$M/Apps/Mine"; list | grep -q 'the item was deleted'; [ "$(add)" = "$M/com.example.editor" ]
+                        "$P" sync "$M"; list | grep "$M/com.example.editor"
                         touch "$M/com.example.editor/Documents/kept"; within 5 'list --json | grep -q "\\"isSent\\":true"'
                         """)
                 try await first.shell(one + "\"$P\" sync $M; within 5 '[ \"$(add)\" = \"$M/com.example.editor\" ]'; remove")
@@ -112,11 +113,14 @@ extension MountSuites {
                 try await second.shell(
                     shorthand(second)
                         + """
-                        "$P" sync "$M"; within 5 'list --json | grep -q "\\"hasIcon\\":true"'
+                        within 5 'list --json | grep -q "\\"hasIcon\\":true"'
                         "$P" container icon --app com.example.editor -o "$T/icon.png" $D
                         [ "$(base64 -w 0 "$T/icon.png")" = \(picture) ]
                         s=0; "$P" container icon --app com.example.none -o "$T/x" $D 2> "$T/err" || s=$?; [ "$s" = 1 ]
+                        add --name Writer
                         """)
+                // What others change in a known one is seen at a poll.
+                try await first.shell(shorthand(first) + "within 10 'list | grep -q Writer'")
             }
         }
 

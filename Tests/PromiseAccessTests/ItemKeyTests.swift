@@ -72,6 +72,16 @@ import Testing
         #expect(settled.record.name == "New" && settled.isSent && settled.entry == EntryID(5))
     }
 
+    /// What the provider has of the deleted one came back each time.
+    @Test func aFolderThatWasMadeAnewForADeletedOneStays() {
+        var ours = KnownContainer(record: record("Mine", "2"), entry: EntryID(5), isSent: false, wasSent: true)
+        ours.replaced = record("Mine", "1").folder
+        ours.merge(record("Mine", "1"))
+        #expect(ours.record.folder.identifier == ItemIdentifier("2") && ours.entry == EntryID(5) && !ours.isSent)
+        ours.merge(record("Theirs", "3"))
+        #expect(ours.record.folder.identifier == ItemIdentifier("3"), "another machine made one, too")
+    }
+
     @Test func anApplicationActsForItselfAndTheOwnerForAll() {
         let own = Principal.application("com.example.editor", launch: LaunchID("1"))
         #expect(own.mayAct(for: "com.example.editor") && !own.mayAct(for: "com.example.other"))

@@ -59,8 +59,8 @@ extension Containers {
         }
     }
 
-    /// Records that are new here, or not sent yet, or gone there. What others changed in one that
-    /// is known comes when the daemon starts, and when somebody syncs.
+    /// Records that are new here, or not sent yet, or gone there, and a few others, which somebody may
+    /// have changed: all of them in turn, and at once when the daemon starts and when somebody syncs.
     package func exchangeAll(isThorough: Bool = false) async {
         guard isOnline, let objects = tree.provider.privateObjects,
             let known = try? await containers()
@@ -76,13 +76,25 @@ extension Containers {
         }
         let there = Set(
             listed.filter { $0.name.hasSuffix(".json") }.map { Key(String($0.name.dropLast(5))) })
+        var settled: [Key] = []
         for key in there.union(known.keys).sorted() {
             let container = known[key]
             let isSettled = there.contains(key) && container?.isSent == true
                 && container.flatMap { try? renewed($0) } == container
-            if !isSettled || isFirst || isThorough { await exchange(key) }
+            if !isSettled || isFirst || isThorough { await exchange(key) } else { settled.append(key) }
         }
+        for key in nextOf(settled) { await exchange(key) }
         state.withLock { $0.hasLooked = true }
+    }
+
+    /// Those that come after the last that were looked at.
+    private func nextOf(_ settled: [Key]) -> [Key] {
+        state.withLock { state in
+            let after = state.lastLooked.flatMap { last in settled.firstIndex { $0 > last } } ?? 0
+            let next = Array((settled[after...] + settled[..<after]).prefix(Containers.settledCount))
+            state.lastLooked = next.last
+            return next
+        }
     }
 
     func exchange(_ key: Key) async {
@@ -144,7 +156,7 @@ extension Containers {
         case .failure(let error): throw error.failure
         }
         var sent = ours
-        (sent.isSent, sent.wasSent) = (true, true)
+        (sent.isSent, sent.wasSent, sent.replaced) = (true, true, nil)
         try await keep(sent, of: key)
         return true
     }
@@ -181,7 +193,7 @@ extension Containers {
         guard let entry = finding.entry else { return container }
         var result = container
         result.entry = entry.id
-        let now = try tree.key(of: entry.node).key
+        let now = try tree.key(of: NamedItem(entry)).key
         // Each machine has identifiers of its own where a store has none: whose it is, is no news.
         let isOfOther = known.machine != nil && known.machine != now.machine
         guard now.path != known.path || now.identifier != known.identifier && !isOfOther else {

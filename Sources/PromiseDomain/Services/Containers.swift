@@ -21,20 +21,27 @@ package final class Containers: Sendable {
         var known: [Key: KnownContainer]?
         var trouble: [Key: String] = [:]
         var hasLooked = false
+        /// The last of the settled ones that was looked at again.
+        var lastLooked: Key?
         var isOver = false
         var isSending = false
     }
 
     static let attemptsMax = 10
+    /// So many of those in which nothing is known to be new are looked at again with each poll.
+    static let settledCount = 2
     /// Whether the connection became another one is looked at so often while somebody wants to know.
     private static let lookingTime = Duration.milliseconds(200)
     /// The first to ask on a machine waits so long for what others have.
     static let firstPatience = Duration.seconds(2)
+    /// A look at the provider before a folder is taken for deleted takes no longer.
+    static let lookPatience = Duration.seconds(10)
     /// So long the identifier of a folder that was just made is waited for before the next poll.
     static let sendingPatience = Duration.seconds(30)
 
     let tree: DomainTree
     private let search: ItemSearch
+    private let notes: MoveNotes
     private let file: ContainerFile
     let configuration: DomainConfiguration
     private let door: AccessDoor
@@ -46,11 +53,12 @@ package final class Containers: Sendable {
     let turns = KeyTurns<Key>()
 
     init(
-        tree: DomainTree, search: ItemSearch, file: [UInt8], configuration: DomainConfiguration, door: AccessDoor,
-        logger: Logger
+        tree: DomainTree, search: ItemSearch, notes: MoveNotes, file: [UInt8],
+        configuration: DomainConfiguration, door: AccessDoor, logger: Logger
     ) {
         self.tree = tree
         self.search = search
+        self.notes = notes
         self.file = ContainerFile(path: file)
         self.configuration = configuration
         self.door = door
@@ -81,7 +89,9 @@ package final class Containers: Sendable {
         await lookOnce()
         if isOnline { _ = await within(Containers.firstPatience) { await $0.exchange(key) } }
         var container = try await containers()[key]
-        if let known = container, try await find(known).fate == .found {
+        if let known = container, try await isThere(known, key) {
+            let known = try await containers()[key] ?? known
+            container = known
             var record = known.record
             record.name = name ?? record.name
             record.isPublic = isPublic ?? record.isPublic
@@ -93,6 +103,8 @@ package final class Containers: Sendable {
         } else {
             var fresh = try await make(key, name, isPublic ?? container?.record.isPublic ?? false)
             fresh.wasSent = container?.wasSent ?? false
+            fresh.record.name = name ?? container?.record.name ?? fresh.record.name
+            fresh.replaced = container?.record.folder
             fresh.record.icon = icon ?? container?.record.icon
             container = fresh
         }
@@ -296,6 +308,26 @@ package final class Containers: Sendable {
         try await tree.find(container.record.folder, bound: container.entry, search)
     }
 
+    /// False when the folder was deleted. Others may have made or moved it just now: before it is
+    /// taken for deleted the provider is asked.
+    private func isThere(_ container: KnownContainer, _ key: Key) async throws(Failure) -> Bool {
+        var finding = try await find(container)
+        if finding.fate != .found, isOnline {
+            try? await Barrier(engine: tree.engine, clock: SystemClock(), leftBelow: nil)
+                .wait(untilDone: false, timeout: Containers.lookPatience)
+            _ = await within(Containers.firstPatience) { containers in
+                await containers.notes.ask(atOnce: true)
+                await containers.exchange(key)
+            }
+            if let known = try await containers()[key] { finding = try await find(known) }
+        }
+        if finding.fate == .unknown {
+            throw tree.engine.connectionFailure
+                ?? Failure(.timedOut, "it is not known yet where the container of '\(key)' is: try again later")
+        }
+        return finding.fate == .found
+    }
+
     private func standing(_ key: Key) async throws(Failure) -> ContainerStanding {
         guard let container = try await containers()[key] else {
             throw Failure(
@@ -325,13 +357,13 @@ package final class Containers: Sendable {
             } catch where error.code == .exists {
                 guard String(decoding: name.bytes, as: UTF8.self).contains(key.text) else { continue }
                 node = try await tree.node(at: [name])
-                guard try tree.key(of: node).key.kind == .folder else { continue }
+                guard try tree.key(of: NamedItem(node: node)).key.kind == .folder else { continue }
             }
             do throws(Failure) {
                 _ = try await tree.makeFolder(
                     FileName(trusted: Array(Containers.documentsName.utf8)), in: node)
             } catch where error.code == .exists {}
-            let known = try tree.key(of: node)
+            let known = try tree.key(of: NamedItem(node: node))
             let record = ContainerRecord(
                 application: key, name: shown, isPublic: isPublic, folder: known.key)
             return KnownContainer(

@@ -37,8 +37,8 @@ package struct DocumentServices: Sendable {
         windows = FolderWindows(tree)
         let door = AccessDoor(logger: logger, audit: audit)
         containers = Containers(
-            tree: tree, search: search, file: state.file("containers.json"), configuration: configuration,
-            door: door, logger: logger)
+            tree: tree, search: search, notes: moveNotes, file: state.file("containers.json"),
+            configuration: configuration, door: door, logger: logger)
         references = References(
             tree: tree, search: search, configuration: configuration, door: door,
             storage: StorageIdentity(tree: tree, configuration: configuration),

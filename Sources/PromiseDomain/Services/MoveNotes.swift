@@ -75,11 +75,11 @@ final class MoveNotes: Sendable {
     /// For who does not wait.
     func askSoon() { Task { [weak self] in await self?.ask() } }
 
-    /// What others have moved; at most once each poll interval.
-    func ask() async {
+    /// What others have moved; at most once each poll interval, if not `atOnce`.
+    func ask(atOnce: Bool = false) async {
         let now = ContinuousClock.now
         let isDue = state.withLock { state in
-            if let asked = state.asked, now - asked < configuration.pollInterval { return false }
+            if !atOnce, let asked = state.asked, now - asked < configuration.pollInterval { return false }
             state.asked = now
             return true
         }
