@@ -41,7 +41,7 @@ struct PromiseFS: AsyncParsableCommand {
             ResolveCommand.self, ThumbnailCommand.self, KeyValueCommand.self, ContainerCommand.self,
             ReferenceCommand.self, BookmarkCommand.self, GrantsCommand.self, TraceCommand.self, EnableCommand.self,
             DisableCommand.self, TryCommand.self, SetupCommand.self, DomainCommand.self,
-            PickCommand.self, WebCommand.self,
+            PickCommand.self, WebCommand.self, MetricsCommand.self,
             MoveCommand.self, AdoptCommand.self, MigrateCommand.self, RevertCommand.self, LoginCommand.self,
         ])
 

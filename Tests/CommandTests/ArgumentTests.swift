@@ -64,7 +64,7 @@ import Testing
             for subcommand in command.configuration.subcommands { check(subcommand) }
         }
         check(PromiseFS.self)
-        #expect(PromiseFS.configuration.subcommands.count == 41)
+        #expect(PromiseFS.configuration.subcommands.count == 42)
     }
 
     @Test func everyWorkingCommandTakesJSON() throws {
@@ -229,6 +229,8 @@ import Testing
         let words = #"kMDItemFSName CONTAINS[cd] "report" AND kMDItemFSName CONTAINS[cd] "2024""#
         #expect(PlainPredicate.predicate("report 2024", name: nil) == words)
         #expect(PlainPredicate.predicate(nil, name: #"a"*.txt"#) == #"kMDItemFSName LIKE[c] "a\"*.txt""#)
+        // As queries show such a name.
+        #expect(PlainPredicate.predicate(nil, name: "new\nline") == #"kMDItemFSName LIKE[c] "new\\nline""#)
         for predicate in ["TRUEPREDICATE", "kMDItemFSSize > 1", "not isUploaded", #"a CONTAINS "b""#] {
             #expect(PlainPredicate.predicate(predicate, name: nil) == predicate)
         }
