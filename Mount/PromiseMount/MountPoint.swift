@@ -44,6 +44,15 @@ struct MountPoint: Sendable, Equatable {
     /// Of a mount that is there and waits for this process: nothing is asked of it. `path` is as the kernel's table has it.
     init(resuming path: [UInt8]) { (self.path, isDeadThere) = (path, false) }
 
+    /// Where the mount of this device is now: a folder above may have another name.
+    func now(on device: (major: UInt32, minor: UInt32)?) -> MountPoint {
+        let entries = (try? MountTable.entries()) ?? []
+        let own = entries.last { entry in
+            entry.type == "fuse.promisefs" && device.map { $0 == (entry.major, entry.minor) } ?? false
+        }
+        return own.map { MountPoint(resuming: $0.mountPoint) } ?? self
+    }
+
     private static func hasMount(on path: [UInt8]) throws(Failure) -> Bool {
         try MountTable.entries().contains { $0.mountPoint == path && $0.type == "fuse.promisefs" }
     }

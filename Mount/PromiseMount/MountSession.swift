@@ -23,6 +23,8 @@ package final class MountSession: Sendable {
     private struct State {
         var phase = Phase.new
         var mountPoint: MountPoint?
+        /// By which the mount is found when a folder above was renamed.
+        var device: (major: UInt32, minor: UInt32)?
         var connection: MountConnection?
         var gauge: TransportGauge?
         var outlivesDaemon = false
@@ -65,7 +67,9 @@ package final class MountSession: Sendable {
             context: context, options: options, mountPoint: mountPoint, holder: holder, logger: logger)
         if !isResuming, options.device == nil { KernelReadAhead.widen(for: mountPoint, logger: logger) }
         let connection = session.connection
+        let device = options.device == nil ? MountTable.device(of: mountPoint.path) : nil
         state.withLock { state in
+            state.device = device
             guard case .new = state.phase else { preconditionFailure("a session is mounted once") }
             state.phase = .mounted(session)
             state.mountPoint = mountPoint
@@ -151,7 +155,7 @@ package final class MountSession: Sendable {
             case .running(let view?):
                 view.leave()
                 return (nil, nil)
-            case .running(nil): return (state.mountPoint, nil)
+            case .running(nil): return (state.mountPoint?.now(on: state.device), nil)
             case .mounted(let session):
                 // Never run: there are no threads that would notice.
                 state.phase = .ended

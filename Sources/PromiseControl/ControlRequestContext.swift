@@ -59,7 +59,8 @@ struct PeerCheck: RouterMiddleware {
             } catch {
                 // What was refused for want of rights has its line.
                 if (error as? Failure)?.code != .refused {
-                    _ = grants.refuse(context.principal, "socket.request", "\(route): \(error)")
+                    let reason = (error as? ProblemDocument)?.detail ?? (error as? Failure)?.message ?? "\(error)"
+                    _ = grants.refuse(context.principal, "socket.request", "\(route): \(reason)")
                 }
                 throw error
             }

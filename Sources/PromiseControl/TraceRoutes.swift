@@ -29,7 +29,7 @@ extension ControlRoutes {
             let (events, continuation) = AsyncStream.makeStream(
                 of: Traced.self, bufferingPolicy: .bufferingOldest(ControlRoutes.traceCountMax))
             let lost = LostCount()
-            let listener = service.trace.listen(recording: recording) { event in
+            let listener = service.trace.listen(recording: recording, end: { continuation.finish() }) { event in
                 if case .enqueued = continuation.yield(.request(event)) { return }
                 lost.add()
             }

@@ -329,6 +329,7 @@ package final class Domain: Sendable {
         life.update { $0.isOver = true }
         filesystem.coordinator.end()
         hub.stop()
+        trace.end()
         keyValues.stop()
         services.stop()
         thumbnails.pool.stop()

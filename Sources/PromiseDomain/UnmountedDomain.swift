@@ -12,6 +12,9 @@ package final class UnmountedDomain: Sendable {
     /// What the provider has not been told, no more than so many being counted.
     package let pendingCount: Int
 
+    /// Files that were kept aside, as nobody else may have what is in them; nil: there are none.
+    package let keptFolder: [UInt8]?
+
     private static let countMax = 1_000_000
 
     /// Blocking. Throws a sentence when there is no domain, or a daemon has it.
@@ -26,6 +29,11 @@ package final class UnmountedDomain: Sendable {
         }
         let state = try StateFolder(stateFolder)
         self.state = state
+        let kept = state.file("kept")
+        let files = try? listFolder(
+            Descriptor.open(kept, flags: O_RDONLY | O_DIRECTORY, label: "domain.unmounted.keptFolder"),
+            label: "domain.unmounted.kept")
+        keptFolder = files?.isEmpty == false ? kept : nil
         do throws(Failure) {
             let index = try Index(path: state.file("index.sqlite"))
             defer { index.close() }

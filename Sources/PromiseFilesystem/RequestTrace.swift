@@ -33,6 +33,7 @@ package final class RequestTrace: Sendable {
     private struct Listener {
         let recording: [UInt8]?
         let call: @Sendable (Event) -> Void
+        let end: @Sendable () -> Void
     }
 
     private struct State {
@@ -50,11 +51,13 @@ package final class RequestTrace: Sendable {
     package var isWanted: Bool { count.load(ordering: .relaxed) > 0 }
 
     /// `recording`: only what those ask who belong to it. `body` is called on the threads that serve the mount: it hands on and
-    /// returns.
-    package func listen(recording: [UInt8]? = nil, _ body: @escaping @Sendable (Event) -> Void) -> UInt64 {
+    /// returns. `end` is called when there are no more.
+    package func listen(
+        recording: [UInt8]? = nil, end: @escaping @Sendable () -> Void = {}, _ body: @escaping @Sendable (Event) -> Void
+    ) -> UInt64 {
         state.withLock { state in
             defer { state.next += 1 }
-            state.listeners[state.next] = Listener(recording: recording, call: body)
+            state.listeners[state.next] = Listener(recording: recording, call: body, end: end)
             updateCounts(state)
             return state.next
         }
@@ -65,6 +68,11 @@ package final class RequestTrace: Sendable {
             state.listeners[listener] = nil
             updateCounts(state)
         }
+    }
+
+    /// The mount has ended.
+    package func end() {
+        for listener in state.withLock({ Array($0.listeners.values) }) { listener.end() }
     }
 
     private func updateCounts(_ state: borrowing State) {

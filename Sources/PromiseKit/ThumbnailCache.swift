@@ -51,7 +51,9 @@ public struct ThumbnailCache: Sendable {
     /// Throws as `PromiseClient.thumbnail` does. Blocks for a moment: it looks at the file and writes four.
     public func place(_ path: [UInt8], below location: Location, from client: PromiseClient) async throws(PromiseError) {
         // Where the user sees it; the rest of the path is that of the domain's root, which may be mounted in part.
-        let absolute = location.absolutePath + path.dropFirst(location.path.count)
+        let below = path.dropFirst(location.path.count)
+        let separator: [UInt8] = below.isEmpty || below.first == 0x2F || location.absolutePath.last == 0x2F ? [] : [0x2F]
+        let absolute = location.absolutePath + separator + below
         var status = stat()
         guard absolute.withCString({ lstat($0, &status) }) == 0 else {
             throw PromiseError(.local, "\(escapedForDisplay(absolute)) has gone", exitStatus: 1)

@@ -60,7 +60,8 @@ package struct S3Traits: Codable, Hashable, Sendable {
         if brokeOff {
             result.append("the server had trouble while it was tried what it does; it is tried again")
         } else if isGuess {
-            result.append("nothing may be written here, so what the server does could not be tried")
+            // What was not tried is not what it lacks.
+            return ["nothing may be written here, so what the server does could not be tried"]
         }
         let risk = "is looked at right before, and a change by another program within that moment can be lost"
         if !refusesTaken || matchForm == nil {

@@ -109,7 +109,8 @@ package struct ServerTraits: Codable, Hashable, Sendable {
         if brokeOff {
             result.append("the server had trouble while it was tried what it does: mount again to try again")
         } else if isGuess {
-            result.append("nothing may be written here, so what the server does could not be tried")
+            // What was not tried is not what it lacks.
+            return ["nothing may be written here, so what the server does could not be tried"]
         }
         if !locks {
             let means =

@@ -25,21 +25,32 @@ enum HelpTopics {
 
     /// Nil when the words are none that this answers: a command's help is the argument parser's.
     static func answer(_ arguments: [String]) -> Int32? {
+        let arguments = arguments.filter { $0 != "--json" }
         guard arguments.count == 2, arguments[0] == "help", !arguments[1].hasPrefix("-") else { return nil }
         let topic = arguments[1].lowercased()
         if PromiseFS.configuration.subcommands.contains(where: { $0.configuration.commandName == topic }) { return nil }
         let topics = all()
         if topic == "topics" {
-            Output.text(topics.keys.sorted().map { $0 + "\n" }.joined())
+            let names = topics.keys.sorted()
+            let list = names.map { $0 + "\n" }.joined()
+            if Output.problemsAreJSON { Output.json(Topics(topics: names)) } else { Output.text(list) }
             return 0
         }
         guard let path = topics[topic], let text = readSmallFile(path, countMax: 4 << 20) else {
             let known = topics.isEmpty ? "no document is installed" : topics.keys.sorted().joined(separator: ", ")
-            Output.problem("there is no command and no topic '\(topic)'; topics are: \(known)")
+            Output.problem(
+                "there is no command and no topic '\(topic)'; topics are: \(known)", exitStatus: ExitStatus.usage)
             return ExitStatus.usage
         }
-        Output.text(String(decoding: text, as: UTF8.self))
+        let shown = String(decoding: text, as: UTF8.self)
+        if Output.problemsAreJSON { Output.json(Topic(topic: topic, text: shown)) } else { Output.text(shown) }
         return 0
+    }
+
+    private struct Topics: Encodable { var topics: [String] }
+    private struct Topic: Encodable {
+        var topic: String
+        var text: String
     }
 
     private static func names(in folder: [UInt8]) -> [String] {

@@ -1,5 +1,6 @@
 import Glibc
 import PromiseCore
+import PromiseSystem
 import PromiseWire
 import Synchronization
 
@@ -17,11 +18,15 @@ enum Output {
     }
     /// One sentence, with `--json` an object on a line: `error` and, of what ends the command, `exitStatus`.
     static func problem(_ sentence: String, exitStatus: Int32? = nil) {
+        write(problem(sentence, exitStatus), to: STDERR_FILENO)
+    }
+
+    private static func problem(_ sentence: String, _ exitStatus: Int32?) -> [UInt8] {
         let text =
             problemsAreJSON
             ? escapedInJSON(WireCoding.text(Problem(error: sentence, exitStatus: exitStatus)))
             : "promisefs: \(escapedForTerminal(sentence))"
-        write(text + "\n", to: STDERR_FILENO)
+        return Array((text + "\n").utf8)
     }
 
     private struct Problem: Encodable {
@@ -48,7 +53,20 @@ enum Output {
         escapedForTerminal(text, keepsLines: true, keepsColours: Terminal.hasColours)
     }
 
-    /// Ends the process quietly when the reader has gone (`| head`): there is nobody left to tell.
+    /// What `body` would print as results is not printed: it is a part of another command.
+    static func withoutResults<Value>(_ body: () async throws -> Value) async rethrows -> Value {
+        isQuiet.store(true, ordering: .relaxed)
+        defer { isQuiet.store(false, ordering: .relaxed) }
+        return try await body()
+    }
+    private static let isQuiet = Atomic<Bool>(false)
+
+    /// A daemon goes on when nobody takes what it says.
+    static func goesOnWithoutReader() { endsUnwritten.store(false, ordering: .relaxed) }
+    private static let endsUnwritten = Atomic<Bool>(true)
+
+    /// Ends the process quietly when the reader has gone (`| head`): there is nobody left to tell. Where results cannot be
+    /// written for another reason, it says so, and ends with status 1.
     private static func write(_ text: String, to descriptor: CInt) { write(Array(text.utf8), to: descriptor) }
 
     private static let turn = Mutex(())
@@ -66,6 +84,7 @@ enum Output {
     private static let isFinished = Atomic<Bool>(false)
 
     private static func write(_ bytes: [UInt8], to descriptor: CInt) {
+        if descriptor == STDOUT_FILENO, isQuiet.load(ordering: .relaxed) { return }
         turn.withLock { _ in
             if !isFinished.load(ordering: .relaxed) { writeAll(bytes, to: descriptor) }
         }
@@ -77,7 +96,18 @@ enum Output {
             let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress!, $0.count) }
             if count < 0 && errno == EINTR { continue }
             if count < 0 && descriptor == STDOUT_FILENO && errno == EPIPE { exit(0) }
-            guard count > 0 else { return }
+            if count < 0 && errno == EAGAIN {
+                var waited = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                _ = poll(&waited, 1, -1)
+                continue
+            }
+            guard count > 0 else {
+                let reason = SystemError(errno: errno, label: "output.write").reason
+                guard descriptor == STDOUT_FILENO, endsUnwritten.load(ordering: .relaxed) else { return }
+                let sentence = "the output cannot be written: \(reason)"
+                writeAll(problem(sentence, ExitStatus.failed), to: STDERR_FILENO)
+                exit(ExitStatus.failed)
+            }
             rest = rest.dropFirst(count)
         }
     }

@@ -1,3 +1,5 @@
+import PromiseCore
+
 /// What people write to find something, as a predicate. Pure.
 enum PlainPredicate {
     private static let keywords: Set<String> = [
@@ -6,6 +8,7 @@ enum PlainPredicate {
     ]
 
     /// `text` is a predicate, or plain words, each of which is in the name; `name` a pattern with `*` and `?`. At least one.
+    /// Words and pattern may have bytes that are no text, as `RawArguments` has them.
     static func predicate(_ text: String?, name: String?) -> String {
         var parts: [String] = []
         if let name { parts.append("kMDItemFSName LIKE[c] \(quoted(name))") }
@@ -26,7 +29,9 @@ enum PlainPredicate {
         return words.isEmpty || words.contains(where: { keywords.contains($0.uppercased()) }) ? nil : words
     }
 
+    /// As queries show names.
     private static func quoted(_ text: String) -> String {
-        "\"" + text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
+        let text = escapedForDisplay(RawArguments.bytes(of: text))
+        return "\"" + text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
     }
 }

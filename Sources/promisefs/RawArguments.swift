@@ -53,6 +53,11 @@ enum RawArguments {
         return result
     }
 
+    /// Refuses what was no UTF-8 as something that is to have a name in text.
+    static func checkIsText(_ text: String, _ what: String) throws(ValidationError) {
+        if text.unicodeScalars.contains(where: isEscape) { throw ValidationError("\(what) is not UTF-8") }
+    }
+
     private static func isEscape(_ scalar: Unicode.Scalar) -> Bool { scalar.value >= base + 0x80 && scalar.value <= base + 0xFF }
 }
 

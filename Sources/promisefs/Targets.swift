@@ -79,6 +79,21 @@ enum Targets {
         return mount
     }
 
+    /// Of a path on it; without one the only one of this user's.
+    static func onlyMount(of path: PathArgument?) async throws -> MountEntry {
+        if let path { return try await location(of: path).mount }
+        let mounts = try await ownMounts()
+        guard let mount = mounts.first else {
+            throw CommandFailure(
+                "no domain is mounted; try: promisefs mount --help", exitStatus: ExitStatus.notPromiseFS)
+        }
+        if mounts.count > 1 {
+            throw CommandFailure(
+                "\(mounts.count) domains are mounted; give a path on one of them", exitStatus: ExitStatus.usage)
+        }
+        return mount
+    }
+
     /// The paths by domain, in the order in which domains first appear; paths that are on none are noted as failures.
     static func byDomain(_ paths: [PathArgument], _ failures: inout FailureCollector) async -> [(
         mount: MountEntry, locations: [Location]

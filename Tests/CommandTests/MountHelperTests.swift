@@ -15,11 +15,13 @@ import Testing
             "folder:/srv", "/mnt/a b", "-s", "-v", "-n", "-t", "fuse.promisefs", "-o",
             "rw,nosuid,noexec,_netdev,nofail,user=ann,x-systemd.automount,X-mount.mkdir,comment=a,"
                 + "cache-limit=10G,read-only,uid=5,"
-                + "hydration-rule=\"budget:program=a,bytes=1G\",domain=docs",
+                + "hydration-rule=\"budget:program=a,bytes=1G\",domain=docs,ignore=\"*.o\"",
         ])
         #expect(call.source == "folder:/srv" && call.place == "/mnt/a b" && call.domain == "docs" && call.isVerbose)
         #expect(
-            call.words == ["--cache-limit", "10G", "--read-only", "--hydration-rule", "budget:program=a,bytes=1G"])
+            call.words == [
+                "--cache-limit", "10G", "--read-only", "--hydration-rule", "budget:program=a,bytes=1G", "--ignore", "*.o",
+            ])
         #expect(call.options == ["nosuid", "noexec", "uid=5"])
         let words = try MountHelper.command(for: call)
         let command = try #require(try PromiseFS.parseAsRoot(words) as? MountCommand)

@@ -73,6 +73,10 @@ extension MountSuites {
                         refused "$o" --app com.example.editor
                         k=$("$P" status "$M" --json | sed 's/.*"stateFolder":"\\([^"]*\\)".*/\\1/')/bookmark.key
                         [ "$(stat -c %a-%s "$k")" = 600-32 ]
+                        # Also what the daemon has read long ago is looked at.
+                        cp "$k" "$T/k"; truncate -s 31 "$k"; "$P" verify "$M" > "$T/v" 2>&1 || true; cp "$T/k" "$k"
+                        grep -q 'is no key: restore it' "$T/v"
+                        s=0; "$P" bookmark create "$M" 2> "$T/v" || s=$?; [ "$s" = 1 ]; grep -q 'needs no bookmark' "$T/v"
                         """)
             }
         }

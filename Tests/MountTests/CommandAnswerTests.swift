@@ -97,6 +97,39 @@ extension MountSuites {
             }
         }
 
+        /// The daemon took its absence at the old place for an unmount.
+        @Test(.timeLimit(.minutes(1))) func aMountBelowARenamedFolderIsUnmounted() async throws {
+            try await MountedDomain.with(mounts: false) { domain in
+                try await domain.shell(
+                    """
+                    mkdir -p "$T/old/m"; echo one > "$C/file"
+                    "$P" mount --state-dir "$S" --domain moved "folder:$C" "$T/old/m" > /dev/null
+                    trap 'umount -l "$T/new/m" 2> /dev/null || true' EXIT
+                    mv "$T/old" "$T/new"; [ "$(cat "$T/new/m/file")" = one ]
+                    timeout 20 "$P" unmount "$T/new/m"; ! mountpoint -q "$T/new/m"
+                    """)
+            }
+        }
+
+        /// Lists were cut off silently on a full disk.
+        @Test(.timeLimit(.minutes(1))) func whatCannotBeWrittenIsNoSuccess() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    ls "$M" > /dev/null
+                    for words in "find $M TRUEPREDICATE" "status $M" "bookmark create $M/hello" "--version" "help operations"; do
+                      s=0; "$P" $words > /dev/full 2> "$T/said" || s=$?; [ "$s" = 1 ]
+                      grep -q '^promisefs: the output cannot be written: No space left' "$T/said"; [ "$(wc -l < "$T/said")" = 1 ]
+                    done
+                    s=0; "$P" status "$M" | true || s=$?; [ "$s" = 0 ]
+                    "$P" help operations --json | grep -q '^{"text":"# '; "$P" help topics --json | grep -q '"semantics"'
+                    # The provider was asked without a pause.
+                    s=0; "$P" mount --poll-interval 0s "folder:$C" "$T/other" 2> "$T/said" || s=$?; [ "$s" = 2 ]
+                    grep -q 'poll-interval is 100ms or more' "$T/said"
+                    """)
+            }
+        }
+
         /// systemctl's own lines came first, in words of its own.
         @Test(.timeLimit(.minutes(1))) func whatSystemctlSaysIsAPartOfTheOneSentence() async throws {
             try await MountedDomain.with(mounts: false) { domain in

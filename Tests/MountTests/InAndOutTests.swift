@@ -10,9 +10,10 @@ extension MountSuites {
                     """
                     mkdir -p "$T/in/deep" "$T/out"; echo one > "$T/in/a"; echo two > "$T/in/deep/b"; ln -s a "$T/in/l"
                     chmod 640 "$T/in/a"; touch -d '2001-02-03 04:05:06.789' "$T/in/a"; setfattr -n user.tag -v red "$T/in/a"
-                    chmod 750 "$T/in/deep"; touch -d '2002-02-03 04:05:06' "$T/in/deep"; cp -a "$T/in" "$T/kept"
+                    chmod 750 "$T/in/deep"; touch -d '2002-02-03 04:05:06' "$T/in/deep"
+                    touch -h -d '2003-02-03 04:05:06' "$T/in/l"; cp -a "$T/in" "$T/kept"
                     "$P" move "$T/in" "$M/new"; [ ! -e "$T/in" ]; diff -r "$T/kept" "$M/new"
-                    said() { (cd "$1"; stat -c '%n %a %y' a deep; readlink l; getfattr --only-values -n user.tag a); }
+                    said() { (cd "$1"; stat -c '%n %a %y' a deep l; readlink l; getfattr --only-values -n user.tag a); }
                     [ "$(said "$M/new")" = "$(said "$T/kept")" ]
                     "$P" sync --wait "$M"; "$P" evict "$M/new"; "$P" move "$M/new" "$T/out"; [ ! -e "$M/new" ]
                     diff -r "$T/kept" "$T/out/new"; [ "$(said "$T/out/new")" = "$(said "$T/kept")" ]
@@ -20,6 +21,13 @@ extension MountSuites {
                     echo other > "$M/a"; s=0; "$P" move "$T/out/new/a" "$M" 2> "$T/said" || s=$?; [ "$s" = 1 ]
                     grep -q 'something else' "$T/said"; [ "$(cat "$M/a")" = other ]; [ "$(cat "$T/out/new/a")" = one ]
                     cp "$T/out/new/a" "$M/a"; "$P" move "$T/out/new/a" "$M" --json | grep -q '"files":1'; [ ! -e "$T/out/new/a" ]
+                    # What is no file, folder or link stays, and the rest goes.
+                    mkdir "$T/odd"; echo a > "$T/odd/a"; mkfifo "$T/odd/m"; echo z > "$T/odd/z"
+                    mkdir "$M/new"; s=0; "$P" adopt "$T/odd" "$M/new" 2> "$T/said" || s=$?; [ "$s" = 1 ]
+                    grep -q 'no file, folder or' "$T/said"
+                    [ "$(cat "$M/new/z")" = z ]; s=0; "$P" adopt "$M" "$M" 2> /dev/null || s=$?; [ "$s" = 2 ]
+                    s=0; "$P" move "$T/odd" "$M" 2> "$T/said" || s=$?; [ "$s" = 1 ]; grep -q 'odd/m.*stays' "$T/said"
+                    [ "$(cat "$M/odd/a" "$M/odd/z")" = "$(printf 'a\nz')" ]; [ "$(ls "$T/odd")" = m ]
                     """)
             }
         }

@@ -8,7 +8,7 @@ extension MountSuites {
         private static func script(helper: Bool) -> String {
             """
             chown -R nobody "$M" "$C" "$S" "$T" "$HOME" "$XDG_RUNTIME_DIR" "$XDG_DATA_HOME" "$XDG_CONFIG_HOME" "$XDG_STATE_HOME"
-            chmod 755 "$(dirname "$M")"; echo x > "$C/theirs"; chown 4711 "$C/theirs"; chmod 600 "$C/theirs"
+            chmod 755 "$(dirname "$M")"; echo x > "$C/theirs"; chown 4711 "$C/theirs"; chmod 600 "$C/theirs"; mkdir "$C/roots"
             mkdir "$T/bin"; cp "$P" "$T/bin/promisefs"; cp "$(dirname "$P")/promisefs-backing" "$T/bin/"
             \(helper ? "setcap cap_sys_admin+ep \"$T/bin/promisefs-backing\"" : "")
             mknod "$T/fuse" c 10 229; chmod 666 "$T/fuse"; mount --bind "$T/fuse" /dev/fuse
@@ -20,12 +20,19 @@ extension MountSuites {
             [ "$(stat -c %U "$M/theirs")" = nobody ]; ! cat "$M/theirs"
             cat "$M/here"; echo more >> "$M/here"; cp "$M/here" "$M/copy"; cmp "$M/here" "$M/copy"
             head -c 3M /dev/zero > "$M/large"; [ "$(stat -c %s "$M/large")" = 3145728 ]
+            \(helper ? "" : behindTheRefused)
             "$P" unmount --wait "$M"
             cmp "$C/here" "$C/copy"; [ "$(stat -c %s "$C/large")" = 3145728 ]
             WORK
             setpriv --reuid=nobody --regid=nogroup --clear-groups bash "$T/work"
             """
         }
+
+        /// What is in a folder that the provider refuses was waited for without end.
+        private static let behindTheRefused = """
+            mkdir "$M/roots/new"; echo deep > "$M/roots/new/deep"; s=0
+            timeout 30 "$P" sync --wait "$M" 2> "$T/said" || s=$?; [ "$s" = 5 ]; rm -r "$M/roots/new"
+            """
 
         @Test(.timeLimit(.minutes(2)), arguments: [false, true]) func mountsAndWorks(hasHelper: Bool) async throws {
             var options = MountedDomain.Options()

@@ -239,7 +239,7 @@ extension MountSuites {
                 try await domain.shell(
                     """
                     within 30 'ls "$C" | grep -q "(conflict,"'; "$P" sync --wait "$M"
-                    "$P" web --no-browser 2> "$T/said" & web=$!; trap 'kill $web' EXIT
+                    "$P" web --no-browser > "$T/said" & web=$!; trap 'kill $web' EXIT
                     within 10 'grep -q http "$T/said"'
                     python3 "$W/overview_page.py" "$(grep -o 'http.*' "$T/said")" "$M"
                     [ -z "$("$P" conflicts "$M")" ]; [ "$(tail -1 "$M/a.txt")" = here ]

@@ -25,6 +25,11 @@ extension MountSuites {
                     "$P" domain forget forgotten --force
                     [ -z "$(ls -A "$T/states")" ]; [ -d "$C" ]
                     rc=0; "$P" domain forget forgotten || rc=$?; [ $rc = 3 ]
+                    # What was kept aside may be all that there is of it.
+                    "$P" mount --domain aside folder:$C "$M" > /dev/null; "$P" unmount --wait aside
+                    mkdir "$T/states/aside/kept"; echo edit > "$T/states/aside/kept/7.1"
+                    rc=0; "$P" domain forget aside 2> "$T/said" || rc=$?; [ $rc = 7 ]; grep -q "aside/kept'; take it" "$T/said"
+                    "$P" domain forget aside --force; [ -z "$(ls -A "$T/states")" ]
                     """, seconds: 60)
             }
         }

@@ -125,6 +125,12 @@ import Testing
         )
         #expect(plain.say(shown).text.isEmpty)
         #expect(plain.take("2", shown).events == [.go(to: 1), .enter])
+        // The last item was taken for what is not there.
+        for line in ["0", "-1", "3", "m 3", "rename 3 b.txt"] {
+            let answer = plain.take(line, shown)
+            #expect(answer.events == [] && answer.text == PlainScreen.noItem, "\(line)")
+        }
+        #expect(plain.take("1", machine(["a new one", "folder d", "a.txt"])).events == [])
         #expect(
             plain.take("/x", shown).events == [.filter("x")]
                 && plain.take("q", shown).events == [.cancel])

@@ -19,7 +19,7 @@ def start(*words):
     picker = subprocess.Popen([program, *words, "--no-browser"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     # Also when what is looked at is not as it must be.
     atexit.register(picker.kill)
-    line = picker.stderr.readline()
+    line = (picker.stdout if words[0] == "web" else picker.stderr).readline()
     assert "http" in line, line
     return picker, line[line.index("http"):].strip()
 

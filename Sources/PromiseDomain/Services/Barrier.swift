@@ -11,6 +11,9 @@ struct Barrier {
 
     /// The provider is asked once more before it is believed to be away, and may be slow to answer.
     private static let probePatience = Duration.seconds(6)
+    /// When nothing has been sent for so long, besides the upload delay, while something fails, the rest waits for that: what
+    /// is new in a folder that the provider refuses.
+    private static let stillPatience = Duration.seconds(5)
     /// How long a look may take that nobody gave a time for. It goes on by itself.
     private static let lookPatience = Duration.seconds(60)
 
@@ -24,6 +27,7 @@ struct Barrier {
         let start = clock.uptime()
         var offlineSince: Duration?
         var lookTime = Duration.zero
+        var (leftBefore, changed) = (-1, start)
         while true {
             // Polling is enough for a barrier: it is rare, and what it waits for takes milliseconds at least. What there is much
             // to look at for is not looked at all the time.
@@ -51,6 +55,11 @@ struct Barrier {
             lookTime = clock.uptime() - now
             if left == 0 && !remainder.isLooking { return try throwUnlisted() }
             if left > 0 && remainder.failing >= left && !remainder.isLooking && now - start > .seconds(2) {
+                throw try engine.obstacle() ?? Failure(.refused, "the provider refuses it")
+            }
+            let isUnderWay = engine.uploadingCount > 0 || engine.hydrator.runningCount > 0
+            if isUnderWay || remainder.isLooking || left != leftBefore { (leftBefore, changed) = (left, now) }
+            if remainder.failing > 0, now - changed > Barrier.stillPatience + engine.uploadDelay {
                 throw try engine.obstacle() ?? Failure(.refused, "the provider refuses it")
             }
             if let timeout, now - start > timeout {

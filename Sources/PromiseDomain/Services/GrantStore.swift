@@ -66,6 +66,8 @@ struct GrantStore: Sendable {
     func check(isRepairing: Bool) throws(Failure) -> (problems: [String], repaired: [String]) {
         let problems = try load().problems.sorted { $0.key < $1.key }
         let texts = problems.map { "grant \($0.key) \($0.value), and gives no right" }
+        // With the key that was lost, they are what they were.
+        if let trouble = key.trouble() { return ([trouble] + texts, []) }
         guard isRepairing, !problems.isEmpty else { return (texts, []) }
         try index.write { transaction throws(Failure) in
             for (id, _) in problems { try GrantRows.delete(id, transaction) }

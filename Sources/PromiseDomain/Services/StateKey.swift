@@ -31,6 +31,19 @@ final class StateKey: Sendable {
         }
     }
 
+    /// What is wrong with the file, whatever was read before; nil also where there is none yet. Blocks.
+    func trouble() -> String? {
+        guard (try? FileStatus.of(path, label: "bookmarks.look")) != nil else { return nil }
+        guard let bytes = readSmallFile(path), bytes.count == BookmarkSeal.keyByteCount else { return noKey }
+        guard let known = self.bytes, known != bytes else { return nil }
+        return "'\(escapedForDisplay(path))' is not the key that the daemon has read: restore it before the daemon ends"
+    }
+
+    private var noKey: String {
+        "'\(escapedForDisplay(path))' is no key: restore it, or remove it to begin anew "
+            + "without the bookmarks and grants there are"
+    }
+
     private func load(makingIt makes: Bool) throws(Failure) -> [UInt8] {
         do throws(SystemError) {
             _ = try FileStatus.of(path, label: "bookmarks.status")
@@ -39,10 +52,7 @@ final class StateKey: Sendable {
             try replaceStateFile(path, by: BookmarkSeal.freshKey())
         }
         guard let bytes = readSmallFile(path), bytes.count == BookmarkSeal.keyByteCount else {
-            throw Failure(
-                .corrupted,
-                "'\(escapedForDisplay(path))' is no key: restore it, or remove it to begin anew "
-                    + "without the bookmarks and grants there are")
+            throw Failure(.corrupted, noKey)
         }
         return bytes
     }

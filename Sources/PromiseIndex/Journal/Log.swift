@@ -45,7 +45,7 @@ final class Log: Sendable {
     /// any descriptor of it would drop SQLite's locks (sqlite.org/howtocorrupt.html, 2.2).
     func synchronize() throws(Failure) {
         let log = try files.withLock { files throws(Failure) in
-            if files.isClosed { throw Failure(.inputOutput, "the index is closed") }
+            if files.isClosed { throw Failure(.interrupted, "the daemon of this domain is ending") }
             if files.log == nil { files.log = try openLog() }
             return files.log
         }
@@ -102,7 +102,7 @@ final class Log: Sendable {
 
     private func copy() throws(Failure) -> Bool {
         try connection.withLock { connection throws(Failure) in
-            guard let connection else { throw Failure(.inputOutput, "the index is closed") }
+            guard let connection else { throw Failure(.interrupted, "the daemon of this domain is ending") }
             return try connection.checkpoint(truncating: false)
         }
     }

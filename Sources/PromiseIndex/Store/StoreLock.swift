@@ -115,7 +115,7 @@ final class StoreLock: @unchecked Sendable {
         if store.isBehind { try store.restore() }
     }
 
-    private static let closed = Failure(.inputOutput, "the index is closed")
+    private static let closed = Failure(.interrupted, "the daemon of this domain is ending")
 
     private func lock() {
         LockRank.index.enter()

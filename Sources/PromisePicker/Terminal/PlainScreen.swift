@@ -27,6 +27,8 @@ public struct PlainScreen: Sendable {
         name TEXT  folder TEXT (make one)  rename NUMBER TEXT  choices  choose CHOICE NUMBER  help  q (cancel)
         """
 
+    public static let noItem = "no item has that number now; an empty line says the list again\n"
+
     /// What is to be said now; empty while a list is on its way, or when nothing is new.
     public mutating func say(_ machine: PickerMachine) -> (text: String, sight: PickerEvent) {
         let sight = PickerEvent.see(first: first, count: PlainScreen.pageCount)
@@ -74,7 +76,10 @@ public struct PlainScreen: Sendable {
     ) {
         let words = line.split(separator: " ", maxSplits: 1)
         let rest = words.count > 1 ? String(words[1]) : ""
-        if let number = Int(line) { return (number > 0 ? [.go(to: number - 1), .enter] : [], "") }
+        if Int(line) != nil {
+            guard let index = index(line[...], machine) else { return ([], PlainScreen.noItem) }
+            return ([.go(to: index), .enter], "")
+        }
         if line.hasPrefix("/") { return ([.filter(String(line.dropFirst()))], "") }
         if line.hasPrefix("?") { return ([.search(String(line.dropFirst()))], "") }
         switch words.first ?? "" {
@@ -83,8 +88,9 @@ public struct PlainScreen: Sendable {
         case "n": return (turn(by: PlainScreen.pageCount, machine), "")
         case "b": return (turn(by: -PlainScreen.pageCount, machine), "")
         case "m":
-            guard let number = Int(rest) else { break }
-            return ([.go(to: number - 1), .mark], "")
+            guard Int(rest) != nil else { break }
+            guard let index = index(rest[...], machine) else { return ([], PlainScreen.noItem) }
+            return ([.go(to: index), .mark], "")
         case "ok": return ([.confirm], "")
         case "q": return ([.cancel], "")
         case "sort":
@@ -100,8 +106,9 @@ public struct PlainScreen: Sendable {
         case "folder": return ([.makeFolder(Array(rest.utf8))], "")
         case "rename":
             let parts = rest.split(separator: " ", maxSplits: 1)
-            guard parts.count == 2, let number = Int(parts[0]) else { break }
-            return ([.go(to: number - 1), .rename(Array(parts[1].utf8))], "")
+            guard parts.count == 2, Int(parts[0]) != nil else { break }
+            guard let index = index(parts[0], machine) else { return ([], PlainScreen.noItem) }
+            return ([.go(to: index), .rename(Array(parts[1].utf8))], "")
         case "choices": return ([], choices(machine))
         case "choose":
             let parts = rest.split(separator: " ").compactMap { Int($0) }
@@ -121,6 +128,19 @@ public struct PlainScreen: Sendable {
         default: break
         }
         return ([], PlainScreen.help + "\n")
+    }
+
+    /// Of the item that a number was said of; nil when there is none, or another one is there by now.
+    private func index(_ word: Substring, _ machine: PickerMachine) -> Int? {
+        guard let number = Int(word), let total = machine.total, number >= 1, number <= total else { return nil }
+        let index = number - 1
+        if let said, said.listing == machine.listing, index >= said.first, index - said.first < said.items.count,
+            let now = machine.item(index)
+        {
+            let then = said.items[index - said.first]
+            guard then.domain == now.domain, then.path == now.path else { return nil }
+        }
+        return index
     }
 
     private mutating func turn(by count: Int, _ machine: PickerMachine) -> [PickerEvent] {

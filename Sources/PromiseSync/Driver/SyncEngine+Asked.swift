@@ -121,6 +121,7 @@ extension SyncEngine {
 
     // MARK: What is known of the engine
 
+    package var uploadDelay: Duration { configuration.uploadDelay }
     package var connection: Connection { published.withLock { $0.connection } }
     /// Since when the provider has been away, and when it is tried again.
     package var connectionTimes: (since: Timestamp?, nextTry: Timestamp?) {

@@ -73,6 +73,11 @@ struct AdoptCommand: AsyncParsableCommand {
     }
 
     private func give(_ source: [UInt8], to location: Location) async throws {
+        let origin = try? await Targets.location(of: PathArgument(bytes: source))
+        if let origin, origin.mount.mountPoint == location.mount.mountPoint {
+            throw CommandFailure(
+                "'\(escapedForDisplay(source))' is in the domain already", exitStatus: ExitStatus.usage)
+        }
         var document = Document(
             domain: location.mount.domain, mountPoint: escapedForDisplay(location.mount.mountPoint),
             isStorage: false)
@@ -96,8 +101,11 @@ struct AdoptCommand: AsyncParsableCommand {
             doubtful.removeAll { same.contains($0) }
         }
         let left = Set(doubtful)
+        var failures = FailureCollector()
+        for failure in found.failures { failures.note(failure) }
         document.different = (found.different + found.doubtful.filter { left.contains($0) }).map { PercentCoding.encode($0) }
         try report(document)
+        try failures.finish()
     }
 
     /// So often it is looked again, while nothing comes of it, at files of one size and another time.
@@ -149,6 +157,8 @@ struct FolderComparison {
     /// Files of one size and another time.
     private(set) var doubtful: [[UInt8]] = []
     private(set) var added = 0
+    /// Why other items were not looked at, or not copied.
+    private(set) var failures: [CommandFailure] = []
 
     init(source: [UInt8], target: [UInt8]) {
         (self.source, self.target) = (source, target)
@@ -157,9 +167,18 @@ struct FolderComparison {
     mutating func run() throws(CommandFailure) { try compare([]) }
 
     private mutating func compare(_ folder: [UInt8]) throws(CommandFailure) {
-        for name in try names(in: source + folder) {
+        let names: [[UInt8]]
+        do throws(CommandFailure) {
+            names = try self.names(in: source + folder)
+        } catch {
+            if folder.isEmpty { throw error }
+            return failures.append(error)
+        }
+        for name in names {
             let path = folder + [0x2F] + name
             let (here, there) = (source + path, target + path)
+            // The domain itself may be mounted in the folder.
+            if here == target { continue }
             guard let one = try? FileStatus.of(here, label: "adopt.look") else { continue }
             guard let two = try? FileStatus.of(there, label: "adopt.look") else {
                 try add(here, at: there)
@@ -198,7 +217,8 @@ struct FolderComparison {
         var mover = FileMover()
         mover.isCopy = true
         try mover.move(path, to: place)
-        added += max(mover.count, 1)
+        failures += mover.failures
+        added += mover.failures.isEmpty ? max(mover.count, 1) : mover.count
     }
 
     private func names(in folder: [UInt8]) throws(CommandFailure) -> [[UInt8]] {

@@ -50,6 +50,8 @@ struct ContainerCommand: AsyncParsableCommand {
         var icon: PathArgument?
         @OptionGroup var place: Place
 
+        func validate() throws { if let name { try RawArguments.checkIsText(name, "the name") } }
+
         func run() async throws {
             let mount = try await Targets.mount(ofDomain: place.domain)
             let container = try await PromiseClient(mount: mount).addContainer(

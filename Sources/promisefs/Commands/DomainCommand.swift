@@ -125,15 +125,20 @@ struct DomainForgetCommand: AsyncParsableCommand {
         let folder = try BaseFolders.state(domain: name)
         let losesWork = force
         let pending = try await Blocking.run { () throws(CommandFailure) -> Int in
-            do throws(Domain.StartFailure) {
+            do {
                 let domain = try UnmountedDomain(stateFolder: folder)
                 guard losesWork || domain.pendingCount == 0 else { return domain.pendingCount }
+                if !losesWork, let kept = domain.keptFolder {
+                    throw CommandFailure(
+                        "what was kept aside is in '\(escapedForDisplay(kept))'; take it from there, or give it up with --force",
+                        exitStatus: ExitStatus.pending)
+                }
                 let aside = try domain.putAside()
                 LastSettings.forget(wanted)
                 try? FileManager.default.removeItem(atPath: String(decoding: aside, as: UTF8.self))
                 return domain.pendingCount
             } catch {
-                throw CommandFailure(error.message, exitStatus: error.exitStatus)
+                throw CommandFailure(known: error) ?? CommandFailure("\(error)")
             }
         }
         let isForgotten = force || pending == 0

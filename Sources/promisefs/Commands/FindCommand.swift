@@ -200,10 +200,7 @@ struct ChangesCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let mounts = try await scope(path)
-        guard let mount = mounts.first?.mount, mounts.count == 1 else {
-            throw CommandFailure("\(mounts.count) domains are mounted; give a path on one of them", exitStatus: ExitStatus.usage)
-        }
+        let mount = try await Targets.onlyMount(of: path)
         let client = try PromiseClient(mount: mount)
         guard follow else {
             var (position, isFirst) = (since, true)

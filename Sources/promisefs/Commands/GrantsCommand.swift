@@ -57,7 +57,7 @@ struct GrantsCommand: AsyncParsableCommand {
             let grant = try await PromiseClient(mount: location.mount).give(
                 location.path, to: app, isReadOnly: readOnly, until: until)
             if output.json { return Output.json(grant) }
-            Output.text("\(grant.id)")
+            Output.line("\(grant.id)")
         }
     }
 
@@ -142,7 +142,7 @@ struct GrantsCommand: AsyncParsableCommand {
             if let app { removed = try await client.revokeAll(of: app) }
             for grant in grants { removed += try await client.revoke(grant) }
             if place.output.json { return Output.json(GrantsDocument(grants: removed)) }
-            for grant in removed { Output.text("revoked \(grant.id) of \(grant.application)") }
+            for grant in removed { Output.line("revoked \(grant.id) of \(grant.application)") }
         }
     }
 

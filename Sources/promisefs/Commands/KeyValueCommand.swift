@@ -88,8 +88,11 @@ struct KeyValueCommand: AsyncParsableCommand {
         var file: PathArgument?
 
         func validate() throws {
+            try RawArguments.checkIsText(key, "the key")
             if (value == nil) == (file == nil) {
-                throw ValidationError("say the value, or with --file where it is")
+                throw ValidationError(
+                    "say the value, or with --file where it is; a value that begins with '-' follows '--', as in: "
+                        + "kv set --type integer offset -- -5")
             }
         }
 
@@ -123,7 +126,7 @@ struct KeyValueCommand: AsyncParsableCommand {
                 switch kind {
                 case .string: .string(text)
                 case .integer: Int64(text).map { .integer($0) }
-                case .number: Double(text).map { .number($0) }
+                case .number: Double(text).flatMap { $0.isFinite ? .number($0) : nil }
                 case .bool: Bool(text).map { .bool($0) }
                 case .json: WireCoding.decode(KeptValue.self, from: bytes)
                 case .data: nil

@@ -178,6 +178,7 @@ struct MountCommand: AsyncParsableCommand {
     private func serve(
         _ plan: MountPlan, _ level: Logger.Level, _ holder: Holder?, _ ready: ReadyChannel?
     ) async throws(CommandFailure) {
+        Output.goesOnWithoutReader()
         var configuration = plan.configuration
         options.apply(to: &configuration)
         configuration.login = LoginVariables.take()

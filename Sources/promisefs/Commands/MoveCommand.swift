@@ -54,8 +54,14 @@ struct MoveCommand: AsyncParsableCommand {
             }
             return mover
         }
-        if output.json { return Output.json(Document(files: done.count, bytes: done.byteCount)) }
-        Output.line("\(counted(done.count, "item")) \(copy ? "copied" : "moved")")
+        if output.json {
+            Output.json(Document(files: done.count, bytes: done.byteCount))
+        } else if done.count > 0 || done.failures.isEmpty {
+            Output.line("\(counted(done.count, "item")) \(copy ? "copied" : "moved")")
+        }
+        var failures = FailureCollector()
+        for failure in done.failures { failures.note(failure) }
+        try failures.finish()
     }
 
     /// `/` at the end would say that a link is to be followed.

@@ -77,7 +77,11 @@ struct SetupCommand: AsyncParsableCommand {
                 try await Blocking.run { () throws(CommandFailure) in try ServiceUnit.run(["enable", "--now"], name) }
                 isEnabled = true
             } else {
-                let status = await PromiseFS.execute(["mount", answers.name] + (output.json ? ["--json"] : []))
+                let words = ["mount", answers.name]
+                let status =
+                    output.json
+                    ? await Output.withoutResults { await PromiseFS.execute(words + ["--json"]) }
+                    : await PromiseFS.execute(words)
                 guard status == 0 else { throw CommandFailure(nil, exitStatus: status) }
             }
             say(

@@ -33,8 +33,7 @@ struct StatusCommand: AsyncParsableCommand {
 
     func run() async throws {
         if let path {
-            let location = try await Targets.location(of: path)
-            try await show { [location.mount] }
+            try await show { [try await Targets.location(of: path).mount] }
         } else {
             try await show { try await Targets.mounts() }
             if !output.json {
@@ -56,10 +55,10 @@ struct StatusCommand: AsyncParsableCommand {
                 do throws(PromiseError) {
                     let client = try PromiseClient(mount: mount)
                     let status = try await client.status()
-                    documents.append(status)
                     let pending = watch && !output.json ? try await client.pending().items : []
                     let now = SystemClock().uptime()
                     more.append(watch ? watched.rows(status, pending, at: now) { shownPath($0.path, on: mount) } : [])
+                    documents.append(status)
                     owners.append(mount.user == geteuid() ? nil : mount.userName)
                 } catch {
                     let place = escapedForDisplay(mount.mountPoint)

@@ -21,10 +21,7 @@ struct TraceCommand: AsyncParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
-        let mounts = try await scope(path)
-        guard let mount = mounts.first?.mount, mounts.count == 1 else {
-            throw CommandFailure("\(mounts.count) domains are mounted; give a path on one of them", exitStatus: ExitStatus.usage)
-        }
+        let mount = try await Targets.onlyMount(of: path)
         Interruption.ends()
         do throws(PromiseError) {
             var events = try await PromiseClient(mount: mount).stream("GET", "trace").makeAsyncIterator()

@@ -93,7 +93,11 @@ struct VerifyCommand: AsyncParsableCommand {
         if let path { return [.mounted(try await Targets.location(of: path).mount)] }
         let mounted = try await Targets.ownMounts()
         if domain == nil && stateDir == nil {
-            if mounted.isEmpty { throw CommandFailure("no domain is mounted; say which with --domain or --state-dir") }
+            if mounted.isEmpty {
+                throw CommandFailure(
+                    "no domain is mounted; say which with --domain or --state-dir",
+                    exitStatus: ExitStatus.notPromiseFS)
+            }
             return mounted.map { .mounted($0) }
         }
         if let domain, let mount = mounted.first(where: { $0.domain == domain }) { return [.mounted(mount)] }

@@ -28,8 +28,12 @@ struct WebCommand: AsyncParsableCommand {
         let server = try await WebServer(OverviewSite { try MountTable.current().promiseMounts(of: geteuid()) })
         defer { Browser.forget() }
         let serving = Task { try await server.run() }
-        if output.json { Output.json(Document(address: server.address)) }
-        await Browser.show(server.address, opens: !noBrowser, says: !output.json)
+        if output.json {
+            Output.json(Document(address: server.address))
+        } else if noBrowser {
+            Output.line(server.address)
+        }
+        await Browser.show(server.address, opens: !noBrowser, says: !output.json && !noBrowser)
         Interruption.ends { Browser.forget() }
         while server.idle < .seconds(3600) {
             try await Task.sleep(for: .seconds(1))

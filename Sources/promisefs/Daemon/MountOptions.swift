@@ -84,7 +84,15 @@ struct DomainOptions: ParsableArguments {
         if let valuesKeys, !(1...DomainConfiguration.valueCountMax).contains(valuesKeys) {
             throw ValidationError("--values-keys is 1 to \(DomainConfiguration.valueCountMax)")
         }
+        // Without a pause the provider would be asked all the time, and without time nothing answers.
+        for (name, value) in [("--poll-interval", pollInterval), ("--request-deadline", requestDeadline)] {
+            if let value, value.duration < Self.shortest {
+                throw ValidationError("\(name) is 100ms or more")
+            }
+        }
     }
+
+    private static let shortest = Duration.milliseconds(100)
 
     /// `-o` split at commas; `ro` and `rw` are ours.
     var splitMountOptions: [String] {

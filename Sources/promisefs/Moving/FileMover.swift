@@ -8,33 +8,56 @@ import PromiseSystem
 /// Blocks. What was moved before something failed stays moved, and the same call goes on with the
 /// rest.
 struct FileMover {
+    /// `isOfOne`: the item stays, and others can go.
+    private struct Trouble: Error {
+        var failure: CommandFailure
+        var isOfOne: Bool
+    }
+
     /// Of what an editor writes: it stays on this machine until it has its name.
     private static let draftMark = Array(".goutputstream-promisefs-move-".utf8)
+
+    private static let errorsOfOne: Set<CInt> = [
+        EACCES, EEXIST, EINVAL, EISDIR, ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR, ENOTEMPTY, EOPNOTSUPP, EPERM, ESTALE, ETXTBSY,
+    ]
 
     /// Files and links that were moved.
     private(set) var count = 0
     private(set) var byteCount: UInt64 = 0
+    /// Why items stay.
+    private(set) var failures: [CommandFailure] = []
     /// The source stays.
     var isCopy = false
 
     // MARK: Moving
 
+    /// Goes on with other items where one cannot be moved, and notes why.
     mutating func move(_ source: [UInt8], to target: [UInt8]) throws(CommandFailure) {
+        do throws(Trouble) {
+            try moveItem(source, to: target)
+        } catch {
+            guard error.isOfOne else { throw error.failure }
+            failures.append(error.failure)
+        }
+    }
+
+    private mutating func moveItem(_ source: [UInt8], to target: [UInt8]) throws(Trouble) {
         if !isCopy, try renamed(source, to: target) { return }
         let status = try look(at: source)
         switch status.kind {
         case .folder: try moveFolder(source, status, to: target)
-        case .link: try moveLink(source, to: target)
+        case .link: try moveLink(source, status, to: target)
         case .file: try moveFile(source, status, to: target)
         default:
-            throw CommandFailure("'\(escapedForDisplay(source))' is no file, folder or link, and stays")
+            let sentence = "'\(escapedForDisplay(source))' is no file, folder or link, and stays"
+            throw Trouble(failure: CommandFailure(sentence), isOfOne: true)
         }
     }
 
     /// Where both are on one file system nothing needs to be copied.
     private mutating func renamed(
         _ source: [UInt8], to target: [UInt8]
-    ) throws(CommandFailure) -> Bool {
+    ) throws(Trouble) -> Bool {
         do throws(SystemError) {
             try PromiseSystem.rename(source, to: target, flags: .noReplace, label: "move.rename")
             count += 1
@@ -48,9 +71,10 @@ struct FileMover {
 
     private mutating func moveFolder(
         _ source: [UInt8], _ status: FileStatus, to target: [UInt8]
-    ) throws(CommandFailure) {
+    ) throws(Trouble) {
         if target.starts(with: source + [0x2F]) {
-            throw CommandFailure("'\(escapedForDisplay(source))' cannot be moved into itself")
+            let sentence = "'\(escapedForDisplay(source))' cannot be moved into itself"
+            throw Trouble(failure: CommandFailure(sentence), isOfOne: true)
         }
         do throws(SystemError) {
             try makeFolder(target, mode: 0o700, label: "move.folder")
@@ -64,11 +88,17 @@ struct FileMover {
                 try? unlink(target + [0x2F] + name, label: "move.leftover")
             }
         }
+        let failuresBefore = failures.count
         for name in try names(in: source) {
-            try move(source + [0x2F] + name, to: target + [0x2F] + name)
+            do throws(Trouble) {
+                try moveItem(source + [0x2F] + name, to: target + [0x2F] + name)
+            } catch {
+                guard error.isOfOne else { throw error }
+                failures.append(error.failure)
+            }
         }
         try finish(status, of: source, at: target)
-        if isCopy { return }
+        if isCopy || failures.count > failuresBefore { return }
         do throws(SystemError) {
             try unlink(source, isFolder: true, label: "move.rmdir")
         } catch {
@@ -77,8 +107,8 @@ struct FileMover {
     }
 
     private mutating func moveLink(
-        _ source: [UInt8], to target: [UInt8]
-    ) throws(CommandFailure) {
+        _ source: [UInt8], _ status: FileStatus, to target: [UInt8]
+    ) throws(Trouble) {
         do throws(SystemError) {
             let text = try readLink(source, label: "move.readlink")
             if let known = try? readLink(target, label: "move.readlink") {
@@ -86,8 +116,15 @@ struct FileMover {
             } else {
                 let result = withCPath(text) { text in withCPath(target) { symlink(text, $0) } }
                 if result != 0 { throw SystemError(errno: errno, label: "move.link") }
-                try synchronizeFolder(of: target)
             }
+            // Only the superuser gives links away. They have no mode of their own.
+            if geteuid() == 0 {
+                _ = withCPath(target) { lchown($0, status.owner, status.group) }
+            }
+            try setTimes(
+                of: target, access: status.accessTime, modification: status.modificationTime,
+                label: "move.times")
+            try synchronizeFolder(of: target)
             count += 1
             if !isCopy { try unlink(source, label: "move.unlink") }
         } catch {
@@ -97,7 +134,7 @@ struct FileMover {
 
     private mutating func moveFile(
         _ source: [UInt8], _ status: FileStatus, to target: [UInt8]
-    ) throws(CommandFailure) {
+    ) throws(Trouble) {
         do throws(SystemError) {
             let file = try Descriptor.open(
                 source, flags: O_RDONLY | O_NOFOLLOW, label: "move.open")
@@ -188,7 +225,7 @@ struct FileMover {
 
     private func finish(
         _ status: FileStatus, of source: [UInt8], at target: [UInt8]
-    ) throws(CommandFailure) {
+    ) throws(Trouble) {
         do throws(SystemError) {
             let from = try FileMover.opened(source)
             let to = try FileMover.opened(target)
@@ -228,7 +265,7 @@ struct FileMover {
 
     // MARK: Looking
 
-    private func look(at path: [UInt8]) throws(CommandFailure) -> FileStatus {
+    private func look(at path: [UInt8]) throws(Trouble) -> FileStatus {
         do throws(SystemError) {
             return try FileStatus.of(path, label: "move.look")
         } catch {
@@ -236,7 +273,7 @@ struct FileMover {
         }
     }
 
-    private func names(in folder: [UInt8]) throws(CommandFailure) -> [[UInt8]] {
+    private func names(in folder: [UInt8]) throws(Trouble) -> [[UInt8]] {
         do throws(SystemError) {
             return try listFolder(try FileMover.opened(folder), label: "move.list").map(\.name)
         } catch {
@@ -259,13 +296,21 @@ struct FileMover {
         return slash == 0 ? [0x2F] : Array(path[..<slash])
     }
 
-    private func problem(_ path: [UInt8], _ what: String, _ error: SystemError) -> CommandFailure {
+    private func problem(_ path: [UInt8], _ what: String, _ error: SystemError) -> Trouble {
         let reason =
             switch error.errno {
             case EEXIST: "there is something else at its place already"
             case ESTALE: "it was changed meanwhile; both stay"
             default: error.reason
             }
-        return CommandFailure("'\(escapedForDisplay(path))' \(what): \(reason)")
+        let status =
+            switch error.errno {
+            case ENETDOWN, ENETUNREACH, EHOSTDOWN, ETIMEDOUT: ExitStatus.offline
+            case EACCES, EPERM, EROFS: ExitStatus.refused
+            default: ExitStatus.failed
+            }
+        return Trouble(
+            failure: CommandFailure("'\(escapedForDisplay(path))' \(what): \(reason)", exitStatus: status),
+            isOfOne: FileMover.errorsOfOne.contains(error.errno))
     }
 }
