@@ -292,6 +292,13 @@ static int64_t next_pause(int64_t pause, unsigned failures, const struct daemon 
   return pause + PAUSE_STEP_MILLISECONDS < PAUSE_MAX_MILLISECONDS ? pause + PAUSE_STEP_MILLISECONDS : PAUSE_MAX_MILLISECONDS;
 }
 
+// Somebody wanted the end of a daemon that could not end in order yet.
+static void note_request(int status) {
+  if (!WIFSIGNALED(status)) return;
+  int number = WTERMSIG(status);
+  if (number == SIGTERM || number == SIGINT || number == SIGHUP) ending_since = now();
+}
+
 static int exit_status(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
 
 static int run(char **command) {
@@ -306,6 +313,7 @@ static int run(char **command) {
     // An executable that is just being replaced cannot be started for a moment.
     last_status = is_started ? serve(&daemon, is_first ? 0 : without + GIVE_UP_MILLISECONDS) : 127 << 8;
     if (daemon.is_serving) without = now();
+    note_request(last_status);
     if (daemon.was_silent) last_status |= HOLDER_SILENT;
     if (daemon.has_ended) return exit_status(last_status);
     // One that has never served says itself why, to whoever started it.

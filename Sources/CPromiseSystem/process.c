@@ -140,6 +140,12 @@ void cps_write_signals_to(int descriptor) {
   is_noting = descriptor >= 0;
 }
 
+void cps_write_these_signals_to(int descriptor, const int *numbers, int count) {
+  struct sigaction action = {.sa_handler = note_signal, .sa_flags = SA_RESTART};
+  signal_descriptor = descriptor;
+  for (int number = 0; number < count; number++) sigaction(numbers[number], &action, NULL);
+}
+
 // In a process of its own: system calls only. The answer is errno and then the path, in one write,
 // which a pipe keeps whole.
 static void look(const char *path, int flags, int report) {

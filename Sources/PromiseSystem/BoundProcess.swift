@@ -40,6 +40,12 @@ package enum BoundProcess {
     /// Nil: they end the process again.
     package static func writeSignals(to descriptor: CInt?) { cps_write_signals_to(descriptor ?? -1) }
 
+    /// From now on each of these signals writes its number, one byte, to `descriptor`: also one that was ignored. There is no
+    /// moment in which one is lost.
+    package static func write(_ signals: [CInt], to descriptor: CInt) {
+        cps_write_these_signals_to(descriptor, signals, CInt(signals.count))
+    }
+
     private static func cStrings(_ words: [[UInt8]]) -> [UnsafeMutablePointer<CChar>?] {
         words.map { word in withCPath(word) { strdup($0) } } + [nil]
     }

@@ -17,10 +17,7 @@ enum Interruption {
     static func ends(_ parting: @escaping @Sendable () -> Void = {}) {
         turn.withLock { _ in
             guard source == nil else { return }
-            if isIgnored(signal(SIGINT, SIG_DFL)) {
-                signal(SIGINT, SIG_IGN)
-                return
-            }
+            if isIgnored { return }
             let new = DispatchSource.makeSignalSource(signal: SIGINT, queue: DispatchQueue(label: "promisefs.interruption"))
             new.setEventHandler {
                 Output.finish()
@@ -35,8 +32,11 @@ enum Interruption {
     }
 
     /// Whoever started this process wants it to go on, as shells do that run it in the background.
-    private static func isIgnored(_ former: sighandler_t?) -> Bool {
+    static var isIgnored: Bool {
+        var action = sigaction()
+        sigaction(SIGINT, nil, &action)
+        let handler = action.__sigaction_handler.sa_handler
         // Safe because both are addresses, and functions cannot be compared.
-        unsafeBitCast(former, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
+        return unsafeBitCast(handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
     }
 }

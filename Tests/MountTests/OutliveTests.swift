@@ -96,6 +96,24 @@ extension MountSuites {
             }
         }
 
+        /// It ended the daemon only, and the mount went on with the next one.
+        @Test(.timeLimit(.minutes(2))) func aSignalInASuccessorsFirstMomentsUnmounts() async throws {
+            try await MountedDomain.with(options) { domain in
+                let old = domain.daemonProcesses()
+                try domain.killDaemon()
+                var new: [pid_t] = []
+                for _ in 0..<5_000 where new.isEmpty {
+                    new = domain.daemonProcesses().filter { !old.contains($0) }
+                    usleep(1_000)
+                }
+                #expect(!new.isEmpty)
+                for process in new { kill(process, SIGTERM) }
+                try await domain.shell(
+                    "within 15 'not mountpoint -q \"$M\"'; within 10 'not pgrep --full \"$S\"'")
+                try await domain.remount()
+            }
+        }
+
         /// A file whose bytes are on their way is read through the daemon, which the next one has to know.
         @Test(.timeLimit(.minutes(3))) func aReaderOfAPlaceholderGetsItsBytesFromTheNextDaemon() async throws {
             var options = options

@@ -81,6 +81,8 @@ void cps_pass_signals_on(int process);
 // From now on SIGHUP, SIGINT, SIGQUIT and SIGTERM end nothing: each writes its number, one byte, to `descriptor`, but for those
 // that are ignored. -1: as before the first call. By one thread.
 void cps_write_signals_to(int descriptor);
+// The same of `count` signals, ignored or not, and for good.
+void cps_write_these_signals_to(int descriptor, const int *_Nonnull numbers, int count);
 // Opens a folder, with `flags` of open(2), in a process of its own that is left behind when it has
 // not come back within `milliseconds`: not even the end of this process waits for it. Returns the
 // length of the path without links, which goes into `resolved`; or -1 with errno, which is

@@ -87,6 +87,7 @@ final class ProgressBar: Sendable {
 
     /// Ctrl-C leaves no half of a bar behind.
     init() {
+        if Interruption.isIgnored { return }
         signal(SIGINT) { number in
             // Nothing that a signal handler may not do.
             _ = Glibc.write(STDOUT_FILENO, "\r\u{1B}[K", 4)

@@ -1,11 +1,9 @@
-import Dispatch
 import Glibc
 import Logging
 import PromiseControl
 import PromiseCore
 import PromiseDomain
 import PromiseSystem
-import Synchronization
 
 /// The process that serves a mount: from start to the end of the mount.
 enum Daemon {
@@ -61,6 +59,8 @@ enum Daemon {
         } catch {
             throw CommandFailure(error.message, exitStatus: error.exitStatus)
         }
+        // Before there is a mount that nobody would end.
+        let signals = TerminationSignals(logger)
         let domain: Domain
         do throws(Domain.StartFailure) {
             domain = try await Domain.start(configuration, holder: holder, logger: logger)
@@ -69,7 +69,6 @@ enum Daemon {
         }
         domain.services.meet(MountedDomains(own: configuration.name))
         let place = escapedForDisplay(configuration.mountPoint)
-        let signals = TerminationSignals(domain: domain, logger: logger)
         // Whoever waits for `ready` is a process that ends; a service stays in the foreground.
         let manager = ready == nil ? ServiceManager.take() : nil
         let server = ControlServer(service: domain, socketPath: socketPath, logger: logger)
@@ -78,6 +77,7 @@ enum Daemon {
             do throws(ControlServer.StartFailure) {
                 try await server.run {
                     logger.notice("mounted", metadata: ["domain": "\(configuration.name)", "on": "\(place)"])
+                    signals.unmount(domain)
                     // From here on a daemon that dies has a successor; before, whoever started it hears of it.
                     // Nobody is told of a mount that would go with its daemon.
                     holder?.tellServing()
@@ -91,6 +91,7 @@ enum Daemon {
                 }
                 return nil
             } catch {
+                signals.unmount(domain)
                 signals.request()
                 return CommandFailure(error.message, exitStatus: error.exitStatus)
             }
@@ -109,50 +110,4 @@ enum Daemon {
         logger.notice("unmounted", metadata: ["domain": "\(configuration.name)", "from": "\(place)"])
         if let failure { throw failure }
     }
-}
-
-/// SIGTERM, SIGINT and SIGHUP unmount in order; the second one detaches the mount whatever is open.
-///
-/// Dispatch reads the signals on a queue of its own: nothing of Swift runs in a handler.
-private final class TerminationSignals: Sendable {
-    private let count = Mutex(0)
-    // Safe because the array is set once, and dispatch objects may be used from any thread.
-    nonisolated(unsafe) private let sources: [any DispatchSourceSignal]
-    private let domain: Domain
-    private let logger: Logger
-
-    init(domain: Domain, logger: Logger) {
-        self.domain = domain
-        self.logger = logger
-        let queue = DispatchQueue(label: "promisefs.signals")
-        let numbers = [SIGTERM, SIGINT, SIGHUP]
-        sources = numbers.map { DispatchSource.makeSignalSource(signal: $0, queue: queue) }
-        for (number, source) in zip(numbers, sources) {
-            signal(number, SIG_IGN)
-            source.setEventHandler { [weak self] in
-                guard let self else { return }
-                self.logger.notice("unmounting on a signal", metadata: ["signal": "\(number)"])
-                self.request()
-            }
-            source.activate()
-        }
-    }
-
-    func request() {
-        let isLazy = count.withLock { count in
-            count += 1
-            return count > 1
-        }
-        Task { [domain, logger] in
-            do throws(Failure) {
-                let pending = try await domain.unmount(wait: false, timeout: nil, lazy: isLazy)
-                if pending > 0 { logger.notice("work is kept for the next mount", metadata: ["pending": "\(pending)"]) }
-            } catch {
-                let hint = isLazy ? "" : "; a second signal detaches it"
-                logger.warning("the mount cannot be unmounted\(hint)", metadata: ["reason": "\(error.message)"])
-            }
-        }
-    }
-
-    func stop() { for source in sources { source.cancel() } }
 }
