@@ -170,6 +170,34 @@ import Testing
         }
     }
 
+    /// Whoever waited for the provider to have everything waited ten seconds for the time of a folder, which was to be looked
+    /// at when what was in it had been told.
+    @Test func aBarrierDoesNotWaitForALookAtLeisure() async throws {
+        let fixture = try EngineFixture()
+        let folder = await fixture.provider.put("p", kind: .folder)
+        try await fixture.run {
+            try await fixture.list()
+            let node = try #require(try fixture.node("p")).id
+            try await fixture.list(node)
+            let gate = Gate()
+            await fixture.provider.holdAnswers(at: gate)
+            try fixture.create("a", "x", in: node)
+            let isThere = await fixture.eventually { await fixture.provider.names(in: folder) == ["a=x"] }
+            #expect(isThere)
+            await fixture.provider.change(folder, time: 2_000_000)
+            // It is listed, and its time is not taken now.
+            try await Task.sleep(for: .milliseconds(500))
+            #expect(try fixture.node("p")?.modificationTime.seconds == 1_000_000)
+            await fixture.provider.holdAnswers(at: nil)
+            let start = ContinuousClock.now
+            gate.open()
+            let isTaken = try await fixture.eventually {
+                try fixture.isQuiet() && fixture.node("p")?.modificationTime.seconds == 2_000_000
+            }
+            #expect(isTaken && ContinuousClock.now - start < .seconds(8))
+        }
+    }
+
     /// Others had moved a file, and content was sent to it before that was known. The answer told where it is, which was
     /// agreed on, so that its name here looked like a move made here: theirs was undone.
     @Test func whatIsSentToAMovedFileUndoesNoMove() async throws {

@@ -51,4 +51,21 @@ import Testing
         #expect(queue.next(at: .seconds(3)) == nil)
         #expect(all(&queue, at: .seconds(4)) == [folder("a")])
     }
+
+    /// A look that has time was waited for like any other.
+    @Test func nobodyWaitsForALookAtLeisureUnlessForAnotherReason() {
+        var queue = FolderQueue()
+        queue.add(folder("a"), at: .seconds(10), isLeisurely: true)
+        queue.add(folder("b"), at: .seconds(9), isLeisurely: true)
+        #expect(queue.nextAwaited() == nil && queue.nextDue() == .seconds(9))
+        queue.add(folder("a"), at: .seconds(20))
+        #expect(queue.nextAwaited() == .seconds(10))
+        queue.add(folder("a"), at: .seconds(5), isLeisurely: true)
+        #expect(queue.nextAwaited() == .seconds(5))
+        #expect(all(&queue, at: .seconds(9)) == [folder("a"), folder("b")])
+        queue.add(folder("c"), at: .seconds(10), isLeisurely: true)
+        queue.hasten(to: .seconds(1))
+        #expect(queue.nextAwaited() == .seconds(1))
+        #expect(all(&queue, at: .seconds(1)) == [folder("c")] && queue.isEmpty)
+    }
 }

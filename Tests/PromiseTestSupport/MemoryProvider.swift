@@ -62,7 +62,9 @@ package actor MemoryProvider: Provider {
     }
 
     /// Edits, renames or does both, as another machine would.
-    package func change(_ identifier: ItemIdentifier, text: String? = nil, name: String? = nil, mode: UInt32? = nil) {
+    package func change(
+        _ identifier: ItemIdentifier, text: String? = nil, name: String? = nil, mode: UInt32? = nil, time: Int? = nil
+    ) {
         guard var stored = items[identifier] else { return }
         if let text {
             counter += 1
@@ -73,6 +75,7 @@ package actor MemoryProvider: Provider {
         }
         if let name { stored.item.name = FileName(name)! }
         if let mode { stored.item.metadata.mode = mode }
+        if let time { stored.item.metadata.modificationTime = Timestamp(seconds: time, nanoseconds: 0) }
         items[identifier] = stored
         noteChange(in: stored.item.parent)
     }

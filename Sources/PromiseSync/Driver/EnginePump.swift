@@ -95,7 +95,7 @@ package final class EnginePump {
         let made = memory.listings.made.listing
         let isListing = memory.listings.running.values.contains { $0.identifier != made }
         var queue = memory.listings.due
-        let isDue = queue.nextDue().map { $0 - engine.clock.uptime() < FolderTroubles.soon } ?? false
+        let isDue = queue.nextAwaited().map { $0 - engine.clock.uptime() < EnginePump.soon } ?? false
         let isToList = isListing || isDue || !memory.listings.inMotion.isEmpty
         let isAsking = !memory.questions.asked.isEmpty || !memory.questions.missing.isEmpty
         let running = memory.operations.running
@@ -121,4 +121,6 @@ package final class EnginePump {
 
     /// Of the fetches that were asked for, so many are shown to people.
     private static let shownFetchesMax = 1_000
+    /// A large folder that was just listed is listed again later than this, and nobody waits for it.
+    private static let soon = Duration.seconds(10)
 }

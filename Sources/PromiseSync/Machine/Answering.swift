@@ -33,6 +33,7 @@ enum Answering {
         }
         // Now the index knows where that is.
         if operation.isMove { Listings.startWhatWasInMotion(&turn) }
+        try FolderTimes.told(operation, &turn, transaction)
         // A change seen while the operation ran was not believed; it is looked at now.
         turn.noteDivergence()
     }

@@ -13,7 +13,6 @@ package struct FolderTroubles: Sendable {
 
     /// One that was listed before is tried again after this long. Nobody who looks at the provider waits for that.
     static let pause = Duration.seconds(15)
-    static let soon = Duration.seconds(10)
     /// More are not remembered.
     static let countMax = 1_000
 

@@ -240,7 +240,7 @@ enum Listings {
         case .offline, .authenticate, .cancelled: break
         default:
             noteTrouble(listing.folder, problem.failure, &turn)
-            if !listing.isFirst { turn.listAgain(listing.identifier, after: FolderTroubles.pause) }
+            if !listing.isFirst { turn.listAgain(listing.identifier, after: FolderTroubles.pause, isLeisurely: true) }
         }
         try end(listing, .failure(problem.failure), &turn, transaction)
     }

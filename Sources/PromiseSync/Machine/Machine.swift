@@ -178,6 +178,8 @@ struct Machine {
         case .lookWanted(let everything):
             Stepping.end(&turn)
             Connecting.probeNow(&turn)
+            let now = turn.now.uptime
+            turn.remember { $0.listings.due.hasten(to: now) }
             try Listings.tryTroubled(&turn, transaction)
             if everything {
                 try Listings.everything(&turn, transaction)

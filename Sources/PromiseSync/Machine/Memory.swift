@@ -57,6 +57,8 @@ struct ListingMemory {
     /// To be looked at again when what they are in has been moved.
     var inMotion: Set<ItemIdentifier> = []
     var made = MadeFolders()
+    /// Folders whose times are taken when all in them has been told, and what each is in.
+    var timesAwaited: [ItemIdentifier: ItemIdentifier] = [:]
     var troubles = FolderTroubles()
     /// Folders to be looked at once before the provider is told anything: what it was told last may
     /// have arrived.
@@ -65,8 +67,10 @@ struct ListingMemory {
     func listing(_ number: Int) -> Listing? { running.values.first { $0.number == number } }
 
     /// Something may have changed in a folder.
-    mutating func add(_ folder: ItemIdentifier, at due: Duration, isUsed: Bool = false) {
-        self.due.add(folder, at: due, isUsed: isUsed)
+    mutating func add(
+        _ folder: ItemIdentifier, at due: Duration, isUsed: Bool = false, isLeisurely: Bool = false
+    ) {
+        self.due.add(folder, at: due, isUsed: isUsed, isLeisurely: isLeisurely)
     }
 }
 

@@ -40,12 +40,13 @@ struct Turn {
 
     // MARK: What many decisions remember
 
-    /// Something may have changed in this folder. Events come in bursts, so a moment passes first.
+    /// Something may have changed in a folder. Events come in bursts. Nobody waits for a look at leisure.
     mutating func listAgain(
-        _ folder: ItemIdentifier, after delay: Duration = .milliseconds(50), isUsed: Bool = false
+        _ folder: ItemIdentifier, after delay: Duration = .milliseconds(50), isUsed: Bool = false,
+        isLeisurely: Bool = false
     ) {
         let due = now.uptime + delay
-        remember { $0.listings.add(folder, at: due, isUsed: isUsed) }
+        remember { $0.listings.add(folder, at: due, isUsed: isUsed, isLeisurely: isLeisurely) }
     }
 
     /// The item is asked for before anything is believed of it.
