@@ -116,9 +116,7 @@ package struct DomainMigration: Sendable {
     private func knownProvider() throws(Domain.StartFailure) -> String {
         let known: String?
         do throws(Failure) {
-            let index = try Index(path: file("index.sqlite"))
-            defer { index.close() }
-            known = try index.read { transaction throws(Failure) in
+            known = try Index.reading(file("index.sqlite")) { transaction throws(Failure) in
                 try transaction.setting("provider.name")
             }
         } catch {
@@ -246,9 +244,7 @@ package struct DomainMigration: Sendable {
     }
 
     func knownRoot() throws(Failure) -> ItemIdentifier {
-        let index = try Index(path: file("index.sqlite"))
-        defer { index.close() }
-        let known = try index.read { transaction throws(Failure) in
+        let known = try Index.reading(file("index.sqlite")) { transaction throws(Failure) in
             try transaction.setting("root.identifier")
         }
         guard let known else { throw Failure(.corrupted, "the index has no root folder") }

@@ -27,9 +27,7 @@ struct LaterChanges {
 
     /// It may as well be that others had changed it before, which was not heard of here.
     func suspects() throws(Failure) -> [Suspect] {
-        let index = try Index(path: index)
-        defer { index.close() }
-        return try index.read { transaction throws(Failure) in
+        try Index.reading(index) { transaction throws(Failure) in
             var found: [Suspect] = []
             var waiting: [NodeID] = [.root]
             while let folder = waiting.popLast() {
@@ -87,9 +85,7 @@ struct LaterChanges {
     /// Returns where content is that only the old storage has.
     func keep(_ later: [Suspect]) throws(Failure) -> [String] {
         if later.isEmpty { return [] }
-        let index = try Index(path: index)
-        defer { index.close() }
-        return try index.write { transaction throws(Failure) in
+        return try Index.writing(index) { transaction throws(Failure) in
             var left: [String] = []
             for suspect in later where try !keep(suspect, transaction) {
                 left.append("/" + suspect.reference.path.map(\.display).joined(separator: "/"))

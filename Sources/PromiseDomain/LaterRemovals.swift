@@ -22,9 +22,7 @@ struct LaterRemovals {
     let paths: [[FileName]: ItemIdentifier]?
 
     func suspects() throws(Failure) -> [Suspect] {
-        let index = try Index(path: index)
-        defer { index.close() }
-        return try index.read { transaction throws(Failure) in
+        try Index.reading(index) { transaction throws(Failure) in
             var found: [Suspect] = []
             for removal in Set(try OwnRemoval.all(transaction)) {
                 let old = if let paths { paths[removal.path] } else { Optional(removal.identifier) }
@@ -63,9 +61,7 @@ struct LaterRemovals {
     /// As if its name had been removed here just now.
     func keep(_ gone: [Suspect]) throws(Failure) {
         if gone.isEmpty { return }
-        let index = try Index(path: index)
-        defer { index.close() }
-        try index.write { transaction throws(Failure) in
+        try Index.writing(index) { transaction throws(Failure) in
             let now = SystemClock().now()
             for suspect in gone {
                 let (removal, brought) = (suspect.removal, suspect.brought)
@@ -80,5 +76,25 @@ struct LaterRemovals {
                     Pending(subject: .deletion(removal.identifier), since: now, due: now))
             }
         }
+    }
+}
+
+extension Index {
+    /// Of a domain that is not mounted: opened for this.
+    static func reading<Answer>(
+        _ path: [UInt8], _ body: (borrowing Transaction) throws(Failure) -> Answer
+    ) throws(Failure) -> Answer {
+        let index = try Index(path: path)
+        defer { index.close() }
+        return try index.read(body)
+    }
+
+    /// The same.
+    static func writing<Answer>(
+        _ path: [UInt8], _ body: (borrowing Transaction) throws(Failure) -> Answer
+    ) throws(Failure) -> Answer {
+        let index = try Index(path: path)
+        defer { index.close() }
+        return try index.write(body)
     }
 }

@@ -90,6 +90,14 @@ class Browser:
 
     KEYS = {"Enter": 13, "Tab": 9, "Escape": 27, "ArrowDown": 40, "ArrowUp": 38, "End": 35, "Home": 36, " ": 32}
 
+    def focus(self, identifier):
+        """Tab until it is there."""
+        for _ in range(30):
+            if self.evaluate(f"document.activeElement.id === '{identifier}'"):
+                return
+            self.press("Tab")
+        raise AssertionError(f"no Tab leads to {identifier}")
+
     def press(self, *keys):
         for key in keys:
             text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")

@@ -10,20 +10,12 @@ address, wanted, folder = sys.argv[1], sys.argv[2], sys.argv[3] if len(sys.argv)
 SELECTED = "document.querySelector('[aria-selected=true] .name')?.textContent"
 
 
-def focus(identifier):
-    for _ in range(30):
-        if browser.evaluate(f"document.activeElement.id === '{identifier}'"):
-            return
-        browser.press("Tab")
-    raise AssertionError(f"no Tab leads to {identifier}")
-
-
 def select(shown, text):
-    focus("filter")
+    browser.focus("filter")
     browser.write(text)
     # What is not shown yet is picked by no key.
     browser.until(f"state.filter === '{text}' && !list.element.hasAttribute('aria-busy') && {SELECTED} === '{shown}'", 30)
-    focus("list")
+    browser.focus("list")
 
 
 browser = Browser()
@@ -35,7 +27,7 @@ try:
         browser.press("Enter")
         browser.until(f"document.getElementById('where').textContent.endsWith('/{folder}')", 30)
     if wanted == "--here":
-        focus("pick")
+        browser.focus("pick")
     else:
         select(wanted, wanted)
     browser.press("Enter")

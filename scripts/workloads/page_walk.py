@@ -43,15 +43,6 @@ def look(name):
         browser.picture(os.path.join(pictures, f"{name}.png"))
 
 
-def focus(identifier):
-    """Tab until it is there."""
-    for _ in range(30):
-        if browser.evaluate(f"document.activeElement.id === '{identifier}'"):
-            return
-        browser.press("Tab")
-    raise AssertionError(f"no Tab leads to {identifier}")
-
-
 def trouble(line):
     with open(faults + ".new", "w", encoding="utf-8") as file:
         file.write(line + "\n")
@@ -110,14 +101,14 @@ try:
     picker, address = pick("import")
     browser.go(address)
     browser.until(f"{SELECTED} === 'docs/'")
-    focus("filter")
+    browser.focus("filter")
     browser.write("no such name")
     browser.until("document.getElementById('count').textContent.startsWith('0 items')")
     look("empty")
     browser.call("Input.dispatchKeyEvent", type="keyDown", key="a", modifiers=2, windowsVirtualKeyCode=65, commands=["selectAll"])
     browser.write("a.t")
     browser.until(f"{SELECTED} === 'a.txt'")
-    focus("list")
+    browser.focus("list")
     browser.press("Enter")
     copy = ended(picker)
     assert not copy.startswith(mount) and open(copy, encoding="utf-8").read() == "one\n", copy
@@ -129,19 +120,19 @@ try:
     picker, address = pick("export", source)
     browser.go(address)
     browser.until(f"{SELECTED} === 'docs/'")
-    focus("name")
+    browser.focus("name")
     browser.call("Input.dispatchKeyEvent", type="keyDown", key="a", modifiers=2, windowsVirtualKeyCode=65, commands=["selectAll"])
     browser.write("a.txt")
-    focus("pick")
+    browser.focus("pick")
     browser.press("Enter")
     browser.until("document.getElementById('message').textContent.includes('already')")
     look("error")
-    focus("newfolder")
+    browser.focus("newfolder")
     browser.press("Enter")
     browser.write("new")
     browser.press("Tab", "Enter")
     browser.until("document.getElementById('where').textContent.includes('new')")
-    focus("pick")
+    browser.focus("pick")
     browser.press("Enter")
     assert ended(picker) == f"{mount}/new/a.txt"
     picker, address = pick("create", "--suggest", "fresh.md")
@@ -149,7 +140,7 @@ try:
     browser.go(address)
     browser.until(f"{SELECTED} === 'docs/'")
     look("dark")
-    focus("pick")
+    browser.focus("pick")
     browser.press("Enter")
     assert ended(picker) == f"{mount}/fresh.md"
 
@@ -161,7 +152,7 @@ try:
     for key in ("End", "ArrowUp"):
         browser.press(key)
     browser.until(f"{SELECTED} === 'b.png'")
-    focus("rename")
+    browser.focus("rename")
     browser.press("Enter")
     browser.until("document.activeElement.id === 'renamename'")
     look("rename")
@@ -172,7 +163,7 @@ try:
     browser.press("Enter")
     browser.until("[...document.querySelectorAll('.name')].some(one => one.textContent === 'c.png')")
     assert not os.path.exists(f"{mount}/b.png") and os.path.exists(f"{mount}/c.png")
-    focus("name")
+    browser.focus("name")
     browser.press("Enter")
     assert ended(picker) == f"{mount}/other.md"
 
@@ -190,7 +181,7 @@ try:
     browser.resize(1000, 700)
     browser.go(address)
     browser.until(f"{SELECTED} === 'docs/'")
-    focus("pick")
+    browser.focus("pick")
     browser.press("Enter")
     assert ended(picker) == f"{mount}/report" and os.path.islink(source)
 
@@ -198,14 +189,14 @@ try:
     picker, address = pick("save", "--suggest", "a.txt")
     browser.go(address)
     browser.until(f"{SELECTED} === 'docs/'")
-    focus("grid")
+    browser.focus("grid")
     browser.press("Enter")
     browser.until("document.querySelector('.grid .row')")
     look("grid")
-    focus("pick")
+    browser.focus("pick")
     browser.press("Enter")
     browser.until("document.getElementById('message').textContent.includes('once more')")
-    focus("pick")
+    browser.focus("pick")
     browser.press("Enter")
     assert ended(picker) == f"{mount}/a.txt"
 
@@ -213,19 +204,19 @@ try:
     picker, address = pick("open", "--multiple", "--json", "--choice", "Encoding\t*UTF-8\t Latin", "--choice", "Read only")
     browser.go(address)
     browser.until(f"{SELECTED} === 'docs/'")
-    focus("filter")
+    browser.focus("filter")
     browser.write("a.t")
     browser.until("state.filter === 'a.t' && !list.element.hasAttribute('aria-busy')")
-    focus("list")
+    browser.focus("list")
     browser.press(" ")
     browser.until("document.getElementById('count').textContent.includes('1 marked')")
-    focus("choice0")
+    browser.focus("choice0")
     browser.press("ArrowDown")
-    focus("choice1")
+    browser.focus("choice1")
     browser.press(" ")
     browser.until("state.choices[0].chosen === 1 && state.choices[1].chosen === 1")
     look("choices")
-    focus("pick")
+    browser.focus("pick")
     browser.press("Enter")
     told = json.loads(ended(picker))
     assert told["choices"] == [1, 1] and told["picked"][0]["path"] == f"{mount}/a.txt", told

@@ -54,13 +54,7 @@ package final class AttributeTravel: Sendable {
         self.tree = tree
         self.configuration = configuration
         self.logger = logger
-        let account = AccountName(tree.account, configuration)
-        var needs = Values.Needs(
-            account: account.text, objects: { [provider = tree.provider] in provider.privateObjects },
-            isOnline: { [engine = tree.engine] in engine.connectionFailure == nil },
-            pollInterval: configuration.pollInterval, deadline: configuration.requestDeadline,
-            isReadOnly: configuration.isReadOnly)
-        (needs.limits, needs.kind) = (AttributeTravel.limits, .attributes)
+        let needs = Values.Needs(tree, .attributes, AttributeTravel.limits, configuration)
         values = Values(folder: folder, needs: needs, logger: logger)
     }
 
