@@ -15,13 +15,12 @@ extension Domain {
         let checks = DomainChecks(
             index: index, content: content, provider: asksProvider ? provider : nil, clock: clock,
             grants: services.grants.store,
-            records: RecordVerification(
-                stateFolder: configuration.stateFolder, index: index, provider: asksProvider ? provider : nil,
-                inMemory: RecordVerification.InMemory(
-                    values: keyValues, containers: services.containers, attributes: services.attributes),
-                isRepairing: repair),
+            records: RecordVerification(of: self, provider: asksProvider ? provider : nil, isRepairing: repair),
             makeVerification: { [filesystem] in filesystem.verifyContent(repair: repair) })
+        // What this machine would remove there soon is no fault.
+        if asksProvider { await PictureTidying(domain: self).run() }
         let report = try await checks.run(repair: repair)
+        if repair { resumeSendingThumbnails() }
         if repair, !report.repaired.isEmpty {
             engine.lookNow(everything: true)
             engine.notePending()
@@ -86,6 +85,18 @@ extension Domain {
             throw error.failure
         }
         return provider
+    }
+}
+
+extension RecordVerification {
+    fileprivate init(of domain: Domain, provider: (any Provider)?, isRepairing: Bool) {
+        let services = domain.services
+        self.init(
+            stateFolder: domain.configuration.stateFolder, index: domain.index, provider: provider,
+            inMemory: InMemory(
+                values: domain.keyValues, containers: services.containers, attributes: services.attributes,
+                moves: services.moveNotes),
+            isRepairing: isRepairing)
     }
 }
 

@@ -30,4 +30,19 @@ import Testing
         #expect(odd.picture(in: odd.bytes(of: [3])) == [3])
         #expect(odd.name.utf8.count < 100)
     }
+
+    @Test func aPictureAtAProviderSaysWhatItIsOf() {
+        let place = record(nil, "/a b/c.png", "v1")
+        let found = PictureRecord.read(place.bytes(of: [1, 10, 2]), as: place.name)
+        #expect(found?.identifier == nil && found?.path == ItemKey.names("/a%20b/c.png"))
+        #expect(found.map { Array($0.picture) } == [1, 10, 2])
+        let item = record("x\n/é", "/a", "v 1")
+        #expect(PictureRecord.read(item.bytes(of: [3]), as: item.name)?.identifier == ItemIdentifier("x\n/é"))
+        // What a stranger may put there.
+        #expect(PictureRecord.read(item.bytes(of: [3]), as: place.name) == nil)
+        let mark = "promisefs-picture-at-a-provider-1"
+        for rubbish in ["", "\n", "x", "\(mark) \n", "\(mark)  identifier\n", "\(mark)  place /a\n"] {
+            #expect(PictureRecord.read(Array(rubbish.utf8), as: item.name) == nil)
+        }
+    }
 }

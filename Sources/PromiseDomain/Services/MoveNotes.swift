@@ -101,6 +101,17 @@ final class MoveNotes: Sendable {
         for path in try await takeOver().prefix(MoveNotes.pieceCount) { _ = try? await tree.node(at: path) }
     }
 
+    /// Compares the file with what is in memory.
+    func check(isRepairing: Bool, _ shelf: RecordShelf) async throws(Failure) -> RecordFindings {
+        try await values.check(isRepairing: isRepairing, shelf)
+    }
+
+    /// What was mended is exchanged, too.
+    func look() async {
+        guard isOfUse, tree.engine.connectionFailure == nil else { return }
+        await logged { () async throws(Failure) in try await self.exchange() }
+    }
+
     // MARK: From here
 
     private func tell() async {

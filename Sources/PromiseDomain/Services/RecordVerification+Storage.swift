@@ -17,7 +17,7 @@ extension RecordVerification {
         do throws(ProviderError) {
             let names = try await objects.list(.storage).sorted { $0.name < $1.name }
             for name in names {
-                guard let object = try await objects.read(name) else { continue }
+                guard let object = try await read(name, objects, &found) else { continue }
                 if name == StorageIdentity.place {
                     try await checkIdentity(object, known, objects, &found)
                 } else if let loss = StoredRecord(name)?.loss(of: object.bytes) {
@@ -111,7 +111,8 @@ extension PrivateName.Kind {
         case .values: "the values of \(application)"
         case .containers: "the container's record of \(application)"
         case .attributes: "the attributes of items"
-        case .storage, .pictures, .moves, .checks: "the record \(application)"
+        case .moves: "the notes of what was moved"
+        case .storage, .pictures, .checks: "the record \(application)"
         }
     }
 }

@@ -1,5 +1,6 @@
 import Glibc
 import PromiseAccess
+import PromiseContent
 import PromiseCore
 import PromiseFilesystem
 import PromiseIndex
@@ -62,7 +63,8 @@ struct RecordShelf: Sendable {
 }
 
 /// Checks what applications keep: values, containers and references, here and at the provider; and what
-/// items have besides their content, and a storage says of itself.
+/// items have besides their content, where they were moved to, their pictures at the provider, and what a
+/// storage says of itself.
 struct RecordVerification {
     let index: Index
     /// Nil: it is not asked.
@@ -70,6 +72,8 @@ struct RecordVerification {
     let shelf: RecordShelf
     let files: ValueFiles
     let attributes: ValueFiles
+    let moves: ValueFiles
+    let pictures: ThumbnailStore
     let containers: ContainerFile
     /// Of a domain that is mounted: what is in memory is right, and is changed by one thread.
     let inMemory: InMemory?
@@ -79,6 +83,7 @@ struct RecordVerification {
         let values: Values
         let containers: Containers
         let attributes: AttributeTravel
+        let moves: MoveNotes
     }
 
     init(
@@ -88,6 +93,8 @@ struct RecordVerification {
         shelf = RecordShelf(stateFolder: stateFolder)
         files = ValueFiles(folder: stateFolder + Array("/values".utf8))
         attributes = ValueFiles(folder: stateFolder + Array("/attributes".utf8))
+        moves = ValueFiles(folder: stateFolder + Array("/moves".utf8))
+        pictures = ThumbnailStore(folder: stateFolder + Array("/thumbnails".utf8))
         containers = ContainerFile(path: stateFolder + Array("/containers.json".utf8))
     }
 
@@ -96,21 +103,25 @@ struct RecordVerification {
         if let inMemory {
             found.add(try await inMemory.values.check(isRepairing: isRepairing, shelf))
             found.add(try await inMemory.attributes.check(isRepairing: isRepairing, shelf))
+            found.add(try await inMemory.moves.check(isRepairing: isRepairing, shelf))
             found.add(try await inMemory.containers.check(isRepairing: isRepairing, shelf))
         } else {
             found.add(files.check(.values, known: [:], isRepairing: isRepairing, shelf))
             found.add(attributes.check(.attributes, known: [:], isRepairing: isRepairing, shelf))
+            found.add(moves.check(.moves, known: [:], isRepairing: isRepairing, shelf))
             found.add(containers.check(known: nil, isRepairing: isRepairing, shelf))
         }
         found.add(try checkReferences())
         if let objects = provider?.privateObjects {
             found.add(try await checkObjects(objects))
             found.add(try await checkStorage(objects))
+            found.add(try await checkPictures(objects))
         }
         if isRepairing, !found.repaired.isEmpty, let inMemory {
             await inMemory.values.exchangeAll()
             await inMemory.containers.exchangeAll(isThorough: true)
             await inMemory.attributes.look()
+            await inMemory.moves.look()
         }
         return found
     }
@@ -160,11 +171,11 @@ struct RecordVerification {
 
     private func checkObjects(_ objects: any PrivateObjects) async throws(Failure) -> RecordFindings {
         var found = RecordFindings()
-        for kind in [PrivateName.Kind.values, .containers, .attributes] {
+        for kind in [PrivateName.Kind.values, .containers, .attributes, .moves] {
             do throws(ProviderError) {
                 let names = try await objects.list(kind).sorted { $0.name < $1.name }
                 for name in names where name.name.hasSuffix(".json") {
-                    guard let object = try await objects.read(name) else { continue }
+                    guard let object = try await read(name, objects, &found) else { continue }
                     guard !isUsable(object.bytes, name) else { continue }
                     let problem = "\(kind.record(of: application(name))) at the provider, \(name), cannot be used"
                     try await mend(object, name, problem, by: ours(name), objects, &found)
@@ -202,7 +213,25 @@ struct RecordVerification {
     }
 
     private func files(of kind: PrivateName.Kind) -> ValueFiles? {
-        kind == .values ? files : kind == .attributes ? attributes : nil
+        switch kind {
+        case .values: files
+        case .attributes: attributes
+        case .moves: moves
+        case .containers, .storage, .pictures, .checks: nil
+        }
+    }
+
+    /// Nil when there is none, and for what is too large to be one: nobody reads or removes that.
+    func read(
+        _ name: PrivateName, _ objects: any PrivateObjects, _ found: inout RecordFindings
+    ) async throws(ProviderError) -> PrivateObject? {
+        do throws(ProviderError) {
+            return try await objects.read(name)
+        } catch {
+            guard error.code == .refused else { throw error }
+            found.problems.append("\(error.message): remove it there")
+            return nil
+        }
     }
 
     /// `ours` takes its place; with nil it is removed. It is kept here.
