@@ -113,6 +113,14 @@ package struct ThumbnailStore: Sendable {
         }
     }
 
+    /// Another storage takes the provider's place: it has none of these, as far as is known.
+    package func forgetProvider() {
+        for node in Set(names().compactMap { name in parts(of: name).flatMap { $0.suffix == "picture" ? $0.node : nil } }) {
+            markUnsent(node)
+        }
+        for node in kept().keys { noteKept(nil, of: node) }
+    }
+
     private func names() -> [[UInt8]] {
         guard let open = try? Descriptor.open(folder, flags: O_RDONLY | O_DIRECTORY, label: "thumbnail.sweep.open"),
             let names = try? listFolder(open, label: "thumbnail.sweep.list")

@@ -1,4 +1,5 @@
 import Glibc
+import PromiseContent
 import PromiseCore
 import PromiseIndex
 import PromiseMigration
@@ -45,6 +46,7 @@ extension DomainMigration {
         let removals = LaterRemovals(index: file("index.sqlite"), items: items, paths: paths)
         let removed = try checked { () throws(Failure) in try removals.suspects() }
         let gone = try await LaterRemovals.confirmed(removed, by: old)
+        ThumbnailStore(folder: file("thumbnails")).forgetProvider()
         let left = try checked { () throws(Failure) in
             let left = try changes.keep(later)
             try removals.keep(gone)

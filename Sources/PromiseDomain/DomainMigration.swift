@@ -226,6 +226,7 @@ package struct DomainMigration: Sendable {
         for name in DomainMigration.rememberedFiles {
             _ = try? unlink(file(name), label: "migration.forget")
         }
+        ThumbnailStore(folder: file("thumbnails")).forgetProvider()
         try checked { () throws(Failure) in
             let change = try ProviderChange(path: file("index.sqlite"))
             let known = try knownRoot()

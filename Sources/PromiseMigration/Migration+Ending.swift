@@ -33,7 +33,7 @@ extension Migration {
     }
 
     /// Values of applications, which folder is whose container, what references in other domains call
-    /// the storage, attributes of items, and where they were moved to.
+    /// the storage, attributes of items, where they were moved to, and pictures of documents.
     mutating func bringPrivateObjects() async throws(ProviderError) {
         guard let objects = old.privateObjects else { return }
         let paths = paths()
@@ -59,6 +59,7 @@ extension Migration {
                 _ = try await there.write(object.bytes, to: name, base: found?.version)
             }
         }
+        try await bringPictures(paths)
         guard let there = new.privateObjects else { return }
         try await bringFormerNames(from: objects, to: there, paths)
     }

@@ -225,7 +225,7 @@ package struct Migration {
     }
 
     /// Whether going on with other items makes no sense.
-    private static func endsAll(_ problem: ProviderError) -> Bool {
+    static func endsAll(_ problem: ProviderError) -> Bool {
         switch problem.code {
         case .offline, .authenticate, .outOfSpace, .localDiskFull, .cancelled: true
         default: false

@@ -68,6 +68,39 @@ extension MountSuites {
             }
         }
 
+        /// Where the new storage called the document as the old one had, nobody sent its picture there; and those that others had
+        /// saved stayed at the old one everywhere.
+        @Test(
+            .timeLimit(.minutes(2)),
+            .enabled(if: WebDAVServer.canRun, "there is no apache2, so there is no server to ask"))
+        func picturesOfDocumentsComeAlong() async throws {
+            try await WebDAVServer.with { server in
+                var options = server.options()
+                (options.provider, options.cloud) = (server.provider + "/old", server.data + "/old")
+                options.prepare = "mkdir -p \"$C\" \"$D/data/new\""
+                options.environment["PROMISEFS_OLD_USER"] = WebDAVServer.user
+                options.environment["PROMISEFS_OLD_PASSWORD"] = WebDAVServer.password
+                try await MountedDomain.with(options) { domain in
+                    try await domain.shell(
+                        Self.shorthand(domain)
+                            + """
+                            pictures() { ls "$D/data/$1/.promisefs/pictures" | wc -l; }
+                            mkdir "$T/p"; python3 "$R/clients/python/tests/pictures.py" make "$T/p" 2
+                            for n in 0 1; do echo $n > "$M/$n"; "$P" thumbnail "$M/$n" --save "$T/p/$n.png"; done
+                            "$P" sync --wait "$M"; within 20 '[ "$(pictures old)" = 2 ]'
+                            within 20 '[ "$(ls "$S/thumbnails" | grep -c kept)" = 2 ]'; "$P" unmount --wait "$M"
+                            # As if another machine had saved one.
+                            other=$(ls "$S"/thumbnails/*.picture | head -1); rm "${other%.picture}".*
+                            migrate "webdav+$U/new"; [ "$(pictures new)" = 2 ]; mounted "webdav+$U/new"
+                            within 20 'ls "$S/thumbnails" | grep -q kept'
+                            for n in 0 1; do "$P" thumbnail "$M/$n" -o "$T/got.png"; cmp "$T/got.png" "$T/p/$n.png"; done
+                            # It is known of each where that is.
+                            rm "$M"/?; "$P" unmount --wait "$M"; mounted "webdav+$U/new"; within 20 '[ "$(pictures new)" = 0 ]'
+                            """)
+                }
+            }
+        }
+
         /// What was not sent is sent to the new storage, over what it was made from.
         @Test(.timeLimit(.minutes(2))) func whatWaitedIsSentToTheNewStorage() async throws {
             try await MountedDomain.with(Self.options) { domain in

@@ -1,6 +1,7 @@
 import PromiseAccess
 import PromiseContent
 import PromiseCore
+import PromiseMigration
 import PromiseProvider
 import Synchronization
 
@@ -53,9 +54,7 @@ final class PictureShelf: Sendable {
     }
 
     private func record(_ reference: ItemReference, _ version: ContentVersion) -> PictureRecord {
-        let identifier = reference.identifier
-        let isShared = !provider.capabilities.contains(.placeIdentifiers) || identifier.isNumber
-        return PictureRecord(identifier: isShared ? identifier : nil, path: reference.path, version: version)
+        PictureRecord(of: reference, version, at: provider)
     }
 
     private func name(_ record: PictureRecord) throws(ProviderError) -> PrivateName {
