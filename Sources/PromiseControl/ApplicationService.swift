@@ -119,6 +119,8 @@ final class ApplicationService: ControlService {
         _ query: QueryRequest, aliveInterval: Duration, _ send: (QueryEvent) async throws -> Void
     ) async throws {
         if query.scope != .root { try require(.read, query.scope, "queries.run") }
+        var query = query
+        if case .application(let own, _) = principal { query.application = own }
         var known: Set<EntryID> = []
         try await base.run(query, aliveInterval: aliveInterval) { event in
             switch event {

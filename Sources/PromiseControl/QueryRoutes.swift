@@ -24,6 +24,7 @@ extension ControlRoutes {
     private func list(_ request: Request) async throws -> Response {
         var document = QueryDocument(predicate: try text("predicate", of: request) ?? "TRUEPREDICATE")
         document.scope = queryValue("scope", of: request).map(String.init)
+        (document.area, document.application) = (try text("area", of: request), try text("application", of: request))
         document.sort = try text("sort", of: request)?.split(separator: ",").map(String.init)
         document.attributes = try text("attributes", of: request)?.split(separator: ",").map(String.init)
         let limit = try number("limit", of: request) ?? ControlRoutes.listedCountDefault
@@ -63,7 +64,8 @@ extension ControlRoutes {
         } catch {
             throw ProblemDocument.request("the predicate is not understood at \(error.position): \(error.message)")
         }
-        var result = QueryRequest(predicate: predicate, isExternal: document.external ?? false, isLive: document.live ?? false)
+        var result = QueryRequest(predicate: predicate, area: try QueryArea(document), isLive: document.live ?? false)
+        result.application = document.application
         if let scope = document.scope { result.scope = try await service.node(at: try names(ofWirePath: scope)) }
         for word in document.sort ?? [] {
             let isDescending = word.hasPrefix("-")
@@ -179,5 +181,22 @@ extension ProblemDocument {
         case let problem as ProblemDocument: self = problem
         default: self.init(Failure(.inputOutput, "the daemon could not go on: \(error)"))
         }
+    }
+}
+
+extension QueryArea {
+    init(_ document: QueryDocument) throws(ProblemDocument) {
+        let word = document.area ?? (document.external == true ? QueryArea.external : .everywhere).rawValue
+        guard let area = QueryArea(rawValue: word) else {
+            let words = QueryArea.allCases.map(\.rawValue).joined(separator: ", ")
+            throw ProblemDocument.request("'area' is one of \(words), not '\(word)'")
+        }
+        if document.external == true, area != .external {
+            throw ProblemDocument.request("'external' is the area external, and not '\(word)'")
+        }
+        if document.application != nil, !area.isOfContainers {
+            throw ProblemDocument.request("'application' says whose documents or data: give that as the 'area'")
+        }
+        self = area
     }
 }

@@ -147,7 +147,8 @@ package final class Domain: Sendable {
             patience: configuration.requestDeadline)
         services = DocumentServices(tree, state, configuration, audit, logger)
         hub = QueryHub(
-            domainName: configuration.name, index: index, filesystem: filesystem, engine: engine, logger: logger)
+            domainName: configuration.name, index: index, filesystem: filesystem, engine: engine,
+            services.containers, logger: logger)
         do throws(Failure) {
             var options = MountOptions(mountPoint: configuration.mountPoint, domain: configuration.name)
             for option in configuration.mountOptions { try options.apply(option) }

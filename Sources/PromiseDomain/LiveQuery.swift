@@ -48,6 +48,7 @@ package final class LiveQuery: StitchedReader {
     let weight: Int
     private let state = RankedMutex(.leaf, State())
     private let hub: QueryHub
+    private let places = RankedMutex(.leaf, ContainerPlaces())
     private let wakeups: AsyncStream<Void>
     private let wake: AsyncStream<Void>.Continuation
 
@@ -118,6 +119,8 @@ package final class LiveQuery: StitchedReader {
             try index.read { transaction throws(Failure) in try transaction.lastChange() }
         }
         position.withLock { $0 = start }
+        let places = try await hub.containers.places(of: request.application, in: request.area)
+        self.places.withLock { $0 = places }
         state.withLock { $0.told = start }
         var place = CandidatePosition.start
         var told = 0
@@ -197,7 +200,7 @@ package final class LiveQuery: StitchedReader {
     // MARK: - Evaluation
 
     private func matching(_ item: IndexedItem, _ transaction: borrowing Transaction) throws(Failure) -> FoundItem? {
-        guard isReference(item.node) == request.isExternal else { return nil }
+        guard isReference(item.node) == (request.area == .external) else { return nil }
         let source = try hub.attributes(of: item, needs, transaction)
         guard request.predicate.isSatisfied(by: source) else { return nil }
         guard try isInScope(item.entry, transaction) else { return nil }
@@ -217,8 +220,14 @@ package final class LiveQuery: StitchedReader {
     }
 
     private func isInScope(_ entry: Entry, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
+        guard try places.withLock({ $0 }).hold(entry, transaction) else { return false }
         if request.scope == .root || entry.parent == request.scope { return true }
         return try transaction.foldersAbove(entry)?.contains(request.scope) ?? false
+    }
+
+    /// Whether it looks where containers were that may be elsewhere by now.
+    var isOutdated: Bool {
+        request.area.isOfContainers && places.withLock { $0.changeCount } != hub.containers.changeCount
     }
 
     // MARK: - The hub's side

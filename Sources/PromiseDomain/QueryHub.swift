@@ -34,6 +34,7 @@ final class QueryHub: Sendable {
     private static let nodeCountMax = 200
     private static let changeCountMax = 100
 
+    let containers: Containers
     private let index: Index
     private let filesystem: FileSystem
     private let engine: SyncEngine
@@ -49,7 +50,11 @@ final class QueryHub: Sendable {
     /// Who else hears of changes.
     private let listeners: Mutex<[any ChangeListener]>
 
-    init(domainName: String, index: Index, filesystem: FileSystem, engine: SyncEngine, logger: Logger) {
+    init(
+        domainName: String, index: Index, filesystem: FileSystem, engine: SyncEngine, _ containers: Containers,
+        logger: Logger
+    ) {
+        self.containers = containers
         reader = AttributeReader(domainName: domainName, filesystem: filesystem, engine: engine)
         self.index = index
         self.filesystem = filesystem
@@ -61,7 +66,15 @@ final class QueryHub: Sendable {
 
     // MARK: - Life
 
-    func start() { thread.withLock { $0 = OwnedThread(name: "changes") { [self] in follow() } } }
+    func start() {
+        containers.whenChanged { [weak self] in self?.containersChanged() }
+        thread.withLock { $0 = OwnedThread(name: "changes") { [self] in follow() } }
+    }
+
+    /// What is in a container by now, or not any more, is no change of the tree.
+    private func containersChanged() {
+        for query in state.withLock({ Array($0.queries.values) + $0.joining }) where query.isOutdated { query.reset() }
+    }
 
     /// Ends every query; must come before the index is closed.
     func stop() {
@@ -144,6 +157,7 @@ final class QueryHub: Sendable {
             return query.end()
         }
         wake(isJoining: true)
+        if query.isOutdated { query.reset() }
     }
 
     /// A query's reader has been given what was found for it.

@@ -16,8 +16,9 @@ package struct QueryRequest: Sendable {
     package var predicate: Predicate
     /// Only what is below this folder, which itself is not among the results.
     package var scope: NodeID
-    /// References, which stand for documents elsewhere, and nothing else; without it they are left out.
-    package var isExternal: Bool
+    package var area: QueryArea
+    /// Whose containers: an application's; nil: everybody's.
+    package var application: String?
     package var isLive: Bool
     package var order: [Order]
     package var limit: Int?
@@ -27,10 +28,10 @@ package struct QueryRequest: Sendable {
     package var batching: Duration?
 
     package init(
-        predicate: Predicate, scope: NodeID = .root, isExternal: Bool = false, isLive: Bool = false, order: [Order] = [],
+        predicate: Predicate, scope: NodeID = .root, area: QueryArea = .everywhere, isLive: Bool = false, order: [Order] = [],
         limit: Int? = nil, keys: [AttributeKey] = []
     ) {
-        self.isExternal = isExternal
+        self.area = area
         self.predicate = predicate
         self.scope = scope
         self.isLive = isLive

@@ -32,7 +32,17 @@ public struct MetadataQuery: Sendable {
     public func scope(_ path: [UInt8]) -> MetadataQuery { changed { $0.scope = "/" + PercentCoding.encode(path) } }
 
     /// The scope of external documents: references, and nothing else. Other queries leave them out.
-    public func external() -> MetadataQuery { changed { $0.external = true } }
+    public func external() -> MetadataQuery { changed { $0.area = "external" } }
+
+    /// The scope of documents: what is below the `Documents` folders of containers, of one application or of all.
+    public func documents(of application: String? = nil) -> MetadataQuery {
+        changed { ($0.area, $0.application) = ("documents", application) }
+    }
+
+    /// The scope of data: what else is below the folders of containers, of one application or of all.
+    public func data(of application: String? = nil) -> MetadataQuery {
+        changed { ($0.area, $0.application) = ("data", application) }
+    }
 
     /// Goes on after gathering, with what changes.
     public func live() -> MetadataQuery { changed { $0.live = true } }

@@ -47,6 +47,11 @@ public struct QueryDocument: Codable, Sendable, Equatable {
     public var scope: String?
     /// References, which stand for documents elsewhere, and nothing else; without it they are left out.
     public var external: Bool?
+    /// `documents` (what is below the Documents folders of containers), `data` (what else is below their folders),
+    /// `external` (as above) or `everywhere`; missing: that.
+    public var area: String?
+    /// With `documents` and `data`: the containers of this application; missing: of all.
+    public var application: String?
     /// Goes on after everything has been told, with what changes.
     public var live: Bool?
     /// Attributes to sort by, the first one first; `-` before one turns the order around.

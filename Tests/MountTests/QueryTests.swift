@@ -78,6 +78,42 @@ extension MountSuites {
             }
         }
 
+        /// There was no way to ask for what is in containers.
+        @Test(.timeLimit(.minutes(2))) func documentsAndDataOfContainersAreScopes() async throws {
+            try await MountedDomain.with(MountedDomain.Options(arguments: ["--poll-interval", "1s"])) { domain in
+                try await domain.shell(
+                    """
+                    D=\(domain.domainName)
+                    found() { "$P" find "$@" "$M" TRUEPREDICATE | sed "s|^$M/||" | sort | tr '\\n' ' '; }
+                    "$P" container add --app com.example.one --name One $D > /dev/null
+                    mkdir "$M/One/Documents/deep" "$M/One/Documents-old"; echo x > "$M/One/Documents/deep/a"
+                    for file in outside One/Documents-old/b One/settings; do echo x > "$M/$file"; done
+                    "$P" reference add "$M/outside" "$M/One/Documents"
+                    [ "$(found --scope documents)" = "One/Documents/deep One/Documents/deep/a " ]
+                    [ "$(found --scope data)" = "One/Documents-old One/Documents-old/b One/settings " ]
+                    [ "$(found --scope external)" = "One/Documents/outside " ]
+                    [ "$("$P" find --scope documents "$M/One/Documents/deep" TRUEPREDICATE)" = "$M/One/Documents/deep/a" ]
+                    PYTHONPATH="$R/clients/python" python3 - "$M" > "$T/live" 2> "$T/err" <<'PYTHON' & disown
+                    import promisefs, sys
+                    domain, _ = promisefs.locate(sys.argv[1])
+                    for name, data in domain.live_query("TRUEPREDICATE", area="documents", application="com.example.two"):
+                        print(name, *[item["path"] for item in data.get("items", [])], flush=True)
+                    PYTHON
+                    within 20 'grep -q gathered "$T/live"'; not grep -q added "$T/live"
+                    # What becomes a container is in it, and a container is where its folder is.
+                    mkdir -p "$M/com.example.two/Documents"; echo x > "$M/com.example.two/Documents/c"
+                    "$P" container add --app com.example.two $D > /dev/null
+                    within 20 'grep -q "added /com.example.two/Documents/c" "$T/live"'
+                    grep -q reset "$T/live"; mv "$M/com.example.two" "$M/moved"; echo x > "$M/moved/Documents/d"
+                    within 10 'grep -q "added /moved/Documents/d" "$T/live"'
+                    [ "$(found --scope documents --app com.example.two)" = "moved/Documents/c moved/Documents/d " ]
+                    "$P" container remove --app com.example.two $D > /dev/null
+                    [ "$(found --scope documents --app com.example.two)" = "" ]; pkill -f "python3 - $M"
+                    not "$P" find --app com.example.one TRUEPREDICATE 2> "$T/err"; grep -q 'give --scope' "$T/err"
+                    """)
+            }
+        }
+
         /// Kept when content goes, made by the system's programs, and put where file managers look.
         @Test(.timeLimit(.minutes(2)), .enabled(if: Machine.hasThumbnailer, "there is no thumbnailer for PNG"))
         func picturesOfPlaceholdersAreInTheDesktopsCache() async throws {

@@ -25,6 +25,9 @@ package final class Containers: Sendable {
         var lastLooked: Key?
         var isOver = false
         var isSending = false
+        /// How often a folder became a container's, or was one no more.
+        var changeCount = 0
+        var whenChanged: (@Sendable () -> Void)?
     }
 
     static let attemptsMax = 10
@@ -255,6 +258,11 @@ package final class Containers: Sendable {
 
     // MARK: Here
 
+    var changeCount: Int { state.withLock { $0.changeCount } }
+
+    /// Called on a thread that does other things, too, when a folder became a container's, or was one no more.
+    func whenChanged(_ body: @escaping @Sendable () -> Void) { state.withLock { $0.whenChanged = body } }
+
     var isOnline: Bool { tree.engine.connection == .online }
 
     func place(_ key: Key) -> PrivateName? { PrivateName(.containers, key.text + ".json") }
@@ -300,7 +308,13 @@ package final class Containers: Sendable {
                 try? self.file.write(before)
                 throw error
             }
-            self.state.withLock { $0.known = known }
+            let isElsewhere = before[key]?.entry != container?.entry
+            let whenChanged = self.state.withLock { state in
+                state.known = known
+                if isElsewhere { state.changeCount += 1 }
+                return isElsewhere ? state.whenChanged : nil
+            }
+            whenChanged?()
         }
     }
 

@@ -10,7 +10,7 @@ struct FindCommand: AsyncParsableCommand {
         abstract: "Find items by what is known of them, without their content.",
         discussion: """
             PREDICATE is written as for NSPredicate; docs/QUERIES.md has the attributes. Plain words are looked for in names, \
-            and so is --name with * and ?. Without SCOPE all mounted domains are \
+            and so is --name with * and ?. Without FOLDER all mounted domains are \
             asked. With --live it goes on until interrupted, with '+' before what came, '~' before what changed and '-' before \
             what went. With --json it is one object a line.
 
@@ -20,13 +20,20 @@ struct FindCommand: AsyncParsableCommand {
               promisefs find /mnt 'kMDItemFSName LIKE[c] "*.txt" AND kMDItemFSSize > 1000'
             """)
 
-    @Argument(help: ArgumentHelp("A folder on a mount, and a predicate.", valueName: "[SCOPE] PREDICATE"))
+    @Argument(help: ArgumentHelp("A folder on a mount, and a predicate.", valueName: "[FOLDER] PREDICATE"))
     var operands: [PathArgument] = []
     @Option(name: .long, help: ArgumentHelp("A name, with * and ?, in large or small letters.", valueName: "pattern"))
     var name: String?
     @Flag(name: .long, help: "Go on with what changes.")
     var live = false
-    @Flag(name: .long, help: "Find references, which stand for documents elsewhere, and nothing else.")
+    @Option(
+        name: .customLong("scope"),
+        help: "Find documents in containers, their other data, or external: references, and nothing else.")
+    var area: Area?
+    @Option(
+        name: .long, help: ArgumentHelp("With --scope documents or data: of this application.", valueName: "identifier"))
+    var app: String?
+    @Flag(name: .long, help: "The same as --scope external.")
     var external = false
     @Option(
         name: .long, parsing: .unconditionalSingleValue,
@@ -40,7 +47,13 @@ struct FindCommand: AsyncParsableCommand {
     var attribute: [String] = []
     @OptionGroup var output: OutputOptions
 
+    enum Area: String, ExpressibleByArgument, CaseIterable { case documents, data, external }
+
     func validate() throws {
+        if external, area ?? .external != .external { throw ValidationError("--external is --scope external") }
+        if app != nil, area != .documents, area != .data {
+            throw ValidationError("--app says whose documents or data: give --scope documents or --scope data")
+        }
         guard (name == nil ? 1...2 : 0...2).contains(operands.count) || areWords else {
             throw ValidationError("give a predicate, and before it a folder or none")
         }
@@ -105,7 +118,8 @@ struct FindCommand: AsyncParsableCommand {
         var query = MetadataQuery(predicate)
         if let path { query = query.scope(path) }
         query.document.live = live
-        query.document.external = external ? true : nil
+        query.document.area = external ? Area.external.rawValue : area?.rawValue
+        query.document.application = app
         if let batching { query = query.batching(batching.duration) }
         query.document.limit = limit
         query.document.sort = sort.isEmpty ? nil : sort

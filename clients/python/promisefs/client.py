@@ -192,22 +192,26 @@ class Domain(Coordination):
     def _whose(journal):
         return "" if journal is None else "&journal=" + urllib.parse.quote(journal, safe="")
 
-    def query(self, predicate, arguments=(), scope=None, sort=(), attributes=(), limit=None, external=False):
-        """The items that satisfy a predicate, as they come. `external`: references, which others leave out."""
-        body = self._query(predicate, arguments, scope, sort, attributes) | {"external": external}
+    def query(self, predicate, arguments=(), scope=None, sort=(), attributes=(), limit=None, external=False,
+              area=None, application=None):
+        """The items that satisfy a predicate, as they come. `area`: "documents" or "data" of containers, of one application
+        or of all, or "external": references, which others leave out, as with `external`."""
+        body = self._query(predicate, arguments, scope, sort, attributes, area, application) | {"external": external}
         for name, data in self._events("queries", body if limit is None else body | {"limit": limit}):
             if name == "added":
                 yield from data["items"]
 
-    def live_query(self, predicate, arguments=(), scope=None, attributes=(), batching=0):
+    def live_query(self, predicate, arguments=(), scope=None, attributes=(), batching=0, area=None, application=None):
         """Events without end: `added`, `gathered`, `changed`, `removed`, `reset`, each with its document."""
-        body = self._query(predicate, arguments, scope, (), attributes) | {"live": True, "batchingSeconds": batching}
+        body = self._query(predicate, arguments, scope, (), attributes, area, application)
+        body |= {"live": True, "batchingSeconds": batching}
         yield from self._events("queries", body)
 
     @staticmethod
-    def _query(predicate, arguments, scope, sort, attributes):
+    def _query(predicate, arguments, scope, sort, attributes, area, application):
         body = {"predicate": predicate, "arguments": list(arguments), "sort": list(sort), "attributes": list(attributes)}
-        return body if scope is None else body | {"scope": _wire(scope)}
+        wanted = {"scope": None if scope is None else _wire(scope), "area": area, "application": application}
+        return body | {name: value for name, value in wanted.items() if value is not None}
 
     def trace(self):
         """Events without end: `tracing`, then a `request` for each that the mount has answered."""
