@@ -30,6 +30,24 @@ package enum ProcessTable {
         }
     }
 
+    /// The connections of fuse(4) whose devices a process has open, also one of which only threads are left: by their numbers in
+    /// `/sys/fs/fuse/connections`. None where this user may not see that, or the kernel does not say.
+    package static func fuseConnections(of process: Int32) -> Set<UInt32> {
+        var result: Set<UInt32> = []
+        // Threads may have files of their own.
+        for thread in numbers(in: Array("/proc/\(process)/task".utf8)) {
+            let folder = "/proc/\(process)/task/\(thread)"
+            for file in numbers(in: Array("\(folder)/fd".utf8)) {
+                let text = readSmallFile(Array("\(folder)/fdinfo/\(file)".utf8)) ?? []
+                for line in String(decoding: text, as: UTF8.self).split(separator: "\n") {
+                    let words = line.split(whereSeparator: { $0 == ":" || $0 == "\t" || $0 == " " })
+                    if words.count == 2, words[0] == "fuse_connection", let number = UInt32(words[1]) { result.insert(number) }
+                }
+            }
+        }
+        return result
+    }
+
     /// Behind the name, which is in parentheses and may hold anything.
     private static func state(of path: String) -> UInt8? {
         guard let line = readSmallFile(Array(path.utf8)),

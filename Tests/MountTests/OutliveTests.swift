@@ -114,6 +114,45 @@ extension MountSuites {
             }
         }
 
+        /// A thread of the daemon waited for the folder that a program had, which waited for the daemon: the device stayed open,
+        /// and whoever called the mount waited until somebody aborted the connection by hand.
+        @Test(
+            .timeLimit(.minutes(2)), .enabled(if: Machine.isRoot, "without root the folder below is seen for a moment"),
+            arguments: ["unmount", "mount"])
+        func aMountThatIsKilledWithItsHolderWhileItTellsOfNamesIsGivenUp(by way: String) async throws {
+            var options = options
+            options.arguments += ["--name-deadline", "60s", "--poll-interval", "1s"]
+            options.prepare = "mkdir \"$C/d\"; for n in a b; do echo $n > \"$C/d/$n\"; done"
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    cat "$M"/d/* > /dev/null
+                    "$P" coordinate write "$M/d/a" -- sh -c 'touch "$T/claimed"; sleep 30' > "$T/log" 2>&1 & disown
+                    within 10 '[ -e "$T/claimed" ]'; (rm "$M/d/a" || echo ended > "$T/said") & disown; sleep 0.5
+                    rm "$C/d/b"; stat -c %d "$M" > "$T/number"
+                    """)
+                let daemon = try #require(domain.daemonProcesses().first)
+                try await domain.shell("within 10 'grep -q fuse_reverse_inval_entry /proc/\(daemon)/task/*/wchan'")
+                let holders = domain.daemonProcesses(of: "promisefs-holder")
+                for process in holders + [daemon] { kill(process, SIGKILL) }
+                if way == "unmount" {
+                    try await domain.shell("timeout 20 \"$P\" unmount \"$M\"", seconds: 30)
+                    try await domain.remount()
+                } else {
+                    let doctor = try await domain.shell("\"$P\" doctor --no-check 2>&1 || true", seconds: 30)
+                    #expect(doctor.output.contains("has lost its daemon and its holder"), "\(doctor.output)")
+                    try await domain.shell("timeout 20 " + domain.mountCommand, seconds: 30)
+                }
+                try await domain.shell(
+                    """
+                    within 10 'grep -q ended "$T/said"' || {
+                        echo 1 > "/sys/fs/fuse/connections/$(cat "$T/number")/abort"; false
+                    }
+                    ls "$M/d"; [ ! -e "$M/d/b" ]
+                    """)
+            }
+        }
+
         /// A file whose bytes are on their way is read through the daemon, which the next one has to know.
         @Test(.timeLimit(.minutes(3))) func aReaderOfAPlaceholderGetsItsBytesFromTheNextDaemon() async throws {
             var options = options

@@ -137,7 +137,7 @@ struct UnmountCommand: AsyncParsableCommand {
             else {
                 return ""
             }
-            switch SystemMounts.probe(path) {
+            switch SystemMounts.settle(mount) {
             case .dead:
                 try SystemMounts.detach(path)
                 return

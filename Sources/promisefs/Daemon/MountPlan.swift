@@ -82,14 +82,14 @@ struct MountPlan: Sendable {
         do throws(PromiseError) { table = try MountTable.current() } catch { throw CommandFailure(error) }
         guard let entry = table.entries.last(where: { $0.mountPoint == mountPoint }), entry.isPromiseFS else {
             let own = table.promiseMounts(of: geteuid()).first { $0.domain == name }
-            if let other = own, SystemMounts.probe(other.mountPoint) != .dead {
+            if let other = own, SystemMounts.settle(other) != .dead {
                 throw CommandFailure(
                     "the domain '\(name)' is mounted already on \(escapedForDisplay(other.mountPoint)); use --domain"
                 )
             }
             return nil
         }
-        switch SystemMounts.probe(mountPoint) {
+        switch SystemMounts.settle(entry) {
         case .alive: throw CommandFailure("\(place) is mounted already: 'promisefs status \(place)' shows it")
         case .silent:
             throw CommandFailure("\(place) is mounted and its daemon does not answer; 'promisefs unmount --lazy \(place)'")

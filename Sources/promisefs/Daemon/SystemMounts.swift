@@ -1,5 +1,6 @@
 import Glibc
 import PromiseCore
+import PromiseKit
 import PromiseSystem
 
 /// What the operating system is asked about mounts, and told. Everything here blocks.
@@ -26,7 +27,14 @@ enum SystemMounts {
         }
     }
 
-    /// The same, for the daemon of the mount itself.
+    /// As `probe`. One that nobody will ever answer for is made a dead one first.
+    static func settle(_ mount: MountEntry) -> Life {
+        let life = probe(mount.mountPoint)
+        guard life == .silent, AbandonedMount.end(mount) else { return life }
+        return probe(mount.mountPoint)
+    }
+
+    /// The same as `probe`, for the daemon of the mount itself.
     static func probeByThread(_ mountPoint: [UInt8]) -> Life {
         let answer = Monitor<Life?>(nil)
         _ = OwnedThread(name: "probe") {

@@ -25,8 +25,12 @@ enum DoctorMounts {
                 }
                 return .warning(
                     "mount \(place)", "has lost its daemon", run: "promisefs mount \(entry.domain)")
+            case .silent where AbandonedMount.isOne(entry):
+                return .warning(
+                    "mount \(place)", "has lost its daemon and its holder, and programs wait for them",
+                    run: "promisefs unmount \(word)", ", or mount it again")
             case .silent:
-                guard let daemon = daemon(of: entry.mountPoint) else {
+                guard let daemon = MountProcesses.daemon(of: entry.mountPoint) else {
                     return .warning(
                         "mount \(place)", "does not answer", run: "promisefs unmount --lazy \(word)"
                     )
@@ -35,21 +39,6 @@ enum DoctorMounts {
                     "mount \(place)", "does not answer", run: "kill -9 \(daemon)",
                     "; a new daemon takes its place")
             }
-        }
-    }
-
-    /// The child of the holder of a mount, which starts another one when that ends.
-    private static func daemon(of mountPoint: [UInt8]) -> Int32? {
-        let holders = ProcessTable.named("promisefs-holde").filter { process in
-            let words = readSmallFile(Array("/proc/\(process)/cmdline".utf8))?.split(
-                separator: 0, omittingEmptySubsequences: false)
-            return words.map { $0.count > 1 && $0[1].elementsEqual(mountPoint) } ?? false
-        }
-        guard let holder = holders.first else { return nil }
-        return ProcessTable.named("promisefs").first { process in
-            SystemMounts.smallFile("/proc/\(process)/status")?.split(separator: "\n")
-                .contains { $0.hasPrefix("PPid:") && $0.dropFirst(5).trimmed == "\(holder)" }
-                ?? false
         }
     }
 
@@ -79,7 +68,7 @@ enum DoctorMounts {
                 }
             } catch {
                 let message = "serves files, and no command reaches its daemon: its socket has gone"
-                if let daemon = daemon(of: entry.mountPoint) {
+                if let daemon = MountProcesses.daemon(of: entry.mountPoint) {
                     findings.append(
                         .problem(
                             "mount \(place)", message, run: "kill -9 \(daemon)",
