@@ -24,13 +24,15 @@ enum AbandonedMount {
     /// Linux 6.18).
     private static func stuckDaemon(of mount: MountEntry) -> Int32? {
         guard geteuid() == 0 || mount.user == geteuid(), let number = number(of: mount) else { return nil }
-        var stuck: Int32?
-        for process in ProcessTable.all() where isOurs(process) {
-            guard ProcessTable.fuseConnections(of: process).contains(number) else { continue }
-            guard ProcessTable.isStuckInItsEnd(process) else { return nil }
-            stuck = process
+        let all = ProcessTable.all().filter(isOurs)
+        let stuck = all.filter(ProcessTable.isStuckInItsEnd)
+        // There is hardly ever one, and those that live may have many files open.
+        let daemon = stuck.first { ProcessTable.fuseConnections(of: $0).contains(number) }
+        guard let daemon else { return nil }
+        let isServed = all.contains { process in
+            !stuck.contains(process) && ProcessTable.fuseConnections(of: process).contains(number)
         }
-        return stuck
+        return isServed ? nil : daemon
     }
 
     /// One of our programs.

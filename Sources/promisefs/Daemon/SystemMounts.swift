@@ -29,7 +29,9 @@ enum SystemMounts {
 
     /// As `probe`. One that nobody will ever answer for is made a dead one first.
     static func settle(_ mount: MountEntry) -> Life {
+        if AbandonedMount.end(mount) { return probe(mount.mountPoint) }
         let life = probe(mount.mountPoint)
+        // A daemon that was killed just now takes a moment to end as far as it can.
         guard life == .silent, AbandonedMount.end(mount) else { return life }
         return probe(mount.mountPoint)
     }

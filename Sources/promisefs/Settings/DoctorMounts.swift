@@ -15,6 +15,11 @@ enum DoctorMounts {
     static func examine(_ file: ConfigurationFile?) -> [Finding] {
         own().compactMap { entry in
             let (place, word) = (escapedForDisplay(entry.mountPoint), shellWord(entry.mountPoint))
+            if AbandonedMount.isOne(entry) {
+                return .warning(
+                    "mount \(place)", "has lost its daemon and its holder, and programs wait for them",
+                    run: "promisefs unmount \(word)", ", or mount it again")
+            }
             switch SystemMounts.probe(entry.mountPoint) {
             case .alive: return nil
             case .dead:
@@ -25,10 +30,6 @@ enum DoctorMounts {
                 }
                 return .warning(
                     "mount \(place)", "has lost its daemon", run: "promisefs mount \(entry.domain)")
-            case .silent where AbandonedMount.isOne(entry):
-                return .warning(
-                    "mount \(place)", "has lost its daemon and its holder, and programs wait for them",
-                    run: "promisefs unmount \(word)", ", or mount it again")
             case .silent:
                 guard let daemon = MountProcesses.daemon(of: entry.mountPoint) else {
                     return .warning(
