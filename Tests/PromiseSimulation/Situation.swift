@@ -11,7 +11,7 @@ import PromiseSystem
 final class Situation: @unchecked Sendable {
     enum Story: CaseIterable {
         case refusedCall, folderGoesMeanwhile, exchange, failedWrite, sameContent, listingInPages, twoOperations, cutMove,
-            deathInMove, oldListing, removedWhileSent, savedTwice, editMeetsMove, newNameOfOld
+            deathInMove, oldListing, removedWhileSent, savedTwice, editMeetsMove, newNameOfOld, movedAgain
     }
 
     let simulation: Simulation
@@ -53,6 +53,7 @@ final class Situation: @unchecked Sendable {
             case .savedTwice: try await savedTwice()
             case .editMeetsMove: try await editMeetsMove()
             case .newNameOfOld: try await newNameOfOld()
+            case .movedAgain: try await movedAgain()
             }
             note("the situation is over")
             world.expect(expected, in: root, orMore: isUncertain)
@@ -229,31 +230,6 @@ final class Situation: @unchecked Sendable {
         try await wait("theirs") { stored(old) != nil }
         if old == "v" { try await removeTree(here, new) } else { try await remove(here, new) }
         try await wait("the removal") { stored(new) == nil }
-    }
-
-    /// Something was moved, of which no answer came, and others put something new where it was.
-    private func moveWithoutAnswer(isDeath: Bool) async throws(Failure) {
-        let old = ["v", "a", "d"][simulation.pick(3)]
-        snag(here, Snag("modify \(root)", losesAnswer: !isDeath, pause: isDeath ? 60_000 : 0))
-        try await move(here, old, to: "w")
-        try await wait("the move") { stored("w") != nil }
-        if isDeath { world.stop(here) } else { machine(here).provider.line.isOffline = true }
-        try await wait("the move, there") { shows(there, "w") && !shows(there, old) }
-        let token = world.ledger.token()
-        if old == "a" {
-            try await save(there, old, token)
-        } else {
-            try await make(.folder, there, old)
-            if simulation.chance(60) { try await save(there, old + "/y", token) }
-        }
-        try await wait("theirs") {
-            stored(old) != nil && (!shows(there, old + "/y") || stored(old + "/y") != nil)
-        }
-        await pause(3_000)
-        if isDeath { _ = world.start(here) } else { machine(here).provider.line.isOffline = false }
-        if old == "d" { expected["w/x"] = expected.removeValue(forKey: "d/x") }
-        expected[old == "a" ? "w" : "w/"] = expected[old == "a" ? "a" : old + "/"]
-        if old == "a" { expected["a"] = token } else if stored(old + "/y") != nil { expected[old + "/y"] = token }
     }
 
     /// A listing from before shows what was since changed here: it is not believed.

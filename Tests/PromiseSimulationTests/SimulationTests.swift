@@ -61,6 +61,13 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
+    /// A folder's move whose answer was lost went out again, after others had made a folder where it had been: theirs was moved,
+    /// and got a conflict's name.
+    @Test(.timeLimit(.minutes(5))) func aMoveThatIsSentAgainTakesNothingOfOthers() async throws {
+        let run = try await simulate(["--situation", "movedAgain", "--seed", "1", "--schedules", "40"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
     /// Of the schedules that once found something: a temporary name that another machine showed, a removal
     /// that nobody had asked for, an exchange that was undone, an answer that was lost at a store without
     /// times; content that was taken for sent as its node counted as many edits as another one, contents

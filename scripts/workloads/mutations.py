@@ -79,6 +79,8 @@ MUTATIONS = [
      "return touchedItems[item.identifier, default: -1] > count\n            || touchedPlaces[place, default: -1] > count",
      "return !FAULTY && (touchedItems[item.identifier, default: -1] > count\n"
      "            || touchedPlaces[place, default: -1] > count)"),
+    ("a-move-is-sent-again-without-a-look", SYNC + "Machine/Telling.swift",
+     "if try UnansweredMoves.areToBeLookedFor(", "if !FAULTY, try UnansweredMoves.areToBeLookedFor("),
     # Not when a comparison has come to nothing: nothing is believed of an item while one is under way, so that line is for what
     # cannot be today.
     ("a-removal-is-forgotten", SYNC + "Machine/Answering.swift",

@@ -15,6 +15,11 @@ enum Answering {
             if let identifier = operation.identifier {
                 memory.questions.placesSeen.remove(identifier)
                 memory.questions.placesAsked[identifier] = nil
+                memory.questions.movesLookedFor.remove(identifier)
+            }
+            // A look from before says nothing of it.
+            if operation.isMove, let place = operation.places.last {
+                memory.questions.looks[place.parent] = nil
             }
         }
         switch result {

@@ -6,17 +6,17 @@ import PromiseProvider
 // as when a program saves by a temporary file. Made again under its new name it would be there twice:
 // the folder of its first name is listed first. What is there is recognised then, and moved.
 
-/// What is known of the folder of a first name.
-enum FirstNameLook {
+/// What is known of a folder in which something of ours may be under another name.
+enum FolderLook {
     case wanted(at: Duration)
     /// It was listed since: what was not recognised in it is not there. Believed for a moment, as others may
     /// be made there without an answer later.
     case done(at: Duration)
 }
 
-extension Telling {
+enum FirstNames {
     /// How long a wanted listing may take until it is wanted again.
-    private static let lookPatience = Duration.seconds(5)
+    static let lookPatience = Duration.seconds(5)
 
     /// Whether the entry may be at the provider under another name; it is looked for then.
     static func isToBeLookedFor(
@@ -27,17 +27,17 @@ extension Telling {
         for (id, sent) in try transaction.creationsSent(for: entry.id)
         where sent.parent != place.parent || sent.name != place.name {
             let (folder, now) = (sent.parent, turn.now.uptime)
-            switch turn.memory.questions.firstNames[folder] {
+            switch turn.memory.questions.looks[folder] {
             case .done(let time) where now - time < lookPatience:
                 try transaction.deleteSent(id)
-                turn.remember { $0.questions.firstNames[folder] = nil }
+                turn.remember { $0.questions.looks[folder] = nil }
             case .wanted(let time) where now - time < lookPatience: return true
             case .done, .wanted, nil:
                 guard try turn.knownFolder(folder, transaction) != nil else {
                     try transaction.deleteSent(id)
                     continue
                 }
-                turn.remember { $0.questions.firstNames[folder] = .wanted(at: now) }
+                turn.remember { $0.questions.looks[folder] = .wanted(at: now) }
                 turn.listAgain(folder, after: .zero)
                 return true
             }
@@ -47,10 +47,10 @@ extension Telling {
 
     /// A listing has ended well.
     static func noteLook(_ listing: Listing, _ turn: inout Turn) {
-        guard case .wanted(let time) = turn.memory.questions.firstNames[listing.identifier],
+        guard case .wanted(let time) = turn.memory.questions.looks[listing.identifier],
             listing.started >= time
         else { return }
         let now = turn.now.uptime
-        turn.remember { $0.questions.firstNames[listing.identifier] = .done(at: now) }
+        turn.remember { $0.questions.looks[listing.identifier] = .done(at: now) }
     }
 }

@@ -283,7 +283,7 @@ enum Listings {
         let (folder, identifier) = (listing.folder, listing.identifier)
         noLonger(identifier, &turn)
         if case .success = outcome {
-            Telling.noteLook(listing, &turn)
+            FirstNames.noteLook(listing, &turn)
             clearTrouble(folder, &turn)
         }
         turn.remember { memory in

@@ -87,8 +87,10 @@ struct QuestionMemory {
     /// those that were seen where they had been.
     var placesAsked: [ItemIdentifier: Duration] = [:]
     var placesSeen: Set<ItemIdentifier> = []
-    /// Folders in which something may be under a name that it has no more.
-    var firstNames: [ItemIdentifier: FirstNameLook] = [:]
+    /// Folders in which something may be under a name that is not known of it.
+    var looks: [ItemIdentifier: FolderLook] = [:]
+    /// What was moved without an answer, and not found where it was moved to.
+    var movesLookedFor: Set<ItemIdentifier> = []
 }
 
 /// What the provider is being told.

@@ -114,6 +114,9 @@ enum Telling {
         if try turn.isPathInMotion(of: pending.subject, transaction) {
             return .later(Telling.blockedDelay, .folderIsMoving)
         }
+        if try UnansweredMoves.areToBeLookedFor(for: pending.subject, &turn, transaction) {
+            return .later(Telling.blockedDelay, .whereabouts)
+        }
         if let folder = try strayFolder(above: pending.subject, turn, transaction) {
             turn.askNow(for: folder)
             return .later(Telling.blockedDelay, .whereabouts)
@@ -262,7 +265,7 @@ enum Telling {
             return .later(Telling.blockedDelay, .placeTaken)
         }
         let place = ItemPlace(parent: parent, name: entry.name)
-        if try isToBeLookedFor(entry, at: place, &turn, transaction) {
+        if try FirstNames.isToBeLookedFor(entry, at: place, &turn, transaction) {
             return .later(Telling.blockedDelay, .whereabouts)
         }
         guard let folder = try turn.reference(to: parent, transaction) else {

@@ -94,15 +94,16 @@ extension Turn {
         if problem.code == .conflict { try forgetMove(operation, transaction) }
     }
 
-    /// A move was refused, as the name is taken or the item has another version: what is at the new
-    /// place is something else, perhaps another thing of ours that was made there without an
-    /// answer. Where items have identifiers of their own nothing is taken for another, and an
-    /// earlier try may have come there or elsewhere.
+    /// A move was refused, as the name is taken or the item has another version. An earlier try may
+    /// have led there, and others put something where the item was; unless the name has another
+    /// thing of ours, made without an answer. Items with identifiers are not taken for others.
     private func forgetMove(_ operation: Operation, _ transaction: borrowing Transaction)
         throws(Failure)
     {
         guard facts.knowsByPlace, operation.isMove, let item = operation.identifier,
-            let place = operation.places.last
+            let place = operation.places.last,
+            try transaction.sentChanges(to: place.parent, place.name)
+                .contains(where: { $0.sent.item == nil })
         else { return }
         let inPlace = try editsInPlace(of: item, transaction)
         for old in try transaction.sentChanges(of: item) where !inPlace.contains(old.id) {
@@ -225,13 +226,13 @@ extension Turn {
                 return noteDivergence()
             }
             let before = try transaction.synced(item.identifier)
-            try settle(item, sent, transaction)
+            try agreeOnSent(item, sent, transaction)
             try followMoved(item, sent, shown, agreedBefore: before, transaction)
             return try remind(.entry(shown.id), transaction)
         }
         guard var entry = try transaction.entry(sent.entry) else {
             // Its name was removed here before the acknowledgement came.
-            try settle(item, sent, transaction)
+            try agreeOnSent(item, sent, transaction)
             return try remind(.deletion(item.identifier), transaction)
         }
         if entry.isExcluded || entry.identifier != nil && item.kind == .folder {
@@ -242,10 +243,10 @@ extension Turn {
         if entry.identifier != nil {
             // Its content has another item meanwhile: it was made anew under another name, or another
             // name of it was removed, whose item it got. This one is ours, and of no use to anybody.
-            try settle(item, sent, transaction)
+            try agreeOnSent(item, sent, transaction)
             return try remind(.deletion(item.identifier), transaction)
         }
-        try settle(item, sent, transaction)
+        try agreeOnSent(item, sent, transaction)
         entry.identifier = item.identifier
         try transaction.update(entry)
         if item.kind == .folder { noteMade(item.identifier) }
@@ -256,7 +257,7 @@ extension Turn {
         try remind(.entry(entry.id), transaction)
     }
 
-    private func settle(
+    private func agreeOnSent(
         _ item: Item, _ sent: SentChange, _ transaction: borrowing Transaction
     ) throws(Failure) {
         try transaction.setSynced(SyncedItem(item: item, edits: sent.edits))

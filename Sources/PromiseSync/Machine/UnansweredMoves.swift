@@ -1,0 +1,51 @@
+import PromiseCore
+import PromiseIndex
+import PromiseProvider
+
+// A move that got no answer, at a store of places. When it was carried out, others may have put
+// something else where the item was, and two folders look alike: what is told by the old path, as
+// the same move once more or a removal, would be told of theirs. So the folder that the move led to
+// is listed first, where the item is recognised. What is not is taken to be where it was.
+
+enum UnansweredMoves {
+    /// Whether the item of what is to be told, or a folder of its path, may be where a move led to;
+    /// that is looked at then.
+    static func areToBeLookedFor(
+        for subject: Pending.Subject, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard turn.facts.knowsByPlace, try transaction.hasSent() else { return false }
+        let (own, parents) = try turn.pathParents(of: subject, transaction)
+        for start in (own.map { [$0] } ?? []) + parents {
+            var current = start
+            // No real path is this deep.
+            for _ in 0..<4096 where current != turn.facts.rootIdentifier {
+                if try isToBeLookedFor(current, &turn, transaction) { return true }
+                guard let next = try turn.known(current, transaction)?.parent else { break }
+                current = next
+            }
+        }
+        return false
+    }
+
+    private static func isToBeLookedFor(
+        _ item: ItemIdentifier, _ turn: inout Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        guard !turn.memory.questions.movesLookedFor.contains(item),
+            !turn.memory.operations.isBusy(item), let known = try turn.known(item, transaction),
+            let sent = try transaction.sentChanges(of: item).last(where: { $0.sent.isMove })?.sent,
+            sent.parent != known.parent || sent.name != known.name,
+            try turn.knownFolder(sent.parent, transaction) != nil
+        else { return false }
+        let now = turn.now.uptime
+        switch turn.memory.questions.looks[sent.parent] {
+        case .done(let time) where now - time < FirstNames.lookPatience:
+            turn.remember { $0.questions.movesLookedFor.insert(item) }
+            return false
+        case .wanted(let time) where now - time < FirstNames.lookPatience: return true
+        case .done, .wanted, nil:
+            turn.remember { $0.questions.looks[sent.parent] = .wanted(at: now) }
+            turn.listAgain(sent.parent, after: .zero)
+            return true
+        }
+    }
+}
