@@ -1,4 +1,4 @@
-import PromiseCore
+package import PromiseCore
 import PromiseProvider
 
 /// What the provider is asked. Its outcome comes back as an event.
@@ -28,7 +28,11 @@ struct Whereabouts {
 
 /// What was found of an item, and the folder that it was found in where that is not the one that it
 /// was in.
-struct FoundItem {
+package struct FoundItem {
     var item: Item
     var parent: ItemIdentifier?
+
+    package init(item: Item, parent: ItemIdentifier? = nil) {
+        (self.item, self.parent) = (item, parent)
+    }
 }

@@ -1,10 +1,10 @@
-import PromiseCore
-import PromiseIndex
-import PromiseProvider
-import PromiseSystem
+package import PromiseCore
+package import PromiseIndex
+package import PromiseProvider
+package import PromiseSystem
 
 /// Something that happened, or that somebody wants. All that the machine is ever told.
-enum Event {
+package enum Event {
     // The engine's life.
 
     /// `patience`: how long the provider has to answer a call that was made before the engine was there; nil:
@@ -115,6 +115,8 @@ enum Event {
 }
 
 /// Names somebody who waits for a reply.
-struct Waiter: Hashable {
+package struct Waiter: Hashable {
     var number: UInt64
+
+    package init(number: UInt64) { self.number = number }
 }

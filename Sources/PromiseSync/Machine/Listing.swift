@@ -1,4 +1,4 @@
-import PromiseCore
+package import PromiseCore
 import PromiseIndex
 
 /// One listing of a folder under way.
@@ -39,7 +39,7 @@ extension Listing {
 }
 
 /// Part of a page of a listing.
-struct ListedPart {
+package struct ListedPart {
     /// The listing's.
     var number: Int
     var items: [Item]
@@ -47,6 +47,11 @@ struct ListedPart {
     var isPageEnd: Bool
     /// Nothing more comes.
     var isLast: Bool
+
+    package init(number: Int, items: [Item], isPageEnd: Bool, isLast: Bool) {
+        (self.number, self.items) = (number, items)
+        (self.isPageEnd, self.isLast) = (isPageEnd, isLast)
+    }
 }
 
 /// What a part of a listing showed.

@@ -1,11 +1,11 @@
-import PromiseCore
+package import PromiseCore
 import PromiseIndex
 import PromiseProvider
 import PromiseSystem
 
 /// One thing the provider is being told. Made from an observation, carried out by a task, its
 /// outcome stored by the engine.
-struct Operation: Sendable {
+package struct Operation: Sendable {
     enum Work: Sendable {
         case create(NewItem, in: ItemReference, UploadSource?)
         case modify(ItemReference, ItemChanges, UploadSource?, base: ContentVersion)
@@ -14,7 +14,7 @@ struct Operation: Sendable {
         case compare(Comparison)
     }
 
-    enum Outcome: Sendable {
+    package enum Outcome: Sendable {
         case item(Item)
         case deleted
         /// Digests.

@@ -1,0 +1,102 @@
+import PromiseCore
+import PromiseProvider
+import PromiseSync
+import Testing
+
+@Suite struct AskingTranscriptTests {
+    private let others = MachineFixture.item("folder", .folder)
+
+    private func start() throws -> MachineFixture {
+        let fixture = try MachineFixture()
+        fixture.start(with: [MachineFixture.item("a"), others])
+        return fixture
+    }
+
+    private func doubt(_ fixture: MachineFixture) throws {
+        let node = try #require(try fixture.node("a"))
+        fixture.machine.happen("a fetch finds another version", .itemDoubted(node))
+    }
+
+    @Test func whatIsElsewhereHasMoved() throws {
+        let fixture = try start()
+        let machine = fixture.machine
+        let node = try fixture.node("a")
+        try doubt(fixture)
+        var moved = MachineFixture.item("a")
+        moved.name = FileName("b")!
+        machine.answer("find", "it is called b", .item(moved))
+        fixture.expect(
+            """
+            > a fetch finds another version
+            find id-a at /a
+            > find: it is called b
+            show the name a
+            show the name b
+            """)
+        #expect(try fixture.node("b") == node)
+    }
+
+    @Test func whatIsNowhereIsRemovedHere() throws {
+        let fixture = try start()
+        let machine = fixture.machine
+        let gone = ProviderError(.notFound, "gone")
+        let node = try #require(try fixture.node("a"))
+        machine.happen("a fetch finds nothing", .fetchTroubled(node, gone))
+        machine.answer("list", "the folder only", .items([others], isLast: true))
+        machine.answer("find", "nothing", .failure(gone))
+        fixture.expect(
+            """
+            > a fetch finds nothing
+            list / again, 3
+            > list: the folder only
+            find id-a at /a
+            > find: nothing
+            show the name a
+            """)
+        #expect(try fixture.node("a") == nil)
+    }
+
+    @Test func aQuestionThatFailsSaysNothingAndTheFolderIsLookedAtLater() throws {
+        let fixture = try start()
+        let machine = fixture.machine
+        try doubt(fixture)
+        machine.answer("find", "it broke", .failure(ProviderError(.retry, "it broke")))
+        machine.pass(.seconds(6))
+        fixture.expect(
+            """
+            > a fetch finds another version
+            find id-a at /a
+            > find: it broke
+            > 6 s later
+            make room
+            list / again, 3
+            """)
+        #expect(try fixture.node("a") != nil)
+    }
+
+    @Test func anAnswerFromBeforeOurOwnMoveIsAskedForAgain() throws {
+        let fixture = try start()
+        let machine = fixture.machine
+        try doubt(fixture)
+        try fixture.rename("a", to: "b")
+        machine.pass(.seconds(1))
+        machine.answer("find", "nothing", .failure(ProviderError(.notFound, "gone")))
+        var moved = MachineFixture.item("a")
+        moved.name = FileName("b")!
+        machine.answer("modify", "done", .item(moved))
+        machine.answer("find", "it is b", .item(moved))
+        fixture.expect(
+            """
+            > a fetch finds another version
+            find id-a at /a
+            > 1 s later
+            modify /a of version v1, move to / as b
+            > find: nothing
+            find id-a at /a
+            > modify: done
+            > find: it is b
+            find id-a at /b
+            """)
+        #expect(try fixture.node("b") != nil)
+    }
+}

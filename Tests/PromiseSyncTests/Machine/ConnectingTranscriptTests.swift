@@ -1,0 +1,128 @@
+import PromiseCore
+import PromiseProvider
+import PromiseSync
+import Testing
+
+@Suite struct ConnectingTranscriptTests {
+    private let offline = ProviderError(.offline, "the line is cut")
+
+    @Test func aProviderThatCannotBeReachedIsTriedEverLessOftenAndThenAllIsLookedAt() throws {
+        let fixture = try MachineFixture()
+        fixture.start(with: [MachineFixture.item("folder", .folder)])
+        let machine = fixture.machine
+        try fixture.open("folder", 2)
+        machine.answer("wait for changes", "the line is cut", .failure(offline))
+        machine.pass(.seconds(2))
+        machine.answer("ask for the root", "the line is cut", .failure(offline))
+        machine.pass(.seconds(2))
+        machine.answer("ask for the root", "here", .item(MachineFixture.rootItem))
+        fixture.expect(
+            """
+            > a program opens folder
+            list /folder, 3
+            > wait for changes: the line is cut
+            say: the provider cannot be reached (the line is cut)
+            end all fetches: the line is cut
+            no longer list, 3
+            reply to 2: the line is cut
+            > 2 s later
+            ask for the root
+            > ask for the root: the line is cut
+            > 2 s later
+            ask for the root
+            > ask for the root: here
+            say: the provider is back
+            no longer ask for changes, feed 1
+            ask for the anchor, feed 2
+            list / again, 4
+            """)
+    }
+
+    @Test func anotherStorageIsNotFollowed() throws {
+        let fixture = try MachineFixture()
+        let machine = fixture.machine
+        machine.happen("start without a provider", .started(isConnected: false, patience: nil))
+        machine.pass(.seconds(2))
+        let other = MachineFixture.item("other", .folder)
+        machine.answer("ask for the root", "of another storage", .item(other))
+        machine.pass(.seconds(2))
+        fixture.expect(
+            """
+            > start without a provider
+            say: the provider cannot be reached (the provider could not be reached at the start)
+            end all fetches: the provider could not be reached at the start
+            make room
+            > 2 s later
+            ask for the root
+            > ask for the root: of another storage
+            end all fetches: 'store:' is not the storage this state directory was made for: choose another --state-dir or --domain
+            > 2 s later
+            """)
+    }
+
+    @Test func aSilentProviderIsOfflineAndNoMoreThanThreeCallsHang() throws {
+        let fixture = try MachineFixture()
+        fixture.start()
+        let machine = fixture.machine
+        machine.silence = .seconds(10)
+        machine.happen("whoever waits hears nothing", .silenceNoticed)
+        machine.pass(.seconds(6))
+        machine.pass(.seconds(200))
+        machine.happen("somebody wants to know", .lookWanted(everything: false))
+        machine.answer("ask for the root", "here", .item(MachineFixture.rootItem))
+        fixture.expect(
+            """
+            > whoever waits hears nothing
+            ask for the root
+            > 6 s later
+            no longer ask for the root
+            say: the provider cannot be reached (the provider does not answer)
+            end all fetches: the provider does not answer
+            make room
+            ask for the root
+            > 200 s later
+            no longer ask for the root
+            make room
+            ask for the root
+            no longer ask for the root
+            make room
+            make room
+            make room
+            make room
+            make room
+            make room
+            make room
+            > somebody wants to know
+            note open writes
+            > ask for the root: here
+            say: the provider is back
+            no longer ask for changes, feed 1
+            ask for the anchor, feed 2
+            list / again, 3
+            """)
+    }
+
+    @Test func theFirstAnswerMayTakeItsTime() throws {
+        let fixture = try MachineFixture()
+        let machine = fixture.machine
+        machine.happen("start", .started(isConnected: false, patience: .seconds(10)))
+        machine.happen(
+            "a program opens the root", .listingWanted(.root, isWhole: true, Waiter(number: 1)))
+        machine.pass(.seconds(9))
+        machine.happen(
+            "the root is there", .rootAnswered(number: 0, .success(MachineFixture.rootItem)))
+        fixture.expect(
+            """
+            > start
+            make room
+            > a program opens the root
+            list /, 1
+            > 9 s later
+            make room
+            > the root is there
+            say: the provider is back
+            no longer ask for changes, feed 0
+            ask for the anchor, feed 1
+            """)
+    }
+}

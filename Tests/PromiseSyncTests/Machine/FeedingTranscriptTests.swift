@@ -1,0 +1,130 @@
+import PromiseCore
+import PromiseProvider
+import PromiseSync
+import Testing
+
+@Suite struct FeedingTranscriptTests {
+    @Test func foldersThatTheFeedNamesAreListedAgain() throws {
+        let fixture = try MachineFixture()
+        fixture.start()
+        let machine = fixture.machine
+        fixture.tellNews()
+        machine.pass(.seconds(1))
+        fixture.expect(
+            """
+            > wait for changes: the root
+            wait for changes since 2, feed 1
+            > 1 s later
+            list / again, 3
+            """)
+    }
+
+    @Test func whatAFeedNoLongerKnowsIsLookedForFromTheBeginning() throws {
+        let fixture = try MachineFixture()
+        fixture.start()
+        let machine = fixture.machine
+        let old = ProviderError(.anchorExpired, "too old")
+        machine.answer("wait for changes", "too old", .failure(old))
+        machine.answer("ask for the anchor", "7", .anchor("7"))
+        fixture.expect(
+            """
+            > wait for changes: too old
+            ask for the anchor, feed 1
+            > ask for the anchor: 7
+            wait for changes since 7, feed 1
+            list / again, 3
+            """)
+    }
+
+    @Test func aFeedThatFailsIsTriedEverLessOften() throws {
+        let fixture = try MachineFixture()
+        fixture.start()
+        let machine = fixture.machine
+        let trouble = ProviderError(.retry, "it broke")
+        machine.answer("wait for changes", "it broke", .failure(trouble))
+        for pause in [1, 1, 1, 2, 2] {
+            machine.pass(.seconds(pause))
+            machine.answer("wait for changes", "it broke", .failure(trouble))
+        }
+        fixture.expect(
+            """
+            > wait for changes: it broke
+            > 1 s later
+            wait for changes since 1, feed 1
+            > wait for changes: it broke
+            > 1 s later
+            > 1 s later
+            wait for changes since 1, feed 1
+            > wait for changes: it broke
+            > 2 s later
+            make room
+            > 2 s later
+            wait for changes since 1, feed 1
+            > wait for changes: it broke
+            """)
+    }
+
+    @Test func whatAnEarlierFeedSaysIsNotMeantAnyMore() throws {
+        let fixture = try MachineFixture()
+        fixture.start()
+        let machine = fixture.machine
+        machine.happen("the line is cut", .fetchTroubled(.root, ProviderError(.offline, "cut")))
+        machine.pass(.seconds(2))
+        machine.answer("ask for the root", "here", .item(MachineFixture.rootItem))
+        fixture.tellNews()
+        fixture.expect(
+            """
+            > the line is cut
+            say: the provider cannot be reached (cut)
+            end all fetches: cut
+            > 2 s later
+            ask for the root
+            > ask for the root: here
+            say: the provider is back
+            no longer ask for changes, feed 1
+            ask for the anchor, feed 2
+            list / again, 3
+            > wait for changes: the root
+            """)
+    }
+
+    @Test func aProviderWithoutAFeedIsPolledAndNotWhileAPollIsUnderWay() throws {
+        let fixture = try MachineFixture(MachineFixture.polled)
+        fixture.start()
+        let machine = fixture.machine
+        let page = ChangePage(foldersToList: [MachineFixture.root], anchor: Anchor(rawValue: "2"))
+        machine.pass(.seconds(60))
+        machine.answer("ask for changes", "all that is known", .changes(page))
+        machine.pass(.seconds(60))
+        machine.answer("ask for changes", "all that is known", .changes(page))
+        machine.answer("list", "nothing new", .items([], isLast: true))
+        machine.pass(.seconds(60))
+        machine.answer("ask for changes", "all that is known", .changes(page))
+        machine.pass(.seconds(1))
+        fixture.expect(
+            """
+            > 60 s later
+            see what is used
+            ask for changes since 1, feed 1
+            make room
+            make room
+            > ask for changes: all that is known
+            > 60 s later
+            list / again, 3
+            see what is used
+            make room
+            ask for changes since 2, feed 1
+            make room
+            > ask for changes: all that is known
+            > list: nothing new
+            > 60 s later
+            see what is used
+            make room
+            ask for changes since 2, feed 1
+            make room
+            > ask for changes: all that is known
+            > 1 s later
+            list / again, 4
+            """)
+    }
+}

@@ -1,0 +1,120 @@
+import PromiseCore
+import PromiseProvider
+import PromiseSync
+import Testing
+
+@Suite struct ListingsTranscriptTests {
+    private func start() throws -> MachineFixture {
+        let fixture = try MachineFixture()
+        fixture.machine.happen("start", .started(isConnected: true, patience: nil))
+        _ = fixture.machine.take()
+        return fixture
+    }
+
+    @Test func whoReadsGoesOnWithTheFirstPageAndWhoWantsAllWaitsForTheLast() throws {
+        let fixture = try start()
+        let machine = fixture.machine
+        machine.happen("one wants all", .listingWanted(.root, isWhole: true, Waiter(number: 1)))
+        machine.happen(
+            "another one reads", .listingWanted(.root, isWhole: false, Waiter(number: 2)))
+        machine.answer("list", "a", .items([MachineFixture.item("a")], isLast: false))
+        machine.answer("list", "b, the last", .items([MachineFixture.item("b")], isLast: true))
+        machine.happen("one comes later", .listingWanted(.root, isWhole: true, Waiter(number: 3)))
+        let gone = NodeID(rawValue: 99)
+        machine.happen(
+            "one wants what is gone", .listingWanted(gone, isWhole: true, Waiter(number: 4)))
+        fixture.expect(
+            """
+            > one wants all
+            list /, 1
+            > another one reads
+            > list: a
+            reply to 2: it is there
+            > list: b, the last
+            reply to 1: it is there
+            > one comes later
+            reply to 3: it is there
+            > one wants what is gone
+            reply to 4: the folder is gone
+            """)
+    }
+
+    @Test func aFolderThatCannotBeListedSaysWhyAndIsTriedAgain() throws {
+        let fixture = try start()
+        let machine = fixture.machine
+        machine.happen("one wants all", .listingWanted(.root, isWhole: true, Waiter(number: 1)))
+        let refusal = ProviderError(.refused, "it may not be read")
+        machine.answer("list", "refused", .failure(refusal))
+        machine.pass(.seconds(30))
+        machine.happen("one wants all", .listingWanted(.root, isWhole: true, Waiter(number: 2)))
+        machine.answer("list", "empty", .items([], isLast: true))
+        machine.answer("ask for the anchor", "1", .anchor("1"))
+        machine.answer("list", "broken", .failure(ProviderError(.retry, "it broke")))
+        machine.pass(.seconds(16))
+        fixture.expect(
+            """
+            > one wants all
+            list /, 1
+            > list: refused
+            say: a folder cannot be listed (it may not be read)
+            reply to 1: it may not be read
+            > 30 s later
+            make room
+            > one wants all
+            list /, 2
+            > list: empty
+            reply to 2: it is there
+            > ask for the anchor: 1
+            wait for changes since 1, feed 1
+            list / again, 3
+            > list: broken
+            say: a folder cannot be listed (it broke)
+            > 16 s later
+            make room
+            list / again, 4
+            """)
+    }
+
+    @Test func whatAListingNoLongerShowsIsAskedForAndWhatIsNewIsShown() throws {
+        let fixture = try MachineFixture()
+        fixture.start(with: [MachineFixture.item("a"), MachineFixture.item("b")])
+        let machine = fixture.machine
+        fixture.tellNews()
+        machine.pass(.seconds(1))
+        let left = ["b", "c"].map { MachineFixture.item($0) }
+        machine.answer("list", "b and c", .items(left, isLast: true))
+        machine.answer("find", "nothing", .failure(ProviderError(.notFound, "gone")))
+        fixture.expect(
+            """
+            > wait for changes: the root
+            wait for changes since 2, feed 1
+            > 1 s later
+            list / again, 3
+            > list: b and c
+            show the name c
+            find id-a at /a
+            > find: nothing
+            show the name a
+            """)
+    }
+
+    @Test func nobodyWaitsForALineThatIsCut() throws {
+        let fixture = try start()
+        let machine = fixture.machine
+        machine.happen("one wants all", .listingWanted(.root, isWhole: true, Waiter(number: 1)))
+        machine.happen(
+            "a fetch finds the line cut", .fetchTroubled(.root, ProviderError(.offline, "cut")))
+        machine.answer("list", "a, too late", .items([MachineFixture.item("a")], isLast: true))
+        fixture.expect(
+            """
+            > one wants all
+            list /, 1
+            > a fetch finds the line cut
+            say: the provider cannot be reached (cut)
+            end all fetches: cut
+            no longer list, 1
+            reply to 1: cut
+            > list: a, too late
+            """)
+    }
+}
