@@ -38,7 +38,7 @@ final class MountContext: Sendable {
     static func transport(of request: OpaquePointer) -> OpaquePointer { OpaquePointer(fuse_req_userdata(request)!) }
 
     /// The one exit of failures: counts, logs once, and gives the errno to reply with.
-    func errorNumber(of failure: Failure, _ operation: Operation, node: NodeID) -> CInt {
+    func errorNumber(of failure: Failure, _ operation: FuseOperation, node: NodeID) -> CInt {
         let number = failure.code.errorNumber
         failures.withLock { $0[failure.code, default: 0] += 1 }
         logger.log(

@@ -17,7 +17,7 @@ final class Reply: @unchecked Sendable {
     }
 
     private let request: OpaquePointer
-    private let operation: Operation
+    private let operation: FuseOperation
     private let node: NodeID
     private let state = Mutex(State.open)
     /// The kernel's number of the request.
@@ -26,7 +26,7 @@ final class Reply: @unchecked Sendable {
     private let traced: TracedRequest?
 
     /// On the thread that serves the request.
-    init(_ request: OpaquePointer, _ operation: Operation, _ node: NodeID) {
+    init(_ request: OpaquePointer, _ operation: FuseOperation, _ node: NodeID) {
         self.request = request
         self.operation = operation
         self.node = node
@@ -101,7 +101,7 @@ private func requestInterrupted(_ request: OpaquePointer?, _ ticket: UnsafeMutab
 
 /// Answers a request at once, without a `Reply`: for operations that never wait.
 func answer<Value>(
-    _ request: OpaquePointer, _ operation: Operation, _ node: NodeID,
+    _ request: OpaquePointer, _ operation: FuseOperation, _ node: NodeID,
     _ body: (any FileSystemOperations) throws(Failure) -> Value, send: (OpaquePointer, Value) -> CInt
 ) {
     let context = MountContext.of(request)

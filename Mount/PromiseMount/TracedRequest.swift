@@ -17,7 +17,7 @@ struct TracedRequest {
         start = SystemClock().uptime()
     }
 
-    func end(_ operation: Operation, _ node: NodeID, errorNumber: CInt, _ context: MountContext) {
+    func end(_ operation: FuseOperation, _ node: NodeID, errorNumber: CInt, _ context: MountContext) {
         context.trace.tell(
             RequestTrace.Event(
                 operation: operation.rawValue, node: node, process: process, duration: SystemClock().uptime() - start,

@@ -91,7 +91,7 @@ package struct CredentialSource: Sendable {
 /// `[NAME]`, then `user = …`, `password = …` or `token = …`, or `secret-service = true`, a line each; `#` begins a comment
 /// line. What follows `=` is taken as it is, but for spaces at its ends.
 package enum CredentialsFile {
-    package struct Entry: Sendable, Hashable {
+    package struct Known: Sendable, Hashable {
         package var user: String?
         package var password: String?
         package var token: String?
@@ -99,8 +99,8 @@ package enum CredentialsFile {
         package var isInSecretService = false
     }
 
-    package static func parse(_ text: String, shown: String) throws(ProviderError) -> [String: Entry] {
-        var entries: [String: Entry] = [:]
+    package static func parse(_ text: String, shown: String) throws(ProviderError) -> [String: Known] {
+        var entries: [String: Known] = [:]
         var section: String?
         for (index, line) in lines(text).enumerated() {
             let line = trimmed(line)
@@ -108,7 +108,7 @@ package enum CredentialsFile {
             if line.hasPrefix("["), line.hasSuffix("]") {
                 let name = String(line.dropFirst().dropLast())
                 section = name
-                entries[name] = entries[name] ?? Entry()
+                entries[name] = entries[name] ?? Known()
                 continue
             }
             guard let section, let equals = line.firstIndex(of: "=") else {

@@ -4,13 +4,13 @@ package import PromiseCore
 /// The folders to be looked at again, each once and at its time. Those that programs use come first
 /// of what is due. Pure.
 package struct FolderQueue {
-    private struct Entry: Comparable {
+    private struct Queued: Comparable {
         var due: Duration
         /// Those that are due at the same time keep the order in which they came.
         var number: Int
         var folder: ItemIdentifier
 
-        static func < (left: Entry, right: Entry) -> Bool {
+        static func < (left: Queued, right: Queued) -> Bool {
             (left.due, left.number) < (right.due, right.number)
         }
     }
@@ -23,9 +23,9 @@ package struct FolderQueue {
 
     /// What holds; a heap may have entries from before.
     private var numbers: [ItemIdentifier: Known] = [:]
-    private var used = Heap<Entry>()
-    private var others = Heap<Entry>()
-    private var leisurely = Heap<Entry>()
+    private var used = Heap<Queued>()
+    private var others = Heap<Queued>()
+    private var leisurely = Heap<Queued>()
     private var nextNumber = 0
 
     package init() {}
@@ -82,7 +82,7 @@ package struct FolderQueue {
     ) {
         nextNumber += 1
         numbers[folder] = Known(due: due, number: nextNumber, isLeisurely: isLeisurely)
-        let entry = Entry(due: due, number: nextNumber, folder: folder)
+        let entry = Queued(due: due, number: nextNumber, folder: folder)
         if isUsed {
             used.insert(entry)
         } else if isLeisurely {
@@ -93,7 +93,7 @@ package struct FolderQueue {
     }
 
     private static func take(
-        from heap: inout Heap<Entry>, _ numbers: [ItemIdentifier: Known], at now: Duration
+        from heap: inout Heap<Queued>, _ numbers: [ItemIdentifier: Known], at now: Duration
     ) -> ItemIdentifier? {
         guard let entry = first(of: &heap, numbers), entry.due <= now else { return nil }
         heap.removeMin()
@@ -102,8 +102,8 @@ package struct FolderQueue {
 
     /// The first entry that holds; those before it go.
     private static func first(
-        of heap: inout Heap<Entry>, _ numbers: [ItemIdentifier: Known]
-    ) -> Entry? {
+        of heap: inout Heap<Queued>, _ numbers: [ItemIdentifier: Known]
+    ) -> Queued? {
         while let entry = heap.min {
             if numbers[entry.folder]?.number == entry.number { return entry }
             heap.removeMin()

@@ -41,7 +41,7 @@ package struct NeighbourPlan: Sendable {
         package var after: Place?
     }
 
-    package enum Step: Equatable, Sendable {
+    package enum Next: Equatable, Sendable {
         case load(Load)
         /// Each is given once.
         case fetch(NodeID, size: UInt64)
@@ -135,7 +135,7 @@ package struct NeighbourPlan: Sendable {
         stream.lanes[load.order.rawValue].load(neighbours)
         if isSearched, let last = stream.last {
             if stream.lanes[load.order.rawValue].advance(to: last.entry) {
-                settle(&stream)
+                chooseOrder(of: &stream)
             } else {
                 stream.lanes[load.order.rawValue] = NeighbourLane()
                 if load.order == NeighbourOrder.allCases.last,
@@ -164,7 +164,7 @@ package struct NeighbourPlan: Sendable {
     }
 
     /// What to do now, after a file in `folder` was opened; to be asked until it is nil.
-    package mutating func next(after folder: NodeID) -> Step? {
+    package mutating func next(after folder: NodeID) -> Next? {
         var candidates = [folder] + entered
         var above = streams[folder]?.above
         while let folder = above, candidates.count < NeighbourPlan.foldersMax {
@@ -188,7 +188,7 @@ package struct NeighbourPlan: Sendable {
     }
 
     /// Gives out the next name in a folder that is one to be fetched or entered.
-    private mutating func step(in folder: NodeID, _ lane: NeighbourLane) -> Step? {
+    private mutating func step(in folder: NodeID, _ lane: NeighbourLane) -> Next? {
         var lane = lane
         defer { streams[folder]?.lane = lane }
         while let neighbour = lane.next {
@@ -212,7 +212,7 @@ package struct NeighbourPlan: Sendable {
 
     /// The program goes from folder to folder: this one will be next.
     private mutating func enter(_ folder: NodeID, from above: NodeID, _ lane: NeighbourLane)
-        -> Step?
+        -> Next?
     {
         guard let order = streams[above]?.order else { return nil }
         var stream = makeStream(above: above)
@@ -256,14 +256,14 @@ package struct NeighbourPlan: Sendable {
                 stream.lanes[order.rawValue] = NeighbourLane()
             }
         }
-        settle(&stream)
+        chooseOrder(of: &stream)
         if stream.order != nil { return [] }
         if loads.isEmpty, !stream.lanes.contains(where: \.isLoaded) { stream.misses += 1 }
         return loads
     }
 
     /// One order has been gone in long enough: the other is forgotten.
-    private func settle(_ stream: inout Stream) {
+    private func chooseOrder(of stream: inout Stream) {
         guard
             let order = NeighbourOrder.allCases.first(where: {
                 stream.lanes[$0.rawValue].streak >= NeighbourPlan.streakMin

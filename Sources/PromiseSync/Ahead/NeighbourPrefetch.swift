@@ -78,7 +78,7 @@ package final class NeighbourPrefetch: Sendable {
                 defer { awaitedCount.store(state.awaited.count, ordering: .relaxed) }
                 return state.awaited.remove(node) != nil
             }
-            try tell(opened)
+            try noteOpened(opened)
             try noteWholeReads(opened, wasAwaited: wasAwaited)
             for _ in 0..<NeighbourPrefetch.stepsMax {
                 guard let step = state.withLock({ $0.plan.next(after: opened.parent) }) else {
@@ -97,7 +97,7 @@ package final class NeighbourPrefetch: Sendable {
     }
 
     /// A folder counts as opened with the first file in it, and is told of before that.
-    private func tell(_ opened: Entry) throws(Failure) {
+    private func noteOpened(_ opened: Entry) throws(Failure) {
         var opened = [opened]
         while let folder = opened.last?.parent, state.withLock({ $0.plan.isNew(folder) }),
             let place = try place(of: folder)

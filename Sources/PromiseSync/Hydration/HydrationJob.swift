@@ -107,15 +107,15 @@ package final class HydrationJob: Sendable {
     /// Made by `make` for whoever asks first, which takes as long as the disk; nil, and nothing is
     /// made, when the job is closed.
     func file(making make: () throws(Failure) -> SharedDescriptor) throws(Failure) -> SharedDescriptor? {
-        enum Turn { case file(SharedDescriptor), make, ended }
-        let turn: Turn? = state.wait { state in
+        enum Opened { case file(SharedDescriptor), make, ended }
+        let opened: Opened? = state.wait { state in
             if state.isMakingFile { return nil }
             if let file = state.file { return .file(file) }
             if state.isClosed { return .ended }
             state.isMakingFile = true
             return .make
         }
-        switch turn {
+        switch opened {
         case .file(let file): return file
         case .ended, nil: return nil
         case .make: break

@@ -213,6 +213,6 @@ enum Asking {
             if let parent = arrival.parent { turn.listAgain(parent, after: .seconds(5)) }
             return false
         }
-        return try Listings.follow(arrival, found: found, &turn, transaction)
+        return try Listings.followArrival(arrival, found: found, &turn, transaction)
     }
 }

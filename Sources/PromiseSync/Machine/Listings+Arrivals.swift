@@ -39,7 +39,7 @@ extension Listings {
 
     /// What was found where an item was that a listing showed elsewhere; nil: nothing. True when
     /// that says all of it.
-    static func follow(
+    static func followArrival(
         _ arrival: Item, found: Item?, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
         let identifier = arrival.identifier

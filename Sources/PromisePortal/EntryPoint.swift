@@ -4,7 +4,7 @@ import Glibc
 /// `promisefs-portal [WORD…]`: shows pickers for programs that ask the desktop for files. What
 /// follows is given to each `promisefs pick`; nothing: `--web`. `--ask`: see `DialogCall`.
 @main
-enum Entry {
+enum EntryPoint {
     static func main() {
         signal(SIGPIPE, SIG_IGN)
         // Names are bytes, which `CommandLine.arguments` would repair.

@@ -4,7 +4,7 @@ import PromiseCore
 import PromiseFilesystem
 
 /// Which operation a request is, for the log.
-enum Operation: String, Sendable {
+enum FuseOperation: String, Sendable {
     case lookup, create, makeFolder, makeNode, makeLink, addName, unlink, removeFolder, rename, linkTarget
     case attributes, setAttributes, extendedAttribute, extendedAttributeNames, setExtendedAttribute, removeExtendedAttribute,
         space

@@ -6,7 +6,7 @@ import PromiseSystem
 /// Where the process begins. Not on the main actor: commands and the daemon run on the concurrent pool and on threads of
 /// their own.
 @main
-enum Entry {
+enum EntryPoint {
     static func main() async {
         let words = RawArguments.ofProcess()
         let arguments = Array(words.dropFirst())
