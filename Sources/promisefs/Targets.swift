@@ -119,5 +119,11 @@ enum Targets {
 func shownPath(_ path: String, on mount: MountEntry) -> String {
     let folder = escapedForDisplay(mount.mountPoint)
     if path == "/" || path.isEmpty { return folder }
+    // Of a bind mount, which has a part of the domain.
+    let root = escapedForDisplay(mount.root)
+    if root != "/" {
+        if path == root { return folder }
+        if path.hasPrefix(root + "/") { return folder + path.dropFirst(root.count) }
+    }
     return (folder == "/" ? "" : folder) + path
 }

@@ -97,15 +97,19 @@ extension MountSuites {
             }
         }
 
-        /// The daemon took its absence at the old place for an unmount.
-        @Test(.timeLimit(.minutes(1))) func aMountBelowARenamedFolderIsUnmounted() async throws {
+        /// The daemon took its absence at the old place for an unmount; and of a bind mount the domain's own was unmounted.
+        @Test(.timeLimit(.minutes(1))) func aMountBelowARenamedFolderAndABindMountAreUnmounted() async throws {
             try await MountedDomain.with(mounts: false) { domain in
                 try await domain.shell(
                     """
-                    mkdir -p "$T/old/m"; echo one > "$C/file"
+                    mkdir -p "$T/old/m" "$T/bound" "$C/d"; echo one > "$C/file"; echo a > "$C/d/a"
                     "$P" mount --state-dir "$S" --domain moved "folder:$C" "$T/old/m" > /dev/null
-                    trap 'umount -l "$T/new/m" 2> /dev/null || true' EXIT
+                    trap 'umount -l "$T/bound" "$T/new/m" 2> /dev/null || true' EXIT
                     mv "$T/old" "$T/new"; [ "$(cat "$T/new/m/file")" = one ]
+                    if [ "$(id -u)" = 0 ]; then
+                      mount --bind "$T/new/m/d" "$T/bound"; ls "$T/bound"; [ "$("$P" find "$T/bound" --name a)" = "$T/bound/a" ]
+                      timeout 20 "$P" unmount "$T/bound"; [ ! -e "$T/bound/a" ]; [ "$(cat "$T/new/m/d/a")" = a ]
+                    fi
                     timeout 20 "$P" unmount "$T/new/m"; ! mountpoint -q "$T/new/m"
                     """)
             }

@@ -78,6 +78,13 @@ struct UnmountCommand: AsyncParsableCommand {
                 "nothing is mounted on \(escapedForDisplay(location.absolutePath)); '\(location.domain)' is on \(place)",
                 exitStatus: ExitStatus.notPromiseFS)
         }
+        if (try? await isBound(location.mount)) == true {
+            let (isLazy, path) = (lazy, location.mount.mountPoint)
+            try await Blocking.run { () throws(CommandFailure) in
+                if isLazy { try SystemMounts.detach(path) } else { try SystemMounts.unmount(path) }
+            }
+            return Document(domain: location.domain, mountPoint: place, unmounted: true, pending: nil)
+        }
         var pending: Int?
         do throws(PromiseError) {
             pending = try await unmountByDaemon(location.mount)
@@ -94,6 +101,13 @@ struct UnmountCommand: AsyncParsableCommand {
             : "\(pending) items wait to be uploaded; they are kept and go on"
         failures.note(CommandFailure("\(sentence) at the next mount", exitStatus: ExitStatus.pending))
         return document
+    }
+
+    /// It is a bind mount: the domain is mounted elsewhere, and stays there.
+    private func isBound(_ mount: MountEntry) async throws(PromiseError) -> Bool {
+        let own = try await PromiseClient(mount: mount).status().mountPointBytes
+        guard let own = PercentCoding.decode(own), own != mount.mountPoint else { return false }
+        return try await Targets.table().entries.contains { $0.mountPoint == own && $0.device == mount.device }
     }
 
     private func unmountByDaemon(_ mount: MountEntry) async throws(PromiseError) -> Int {
