@@ -239,7 +239,7 @@ let package = Package(
         tests(
             "PromiseFilesystemTests",
             [
-                "PromiseCore", "PromiseCoordination", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider",
+                "PromiseCore", "PromiseAccess", "PromiseCoordination", "PromiseSystem", "PromiseIndex", "PromiseContent", "PromiseProvider",
                 "PromiseSync", "PromiseFilesystem", "PromiseTestSupport", logging,
             ]),
         tests(

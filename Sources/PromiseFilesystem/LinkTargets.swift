@@ -43,8 +43,14 @@ package struct LinkTargets: Sendable {
         if isElsewhere(record) {
             return record.link(in: try folder(of: node.id), elsewhere(record, node.id))
         }
+        // Before the index is asked, which may know of later ones by then.
+        let change = index.newestChange
+        if let link = memory?.link(of: node.id, saying: target, at: change) { return link }
         let (finding, folder) = try find(record, node.id)
-        return record.link(in: folder, finding.fate, finding.path)
+        let link = record.link(in: folder, finding.fate, finding.path)
+        // What was not found may be found without a change of the tree.
+        if finding.fate == .found { memory?.note(link, of: node.id, saying: target, at: change) }
+        return link
     }
 
     /// Why it leads nowhere, or that it does not; nil of what is no reference.

@@ -89,9 +89,18 @@ package final class ReferenceMemory: Sendable {
         var findings: [NodeID: ElsewhereFinding] = [:]
         var storage: String?
         var otherDomains: (any OtherDomains)?
+        /// What was read of references since the tree was changed last, as they say where their documents are.
+        var links: [NodeID: Link] = [:]
+        var linkChange: Int64 = 0
+    }
+
+    private struct Link {
+        var said: [UInt8]
+        var text: [UInt8]
     }
 
     private static let countMax = 100_000
+    private static let linkCountMax = 20_000
 
     private let state = Mutex(State())
 
@@ -118,6 +127,26 @@ package final class ReferenceMemory: Sendable {
         state.withLock { state in
             if state.bound.count >= ReferenceMemory.countMax { state.bound = [:] }
             state.bound[reference] = entry
+        }
+    }
+
+    // MARK: What was read
+
+    /// Where a reference that says this leads; nil where nobody has read it since the tree's last change, which was `change`.
+    func link(of reference: NodeID, saying said: [UInt8], at change: Int64) -> [UInt8]? {
+        state.withLock { state in
+            guard state.linkChange == change, let link = state.links[reference], link.said == said else { return nil }
+            return link.text
+        }
+    }
+
+    /// `change`: the tree's last one before it was looked for, or an earlier one.
+    func note(_ text: [UInt8], of reference: NodeID, saying said: [UInt8], at change: Int64) {
+        state.withLock { state in
+            guard change >= state.linkChange else { return }
+            if change > state.linkChange || state.links.count >= ReferenceMemory.linkCountMax { state.links = [:] }
+            state.linkChange = change
+            state.links[reference] = Link(said: said, text: text)
         }
     }
 

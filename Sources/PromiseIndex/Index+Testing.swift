@@ -19,6 +19,11 @@ extension Index {
         try store.withStore { store throws(Failure) in store.commitCount }
     }
 
+    /// How many statements were run since the index was opened.
+    package func statementCount() throws(Failure) -> Int {
+        try read { transaction throws(Failure) in transaction.store.connection.runCount }
+    }
+
     /// Commits what is open; how many pages were written to SQLite's log since the index was opened.
     package func logPageCount() throws(Failure) -> Int {
         try store.withStore { store throws(Failure) in store.connection.writtenPageCount }

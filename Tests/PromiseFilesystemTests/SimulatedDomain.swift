@@ -61,9 +61,10 @@ final class SimulatedDomain: Sendable {
         engine = SyncEngine(
             index: index, content: content, provider: mediator, clock: SystemClock(),
             rootIdentifier: MemoryProvider.rootIdentifier, configuration: configuration, logger: logger)
+        var behaviour = FileSystem.Configuration(requestDeadline: .seconds(60), domainName: "simulated")
+        behaviour.references = ReferenceMemory()
         filesystem = FileSystem(
-            index: index, content: content, engine: engine, clock: SystemClock(),
-            configuration: FileSystem.Configuration(requestDeadline: .seconds(60), domainName: "simulated"), logger: logger)
+            index: index, content: content, engine: engine, clock: SystemClock(), configuration: behaviour, logger: logger)
     }
 
     /// Starts the engine, runs `body` and stops the engine, whatever happens.
@@ -197,6 +198,12 @@ final class SimulatedDomain: Sendable {
     func makeFolder(_ path: [String]) async throws {
         let (parent, name) = try await folder(of: path)
         _ = try await call { filesystem.makeFolder(name, in: parent, permissions: 0o755, caller: caller, reply: $0) }
+    }
+
+    func makeLink(_ path: [String], to target: [UInt8]) async throws -> NodeID {
+        let (parent, name) = try await folder(of: path)
+        let made = try await call { filesystem.makeLink(name, in: parent, target: target, caller: caller, reply: $0) }
+        return made.attributes.node
     }
 
     /// Creates the file, or replaces what is in it.

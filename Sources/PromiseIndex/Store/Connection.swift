@@ -169,6 +169,16 @@ final class Connection {
         return Int(count)
     }
 
+    /// Statements run since each was prepared.
+    var runCount: Int {
+        var (count, statement) = (0, sqlite3_next_stmt(database, nil))
+        while let current = statement {
+            count += Int(sqlite3_stmt_status(current, SQLITE_STMTSTATUS_RUN, 0))
+            statement = sqlite3_next_stmt(database, current)
+        }
+        return count
+    }
+
     /// Copies what is committed into the database file; never waits for a reader or a writer (SQLITE_CHECKPOINT_PASSIVE)
     /// unless `truncating`. Returns whether nothing is left in the log that is not in the database.
     func checkpoint(truncating: Bool) throws(Failure) -> Bool {
