@@ -49,15 +49,16 @@ package enum FaultInjection {
 
     // MARK: Arming
 
-    /// Arms one fault, `LABEL:ERRNO[:SKIP]`, e.g. `content.write:28:3` lets three calls pass and fails the fourth with
-    /// ENOSPC. The label `every` counts the calls at all labels. Takes the place of what was armed; nonsense arms nothing.
+    /// Arms one fault, `LABEL:FAULT[:SKIP]`, e.g. `content.write:28:3` lets three calls pass and fails the fourth with
+    /// ENOSPC; FAULT is as in the file. The label `every` counts the calls at all labels. Takes the place of what was armed;
+    /// nonsense arms nothing.
     package static func arm(from text: String?) {
         guard let text else { return }
         let parts = text.split(separator: ":")
-        guard parts.count >= 2, let code = CInt(parts[1]) else { return }
+        guard parts.count >= 2, let kind = kind(parts[1]) else { return }
         let skip = parts.count > 2 ? Int(parts[2]) ?? 0 : 0
         state.withLock {
-            $0.faults = [Fault(label: String(parts[0]), kind: .errno(code), skip: skip)]
+            $0.faults = [Fault(label: String(parts[0]), kind: kind, skip: skip)]
             $0.met = nil
         }
         isActive.store(true, ordering: .releasing)

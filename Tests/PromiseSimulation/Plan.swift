@@ -12,6 +12,8 @@ struct Plan {
     var diskFaults: Int
     /// Only where they are asked for, so that seeds mean what they meant before.
     var powerCuts = 0
+    /// How many daemons in a row are killed while they recover from each of them.
+    var recoveryKills = 0
     var taste = Taste.usual
     /// One of these is played; none where the list is empty.
     var stories: [Situation.Story] = []
@@ -35,6 +37,12 @@ struct Plan {
         diskFaults = simulation.chance(25) ? 1 + simulation.pick(6) : 0
     }
 
+    /// As the seed says, and without asking the simulation's chance, so that the rest is what it was without.
+    mutating func cutPower(seed: UInt64) {
+        powerCuts = 1 + Int(seed % 2)
+        recoveryKills = Int(seed / 2 % 3)
+    }
+
     /// Only what the situation makes happen befalls its machines, so that its end is certain; a few ordinary acts are
     /// woven in.
     mutating func situate(_ stories: [Situation.Story]) {
@@ -44,7 +52,7 @@ struct Plan {
         actionCount = actionCount % 2 == 0 ? 1 : min(actionCount, 6)
         let delayMax = min(line.delayMax, 300)
         line = Line(delayMax: delayMax)
-        (kills, cuts, jumps, diskFaults, powerCuts) = (0, 0, 0, 0, 0)
+        (kills, cuts, jumps, diskFaults, powerCuts, recoveryKills) = (0, 0, 0, 0, 0, 0)
     }
 
     var isAlone: Bool { machineCount == 1 }
@@ -52,7 +60,8 @@ struct Plan {
     var text: String {
         "store \(store.name), machines \(machineCount), programs \(programCount), actions \(actionCount), "
             + "line \(line.lost)/\(line.answerLost)/\(line.refused)/\(line.doubled)/\(line.delayMax), "
-            + "kills \(kills), cuts \(cuts), jumps \(jumps), disk faults \(diskFaults), power cuts \(powerCuts)"
+            + "kills \(kills), cuts \(cuts), jumps \(jumps), disk faults \(diskFaults), power cuts \(powerCuts), "
+            + "killed in recovery \(recoveryKills)"
     }
 }
 
@@ -60,7 +69,7 @@ struct Plan {
 enum Reduction: String, CaseIterable {
     case fewerMachines = "machines", fewerPrograms = "programs", fewerActions = "actions", noKills = "kills",
         noCuts = "cuts", noJumps = "jumps", noDiskFaults = "faults", noPowerCuts = "powercuts",
-        noLosses = "losses", noDelays = "delays"
+        noRecoveryKills = "recoverykills", noLosses = "losses", noDelays = "delays"
 
     /// False when there is nothing less.
     func apply(to plan: inout Plan) -> Bool {
@@ -77,6 +86,7 @@ enum Reduction: String, CaseIterable {
         case .noJumps: return drop(&plan.jumps, to: 0)
         case .noDiskFaults: return drop(&plan.diskFaults, to: 0)
         case .noPowerCuts: return drop(&plan.powerCuts, to: 0)
+        case .noRecoveryKills: return drop(&plan.recoveryKills, to: 0)
         case .noLosses:
             defer { (plan.line.lost, plan.line.answerLost, plan.line.refused, plan.line.doubled) = (0, 0, 0, 0) }
             return plan.line.lost + plan.line.answerLost + plan.line.refused + plan.line.doubled > 0

@@ -14,7 +14,7 @@ struct Runner {
             seed: seed, folder: Array(folder.utf8), size: options.size, store: options.store,
             plan: { plan in
                 if options.isSwarm { plan.taste = Taste(seed: seed) }
-                if options.hasPowerCuts { plan.powerCuts = 1 + Int(seed % 2) }
+                if options.hasPowerCuts { plan.cutPower(seed: seed) }
                 for reduction in reductions { _ = reduction.apply(to: &plan) }
                 if let stories = options.stories { plan.situate(stories) }
                 if options.operations != nil { plan.line = Line() }
@@ -56,7 +56,7 @@ struct Runner {
     private func isLess(_ seed: UInt64, _ reductions: [Reduction], _ next: Reduction) -> Bool {
         let simulation = Simulation(seed: seed, printsTrace: false)
         var plan = Plan(simulation, size: options.size, store: options.store)
-        if options.hasPowerCuts { plan.powerCuts = 1 + Int(seed % 2) }
+        if options.hasPowerCuts { plan.cutPower(seed: seed) }
         for reduction in reductions { _ = reduction.apply(to: &plan) }
         return next.apply(to: &plan)
     }

@@ -18,6 +18,8 @@ final class Schedule: @unchecked Sendable {
     /// Of the machines, where their power may fail.
     private(set) var disks: [SimulatedDisk] = []
     private let folder: [UInt8]
+    /// Of what befalls daemons that recover, beside the simulation's.
+    var recoveryChance: SeededRandom
     /// Of machines that live.
     private var runningPrograms: Int { machines.reduce(0) { $0 + $1.programCount } }
     private var incarnation = 0
@@ -37,6 +39,7 @@ final class Schedule: @unchecked Sendable {
         printsTrace: Bool
     ) {
         simulation = Simulation(seed: seed, printsTrace: printsTrace)
+        recoveryChance = SeededRandom(seed: ~seed)
         var planned = Plan(simulation, size: size, store: store)
         plan(&planned)
         self.plan = planned

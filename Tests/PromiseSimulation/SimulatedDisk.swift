@@ -177,6 +177,11 @@ final class SimulatedDisk: @unchecked Sendable {
             }
             try setTimes(file.number, access: nil, modification: saved.time, label: "simulation.disk.time")
         }
+        takeAllForSynced()
+    }
+
+    /// What is there now is on the disk.
+    func takeAllForSynced() {
         synced = [:]
         syncedNames = namesNow()
         for (path, _) in syncedNames.files {

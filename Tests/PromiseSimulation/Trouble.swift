@@ -1,5 +1,7 @@
-import PromiseIndex
+import CSimulatedDisk
+import Glibc
 import PromiseCore
+import PromiseIndex
 import PromiseSystem
 
 // What befalls machines: they are killed and cut off, their clocks jump, their disks fail.
@@ -53,27 +55,77 @@ extension Schedule {
             ledger.powerFails(at: safe) { $0.hasPrefix("m\(number)p") }
             stop(number)
             try disks[number].restore(image)
+            for kill in 0..<plan.recoveryKills {
+                try killInRecovery(number, from: kill == 0 ? image : nil)
+            }
         } catch {
             return problems.append("a disk does not start: \(error)")
         }
         if start(number, hasPowerFailed: true) { startPrograms(number) }
     }
 
-    /// What the store has of files that the machine shows, under the item that they have or at their place. Whatever else it has
-    /// may be removed, as the machine's save by rename or removal is still to be told.
-    private func shownTokens(_ machine: SimulatedMachine) throws -> Set<String> {
-        try machine.index.read { transaction throws(Failure) in try shownTokens(below: .root, Store.root, transaction) }
+    /// The daemon that starts is killed before one of its calls, in a process of its own, which leaves on the disk what
+    /// it did until then. All of that is taken for synchronized. One that comes to its end begins again with what the
+    /// power cut has left, where that is given, and is killed earlier.
+    private func killInRecovery(_ number: Int, from image: SimulatedDisk.Image?) throws {
+        // Between two commits is where a thing is half done, and those are few among all calls.
+        let isCommit = recoveryChance.next() % 4 > 0
+        var count = recoveryChance.next() % (isCommit ? 12 : 600)
+        while true {
+            let fault = "\(isCommit ? "index.journal.append" : "every"):KILL:\(count)"
+            let status = recoverInChild(number, with: fault)
+            simulation.note("machine \(number) recovers until \(fault): status \(status)")
+            if status == 256 { problems.append("a daemon does not recover") }
+            guard status == 0, count > 0, let image else { break }
+            count /= 2
+            try disks[number].restore(image)
+        }
+        disks[number].takeAllForSynced()
     }
 
-    private func shownTokens(
-        below folder: NodeID, _ number: Int, _ transaction: borrowing Transaction
-    ) throws(Failure) -> Set<String> {
+    private func recoverInChild(_ number: Int, with fault: String) -> CInt {
+        let child = csd_fork()
+        guard child != 0 else {
+            FaultInjection.arm(from: fault)
+            _exit((try? makeMachine(number, after: .powerCut)) == nil ? 1 : 0)
+        }
+        var status: CInt = 0
+        waitpid(child, &status, 0)
+        return status
+    }
+
+    /// What the store has of files that the machine shows, under the item that they have or at their place. Whatever else it has
+    /// may be removed, as the machine's save by rename or removal is still to be told; and what is not in the newer content
+    /// that the machine has for the item, as after an exchange of names.
+    private func shownTokens(_ machine: SimulatedMachine) throws -> Set<String> {
+        let shown = try machine.index.read { transaction throws(Failure) in
+            try shownFiles(below: .root, Store.root, transaction)
+        }
         var result: Set<String> = []
-        let children = try transaction.children(of: folder, after: nil, limit: 1_000)
-        for entry in children {
+        for (edited, bytes) in shown {
+            var tokens = Ledger.tokens(in: bytes)
+            if let edited, let local = try machine.localContents(of: edited) {
+                tokens.formIntersection(Ledger.tokens(in: local))
+            }
+            result.formUnion(tokens)
+        }
+        return result
+    }
+
+    /// With the node, where it has whole content that was edited since both sides agreed.
+    private func shownFiles(
+        below folder: NodeID, _ number: Int, _ transaction: borrowing Transaction
+    ) throws(Failure) -> [(edited: NodeID?, there: [UInt8])] {
+        var result: [(edited: NodeID?, there: [UInt8])] = []
+        for entry in try transaction.children(of: folder, after: nil, limit: 1_000) {
             guard let there = store.child(entry.name, of: number) else { continue }
-            result.formUnion(Ledger.tokens(in: there.bytes))
-            result.formUnion(try shownTokens(below: entry.node, there.number, transaction))
+            let agreed = try entry.identifier.flatMap { identifier throws(Failure) in
+                try transaction.synced(identifier)
+            }
+            let node = try transaction.node(entry.node)
+            let isEdited = node.map { $0.content == .whole && $0.edits != agreed?.edits } ?? false
+            result.append((isEdited ? entry.node : nil, there.bytes))
+            result += try shownFiles(below: entry.node, there.number, transaction)
         }
         return result
     }

@@ -9,6 +9,8 @@ static _Thread_local void (*observer)(int descriptor);
 
 void csd_observe_syncs(void (*look)(int descriptor)) { observer = look; }
 
+int csd_fork(void) { return (int)fork(); }
+
 static int synchronize(int descriptor, long call) {
   if (observer == NULL) return (int)syscall(call, descriptor);
   observer(descriptor);
