@@ -171,7 +171,7 @@ let package = Package(
             name: "promisefs",
             dependencies: [
                 "PromiseCore", "PromiseSystem", "PromiseFilesystem", "PromiseDomain", "PromiseControl", "PromiseKit",
-                "PromiseMigration", "PromisePicker",
+                "PromiseMigration", "PromisePicker", "PromiseQuery",
                 "PromiseWire", logging, .product(name: "TOMLKit", package: "TOMLKit"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],

@@ -162,7 +162,7 @@ package struct DomainMigration: Sendable {
         guard unanswered == 0 else {
             throw ProviderError(
                 .refused,
-                "\(unanswered) changes were sent to '\(from)' and not answered: mount it, and unmount it with --wait"
+                "changes (\(unanswered)) were sent to '\(from)' and not answered: mount it, and unmount it with --wait"
             )
         }
         return log

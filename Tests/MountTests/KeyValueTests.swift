@@ -27,7 +27,16 @@ extension MountSuites {
                         within 10 'grep -q initial-sync "$T/told"'; [ -z "$(kv list)" ]
                         """)
                 try await first.shell(
-                    one + "kv set place 'line 7'; kv set zoom 1.5 --type number; [ \"$(kv get place)\" = 'line 7' ]")
+                    one
+                        + """
+                        kv set place 'line 7'; kv set zoom 1.5 --type number; [ "$(kv get place)" = 'line 7' ]
+                        # What is printed can be set again.
+                        kv set when 2024-02-29T12:00:00Z --type date; t=$(kv get when); kv set xagain "$t" --type date
+                        [ "$(kv get xagain)" = 2024-02-29T12:00:00.000000000Z ]
+                        for bad in 'nan --type number' '[1] --type json' '2024-02-30 --type date'; do
+                          s=0; kv set bad $bad 2> "$T/said" || s=$?; [ "$s" = 2 ]; [ "$(wc -l < "$T/said")" = 1 ]
+                        done
+                        """)
                 try await second.shell(two + "within 5 '[ \"$(kv get place)\" = \"line 7\" ]'; kv set place 'line 9'")
                 try await first.shell(one + "within 5 '[ \"$(kv get place)\" = \"line 9\" ]'")
                 try await second.shell(

@@ -72,7 +72,7 @@ import Testing
         ],
         "PromisePortal": ["CSystemBus"],
         "promisefs": [
-            "PromisePicker", "PromiseMigration",
+            "PromisePicker", "PromiseMigration", "PromiseQuery",
             "PromiseCore", "PromiseSystem", "PromiseFilesystem", "PromiseDomain", "PromiseControl", "PromiseKit", "PromiseWire",
             "Logging", "ArgumentParser", "TOMLKit", "Foundation", "FoundationEssentials", "Dispatch",
         ],

@@ -101,7 +101,13 @@ enum ServiceUnit {
         }
         let scope = geteuid() == 0 ? [] : ["--user"]
         let command = ["systemctl"] + scope + ["--quiet"] + words + [name(domain)]
-        let (status, said) = try Spawn.listen(to: command.map { Array($0.utf8) })
+        let (status, said): (Int32, String)
+        do throws(CommandFailure) {
+            (status, said) = try Spawn.listen(to: command.map { Array($0.utf8) })
+        } catch {
+            // Its status is for whoever asked for that command.
+            throw CommandFailure(error.message)
+        }
         let lines = said.split(separator: "\n")
         guard status == 0 else {
             let journal = "'journalctl \(scope.map { $0 + " " }.joined())-u \(name(domain))'"

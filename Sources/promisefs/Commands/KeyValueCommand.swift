@@ -2,6 +2,7 @@ import ArgumentParser
 import FoundationEssentials
 import PromiseCore
 import PromiseKit
+import PromiseQuery
 import PromiseSystem
 import PromiseWire
 
@@ -41,7 +42,7 @@ struct KeyValueCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Print a value.",
             discussion: """
-                Text as it is; what is no text as JSON. Ends with status 1 when there is none. With --json it is one object.
+                Text as it is, data in base64, dates as 2026-01-31T12:00:00Z, lists and maps as JSON. Ends with status 1 when there is none. With --json it is one object.
 
                 Example:
                   promisefs kv get --app com.example.editor theme
@@ -67,21 +68,21 @@ struct KeyValueCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Set a value; it is on the disk when the command ends.",
             discussion: """
-                It is text, unless --type says what it is: integer, number, bool, or json for any kind, as {"list": [{"bool": \
-                true}]}. With --file the value is what is in a file: data, or text with --type string. With --json it is one \
+                It is text, unless --type says what it is: integer, number, bool, a date as 2026-01-31T12:00:00Z, or json for \
+                any kind, as {"list": [{"bool": true}, {"date": NANOSECONDS}]}. With --file the value is what is in a file: data, or text with --type string. With --json it is one \
                 object.
 
                 Example:
                   promisefs kv set --app com.example.editor zoom 1.5 --type number
                 """)
-        enum Kind: String, ExpressibleByArgument { case string, integer, number, bool, data, json }
+        enum Kind: String, ExpressibleByArgument { case string, integer, number, bool, date, data, json }
 
         @OptionGroup var whose: Whose
         @Argument var key: String
         @Argument var value: String?
         @Option(
             name: .long,
-            help: ArgumentHelp("string, integer, number, bool, data or json.", valueName: "kind"))
+            help: ArgumentHelp("string, integer, number, bool, date, data or json.", valueName: "kind"))
         var type: Kind?
         @Option(
             name: .long, help: ArgumentHelp("Take the value from this file.", valueName: "file"))
@@ -128,12 +129,15 @@ struct KeyValueCommand: AsyncParsableCommand {
                 case .integer: Int64(text).map { .integer($0) }
                 case .number: Double(text).flatMap { $0.isFinite ? .number($0) : nil }
                 case .bool: Bool(text).map { .bool($0) }
+                case .date: DateLiteral.nanoseconds(bytes).map { .date($0) }
                 case .json: WireCoding.decode(KeptValue.self, from: bytes)
                 case .data: nil
                 }
             guard let kept else {
+                let what =
+                    kind == .json ? "value with its kind, as {\"integer\": 1}; 'kv set --help' says more" : kind.rawValue
                 throw CommandFailure(
-                    "'\(text.prefix(80))' is no \(kind.rawValue)", exitStatus: ExitStatus.usage)
+                    "'\(text.prefix(80))' is no \(what)", exitStatus: ExitStatus.usage)
             }
             return kept
         }
