@@ -34,9 +34,30 @@ public struct MountedConsequences: PickerConsequences {
     }
 
     public func perform(_ consequences: [PickerConsequence]) async throws -> [PickedDocument] {
+        if consequences.count > 1 { try await checkNames(of: consequences) }
         var result: [PickedDocument] = []
         for consequence in consequences { result.append(try await perform(consequence)) }
         return result
+    }
+
+    /// Of several nothing is brought when the name of one is taken: the person is asked again, and may cancel.
+    private func checkNames(of consequences: [PickerConsequence]) async throws {
+        var targets: Set<[UInt8]> = []
+        for consequence in consequences {
+            let (folder, name): (PickerFolder, [UInt8])
+            switch consequence {
+            case .export(_, let place, let given), .move(_, let place, let given): (folder, name) = (place, given)
+            default: continue
+            }
+            let target = try data.absolutePath(of: folder.child(name), in: folder.domain)
+            let isThere = try await FileWork.run { FileWork.exists(target) }
+            guard targets.insert(target).inserted, !isThere else { throw taken(name) }
+        }
+    }
+
+    private func taken(_ name: [UInt8]) -> PromiseError {
+        PromiseError(
+            .local, "there is a '\(escapedForDisplay(name))' already; give it another name", exitStatus: 6)
     }
 
     private func perform(_ consequence: PickerConsequence) async throws -> PickedDocument {
@@ -180,11 +201,7 @@ public struct MountedConsequences: PickerConsequences {
         let path = folder.child(name)
         let target = try data.absolutePath(of: path, in: folder.domain)
         let place = try data.absolutePath(of: folder.path, in: folder.domain)
-        if FileWork.exists(target) {
-            throw PromiseError(
-                .local, "there is a '\(escapedForDisplay(name))' already; give it another name",
-                exitStatus: 6)
-        }
+        if FileWork.exists(target) { throw taken(name) }
         let copy = try await reading(source) {
             try await FileWork.run { try FileWork.copy(source.path, into: place) }
         }

@@ -58,6 +58,9 @@ extension MountSuites {
                         [ ! -L "$T/report" ]; "$P" reference list "$M" | not grep -q .
                         # A name that is taken is nobody's to replace.
                         printf 'name a.txt\\nok\\nq\\n' | pick --mode export "$T/report" && exit 1
+                        # Of several none is brought when one cannot be.
+                        echo new > "$T/fresh"; echo other > "$T/a.txt"
+                        printf 'ok\\nq\\n' | pick --mode export "$T/fresh" "$T/a.txt" && exit 1; [ ! -e "$M/fresh" ]
                         [ "$(cat "$M/a.txt")" = one ] && grep -q already "$T/said"
                         # Move of a file from elsewhere: it is there, and a link to it stays.
                         echo moved > "$T/paper"; printf '1\\nok\\n' | pick --mode move "$T/paper" | grep -qx "$M/docs/paper"
