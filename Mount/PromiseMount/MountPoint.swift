@@ -46,11 +46,12 @@ struct MountPoint: Sendable, Equatable {
 
     /// Where the mount of this device is now: a folder above may have another name.
     func now(on device: (major: UInt32, minor: UInt32)?) -> MountPoint {
-        let entries = (try? MountTable.entries()) ?? []
-        let own = entries.last { entry in
+        let entries = ((try? MountTable.entries()) ?? []).filter { entry in
             entry.type == "fuse.promisefs" && device.map { $0 == (entry.major, entry.minor) } ?? false
         }
-        return own.map { MountPoint(resuming: $0.mountPoint) } ?? self
+        if entries.contains(where: { $0.mountPoint == path }) { return self }
+        // Bind mounts of it come later.
+        return entries.first.map { MountPoint(resuming: $0.mountPoint) } ?? self
     }
 
     private static func hasMount(on path: [UInt8]) throws(Failure) -> Bool {

@@ -56,9 +56,17 @@ public struct MountTable: Sendable, Equatable {
 
     /// One entry a domain, the latest mount first choice. The names of domains are per user.
     public var promiseMounts: [MountEntry] {
-        var seen: Set<[UInt8]> = []
-        return entries.reversed().filter { $0.isPromiseFS && seen.insert(Array("\($0.user)/".utf8) + $0.source).inserted }
-            .reversed()
+        let all = entries.filter(\.isPromiseFS)
+        func key(_ entry: MountEntry) -> [UInt8] { Array("\(entry.user)/".utf8) + entry.source }
+        var devices: [[UInt8]: [UInt8]] = [:]
+        for entry in all { devices[key(entry)] = entry.device }
+        // Of the newest mount of a domain the one of all of it, and bind mounts only where there is no other.
+        var chosen: [[UInt8]: MountEntry] = [:]
+        for entry in all where entry.device == devices[key(entry)] {
+            if let known = chosen[key(entry)], known.root == [0x2F] || entry.root != [0x2F] { continue }
+            chosen[key(entry)] = entry
+        }
+        return all.filter { chosen[key($0)]?.identifier == $0.identifier }
     }
 
     /// Those of one user.

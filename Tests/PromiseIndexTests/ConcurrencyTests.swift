@@ -106,11 +106,11 @@ import Testing
         let index = try folder.open()
         index.close()
         index.close()
-        #expect(failure { try index.read { transaction throws(Failure) in _ = try transaction.node(.root) } } == .inputOutput)
+        #expect(failure { try index.read { transaction throws(Failure) in _ = try transaction.node(.root) } } == .interrupted)
         let code = failure { try index.write { transaction throws(Failure) in try transaction.setSetting("a", "b") } }
-        #expect(code == .inputOutput)
-        #expect(failure { try index.synchronize() } == .inputOutput)
-        #expect(failure { try index.checkpoint() } == .inputOutput)
-        #expect(failure { _ = try index.verify() } == .inputOutput)
+        #expect(code == .interrupted)
+        #expect(failure { try index.synchronize() } == .interrupted)
+        #expect(failure { try index.checkpoint() } == .interrupted)
+        #expect(failure { _ = try index.verify() } == .interrupted)
     }
 }

@@ -94,9 +94,8 @@ extension Turn {
         if problem.code == .conflict { try forgetMove(operation, transaction) }
     }
 
-    /// A move was refused, as the name is taken or the item has another version. An earlier try may
-    /// have led there, and others put something where the item was; unless the name has another
-    /// thing of ours, made without an answer. Items with identifiers are not taken for others.
+    /// A move was refused: the name is taken, or the item has another version. An earlier try may
+    /// have led there, unless the name has another thing of ours that was made without an answer.
     private func forgetMove(_ operation: Operation, _ transaction: borrowing Transaction)
         throws(Failure)
     {

@@ -105,9 +105,12 @@ struct UnmountCommand: AsyncParsableCommand {
 
     /// It is a bind mount: the domain is mounted elsewhere, and stays there.
     private func isBound(_ mount: MountEntry) async throws(PromiseError) -> Bool {
-        let own = try await PromiseClient(mount: mount).status().mountPointBytes
-        guard let own = PercentCoding.decode(own), own != mount.mountPoint else { return false }
-        return try await Targets.table().entries.contains { $0.mountPoint == own && $0.device == mount.device }
+        let mounts = try await Targets.table().entries.filter { $0.isPromiseFS && $0.device == mount.device }
+        if mounts.count < 2 { return false }
+        let place = PercentCoding.decode(try await PromiseClient(mount: mount).status().mountPointBytes)
+        // A folder above may have another name since: the domain's own is the first.
+        let own = mounts.first { $0.mountPoint == place } ?? mounts.first { $0.root == [0x2F] }
+        return own.map { $0.identifier != mount.identifier } ?? false
     }
 
     private func unmountByDaemon(_ mount: MountEntry) async throws(PromiseError) -> Int {
