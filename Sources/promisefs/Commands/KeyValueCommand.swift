@@ -129,7 +129,7 @@ struct KeyValueCommand: AsyncParsableCommand {
                 case .integer: Int64(text).map { .integer($0) }
                 case .number: Double(text).flatMap { $0.isFinite ? .number($0) : nil }
                 case .bool: Bool(text).map { .bool($0) }
-                case .date: DateLiteral.nanoseconds(bytes).map { .date($0) }
+                case .date: DateLiteral.nanoseconds(bytes).map { .date(nanoseconds: $0) }
                 case .json: WireCoding.decode(KeptValue.self, from: bytes)
                 case .data: nil
                 }
