@@ -42,7 +42,8 @@ struct KeyValueCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Print a value.",
             discussion: """
-                Text as it is, data in base64, dates as 2026-01-31T12:00:00Z, lists and maps as JSON. Ends with status 1 when there is none. With --json it is one object.
+                Text as it is, data in base64, dates as 2026-01-31T12:00:00Z, lists and maps \
+                as JSON. Ends with status 1 when there is none. With --json it is one object.
 
                 Example:
                   promisefs kv get --app com.example.editor theme
@@ -69,7 +70,8 @@ struct KeyValueCommand: AsyncParsableCommand {
             abstract: "Set a value; it is on the disk when the command ends.",
             discussion: """
                 It is text, unless --type says what it is: integer, number, bool, a date as 2026-01-31T12:00:00Z, or json for \
-                any kind, as {"list": [{"bool": true}, {"date": NANOSECONDS}]}. With --file the value is what is in a file: data, or text with --type string. With --json it is one \
+                any kind, as {"list": [{"bool": true}, {"date": NANOSECONDS}]}. \
+                With --file the value is what is in a file: data, or text with --type string. With --json it is one \
                 object.
 
                 Example:
