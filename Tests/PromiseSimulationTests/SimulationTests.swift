@@ -76,9 +76,10 @@ import Testing
     /// a folder that its own child made go, which stopped everything, and a placeholder taken for edited; a
     /// move that was undone, as the one before it had been carried out without an answer; a file saved anew after
     /// a removal, whose node counted as many edits as the one before; a file that was renamed before the lost
-    /// answer that it was made, and stayed under its first name.
+    /// answer that it was made, and stayed under its first name; a folder that was put aside again and again, so
+    /// that what waited to follow it never found it.
     @Test(arguments: [
-        1380, 1501, 2059, 2242, 2485, 2753, 4126, 50843, 51082, 100351, 100671, 200673, 300246, 301952, 400064,
+        10_004, 1380, 1501, 2059, 2242, 2485, 2753, 4126, 50843, 51082, 100351, 100671, 200673, 300246, 301952, 400064,
         600312, 601223, 601431, 701560, 800546, 801543, 3_001_316, 3_005_115,
         3_002_484, 3_012_361, 3_012_916, 3_905_494_432_671_067_886,
     ])

@@ -119,7 +119,12 @@ extension Telling {
         var isAside = false
         switch try route(of: entry, synced, &turn, transaction) {
         case .free(let place): target = place
-        case .circle(let aside): (target, isAside) = (aside, true)
+        case .circle(let aside):
+            // It is out of the way already: another such name would only keep others from following it.
+            if AsideName.isOne(synced.name), synced.parent == aside.parent {
+                return .later(blockedDelay, .placeTaken)
+            }
+            (target, isAside) = (aside, true)
         case .taken: return .later(blockedDelay, .placeTaken)
         case .homeless:
             block(pending.subject, on: entry.parent, &turn)
