@@ -54,6 +54,16 @@ struct MountPoint: Sendable, Equatable {
         return entries.first.map { MountPoint(resuming: $0.mountPoint) } ?? self
     }
 
+    /// Of a domain whose mount waits for this process: where it is now, as a folder above may have another name since.
+    init(resuming path: [UInt8], ofDomain domain: String) {
+        let own = ((try? MountTable.entries()) ?? []).filter { $0.type == "fuse.promisefs" && $0.source == domain }
+        let isThere = own.contains { $0.mountPoint == path }
+        let device = own.first.map { ($0.major, $0.minor) }
+        // Bind mounts of it come later. Of several domains of that name nothing is guessed.
+        let isOne = own.allSatisfy { entry in device.map { $0 == (entry.major, entry.minor) } ?? false }
+        self.init(resuming: isThere || !isOne ? path : own.first?.mountPoint ?? path)
+    }
+
     private static func hasMount(on path: [UInt8]) throws(Failure) -> Bool {
         try MountTable.entries().contains { $0.mountPoint == path && $0.type == "fuse.promisefs" }
     }

@@ -60,7 +60,7 @@ package final class MountSession: Sendable {
         let isResuming = holder?.device != nil
         let mountPoint =
             try isResuming || options.device != nil
-            ? MountPoint(resuming: options.mountPoint)
+            ? MountPoint(resuming: options.mountPoint, ofDomain: options.domain)
             : MountPoint(checking: options.mountPoint, permitsNonempty: options.permitsNonempty)
         LibraryLog.route(to: logger)
         let session = try Session(
@@ -69,8 +69,8 @@ package final class MountSession: Sendable {
         let connection = session.connection
         let device = options.device == nil ? MountTable.device(of: mountPoint.path) : nil
         state.withLock { state in
-            state.device = device
             guard case .new = state.phase else { preconditionFailure("a session is mounted once") }
+            state.device = device
             state.phase = .mounted(session)
             state.mountPoint = mountPoint
             state.connection = connection
@@ -155,7 +155,7 @@ package final class MountSession: Sendable {
             case .running(let view?):
                 view.leave()
                 return (nil, nil)
-            case .running(nil): return (state.mountPoint?.now(on: state.device), nil)
+            case .running(nil): return (state.mountPoint, nil)
             case .mounted(let session):
                 // Never run: there are no threads that would notice.
                 state.phase = .ended
@@ -166,7 +166,8 @@ package final class MountSession: Sendable {
             _ = session.end()
             return
         }
-        try mountPoint?.unmount(lazy: lazy)
+        let device = state.withLock { $0.device }
+        try mountPoint?.now(on: device).unmount(lazy: lazy)
     }
 
     /// What was settled with the kernel; nil before `mount`.

@@ -33,7 +33,9 @@ package final class UnmountedDomain: Sendable {
         let files = try? listFolder(
             Descriptor.open(kept, flags: O_RDONLY | O_DIRECTORY, label: "domain.unmounted.keptFolder"),
             label: "domain.unmounted.kept")
-        keptFolder = files?.isEmpty == false ? kept : nil
+        // What cannot be looked into may have something.
+        let isThere = (try? FileStatus.of(kept, label: "domain.unmounted.keptStatus")) != nil
+        keptFolder = isThere && files?.isEmpty != true ? kept : nil
         do throws(Failure) {
             let index = try Index(path: state.file("index.sqlite"))
             defer { index.close() }

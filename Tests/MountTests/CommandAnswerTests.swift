@@ -107,9 +107,14 @@ extension MountSuites {
                     trap 'umount -l "$T/bound" "$T/new/m" 2> /dev/null || true' EXIT
                     mv "$T/old" "$T/new"; [ "$(cat "$T/new/m/file")" = one ]
                     if [ "$(id -u)" = 0 ]; then
-                      mount --bind "$T/new/m/d" "$T/bound"; ls "$T/bound"; [ "$("$P" find "$T/bound" --name a)" = "$T/bound/a" ]
+                      mount --bind "$T/new/m/d" "$T/bound"; ls "$T/bound"
+                      s=0; timeout 20 "$P" unmount "$T/new/m" 2> "$T/said" || s=$?; [ "$s" = 1 ]; grep -q 'bound.*bind' "$T/said"
+                      [ "$("$P" find "$T/bound" --name a)" = "$T/bound/a" ]
                       timeout 20 "$P" unmount "$T/bound"; [ ! -e "$T/bound/a" ]; [ "$(cat "$T/new/m/d/a")" = a ]
                     fi
+                    # A successor finds it, too.
+                    mv "$T/new" "$T/newer"; kill -9 "$("$P" status moved --json | sed 's/.*"processID":\\([0-9]*\\).*/\\1/')"
+                    within 10 '[ "$(cat "$T/newer/m/file")" = one ]'; mv "$T/newer" "$T/new"
                     timeout 20 "$P" unmount "$T/new/m"; ! mountpoint -q "$T/new/m"
                     """)
             }

@@ -78,12 +78,17 @@ struct UnmountCommand: AsyncParsableCommand {
                 "nothing is mounted on \(escapedForDisplay(location.absolutePath)); '\(location.domain)' is on \(place)",
                 exitStatus: ExitStatus.notPromiseFS)
         }
-        if (try? await isBound(location.mount)) == true {
+        let bound = (try? await boundMounts(of: location.mount)) ?? []
+        if bound.contains(where: { $0.identifier == location.mount.identifier }) {
             let (isLazy, path) = (lazy, location.mount.mountPoint)
             try await Blocking.run { () throws(CommandFailure) in
                 if isLazy { try SystemMounts.detach(path) } else { try SystemMounts.unmount(path) }
             }
             return Document(domain: location.domain, mountPoint: place, unmounted: true, pending: nil)
+        }
+        if let other = bound.first, !lazy {
+            throw CommandFailure(
+                "'\(escapedForDisplay(other.mountPoint))' is a bind mount of it: unmount that before, or detach both with --lazy")
         }
         var pending: Int?
         do throws(PromiseError) {
@@ -103,14 +108,14 @@ struct UnmountCommand: AsyncParsableCommand {
         return document
     }
 
-    /// It is a bind mount: the domain is mounted elsewhere, and stays there.
-    private func isBound(_ mount: MountEntry) async throws(PromiseError) -> Bool {
+    /// The bind mounts of a domain's mount, or of a part of it: the daemon serves as long as there is one.
+    private func boundMounts(of mount: MountEntry) async throws(PromiseError) -> [MountEntry] {
         let mounts = try await Targets.table().entries.filter { $0.isPromiseFS && $0.device == mount.device }
-        if mounts.count < 2 { return false }
+        if mounts.count < 2 { return [] }
         let place = PercentCoding.decode(try await PromiseClient(mount: mount).status().mountPointBytes)
         // A folder above may have another name since: the domain's own is the first.
         let own = mounts.first { $0.mountPoint == place } ?? mounts.first { $0.root == [0x2F] }
-        return own.map { $0.identifier != mount.identifier } ?? false
+        return mounts.filter { $0.identifier != own?.identifier }
     }
 
     private func unmountByDaemon(_ mount: MountEntry) async throws(PromiseError) -> Int {

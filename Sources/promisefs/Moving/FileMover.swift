@@ -33,10 +33,14 @@ struct FileMover {
 
     /// Goes on with other items where one cannot be moved, and notes why.
     mutating func move(_ source: [UInt8], to target: [UInt8]) throws(CommandFailure) {
+        do throws(Trouble) { try moveOrLeave(source, to: target) } catch { throw error.failure }
+    }
+
+    private mutating func moveOrLeave(_ source: [UInt8], to target: [UInt8]) throws(Trouble) {
         do throws(Trouble) {
             try moveItem(source, to: target)
         } catch {
-            guard error.isOfOne else { throw error.failure }
+            guard error.isOfOne else { throw error }
             failures.append(error.failure)
         }
     }
@@ -90,12 +94,7 @@ struct FileMover {
         }
         let failuresBefore = failures.count
         for name in try names(in: source) {
-            do throws(Trouble) {
-                try moveItem(source + [0x2F] + name, to: target + [0x2F] + name)
-            } catch {
-                guard error.isOfOne else { throw error }
-                failures.append(error.failure)
-            }
+            try moveOrLeave(source + [0x2F] + name, to: target + [0x2F] + name)
         }
         try finish(status, of: source, at: target)
         if isCopy || failures.count > failuresBefore { return }
