@@ -59,9 +59,14 @@ package final class MountSession: Sendable {
     package func mount() throws(Failure) {
         let isResuming = holder?.device != nil
         let mountPoint =
-            try isResuming || options.device != nil
-            ? MountPoint(resuming: options.mountPoint, ofDomain: options.domain)
-            : MountPoint(checking: options.mountPoint, permitsNonempty: options.permitsNonempty)
+            // A view is seen in a namespace of its own.
+            if options.device != nil {
+                MountPoint(resuming: options.mountPoint)
+            } else if isResuming {
+                MountPoint(resuming: options.mountPoint, ofDomain: options.domain)
+            } else {
+                try MountPoint(checking: options.mountPoint, permitsNonempty: options.permitsNonempty)
+            }
         LibraryLog.route(to: logger)
         let session = try Session(
             context: context, options: options, mountPoint: mountPoint, holder: holder, logger: logger)
