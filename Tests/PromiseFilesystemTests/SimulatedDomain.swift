@@ -98,14 +98,15 @@ final class SimulatedDomain: Sendable {
     }
 
     /// Waits until something counts as failing; what stands in its way.
-    func untilFailing() async throws -> String {
+    func untilFailing(saying text: String) async throws {
         let deadline = SystemClock().uptime() + .seconds(20)
+        var said: String?
         while SystemClock().uptime() < deadline {
-            if try engine.remainder().failing > 0 { return try engine.obstacle()?.message ?? "" }
+            if try engine.remainder().failing > 0 { said = try engine.obstacle()?.message }
+            if said?.contains(text) == true { return }
             try await Task.sleep(for: .milliseconds(2))
         }
-        Issue.record("nothing fails")
-        return ""
+        Issue.record("\(said ?? "nothing fails")")
     }
 
     /// Waits until nothing is agreed on about an item that was there by this name.
