@@ -66,6 +66,7 @@ package final class FileSystem: FileSystemOperations {
     /// A serving thread is in an fsync.
     let isSynchronizing = Atomic(false)
     let leftNames = LeftNames()
+    let fsyncs: ProviderBarriers
     /// What the provider has room for, when it says so.
     let quota = Mutex<(total: UInt64, available: UInt64)?>(nil)
 
@@ -84,6 +85,7 @@ package final class FileSystem: FileSystemOperations {
         spares = SpareFiles(index: index, content: content, clock: clock, workers: self.workers)
         parking = Parking(
             clock: clock, limit: configuration.requestDeadline, lookout: workers.makeLookout("deadlines", clock))
+        fsyncs = ProviderBarriers(index, engine, parking, clock, self.workers, workers.makeLookout("fsyncs", clock))
         mappingLookout = workers.makeLookout("mappings", clock)
         opens = OpenTable(record: record)
         carriedOut = record?.carriedOut(lastBody: index.bodyAtOpening) ?? []
@@ -104,6 +106,7 @@ package final class FileSystem: FileSystemOperations {
     package func ended() {
         stitching.end()
         parking.end()
+        fsyncs.end()
         coordinator.end()
         mappingLookout.end()
         echoes.stop()

@@ -163,5 +163,37 @@ extension MountSuites {
                 try await domain.shell("within 60 '[ \"$(cat \"$C/a\")\" = a ]'", seconds: 70)
             }
         }
+
+        /// > Where the attribute `user.promisefs.fsync` of a folder is `provider`
+        @Test(.timeLimit(.minutes(2))) func fsyncReachesTheProviderWhereTheFolderSaysSo() async throws {
+            var options = MountedDomain.Options()
+            options.uploadDelay = "1h"
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    mkdir $M/d $M/d/e; setfattr -n user.promisefs.fsync -v provider $M/d
+                    [ "$(getfattr --only-values -n user.promisefs.fsync $M/d/e)" = provider ]
+                    [ "$(getfattr --only-values -n user.promisefs.fsync $M)" = local ]; [ -z "$(getfattr $M/d/e)" ]
+                    cat > $T/save.py << 'END'
+                    import os, sys
+                    mount, cloud = sys.argv[1:]
+                    file = os.open(mount + "/d/e/file", os.O_RDWR | os.O_CREAT, 0o644)
+                    for text in (b"one", b"two", b"three"):
+                        os.pwrite(file, text, 0)
+                        os.fsync(file)
+                        assert open(cloud + "/d/e/file", "rb").read() == text, text
+                    os.rename(mount + "/d/e/file", mount + "/d/e/other")
+                    folder = os.open(mount + "/d/e", os.O_RDONLY)
+                    os.fsync(folder)
+                    assert os.listdir(cloud + "/d/e") == ["other"]
+                    END
+                    python3 $T/save.py $M $C; echo x > $M/plain; sync $M/plain; [ ! -e $C/plain ]
+                    """)
+                try domain.setFaults(["offline=true"])
+                let refused = try await domain.shell("echo four >> $M/d/e/other; sync $M/d/e/other", status: 1)
+                #expect(refused.error.contains("Network is down") || refused.error.contains("timed out"))
+                try await domain.shell("grep -q four $M/d/e/other")
+            }
+        }
     }
 }

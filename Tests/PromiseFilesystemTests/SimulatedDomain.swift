@@ -35,7 +35,7 @@ final class SimulatedDomain: Sendable {
     /// this one has, too.
     init(
         _ places: PlaceProvider? = nil, lineSeed: UInt64? = nil, after killed: SimulatedDomain? = nil,
-        beside other: SimulatedDomain? = nil
+        beside other: SimulatedDomain? = nil, uploadDelay: Duration = .milliseconds(5)
     ) throws {
         isAfterKill = killed != nil
         folder = try killed?.folder ?? TemporaryFolder("simulated")
@@ -51,7 +51,7 @@ final class SimulatedDomain: Sendable {
             try transaction.setSetting("root.identifier", MemoryProvider.rootIdentifier.rawValue)
         }
         var configuration = SyncEngine.Configuration(
-            uploadDelay: .milliseconds(5), pollInterval: .milliseconds(50), cacheLimit: nil, hostName: hostName)
+            uploadDelay: uploadDelay, pollInterval: .milliseconds(50), cacheLimit: nil, hostName: hostName)
         configuration.removalDelay = configuration.uploadDelay
         configuration.backoff = Backoff(first: .milliseconds(20), longest: .milliseconds(200))
         // Hundreds of tests beside it may leave its tasks without a processor for seconds.
@@ -255,6 +255,25 @@ final class SimulatedDomain: Sendable {
                     isPageWrite: false, caller: caller, reply: reply)
             }
         }
+    }
+
+    /// As fsync(2).
+    func synchronize(_ file: OpenFile) async throws {
+        _ = try await call { (reply: @escaping Reply<Void>) in
+            filesystem.synchronize(file.node, handle: file.handle, dataOnly: false, reply: reply)
+        }
+    }
+
+    func synchronizeFolder(_ path: [String]) async throws {
+        let node = try await node(at: path).node
+        _ = try await call { (reply: @escaping Reply<Void>) in filesystem.synchronizeFolder(node, reply: reply) }
+    }
+
+    func setAttribute(_ name: String, of path: [String], to value: String) async throws {
+        let node = try await node(at: path).node
+        try filesystem.setExtendedAttribute(
+            Array(name.utf8), of: node, to: Array(value.utf8), mode: .any, clearsSetGroupID: false,
+            caller: caller)
     }
 
     func close(_ file: OpenFile) { filesystem.release(file.node, handle: file.handle) }

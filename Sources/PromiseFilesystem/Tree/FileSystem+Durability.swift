@@ -10,11 +10,17 @@ extension FileSystem {
     package func synchronize(
         _ id: NodeID, handle: HandleID, dataOnly: Bool, reply: @escaping Reply<Void>
     ) -> ParkedRequest? {
-        whenDurable(reply) { [self] () throws(Failure) in try makeDurable(id, dataOnly: dataOnly) }
+        if fsyncs.reachesProvider(id) {
+            return fsyncs.synchronize(file: id, reply) { [self] () throws(Failure) in
+                try makeDurable(id, dataOnly: dataOnly, isNoted: false)
+            }
+        }
+        return whenDurable(reply) { [self] () throws(Failure) in try makeDurable(id, dataOnly: dataOnly) }
     }
 
     package func synchronizeFolder(_ id: NodeID, reply: @escaping Reply<Void>) -> ParkedRequest? {
-        whenDurable(reply) { [self] () throws(Failure) in try index.synchronize() }
+        let body = { @Sendable [self] () throws(Failure) in try index.synchronize() }
+        return fsyncs.reachesProvider(id) ? fsyncs.synchronize(folder: id, reply, body) : whenDurable(reply, body)
     }
 
     /// Answers when `body` has returned. Two changes of threads take as long as a fast disk's flush, so one caller at a time
@@ -48,8 +54,9 @@ extension FileSystem {
 
     /// Content first, then the index that names it. The next time only the content, while the index on the disk says that
     /// the file is being written to and has an edit that the provider does not: after a crash its content file tells the rest.
-    private func makeDurable(_ id: NodeID, dataOnly: Bool) throws(Failure) {
-        if let file = opens.durablyWrittenFile(of: id), try hasUnsentEdit(id) {
+    /// `isNoted`: an edit that is known may stand for what was written after it.
+    private func makeDurable(_ id: NodeID, dataOnly: Bool, isNoted: Bool = true) throws(Failure) {
+        if isNoted, let file = opens.durablyWrittenFile(of: id), try hasUnsentEdit(id) {
             return try synchronize(file, dataOnly: dataOnly)
         }
         let written = opens.writeFile(of: id)

@@ -15,6 +15,7 @@ extension FileSystem {
         if let virtual = VirtualAttribute(name) { return Array(try value(of: virtual, id).utf8) }
         let value = try index.read { transaction throws(Failure) in try transaction.attribute(name, of: id) }
         if let value { return value }
+        if FsyncReach.isName(name) { return Array(fsyncs.reach(of: id).rawValue.utf8) }
         if name == FileSystem.labelName { throw Failure(.notSupported, "there are no labels of SELinux unless they were set") }
         throw Failure(.noAttribute, "there is no such attribute")
     }
@@ -66,6 +67,7 @@ extension FileSystem {
             guard value == StayingMarks.value else { throw Failure(.invalid, "the value is 'true'; remove it to send the item") }
             try exclusion.keep(node, transaction)
         }
+        if FsyncReach.isName(name) { try fsyncs.reach.note(value, of: node, transaction) }
         try transaction.setAttribute(name, of: node.id, to: value)
     }
 

@@ -80,6 +80,12 @@ package final class Parking: Sendable {
         if !isParked { body() }
     }
 
+    /// Something has been done for the request: it may be parked for as long again.
+    package func extend(_ request: ParkedRequest) {
+        let deadline = clock.uptime() + limit
+        state.withLock { $0.parked[request.rawValue]?.deadline = deadline }
+    }
+
     /// Like `claim`, for a request that may be parked again when it is carried out; `follow` says how that went.
     package func claimToGoOn(_ request: ParkedRequest) -> Bool {
         state.withLock { state in

@@ -92,8 +92,14 @@ extension SyncEngine {
     }
 
     /// While draining, files that are open for writing are sent as they are and quiet times are cut
-    /// short.
+    /// short. It ends when all who began it have ended it.
     package func setDraining(_ isDraining: Bool) { mailbox.post(.draining(isDraining)) }
+
+    /// Sends these before their time, and the content of `nodes` although they are open; `nodes` are
+    /// all that somebody waits for. From any thread.
+    package func hurry(_ subjects: [Pending.Subject], _ nodes: Set<NodeID>) {
+        mailbox.post(.hurried(subjects, nodes))
+    }
 
     /// Makes pending work due now, including what open files hold.
     package func makeEverythingDueNow() { mailbox.post(.everythingDue) }

@@ -33,6 +33,8 @@ package enum Event {
     case lookWanted(everything: Bool)
     /// Somebody waits for the provider to have everything, or does no more.
     case draining(Bool)
+    /// A program waits for these, the content of these nodes included, and for none of before.
+    case hurried([Pending.Subject], Set<NodeID>)
     case everythingDue
     /// One operation is to be carried out, and then nothing more by itself.
     case stepWanted(Waiter)

@@ -44,8 +44,8 @@ struct Machine {
             .fetchingDue,
             .used, .roomDue:
             try handleContent(event, &turn, transaction)
-        case .started, .stopping, .folderAdopted, .lookWanted, .draining, .everythingDue, .dueNow, .stepWanted,
-            .revertWanted:
+        case .started, .stopping, .folderAdopted, .lookWanted, .draining, .hurried, .everythingDue,
+            .dueNow, .stepWanted, .revertWanted:
             try handleWish(event, &turn, transaction)
         }
         return turn.allActions()
@@ -189,8 +189,10 @@ struct Machine {
             turn.act(.go(.everythingDue))
         case .draining(let isDraining):
             if isDraining { Stepping.end(&turn) }
-            turn.remember { $0.operations.isDraining = isDraining }
+            turn.remember { $0.operations.drainingCount += isDraining ? 1 : -1 }
             turn.act(.go(.everythingDue))
+        case .hurried(let subjects, let nodes):
+            try Hurrying.wanted(subjects, nodes, &turn, transaction)
         case .everythingDue:
             turn.act(.noteOpenWrites)
             turn.act(.go(.dueNow))

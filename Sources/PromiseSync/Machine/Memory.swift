@@ -106,8 +106,12 @@ struct OperationMemory {
     var blocked: [NodeID: Set<Pending.Subject>] = [:]
     /// Work that waits for whoever has a claim on its item.
     var waitingForClaims: Set<Pending.Subject> = []
-    /// Somebody waits for the provider to have everything: quiet times are cut short.
-    var isDraining = false
+    /// Those who wait for the provider to have everything.
+    var drainingCount = 0
+    /// Quiet times are cut short.
+    var isDraining: Bool { drainingCount > 0 }
+    /// Files whose content a program waits to be sent.
+    var hurried: Set<NodeID> = []
     var stepping = Stepping.State()
 
     /// An operation under way changes this place at the provider.

@@ -30,7 +30,7 @@ enum Telling {
     static func restUntilQuiet(
         _ memory: Memory, _ facts: Facts, _ lastChange: Duration, at now: Moment
     ) -> Duration {
-        if memory.operations.isDraining { return .zero }
+        if memory.operations.isDraining || !memory.operations.hurried.isEmpty { return .zero }
         return max(
             .zero, lastChange + min(facts.configuration.uploadDelay, quietMoment) - now.uptime)
     }
@@ -334,7 +334,9 @@ enum Telling {
         if !holes.ranges.isEmpty {
             return Wait(delay: .seconds(30), problem: Failure(.stale, Tree.incompleteness(holes)))
         }
-        guard node.isOpenForWriting, !turn.memory.operations.isDraining else { return nil }
+        let operations = turn.memory.operations
+        guard node.isOpenForWriting, !operations.isDraining, !operations.hurried.contains(node.id)
+        else { return nil }
         guard let status = try turn.world.content.status(node.id, node.generation) else {
             return nil
         }
