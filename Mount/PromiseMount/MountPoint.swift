@@ -135,8 +135,12 @@ struct MountPoint: Sendable, Equatable {
         arguments.append(withCPath(path) { strdup($0) })
         arguments.append(nil)
         defer { for argument in arguments { free(argument) } }
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        closeOthers(from: STDERR_FILENO + 1, in: &actions)
         var process = pid_t()
-        let problem = posix_spawnp(&process, "fusermount3", nil, nil, arguments, environ)
+        let problem = posix_spawnp(&process, "fusermount3", &actions, nil, arguments, environ)
         guard problem == 0 else {
             throw Failure(
                 .refused, "fusermount3 could not be started: \(String(cString: strerror(problem))): install the package fuse3")

@@ -19,7 +19,9 @@ static void become(pid_t keeper, pid_t group, const sigset_t *mask, char **comma
   setpgid(0, group);
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != keeper) _exit(1);
   sigprocmask(SIG_SETMASK, mask, NULL);
-  execvp(command[0], command);
+  // What is inside reads /proc/1/environ, bubblewrap's: the words of the caller are none of its business.
+  char *nothing[] = {NULL};
+  execvpe(command[0], command, nothing);
   int problem = errno;
   fprintf(stderr, "promisefs-view: %s: %s\n", command[0], strerror(problem));
   _exit(problem == ENOENT ? 127 : 126);

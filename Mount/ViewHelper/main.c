@@ -5,18 +5,19 @@
 // (fuse_allow_current_process in fs/fuse/dir.c), and it ends with the last process of the namespace. No privilege and no
 // fusermount3 is needed. Started by root it becomes `nobody`: user 0 could write to what belongs to the machine.
 //
-//   promisefs-view HANDOVER PLACE SOCKET [+ HANDOVER SOCKET]... COMMAND [ARGUMENT]...
+//   promisefs-view [--with DESCRIPTOR] HANDOVER PLACE SOCKET [+ HANDOVER SOCKET]... COMMAND [ARGUMENT]...
 //   promisefs-view --here HANDOVER PLACE PROCESS        (here.c)
 //
-// HANDOVER is where the daemon waits for the device of this launch; with @ before it, it is abstract (unix(7)). PLACE is an existing
+// HANDOVER is where the daemon waits for the device of this launch. PLACE is an existing
 // folder, in which the new namespace has `view0` and `socket0`: the second is SOCKET, the application's own, or nothing for "-". What
-// follows a + is another domain's, with `view1` and `socket1`, and so on. Exits with 1 and a sentence when that fails, with 127 when
+// follows a + is another domain's, with `view1` and `socket1`, and so on. Of whoever calls it COMMAND has the standard streams and
+// DESCRIPTOR, and nothing else: a connection of the owner's would make the application the owner. Exits with 1 and a sentence when that fails, with 127 when
 // there is no such command.
 #include "view.h"
 
+#include <ctype.h>
 #include <grp.h>
 #include <limits.h>
-#include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -43,13 +44,8 @@ int reach(const char *path) {
     fail("the daemon's socket");
   }
   strcpy(address.sun_path, path);
-  socklen_t size = sizeof address;
-  if (path[0] == '@') {
-    address.sun_path[0] = 0;
-    size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
-  }
   int line = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-  if (line < 0 || connect(line, (struct sockaddr *)&address, size) < 0) fail("the daemon's socket");
+  if (line < 0 || connect(line, (struct sockaddr *)&address, sizeof address) < 0) fail("the daemon's socket");
   return line;
 }
 
@@ -159,11 +155,38 @@ void hand_over(int line, int device, unsigned user, unsigned group, const char *
   exit(1);
 }
 
+// Without close_range(2), before Linux 5.9, one by one.
+static void close_from_to(unsigned first, unsigned last) {
+  if (first > last || close_range(first, last, 0) == 0) return;
+  long limit = sysconf(_SC_OPEN_MAX);
+  for (unsigned number = first; number <= last && (long)number < limit; number++) close((int)number);
+}
+
+static void close_all_but(unsigned kept) {
+  close_from_to(STDERR_FILENO + 1, kept - 1);
+  close_from_to(kept + 1, ~0U);
+}
+
+// The words after it.
+static char **take_descriptor(char **words, unsigned *kept) {
+  if (!words[1] || strcmp(words[1], "--with") != 0 || !words[2]) return words;
+  for (const char *digit = words[2]; *digit; digit++)
+    if (!isdigit((unsigned char)*digit)) return words;
+  unsigned long number = strtoul(words[2], NULL, 10);
+  if (number > STDERR_FILENO && number < INT_MAX) *kept = (unsigned)number;
+  return words + 2;
+}
+
 int main(int count, char **words) {
   pid_t caller = getppid();
+  unsigned kept = STDERR_FILENO;
+  char **rest = take_descriptor(words, &kept);
+  count -= (int)(rest - words);
+  words = rest;
+  close_all_but(kept);
   if (count == 5 && strcmp(words[1], "--here") == 0) return mount_here(words + 2);
   if (count < 5) {
-    fprintf(stderr, "usage: promisefs-view HANDOVER PLACE SOCKET [+ HANDOVER SOCKET]... COMMAND [ARGUMENT]...\n");
+    fprintf(stderr, "usage: promisefs-view [--with DESCRIPTOR] HANDOVER PLACE SOCKET [+ HANDOVER SOCKET]... COMMAND [ARGUMENT]...\n");
     return 2;
   }
   struct domain domains[DOMAINS_MAX] = {{.handover = words[1], .socket = words[3]}};

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -200,3 +201,7 @@ int cps_signal_process(int descriptor, int signal) {
 }
 
 int cps_process_descriptor(int process) { return (int)syscall(SYS_pidfd_open, process, 0); }
+
+int cps_close_others_from(void *actions, int first) {
+  return posix_spawn_file_actions_addclosefrom_np(actions, first);
+}

@@ -58,9 +58,10 @@ final class ApplicationService: ControlService {
         try require(.read, item.node, "items.show")
         var information = try base.information(of: item)
         information.path = try shown(item.node, "items.show")
-        information.values = own(information.values, information.path)
-        let reference = try base.documents?.references.standing(of: item.node)
-        if reference?.elsewhere != nil { information.linkTarget = nil }
+        information.values = try own(information.values, of: item.node, information.path)
+        information.identifier = information.identifier.map(ApplicationSight.identifier)
+        information.error = information.error.map(ApplicationSight.sentence)
+        if try isReference(item.node) { information.linkTarget = nil }
         return information
     }
 
@@ -68,17 +69,47 @@ final class ApplicationService: ControlService {
         for item in items { try require(.read, item.node, "items.values") }
         return try base.values(of: items, keys).map { found throws(Failure) in
             let path = try shown(found.node, "items.values")
-            return PromisedValues(node: found.node, path: path, values: own(found.values, path))
+            return PromisedValues(
+                node: found.node, path: path, values: try own(found.values, of: found.node, path))
         }
     }
 
     /// Without what tells where an item is.
     private func own(
-        _ values: [AttributeKey: QueryValue], _ path: [FileName]
-    ) -> [AttributeKey: QueryValue] {
+        _ values: [AttributeKey: QueryValue], of node: NodeID, _ path: [FileName]
+    ) throws(Failure) -> [AttributeKey: QueryValue] {
         var values = values
-        if values[.path] != nil { values[.path] = .text(PathText(path).display) }
+        if case .text? = values[.linkTarget], try isReference(node) { values[.linkTarget] = .null }
+        let shown = PathText(path)
+        if values[.path] != nil { values[.path] = .text(shown.display) }
+        if values[.pathBytes] != nil { values[.pathBytes] = .text(shown.bytes) }
+        if case .text? = values[.locationInContainer] { values[.locationInContainer] = .text(shown.display) }
+        if case .text(let identifier)? = values[.identifier] {
+            let opaque = ApplicationSight.identifier(ItemIdentifier(String(decoding: identifier, as: UTF8.self)))
+            values[.identifier] = .text(opaque.rawValue)
+        }
+        for key in [AttributeKey.downloadingError, .uploadingError] {
+            guard case .text(let sentence)? = values[key] else { continue }
+            values[key] = .text(ApplicationSight.sentence(String(decoding: sentence, as: UTF8.self)))
+        }
         return values
+    }
+
+    private func isReference(_ node: NodeID) throws(Failure) -> Bool {
+        try base.documents?.references.standing(of: node) != nil
+    }
+
+    /// By what is compared or sorted names are learnt letter by letter.
+    private static let keysOfPlaces: Set<AttributeKey> = [
+        .path, .pathBytes, .locationInContainer, .identifier, .linkTarget, .downloadingError,
+        .uploadingError,
+    ]
+
+    private func requireNoPlaces(_ query: QueryRequest) throws(Failure) {
+        let asked = query.predicate.keys.union(query.order.map(\.key)).intersection(Self.keysOfPlaces)
+        guard let key = asked.map(\.rawValue).min() else { return }
+        throw Failure(
+            .invalid, "an application's query names a folder: \(key) is compared and sorted for the owner only")
     }
 
     func versions(of node: NodeID) throws(Failure) -> [ItemVersion] {
@@ -119,6 +150,7 @@ final class ApplicationService: ControlService {
         _ query: QueryRequest, aliveInterval: Duration, _ send: (QueryEvent) async throws -> Void
     ) async throws {
         if query.scope != .root { try require(.read, query.scope, "queries.run") }
+        try requireNoPlaces(query)
         var query = query
         if case .application(let own, _) = principal { query.application = own }
         var known: Set<EntryID> = []
@@ -153,9 +185,12 @@ final class ApplicationService: ControlService {
     private func reachable(_ found: [FoundItem]) throws(Failure) -> [FoundItem] {
         var result: [FoundItem] = []
         for var item in found {
-            guard let path = try reach(item.node) else { continue }
+            guard let path = try grants.shownPath(of: item.node, named: item.id, for: principal),
+                try reach(item.node) != nil
+            else { continue }
             item.path = path
-            item.values = own(item.values, path)
+            item.identifier = item.identifier.map(ApplicationSight.identifier)
+            item.values = try own(item.values, of: item.node, path)
             result.append(item)
         }
         return result

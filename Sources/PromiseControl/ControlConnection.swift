@@ -22,18 +22,19 @@ final class ControlConnection: Sendable {
         var handlers: [UInt64: Handler] = [:]
         var next: UInt64 = 0
         var isClosed = false
+        var process: PeerProcess?
     }
 
     /// By what the kernel says; nil when it does not.
     let peer: PeerCredentials?
-    /// What the kernel says of the process that connected; asked where there are launches.
-    let process: PeerProcess?
+    /// What the kernel says of the process that connected, when it was asked last; asked where there are launches.
+    var process: PeerProcess? { state.withLock { $0.process } }
     /// Who makes the calls that come by it.
     let principal: Principal
     /// For tasks that belong to a request; nil: of no thread in particular.
     let executor: (any TaskExecutor)?
     private let channel: (any Channel)?
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
     /// Without a channel: a request that came by no socket.
     init(
@@ -41,7 +42,7 @@ final class ControlConnection: Sendable {
         application: Principal? = nil
     ) {
         self.peer = peer
-        self.process = process
+        state = Mutex(State(process: process))
         // Who is not known is refused before anything is asked.
         principal =
             application ?? .owner(user: peer?.user ?? .max, process: peer?.process ?? 0)
@@ -60,6 +61,12 @@ final class ControlConnection: Sendable {
         if let number { return number }
         body()
         return 0
+    }
+
+    /// What the kernel says now; nil: it knows no more than before.
+    func note(_ process: PeerProcess?) {
+        guard let process else { return }
+        state.withLock { $0.process = process }
     }
 
     func forget(_ number: UInt64) { state.withLock { _ = $0.handlers.removeValue(forKey: number) } }
@@ -93,10 +100,14 @@ final class ControlConnections: Sendable {
         self.grants = grants
     }
 
-    /// The kernel is asked once for each connection.
+    /// The kernel is asked once for each connection whose it is. A process that connected as the owner may have entered the
+    /// sandbox of a launch since then, with the connection: while there are launches that is asked again.
     func connection(of channel: any Channel) async -> ControlConnection {
         let key = ObjectIdentifier(channel)
-        if let connection = known.withLock({ $0[key] }) { return connection }
+        if let connection = known.withLock({ $0[key] }) {
+            if application == nil { connection.note(await process(of: channel, connection.peer)) }
+            return connection
+        }
         var peer: PeerCredentials?
         if let provider = channel as? any SocketOptionProvider {
             peer = try? await provider.unsafeGetSocketOption(
@@ -104,23 +115,27 @@ final class ControlConnections: Sendable {
                 name: NIOBSDSocket.Option(rawValue: ControlConnections.peerCredentialsOption)
             ).get()
         }
-        var process: PeerProcess?
-        if let provider = channel as? any SocketOptionProvider, let number = peer?.process,
-            application != nil || grants?.launches.isEmpty == false
-        {
-            let pidfd: CInt? = try? await provider.unsafeGetSocketOption(
-                level: NIOBSDSocket.OptionLevel(rawValue: SOL_SOCKET),
-                name: NIOBSDSocket.Option(rawValue: PeerProcess.descriptorOption)
-            ).get()
-            if let pidfd, pidfd >= 0 { process = PeerProcess.of(pidfd: pidfd, process: number) }
-        }
         let connection = ControlConnection(
-            peer: peer, process: process, channel: channel, application: application)
+            peer: peer, process: await process(of: channel, peer), channel: channel,
+            application: application)
         known.withLock { $0[key] = connection }
         channel.closeFuture.whenComplete { [self] _ in
             known.withLock { _ = $0.removeValue(forKey: key) }
             connection.closed()
         }
         return connection
+    }
+
+    /// Nil where nobody needs to know, and where the kernel does not say.
+    private func process(of channel: any Channel, _ peer: PeerCredentials?) async -> PeerProcess? {
+        guard let provider = channel as? any SocketOptionProvider, let number = peer?.process,
+            application != nil || grants?.launches.isEmpty == false
+        else { return nil }
+        let pidfd: CInt? = try? await provider.unsafeGetSocketOption(
+            level: NIOBSDSocket.OptionLevel(rawValue: SOL_SOCKET),
+            name: NIOBSDSocket.Option(rawValue: PeerProcess.descriptorOption)
+        ).get()
+        guard let pidfd, pidfd >= 0 else { return nil }
+        return PeerProcess.of(pidfd: pidfd, process: number)
     }
 }

@@ -113,8 +113,7 @@ package final class ControlServer: Sendable {
         launches?.sweep()
         let listener: any Service
         do {
-            let budget =
-                isOwners ? ConnectionBudget() : ConnectionBudget(connectionsMax: LaunchServers.connectionsMax)
+            let budget: ConnectionBudget = isOwners ? .ofOwner() : .ofLaunch()
             connections.withLock { $0 = budget }
             listener = try controlListener(at: path, routes, application: application, budget, logger: logger) {
                 // The folder (0700) keeps everybody else out between bind and here. A sandbox may

@@ -119,11 +119,11 @@ struct DocumentRoutes: Sendable {
         } else {
             found = try await service.all(by: principal)
         }
-        let availability = service.availability
+        let availability = ContainerAvailability(service.availability).told(to: principal)
         return ContainersDocument(
             domain: availability.domain, provider: availability.provider,
             account: availability.account, isReachable: availability.message == nil,
-            connectionMessage: availability.message, trouble: service.trouble,
+            connectionMessage: availability.message, trouble: principal.isOwner ? service.trouble : nil,
             containers: try found.map { try shown($0, principal) })
     }
 }

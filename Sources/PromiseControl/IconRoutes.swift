@@ -20,7 +20,7 @@ struct IconRoutes: Sendable {
             headers[.cacheControl] = "no-store"
             return Response(status: .ok, headers: headers, body: ResponseBody(byteBuffer: ByteBuffer(bytes: picture)))
         }
-        router.get("v1/availability/events") { _, _ in try availabilityEvents() }
+        router.get("v1/availability/events") { _, context in try availabilityEvents(context.principal) }
     }
 
     /// Nil where none is said.
@@ -30,7 +30,7 @@ struct IconRoutes: Sendable {
         return bytes
     }
 
-    private func availabilityEvents() throws -> Response {
+    private func availabilityEvents(_ principal: Principal) throws -> Response {
         let containers = try routes.services.containers
         return streamResponse { [keepAlive = routes.routes.keepAlive] send in
             let (events, continuation) = AsyncStream.makeStream(
@@ -43,7 +43,7 @@ struct IconRoutes: Sendable {
             }
             defer { pump.cancel() }
             for await availability in events {
-                let event = availability.map { now in
+                let event = (availability?.told(to: principal)).map { now in
                     let document = AvailabilityDocument(
                         domain: now.domain, provider: now.provider, account: now.account, isReachable: now.message == nil,
                         connectionMessage: now.message)

@@ -16,10 +16,9 @@ final class LaunchServers: LaunchSockets {
         let task: Task<Void, Never>
     }
 
-    /// Of one launch: two hundred of them leave the mount its descriptors.
-    static let connectionsMax = 8
-
     private static let suffix = ".app.sock"
+    /// Where the launch hands its view over (`DeviceListener`). As long.
+    private static let handoverSuffix = ".dev.sock"
 
     private let routes: ControlRoutes
     private let prefix: String
@@ -43,7 +42,8 @@ final class LaunchServers: LaunchSockets {
                 String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
             }
             let middle = name.dropFirst(start.count).dropLast(LaunchServers.suffix.count)
-            guard name.hasPrefix(start), name.hasSuffix(LaunchServers.suffix),
+            guard name.hasPrefix(start),
+                [LaunchServers.suffix, LaunchServers.handoverSuffix].contains(where: name.hasSuffix),
                 middle.count == LaunchServers.nameCount, middle.allSatisfy({ $0.isHexDigit })
             else { continue }
             unlink(folder + name)

@@ -1,4 +1,5 @@
 import Glibc
+import PromiseCore
 import PromiseSystem
 
 /// Where thumbnailers run, which read what strangers sent: in namespaces of their own without a network, where there is nothing
@@ -20,7 +21,8 @@ struct ThumbnailSandbox {
     /// Looks whether a sandbox can be made here. Blocks.
     init() {
         let words = ThumbnailSandbox.asNobody + ThumbnailSandbox.wall(around: "/tmp") + ThumbnailSandbox.limits + ["true"]
-        isShutIn = ChildProcess.run(words.map { Array($0.utf8) }, limit: ThumbnailSandbox.patience)
+        isShutIn = ThumbnailSandbox.run(words)
+        ThumbnailWorkshop.sweep(now: SystemClock().now())
     }
 
     /// Runs a program, whose words `words` gives for the place where it finds its workshop. Blocks.
@@ -28,7 +30,14 @@ struct ThumbnailSandbox {
         var all = ThumbnailSandbox.asNobody
         if isShutIn { all += ThumbnailSandbox.wall(around: workshop.place) }
         all += ThumbnailSandbox.limits + words(isShutIn ? ThumbnailSandbox.folder : workshop.place)
-        return ChildProcess.run(all.map { Array($0.utf8) }, limit: ThumbnailSandbox.patience)
+        return ThumbnailSandbox.run(all)
+    }
+
+    /// Passwords may be in the environment, which is read in /proc/1/environ.
+    private static func run(_ words: [String]) -> Bool {
+        let variables = ["PATH", "LANG", "LC_ALL", "TZ"]
+        return ChildProcess.run(
+            words.map { Array($0.utf8) }, environment: variables, limit: ThumbnailSandbox.patience)
     }
 
     /// Root does not let programs read with all of its rights what strangers sent.

@@ -21,8 +21,7 @@ final class ThumbnailWorkshop {
     init?() {
         let isRoot = geteuid() == 0
         // Where nobody may look, a folder of root's own would be of no use.
-        let place = isRoot ? "/tmp" : environment("TMPDIR") ?? "/tmp"
-        var template = Array("\(place)/promisefs-thumbnail-XXXXXX".utf8CString)
+        var template = Array("\(ThumbnailWorkshop.base)/promisefs-thumbnail-XXXXXX".utf8CString)
         let isMade = template.withUnsafeMutableBufferPointer { mkdtemp($0.baseAddress!) != nil }
         guard isMade else { return nil }
         outside = template.dropLast().map { UInt8(bitPattern: $0) }
@@ -40,14 +39,54 @@ final class ThumbnailWorkshop {
     }
 
     deinit {
-        if let open = try? Descriptor.open(
-            [0x2E], in: inside.number, flags: O_RDONLY | O_DIRECTORY, label: "thumbnail.workshop.look"),
-            let names = try? listFolder(open, label: "thumbnail.workshop.list")
-        {
-            for (name, _) in names { try? unlink(name, in: inside.number, label: "thumbnail.workshop.clear") }
-        }
+        ThumbnailWorkshop.clear(inside.number, depth: 0)
         try? unlink(outside + ThumbnailWorkshop.work, isFolder: true, label: "thumbnail.workshop.remove")
         try? unlink(outside, isFolder: true, label: "thumbnail.workshop.removeOutside")
+    }
+
+    /// Programs make folders in what is their home (~/.cache). Nothing is followed.
+    private static func clear(_ folder: CInt, depth: Int) {
+        guard depth < depthMax,
+            let open = try? Descriptor.open(
+                [0x2E], in: folder, flags: O_RDONLY | O_DIRECTORY, label: "thumbnail.workshop.look"),
+            let names = try? listFolder(open, label: "thumbnail.workshop.list")
+        else { return }
+        for (name, _) in names {
+            if (try? unlink(name, in: folder, label: "thumbnail.workshop.clear")) != nil { continue }
+            _ = withCPath(name) { fchmodat(folder, $0, 0o700, 0) }
+            if let inner = try? Descriptor.open(
+                name, in: folder, flags: O_RDONLY | O_DIRECTORY | O_NOFOLLOW, label: "thumbnail.workshop.inner")
+            {
+                clear(inner.number, depth: depth + 1)
+            }
+            try? unlink(name, in: folder, isFolder: true, label: "thumbnail.workshop.clearFolder")
+        }
+    }
+
+    private static let depthMax = 64
+    private static let prefix = Array("promisefs-thumbnail-".utf8)
+    private static let ageMin: Int64 = 3_600
+
+    private static var base: String { geteuid() == 0 ? "/tmp" : environment("TMPDIR") ?? "/tmp" }
+
+    /// Removes what daemons that were killed have left; of this user, and old. Blocks.
+    static func sweep(now: Timestamp) {
+        guard let folder = try? Descriptor.open(
+            Array(base.utf8), flags: O_RDONLY | O_DIRECTORY, label: "thumbnail.leftover.open"),
+            let open = try? Descriptor.open(
+                [0x2E], in: folder.number, flags: O_RDONLY | O_DIRECTORY, label: "thumbnail.leftover.look"),
+            let names = try? listFolder(open, label: "thumbnail.leftover.list")
+        else { return }
+        for (name, _) in names where name.starts(with: prefix) {
+            guard let left = try? Descriptor.open(
+                name, in: folder.number, flags: O_RDONLY | O_DIRECTORY | O_NOFOLLOW, label: "thumbnail.leftover.left"),
+                let status = try? FileStatus.of(descriptor: left.number, label: "thumbnail.leftover.status"),
+                status.owner == geteuid(),
+                now.seconds - status.modificationTime.seconds > ageMin
+            else { continue }
+            clear(left.number, depth: 0)
+            try? unlink(name, in: folder.number, isFolder: true, label: "thumbnail.leftover.remove")
+        }
     }
 
     /// Makes the document, which `fill` writes.

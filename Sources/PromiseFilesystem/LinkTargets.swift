@@ -62,6 +62,19 @@ package struct LinkTargets: Sendable {
         return fate.reason ?? fate.rawValue
     }
 
+    /// As an application is told: a reference tells where its document is, and follows it, so that of one that was not given
+    /// nothing is said.
+    func target(of node: Node?, toWhom isGiven: (NodeID) -> Bool) throws(Failure) -> [UInt8] {
+        guard let record = node?.target.flatMap({ ReferenceRecord(target: $0) }), let node else {
+            return try target(of: node)
+        }
+        guard !isElsewhere(record), let document = try find(record, node.id).finding.entry?.node, isGiven(document)
+        else { return LinkTargets.notGiven }
+        return try target(of: node)
+    }
+
+    private static let notGiven = Array(".promisefs/not-given".utf8)
+
     private func find(
         _ record: ReferenceRecord, _ reference: NodeID
     ) throws(Failure) -> (finding: ItemFinder.Finding, folder: [FileName]) {

@@ -63,7 +63,7 @@ public struct MountedConsequences: PickerConsequences {
     private func perform(_ consequence: PickerConsequence) async throws -> PickedDocument {
         switch consequence {
         case .open(let item):
-            guard let application else { return PickedDocument(path: try path(item)) }
+            guard let application else { return PickedDocument(path: try await existing(item)) }
             return try await grants.grant(item, to: application)
         case .copyOut(let item): return try await copyOut(item)
         case .export(let source, let folder, let name):
@@ -101,6 +101,16 @@ public struct MountedConsequences: PickerConsequences {
         // What is given has to be there.
         if kind == nil { try await FileWork.run { try FileWork.create(path) } }
         return try await grants.grant(item, to: application)
+    }
+
+    /// What was shown may have gone since then.
+    private func existing(_ item: PickerItem) async throws -> [UInt8] {
+        let path = try path(item)
+        guard try await FileWork.run({ FileWork.exists(path) }) else {
+            let name = escapedForDisplay(item.path.split(separator: 0x2F).last ?? [])
+            throw PromiseError(.local, "'\(name)' is gone; look again", exitStatus: 1)
+        }
+        return path
     }
 
     private func path(_ item: PickerItem) throws -> [UInt8] {

@@ -1,11 +1,16 @@
-import Glibc
+import CPromiseSystem
+package import Glibc
 
 /// Runs programs that are not ours, with posix_spawn(3): nothing of Swift runs between fork and exec.
 package enum ChildProcess {
     /// True when the program ended with status 0 within the limit; after that it is killed with what it started. It gets none
-    /// of this process's files, which are all closed by exec, and nothing to read. Blocks.
-    package static func run(_ arguments: [[UInt8]], limit: Duration) -> Bool {
-        guard let program = arguments.first, let process = start(program, arguments) else { return false }
+    /// of this process's files and nothing to read. `environment`: the names of the variables it gets; nil: all. Blocks.
+    package static func run(
+        _ arguments: [[UInt8]], environment: [String]? = nil, limit: Duration
+    ) -> Bool {
+        guard let program = arguments.first,
+            let process = start(program, arguments, environment: environment)
+        else { return false }
         return wait(for: process, until: .now + limit) == 0
     }
 
@@ -28,7 +33,8 @@ package enum ChildProcess {
 
     /// `socket`: its standard input and output; nil: it has nothing to read, and nobody reads what it says.
     static func start(
-        _ program: [UInt8], _ arguments: [[UInt8]], talkingTo socket: CInt? = nil
+        _ program: [UInt8], _ arguments: [[UInt8]], environment: [String]? = nil,
+        talkingTo socket: CInt? = nil
     ) -> pid_t? {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
@@ -40,6 +46,8 @@ package enum ChildProcess {
                 posix_spawn_file_actions_addopen(&actions, number, "/dev/null", O_RDWR, 0)
             }
         }
+        // Libraries open sockets that exec does not close.
+        closeOthers(from: STDERR_FILENO + 1, in: &actions)
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
@@ -53,7 +61,24 @@ package enum ChildProcess {
         words.append(nil)
         defer { for word in words { free(word) } }
         var process: pid_t = 0
-        let problem = withCPath(program) { posix_spawnp(&process, $0, &actions, &attributes, words, environ) }
+        let variables = environment.map(ChildProcess.variables) ?? []
+        defer { for variable in variables { free(variable) } }
+        let problem = withCPath(program) {
+            environment == nil
+                ? posix_spawnp(&process, $0, &actions, &attributes, words, environ)
+                : posix_spawnp(&process, $0, &actions, &attributes, words, variables)
+        }
         return problem == 0 ? process : nil
     }
+
+    /// Those of this process that have these names, for the caller to free.
+    private static func variables(_ names: [String]) -> [UnsafeMutablePointer<CChar>?] {
+        names.compactMap { name in getenv(name).flatMap { strdup("\(name)=\(String(cString: $0))") } } + [nil]
+    }
+}
+
+/// What posix_spawn(3) starts has no descriptor from that number on. The Glibc module does not show
+/// the call for that.
+package func closeOthers(from first: CInt, in actions: inout posix_spawn_file_actions_t) {
+    cps_close_others_from(&actions, first)
 }

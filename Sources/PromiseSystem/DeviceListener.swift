@@ -12,11 +12,11 @@ package struct ForeignMount: Hashable, Sendable {
 /// Waits for one peer that hands a device over: a descriptor, with the user and the group of
 /// whoever has opened it.
 ///
-/// The socket is abstract (unix(7)), so that nothing is left of it; its name is the secret of whom
-/// it was told to, and the kernel says whose process the peer is.
+/// The socket is in a folder that is shut to others, and gone when somebody came: names of abstract
+/// sockets (unix(7)) are in /proc/net/unix for everybody, sandboxes with a network included.
 package struct DeviceListener: Sendable {
-    /// The name of an abstract socket ends with the address.
     private let socket: SharedDescriptor
+    private let path: [UInt8]
 
     /// A peer that waits for its answer. The connection ends with this.
     package struct Handed: Sendable {
@@ -69,29 +69,43 @@ package struct DeviceListener: Sendable {
         }
     }
 
-    package init(name: String) throws(SystemError) {
+    /// `path`: of at most 107 bytes, where nothing is.
+    package init(path: [UInt8]) throws(SystemError) {
+        self.path = path
         let type = CInt(SOCK_SEQPACKET.rawValue) | CInt(SOCK_CLOEXEC.rawValue)
         let number = try call("view.socket") { Glibc.socket(AF_UNIX, type, 0) }
         socket = SharedDescriptor(Descriptor(adopting: number))
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
-        let bytes = [UInt8(0)] + Array(name.utf8)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
-        let place = MemoryLayout<sockaddr_un>.size - MemoryLayout.size(ofValue: address.sun_path)
+        guard path.count < MemoryLayout.size(ofValue: address.sun_path) else {
+            throw SystemError(errno: ENAMETOOLONG, label: "view.path")
+        }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path) }
+        let size = MemoryLayout<sockaddr_un>.size
         _ = try call("view.bind") {
             withUnsafePointer(to: &address) { pointer in
                 pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    bind(number, $0, socklen_t(place + bytes.count))
+                    bind(number, $0, socklen_t(size))
                 }
             }
         }
-        _ = try call("view.listen") { listen(number, 1) }
+        _ = try call("view.listen") { listen(number, 8) }
     }
 
-    /// Nil when nobody came in time, or somebody else. Blocks.
+    /// Nil when nobody came in time. Whoever has another user, or hands nothing over, is passed over.
+    /// The socket is gone after that. Blocks.
     package func take(within patience: Duration) -> Handed? {
-        let milliseconds = CInt(clamping: patience.components.seconds * 1_000)
-        guard isReadable(socket.number, within: milliseconds) else { return nil }
+        defer { _ = withCPath(path) { unlink($0) } }
+        let deadline = ContinuousClock.now + patience
+        while ContinuousClock.now < deadline {
+            let left = (deadline - .now).components.seconds + 1
+            guard isReadable(socket.number, within: CInt(clamping: left * 1_000)) else { return nil }
+            if let handed = takeOne(within: CInt(clamping: left * 1_000)) { return handed }
+        }
+        return nil
+    }
+
+    private func takeOne(within milliseconds: CInt) -> Handed? {
         let number = accept(socket.number, nil, nil)
         guard number >= 0 else { return nil }
         let line = SharedDescriptor(Descriptor(adopting: number))

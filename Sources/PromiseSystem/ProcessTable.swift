@@ -15,6 +15,30 @@ package enum ProcessTable {
             })
     }
 
+    /// What a process has started and what that has started, itself first; none when it has ended. Those
+    /// whose parent has ended are nobody's here.
+    package static func family(of process: Int32) -> [Int32] {
+        guard kill(process, 0) == 0 else { return [] }
+        var found = [process]
+        var position = 0
+        while position < found.count, found.count < familyCountMax {
+            found += children(of: found[position])
+            position += 1
+        }
+        return found
+    }
+
+    private static let familyCountMax = 10_000
+
+    /// `/proc/PID/task/TID/children` of each thread.
+    private static func children(of process: Int32) -> [Int32] {
+        let folder = "/proc/\(process)/task"
+        return numbers(in: Array(folder.utf8)).flatMap { thread -> [Int32] in
+            let text = readSmallFile(Array("\(folder)/\(thread)/children".utf8)) ?? []
+            return text.split(separator: 0x20).compactMap { Int32(String(decoding: $0, as: UTF8.self)) }
+        }
+    }
+
     /// The open files of a process; none where this user may not see them.
     static func files(of process: Int32) -> [Int32] { numbers(in: Array("/proc/\(process)/fd".utf8)) }
 

@@ -32,6 +32,76 @@ extension MountSuites {
             }
         }
 
+        /// Outside it was a program with the rights of the domain's owner, root's where he is root.
+        @Test(.timeLimit(.minutes(2))) func aProgramInAViewMakesNoSetUserIDPrograms() async throws {
+            try await given(
+                """
+                give Work read-write > /dev/null
+                app sh -c 'cd granted/Work; chmod 6755 text.txt; echo new > new; chmod 4711 new; mkdir -m 2755 folder
+                    stat -c %a text.txt' > $T/seen
+                [ "$(cat $T/seen)" = 755 ]; "$P" sync --wait $M
+                [ "$(stat -c %a $M/Work/text.txt $M/Work/new $M/Work/folder | tr '\\n' ' ')" = '755 711 755 ' ]
+                [ -z "$(find $C $M -perm /6000)" ]
+                """)
+        }
+
+        /// It was told that all is well, and what it had saved went with the launch.
+        @Test(.timeLimit(.minutes(2))) func savingADocumentThatIsNotGivenAnyMoreFails() async throws {
+            try await given(
+                """
+                give Work/text.txt read-write > $T/grant; give Work/beside read-write > /dev/null
+                cat > $T/inside.sh << 'END'
+                cd granted; cat text.txt beside > /dev/null; echo there; read go
+                for name in text.txt beside; do
+                    echo work > t; if mv t $name 2> /dev/null; then echo "saved $name"; else echo "failed $name"; fi
+                    if (echo work > $name) 2> /dev/null; then echo "made $name"; fi
+                    [ -e t ] && cat t
+                done
+                END
+                mkfifo $T/go; app sh -c "$(cat $T/inside.sh)" < $T/go > $T/said & p=$!
+                exec 5> $T/go; within 10 '[ -s $T/said ]'
+                revoke $(cat $T/grant); rm $M/Work/beside; sleep 0.5; echo go >&5; exec 5>&-; wait $p
+                [ "$(tr '\\n' ' ' < $T/said)" = 'there failed text.txt work failed beside work ' ]
+                [ "$(cat $M/Work/text.txt)" = one ]
+                """)
+        }
+
+        /// Only the mount itself was read-only: what was written in a view was sent.
+        @Test(.timeLimit(.minutes(2))) func aReadOnlyDomainIsReadOnlyInViews() async throws {
+            try await given(
+                """
+                give Work read-write > /dev/null; "$P" sync --wait $M; "$P" unmount $M
+                "$P" mount --state-dir ${T%/tmp}/state --domain $D --read-only folder:$C $M 2> $T/said || cat $T/said
+                app sh -c 'cat granted/Work/text.txt; echo more >> granted/Work/text.txt; echo new > granted/Work/new' \\
+                    > $T/seen 2>&1 || true
+                grep -qx one $T/seen; [ "$(cat $C/Work/text.txt)" = one ]; [ ! -e $C/Work/new ]
+                """)
+        }
+
+        /// A link whose text is a reference's told where any item is whose identifier was known, and followed it.
+        @Test(.timeLimit(.minutes(2))) func aReferenceTellsNothingOfWhatWasNotGiven() async throws {
+            try await given(
+                """
+                "$P" reference add $M/Work/beside $M/Work/sub/outside > /dev/null
+                "$P" reference add $M/Work/sub/in $M/Work/sub/inside > /dev/null
+                give Work/sub read-write > /dev/null
+                [ "$(readlink $M/Work/sub/outside)" = ../beside ]; [ "$(readlink $M/Work/sub/inside)" = in ]
+                cat > $T/look.py << 'END'
+                import os
+                os.chdir("/documents/granted/sub")
+                print(os.readlink("inside"), os.readlink("outside"))
+                try:
+                    record = '{"about":"x","identifier":"IDENTIFIER","kind":"file","path":"/x","schema":1}'
+                    os.symlink("promisefs-reference:" + record, "forged")
+                except PermissionError:
+                    print("refused")
+                os.symlink("in", "plain"); print(os.readlink("plain"))
+                END
+                sed -i "s/IDENTIFIER/$(identifier $M/Work/beside)/" $T/look.py
+                [ "$(app python3 - < $T/look.py | tr '\\n' ' ')" = 'in .promisefs/not-given refused in ' ]
+                """)
+        }
+
         @Test(.timeLimit(.minutes(2))) func aGrantedDocumentKeepsItsNameWhereverItIsMoved() async throws {
             try await given(
                 """

@@ -33,5 +33,36 @@ extension MountSuites {
                     """, seconds: 60)
             }
         }
+
+        /// With as many presenters, claims and live queries as there was room for nobody got an answer any more, and `unmount`
+        /// took the mount from a daemon that had work left, and said that all was well.
+        @Test(.timeLimit(.minutes(2))) func asManyStreamsAsThereIsRoomForKeepNobodyFromAsking() async throws {
+            var options = MountedDomain.Options()
+            options.uploadDelay = "1h"
+            try await MountedDomain.with(options, mounts: false) { domain in
+                try await domain.shell("ulimit -n 256; \(domain.mountCommand)")
+                try await domain.shell(
+                    """
+                    cat > "$T/streams.py" << 'END'
+                    import socket, sys, time
+                    clients = []
+                    for number in range(60):
+                        client = socket.socket(socket.AF_UNIX)
+                        client.connect(sys.argv[1])
+                        try:
+                            client.send(b"GET /v1/availability/events HTTP/1.1\\r\\nHost: promisefs\\r\\n\\r\\n")
+                        except OSError:
+                            pass
+                        clients.append(client)
+                    print("all", flush=True)
+                    time.sleep(60)
+                    END
+                    python3 "$T/streams.py" "$XDG_RUNTIME_DIR/promisefs/\(domain.domainName).sock" > "$T/said" & p=$!
+                    within 10 '[ -s "$T/said" ]'
+                    echo waits > "$M/waits"; within 15 '"$P" status "$M" > /dev/null'
+                    s=0; "$P" unmount "$M" > "$T/out" 2>&1 || s=$?; [ $s = 7 ]; kill $p
+                    """, seconds: 60)
+            }
+        }
     }
 }

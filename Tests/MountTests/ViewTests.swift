@@ -36,7 +36,8 @@ extension MountSuites {
                 [ "$("$P" run --app com.example.other --domain $D -- ls -A /documents | tr '\\n' ' ')" = 'granted imports ' ]
                 # Exit statuses are the command's.
                 s=0; app sh -c 'exit 9' || s=$?; [ $s = 9 ]
-                s=0; app nothing-of-that-name 2> /dev/null || s=$?; [ $s != 0 ]
+                s=0; app nothing-of-that-name 2> /dev/null || s=$?; [ $s = 127 ]
+                s=0; app /etc/passwd 2> /dev/null || s=$?; [ $s = 126 ]
                 """)
         }
 

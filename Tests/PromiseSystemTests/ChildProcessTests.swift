@@ -49,4 +49,17 @@ import Testing
             return text.split(separator: " ").dropFirst(3).first.flatMap { pid_t($0) }
         }
     }
+
+    /// A thumbnailer in its sandbox had the daemon's listening socket, and answered in its place.
+    @Test func aProgramHasNothingOfWhatIsOpenHereAndNoVariablesButThoseNamed() throws {
+        // As libraries open theirs: exec leaves it open.
+        let left = open("/dev/null", O_RDONLY)
+        defer { close(left) }
+        #expect(ChildProcess.run(words("test", "!", "-e", "/proc/self/fd/\(left)"), limit: .seconds(20)))
+        setenv("PROMISEFS_TEST_SECRET", "hunter2", 1)
+        defer { unsetenv("PROMISEFS_TEST_SECRET") }
+        let hasSecret = words("sh", "-c", "test \"$PROMISEFS_TEST_SECRET\" = hunter2")
+        #expect(ChildProcess.run(hasSecret, limit: .seconds(20)))
+        #expect(!ChildProcess.run(hasSecret, environment: ["PATH"], limit: .seconds(20)))
+    }
 }

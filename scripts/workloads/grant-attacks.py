@@ -4,6 +4,7 @@ line in the audit log.
 
 grant-attacks.py MOUNT: as the owner of a mounted domain. A second process in namespaces of its own makes the attempts.
 """
+import ctypes
 import json
 import os
 import socket
@@ -20,9 +21,10 @@ from promisefs.client import PromiseError, _Connection  # noqa: E402
 EDITOR, OTHER = "com.example.editor", "com.example.other"
 
 
-def request(path, method, target, body=None):
-    """The status and the answer, or the first events of a stream."""
-    connection = _Connection(path, 10)
+def request(path, method, target, body=None, connection=None):
+    """The status and the answer, or the first events of a stream. `connection`: one that is there."""
+    own = None if connection else _Connection(path, 10)
+    connection = connection or own
     try:
         content = None if body is None else body.encode("latin-1") if isinstance(body, str) else json.dumps(body).encode()
         connection.request(method, "/v1/" + target, content, {"Content-Type": "application/json"})
@@ -32,20 +34,22 @@ def request(path, method, target, body=None):
         text = ""
         for line in response:
             text += line.decode()
-            if any(f"event: {name}" in text and text.endswith("\n\n") for name in ("problem", "granted", "presenting", "done", "gathered", "launched")):
+            if any(f"event: {name}" in text and text.endswith("\n\n") for name in ("problem", "granted", "presenting", "done", "gathered", "launched", "availability")):
                 break
         return response.status, text
     except OSError as error:
         return 0, str(error)
     finally:
-        connection.close()
+        if own:
+            own.close()
 
 
 class Sandbox:
-    """Another process, in a mount namespace of its own, that sends what it is told to send."""
+    """Another process, in a mount namespace of its own, that sends what it is told to send: by a connection to the owner's
+    socket, made before it entered the namespace, where no other is named."""
 
-    def __init__(self):
-        words = ["unshare", "-U", "-m", "--map-current-user", sys.executable, os.path.abspath(__file__), "--inside"]
+    def __init__(self, owners):
+        words = [sys.executable, os.path.abspath(__file__), "--inside", owners]
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.namespace = int(self.process.stdout.readline())
 
@@ -54,15 +58,37 @@ class Sandbox:
         self.process.stdin.flush()
         return tuple(json.loads(self.process.stdout.readline()))
 
+    def many(self, path, method, target, count):
+        """The same again and again, on one connection."""
+        return self(path, method, target, None, count)
+
     def end(self):
         self.process.stdin.close()
         self.process.wait()
 
 
-def inside():
+def enter_namespaces():
+    user, group = os.getuid(), os.getgid()
+    # CLONE_NEWUSER | CLONE_NEWNS of unshare(2).
+    if ctypes.CDLL(None, use_errno=True).unshare(0x10020000) != 0:
+        raise OSError(ctypes.get_errno(), "unshare")
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
+
+
+def inside(owners):
+    before = _Connection(owners, 10)
+    assert request(None, "GET", "status", connection=before)[0] == 200
+    enter_namespaces()
     print(os.stat("/proc/self/ns/mnt").st_ino, flush=True)
     for line in sys.stdin:
-        print(json.dumps(request(*json.loads(line))), flush=True)
+        words = json.loads(line)
+        count = words.pop() if len(words) > 4 else 1
+        connection = before if words[0] is None else _Connection(words[0], 10) if count > 1 else None
+        for _ in range(count):
+            answer = request(*words, connection=connection)
+        print(json.dumps(answer), flush=True)
 
 
 class Launch:
@@ -203,7 +229,7 @@ def main(mount):
     brief = domain.give("brief.txt", EDITOR, until=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 8)))
     bookmarks = {name: domain.bookmark(name, EDITOR) for name in ("doc.txt", "revoked.txt")}
     foreign, owners = domain.bookmark("other.txt", OTHER), domain.bookmark("doc.txt")
-    sandbox, stranger = Sandbox(), Sandbox()
+    sandbox, stranger = Sandbox(domain.socket_path), Sandbox(domain.socket_path)
     launch, second = Launch(domain, EDITOR), Launch(domain, OTHER)
 
     # Before it was said whose it is, and from processes whose it is not.
@@ -223,6 +249,7 @@ def main(mount):
     attempt(sandbox, second.socket, "GET", "grants")
     for method, target in (("GET", "status"), ("POST", "unmount"), ("GET", "grants/audit"), ("GET", f"items?node=1"), ("POST", "grants")):
         attempt(sandbox, domain.socket_path, method, target)
+        attempt(sandbox, None, method, target)
     try:
         domain.bind_launch(launch.id, stranger.namespace)
         attack.problems.append("a launch was bound twice")
@@ -240,6 +267,12 @@ def main(mount):
     status, text = ask("GET", "queries?predicate=TRUEPREDICATE&attributes=kMDItemPath")
     found = json.loads(text)["items"]
     attack.check(f"a query finds what was given, and no secret: {text[:300]}", status == 200 and len(found) >= 5 and "secret" not in text and "/other" not in text)
+    status, text = ask("POST", "items/values", {"paths": ["/granted/doc.txt"], "attributes": ["promisefs.pathBytes", "kMDItemPath"]})
+    attack.check(f"its values are by its own paths: {text[:300]}", text.count('"\\/granted\\/doc.txt"') + text.count('"/granted/doc.txt"') >= 3)
+    for predicate in ('kMDItemPath CONTAINS "secret"', 'promisefs.pathBytes BEGINSWITH "/"', 'promisefs.identifier CONTAINS "/"'):
+        attempt(sandbox, launch.socket, "GET", "queries?predicate=" + urllib.parse.quote(predicate), audited=False)
+    status, text = ask("GET", "availability/events")
+    attack.check(f"where the storage is, is not told: {text[:200]}", '"provider":"folder"' in text and "/" not in text)
     attack.check("a claim is granted", "event: granted" in ask("POST", "claims", {"items": [{"path": "/granted/doc.txt", "access": "write"}]})[1])
     status, text = ask("POST", "items/values", {"paths": ["/secret.txt", "/granted/doc.txt"]})
     attack.check(f"values of a secret: {text[:200]}", status == 200 and len(json.loads(text)["items"]) == 1)
@@ -294,6 +327,14 @@ def main(mount):
     taker = domain.information("doc.txt")["node"]
     attempt(sandbox, launch.socket, "GET", f"items?node={taker}")
 
+    # Lines without end would make the log forget what others did.
+    last = max(line["time"] for line in domain.audit(limit=100000))
+    sandbox.many(launch.socket, "GET", "x" * 900, 1500)
+    lines = domain.audit(limit=100000)
+    attack.check("an application's lines of an hour are bounded", sum(line["by"] == EDITOR for line in lines) <= 1001)
+    attack.check("what was there before is there", any(line["time"] == last for line in lines))
+    attack.check("it says that there were more", any(line["call"] == "audit.more" for line in lines))
+
     # A start that is never stopped; the end of a launch.
     ask("POST", "bookmarks/resolve", {"bookmark": bookmarks["doc.txt"]})
     domain._call("DELETE", f"launches/{launch.id}")
@@ -313,4 +354,4 @@ def main(mount):
 
 
 if __name__ == "__main__":
-    inside() if sys.argv[1] == "--inside" else sys.exit(main(sys.argv[1]))
+    inside(sys.argv[2]) if sys.argv[1] == "--inside" else sys.exit(main(sys.argv[1]))

@@ -91,5 +91,7 @@ int cps_look_at_folder(
     const char *_Nonnull path, int flags, int milliseconds, char *_Nonnull resolved, unsigned size);
 // pidfd_open(2): readable when the process has ended. Removable when the Glibc module exports <sys/pidfd.h>.
 int cps_process_descriptor(int process);
+// posix_spawn_file_actions_addclosefrom_np(3) of a posix_spawn_file_actions_t, which the Glibc module does not show.
+int cps_close_others_from(void *_Nonnull actions, int first);
 // pidfd_send_signal(2).
 int cps_signal_process(int descriptor, int signal);

@@ -33,13 +33,16 @@ package struct AuditLine: Hashable, Sendable {
         }
         fields["application"] = application.map { .string(String($0.prefix(200))) }
         fields["grant"] = grant.map { .number(String($0.rawValue)) }
-        fields["detail"] = detail.map { .string(String($0.prefix(1_000))) }
+        fields["detail"] = detail.map { .string(String($0.prefix(300))) }
         return .map(fields)
     }
 }
 
 /// `audit.log` in the state folder, a line of JSON each: grants, uses, refusals, revocations. It is
 /// no file of any mount, and no application's route leads to it.
+///
+/// An application has so many lines an hour, and what is beyond them is counted: it cannot write until
+/// what others did is forgotten.
 ///
 /// Whoever writes a line waits for nothing; what is to be in the file when a call returns calls
 /// `flush`. A daemon that is killed loses lines of its last moment, and none that was flushed.
@@ -50,6 +53,7 @@ package final class AuditLog: Sendable {
         var lines: [AuditLine] = []
         var lost = 0
         var isWriting = false
+        var allowance = AuditAllowance()
     }
 
     private static let waitingCountMax = 10_000
@@ -69,7 +73,9 @@ package final class AuditLog: Sendable {
                 state.lost += 1
                 return false
             }
-            state.lines.append(line)
+            let admitted = state.allowance.admit(line)
+            if admitted.isEmpty { return false }
+            state.lines += admitted
             defer { state.isWriting = true }
             return !state.isWriting
         }

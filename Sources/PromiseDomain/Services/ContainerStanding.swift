@@ -1,3 +1,4 @@
+package import PromiseAccess
 package import PromiseCore
 
 /// An application's own folder, as `container` shows it.
@@ -23,8 +24,18 @@ package struct ContainerAvailability: Sendable, Hashable {
     /// Why it cannot be used.
     package var message: String?
 
-    init(_ facts: (domain: String, provider: String, account: String, message: String?)) {
+    package init(_ facts: (domain: String, provider: String, account: String, message: String?)) {
         (domain, provider, account, message) = facts
+    }
+
+    /// As an application is told: neither the address nor what servers say is its business.
+    package func told(to principal: Principal) -> ContainerAvailability {
+        if principal.isOwner { return self }
+        var told = self
+        told.provider = ApplicationSight.provider(provider)
+        told.account = ApplicationSight.account(account)
+        told.message = message.map { _ in "the storage cannot be reached" }
+        return told
     }
 }
 

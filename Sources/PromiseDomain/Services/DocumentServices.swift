@@ -49,7 +49,7 @@ package struct DocumentServices: Sendable {
         bookmarks = Bookmarks(tree: tree, search: search, notes: moveNotes, grants: grants, door: door, key: key)
         views = Views(
             filesystem: tree.filesystem, grants: grants, domainName: tree.domainName, door: door,
-            echoProgram: configuration.echoProgram, logger: logger)
+            echoProgram: configuration.echoProgram, isReadOnly: configuration.isReadOnly, logger: logger)
         adoption = Adoption(tree: tree, door: door, pool: BlockingPool(name: "adopt", threads: 2))
         tree.filesystem.linkTargets.memory?.whenMissed { [search] in search.begin($0) }
         tree.filesystem.linkTargets.memory?.whenGone { [moveNotes] in moveNotes.askSoon() }

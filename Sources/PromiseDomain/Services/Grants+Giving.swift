@@ -191,6 +191,9 @@ extension Grants {
             let id = try self.store.nextID()
             var made: Grant?
             _ = try self.change { table, now throws(Failure) in
+                if let date = end.date, date <= now {
+                    throw Failure(.invalid, "the date until which it is given has passed")
+                }
                 let name =
                     kind == .container
                     ? Grants.containerName

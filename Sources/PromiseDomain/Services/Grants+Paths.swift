@@ -24,26 +24,36 @@ extension Grants {
         }
     }
 
-    /// As an application has it: `container/…` or `granted/NAME/…`; nil of what it was not given.
+    /// As an application has it: `container/…` or `granted/NAME/…`; nil of what it was not given. `named`: by that name of
+    /// the node alone; nil: by whichever it has it.
     package func shownPath(
-        of node: NodeID, for principal: Principal
+        of node: NodeID, named name: EntryID? = nil, for principal: Principal
     ) throws(Failure) -> [FileName]? {
         try tree.index.read { transaction throws(Failure) in
             guard case .application = principal else { return try transaction.path(of: node) }
             let tops = try roots(of: principal, transaction)
-            var names: [FileName] = []
-            var current = node
-            for _ in 0..<4_096 where current != .root {
-                if let top = tops.first(where: { $0.node == current }) {
-                    let first = top.isContainer ? [] : [Grants.grantedName]
-                    return first + [top.name] + names.reversed()
-                }
-                guard let entry = try transaction.entries(of: current).first else { return nil }
-                names.append(entry.name)
-                current = entry.parent
+            if let top = tops.first(where: { $0.node == node && (name == nil || $0.entry == name) }) {
+                return top.path([])
+            }
+            for entry in try transaction.entries(of: node) where name == nil || entry.id == name {
+                if let path = try shownPath(of: entry, below: tops, transaction) { return path }
             }
             return nil
         }
+    }
+
+    private func shownPath(
+        of entry: Entry, below tops: [GrantedRoot], _ transaction: borrowing Transaction
+    ) throws(Failure) -> [FileName]? {
+        var names = [entry.name]
+        var folder = entry.parent
+        for _ in 0..<4_096 where folder != .root {
+            if let top = tops.first(where: { $0.node == folder }) { return top.path(names) }
+            guard let above = try transaction.entries(of: folder).first else { return nil }
+            names.append(above.name)
+            folder = above.parent
+        }
+        return nil
     }
 
     /// The same of what is at a path of the mount, as far as it is known here.
@@ -91,5 +101,12 @@ extension Grants {
 
     private func application(_ principal: Principal) -> String? {
         if case .application(let name, _) = principal { name } else { nil }
+    }
+}
+
+extension GrantedRoot {
+    /// As the application has it. `names`: below it, from the inside out.
+    fileprivate func path(_ names: [FileName]) -> [FileName] {
+        (isContainer ? [] : [Grants.grantedName]) + [name] + names.reversed()
     }
 }

@@ -21,10 +21,13 @@ final class LaunchPolicy: ViewPolicy {
     private let grants: Grants
     private let principal: Principal
     private let door: AccessDoor
+    private let isReadOnly: Bool
     private let clock = SystemClock()
     private let state = Mutex(State())
 
-    init(_ grants: Grants, _ principal: Principal, _ door: AccessDoor) {
+    /// `isReadOnly`: the domain is, and so is all that is given of it.
+    init(_ grants: Grants, _ principal: Principal, _ door: AccessDoor, isReadOnly: Bool) {
+        self.isReadOnly = isReadOnly
         self.grants = grants
         self.principal = principal
         self.door = door
@@ -56,7 +59,8 @@ final class LaunchPolicy: ViewPolicy {
         let roots = ViewRoots(
             found.map { root in
                 ViewRoot(
-                    name: root.name, entry: root.entry, rights: root.rights.inView,
+                    name: root.name, entry: root.entry,
+                    rights: isReadOnly ? min(root.rights.inView, .read) : root.rights.inView,
                     place: root.isContainer ? .top : .granted)
             })
         state.withLock { state in

@@ -38,7 +38,7 @@ package final class Views: Sendable {
     }
 
     /// So long a launch may take until it hands its device over.
-    private static let patience = Duration.seconds(30)
+    private static let patience = Duration.seconds(10)
     private static let countMax = 1_000
 
     private let filesystem: FileSystem
@@ -47,13 +47,15 @@ package final class Views: Sendable {
     private let door: AccessDoor
     /// By which programs in views hear of what is done outside.
     private let echoProgram: [UInt8]?
+    private let isReadOnly: Bool
     private let logger: Logger
     private let state = Monitor(State())
 
     init(
         filesystem: FileSystem, grants: Grants, domainName: String, door: AccessDoor,
-        echoProgram: [UInt8]?, logger: Logger
+        echoProgram: [UInt8]?, isReadOnly: Bool, logger: Logger
     ) {
+        self.isReadOnly = isReadOnly
         self.echoProgram = echoProgram
         self.filesystem = filesystem
         self.grants = grants
@@ -101,16 +103,20 @@ package final class Views: Sendable {
         do throws(Failure) {
             let begun = try await grants.beginLaunch(of: application, by: principal)
             let listener: DeviceListener
-            let name = "promisefs-view-\(Views.chance())"
+            guard let handover = begun.socket.map(Views.handover) else {
+                await grants.endLaunch(begun.launch)
+                throw Failure(.notSupported, "this domain has no sockets of launches")
+            }
             do throws(SystemError) {
-                listener = try DeviceListener(name: name)
+                listener = try DeviceListener(path: Array(handover.utf8))
             } catch {
                 await grants.endLaunch(begun.launch)
                 throw Failure(error)
             }
             let launch = Starting(
                 number: number, launch: begun.launch, application: application, owner: principal,
-                policy: LaunchPolicy(grants, begun.principal, door), isForSession: isForSession)
+                policy: LaunchPolicy(grants, begun.principal, door, isReadOnly: isReadOnly),
+                isForSession: isForSession)
             OwnedThread(name: "view") { [self] in
                 serve(listener, launch)
                 state.update { $0.running[number] = nil }
@@ -119,7 +125,7 @@ package final class Views: Sendable {
                     state.update { $0.count -= 1 }
                 }
             }.detach()
-            return Place(launch: begun.launch.text, handover: "@\(name)", socket: begun.socket)
+            return Place(launch: begun.launch.text, handover: handover, socket: begun.socket)
         } catch {
             state.update { $0.count -= 1 }
             throw error
@@ -148,12 +154,10 @@ package final class Views: Sendable {
         }
     }
 
-    private static func chance() -> String {
-        var generator = SystemRandomNumberGenerator()
-        return (0..<2).map { _ in
-            let digits = String(generator.next() as UInt64, radix: 16)
-            return String(repeating: "0", count: 16 - digits.count) + digits
-        }.joined()
+    /// Beside the launch's own socket, which has a name of its own.
+    private static func handover(_ socket: String) -> String {
+        let own = socket.hasSuffix(".app.sock") ? String(socket.dropLast(9)) : socket
+        return own + ".dev.sock"
     }
 
     // MARK: One view

@@ -1,4 +1,5 @@
 import Logging
+import PromiseAccess
 package import PromiseCore
 package import PromiseIndex
 import PromiseSync
@@ -19,10 +20,21 @@ enum VirtualAttribute: String, CaseIterable {
         self = attribute
     }
 
+    /// What an application is told of a value: nothing of places that were not given to it.
+    static func told(_ name: [UInt8], _ value: [UInt8]) throws(Failure) -> [UInt8] {
+        let text = String(decoding: value, as: UTF8.self)
+        switch VirtualAttribute(name) {
+        case .reference: throw Failure(.noAttribute, "where references lead is the owner's to see")
+        case .identifier: return Array(ApplicationSight.identifier(ItemIdentifier(text)).rawValue.utf8)
+        case .error: return Array(ApplicationSight.sentence(text).utf8)
+        default: return value
+        }
+    }
+
     /// A name of this product's that it does not have is a slip, which an ordinary attribute would hide.
     static func refuseUnknown(_ name: [UInt8]) throws(Failure) {
         guard prefixes.contains(where: { name.starts(with: $0) }), VirtualAttribute(name) == nil,
-            !StayingMarks.isName(name)
+            !StayingMarks.isName(name), !FsyncReach.isName(name)
         else { return }
         throw Failure(.notSupported, "PromiseFS has no attribute of this name")
     }

@@ -16,7 +16,18 @@ struct GrantedFolder: Sendable {
     private var scratch: NodeID { view.launch.folders.scratch }
 
     /// The document that has this name in `granted`, whether a program has put it away or not.
-    func root(_ name: FileName) -> ViewRoot? { view.roots.root(named: name, .granted) }
+    func root(_ name: FileName) -> ViewRoot? {
+        let root = view.roots.root(named: name, .granted)
+        if root != nil { view.state.withLock { _ = $0.given.insert(name) } }
+        return root
+    }
+
+    /// A document that was given and is no more: what a program saves as it would go with the launch, and the program would
+    /// believe that it is saved.
+    func demandNotLost(_ name: FileName) throws(Failure) {
+        guard root(name) == nil, view.state.withLock({ $0.given.contains(name) }) else { return }
+        throw Failure(.stale, "'\(name.display)' is gone, or not given any more: save it elsewhere")
+    }
 
     func isHidden(_ name: FileName) -> Bool { view.state.withLock { $0.hidden.contains(name) } }
 
@@ -133,6 +144,7 @@ struct GrantedFolder: Sendable {
         let target = root(newName)
         switch (source, target) {
         case (nil, nil):
+            try demandNotLost(newName)
             return tree.rename(
                 name, in: scratch, to: newName, in: scratch, flags: flags, caller: view.through(caller),
                 reply: reply)

@@ -47,6 +47,7 @@ extension View {
                 throw Failure(.notPermitted, "nothing in a view is given to others")
             }
             (changes.owner, changes.group) = (nil, nil)
+            changes.permissions = changes.permissions?.withoutSetID
             let isCut = changes.size != nil
             return tree.setAttributes(
                 of: node, handle: handle, changes, caller: through(caller)
@@ -67,7 +68,8 @@ extension View {
             throw Failure(.noAttribute, "the view's own folders have none")
         }
         try demand(.read, of: node, "extendedAttribute")
-        return try tree.extendedAttribute(name, of: node, caller: through(caller))
+        return try VirtualAttribute.told(
+            name, try tree.extendedAttribute(name, of: node, caller: through(caller)))
     }
 
     package func extendedAttributeNames(of node: NodeID) throws(Failure) -> [[UInt8]] {

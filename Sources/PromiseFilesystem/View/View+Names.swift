@@ -1,3 +1,4 @@
+import PromiseAccess
 package import PromiseCore
 import PromiseIndex
 import PromiseSync
@@ -89,7 +90,7 @@ extension View {
     ) -> ParkedRequest? {
         make(name, .file, in: parent, "create", caller, reply: reply) { [self] folder, caller, done in
             tree.create(
-                name, in: folder, permissions: permissions, opening: opening, caller: caller,
+                name, in: folder, permissions: permissions.withoutSetID, opening: opening, caller: caller,
                 reply: done)
         } shown: { [self] made, reach in
             shown(made, reach, isWritable: opening.isWritable)
@@ -108,7 +109,7 @@ extension View {
         guarded(reply) { () throws(Failure) in
             let (folder, reach) = try folderToMakeIn(parent, "create")
             return tree.createNameless(
-                in: folder, permissions: permissions, opening: opening, caller: through(caller)
+                in: folder, permissions: permissions.withoutSetID, opening: opening, caller: through(caller)
             ) { [self] result in
                 reply(result.map { shown($0, reach, isWritable: opening.isWritable) })
             }
@@ -121,7 +122,7 @@ extension View {
     ) -> ParkedRequest? {
         make(name, .folder, in: parent, "makeFolder", caller, reply: reply) { [self] folder, caller, done in
             tree.makeFolder(
-                name, in: folder, permissions: permissions, caller: caller, reply: done)
+                name, in: folder, permissions: permissions.withoutSetID, caller: caller, reply: done)
         } shown: { [self] in shown($0, reach: $1) } undone: { [self] in undo($0, name, caller) }
     }
 
@@ -136,8 +137,8 @@ extension View {
         }
         return make(name, kind, in: parent, "makeNode", caller, reply: reply) { [self] folder, caller, done in
             tree.makeNode(
-                name, in: folder, kind: kind, permissions: permissions, deviceNumber: deviceNumber,
-                caller: caller, reply: done)
+                name, in: folder, kind: kind, permissions: permissions.withoutSetID,
+                deviceNumber: deviceNumber, caller: caller, reply: done)
         } shown: { [self] in shown($0, reach: $1) } undone: { [self] in undo($0, name, caller) }
     }
 
@@ -145,7 +146,12 @@ extension View {
         _ name: FileName, in parent: NodeID, target: [UInt8], caller: Caller,
         reply: @escaping Reply<EntryReply>
     ) -> ParkedRequest? {
-        make(name, .link, in: parent, "makeLink", caller, reply: reply) { [self] folder, caller, done in
+        if ReferenceRecord(target: target) != nil {
+            policy.refused("makeLink", parent)
+            reply(.failure(Failure(.notPermitted, "references are made by the launch's socket")))
+            return nil
+        }
+        return make(name, .link, in: parent, "makeLink", caller, reply: reply) { [self] folder, caller, done in
             tree.makeLink(name, in: folder, target: target, caller: caller, reply: done)
         } shown: { [self] in shown($0, reach: $1) } undone: { [self] in undo($0, name, caller) }
     }
@@ -167,6 +173,7 @@ extension View {
             let (folder, reach) = try folderToMakeIn(parent, operation)
             let document = folder == launch.folders.scratch ? given.root(name) : nil
             if let document { try given.demandSaving(document, kind, operation) }
+            if folder == launch.folders.scratch { try given.demandNotLost(name) }
             return body(folder, through(caller)) { [self] result in
                 guard case .success(let made) = result else {
                     return reply(result.map { shown($0, reach) })
@@ -215,6 +222,7 @@ extension View {
             let source = try demand(.readWrite, of: node, "addName")
             let (folder, reach) = try folderToMakeIn(parent, "addName")
             let isScratch = folder == launch.folders.scratch
+            if isScratch { try given.demandNotLost(name) }
             if isScratch ? given.root(name) != nil : source.root != reach.root {
                 policy.refused("addName", node)
                 throw Failure(.crossDevice, "a second name would be outside what was granted")
@@ -302,7 +310,10 @@ extension View {
             throw Failure(.invalid, "it is no link")
         }
         try demand(.read, of: node, "linkTarget")
-        return try tree.linkTargets.inView.target(of: try tree.known(node))
+        let root = try reach(node).root
+        return try tree.linkTargets.inView.target(of: try tree.known(node)) { document in
+            root != nil && (try? reach(document))?.root == root
+        }
     }
 
     func node(named name: FileName, in folder: NodeID) throws(Failure) -> Node? {

@@ -126,22 +126,10 @@ package final class View: FileSystemOperations {
     }
 
     func shown(_ attributes: NodeAttributes, _ rights: ViewRights) -> NodeAttributes {
-        var shown = attributes
-        shown.node = ViewNode.tree(attributes.node).shown
-        shown.owner = launch.user
-        shown.group = launch.group
-        if rights < .readWrite { shown.permissions &= ~0o222 }
-        return shown
+        attributes.shown(to: launch, rights)
     }
 
-    /// A folder that only the view has.
-    func ownFolder(_ node: ViewNode) -> NodeAttributes {
-        let now = tree.clock.now()
-        return NodeAttributes(
-            node: node.shown, kind: .folder, permissions: node == .granted ? 0o755 : 0o555,
-            links: 2, owner: launch.user, group: launch.group, size: 4096, blocks: 8,
-            accessTime: now, modificationTime: now, changeTime: now)
-    }
+    func ownFolder(_ node: ViewNode) -> NodeAttributes { .folder(node, of: launch, tree.clock.now()) }
 
     func ownEntry(_ node: ViewNode) -> EntryReply {
         EntryReply(ownFolder(node), entryLifetimeSeconds: 0, attributeLifetimeSeconds: 0)

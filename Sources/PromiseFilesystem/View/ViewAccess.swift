@@ -96,3 +96,28 @@ enum ViewNode: Hashable, Sendable {
         }
     }
 }
+
+extension NodeAttributes {
+    /// As an application has it.
+    func shown(to launch: View.Launch, _ rights: ViewRights) -> NodeAttributes {
+        var shown = self
+        shown.node = ViewNode.tree(node).shown
+        shown.owner = launch.user
+        shown.group = launch.group
+        if rights < .readWrite { shown.permissions &= ~0o222 }
+        return shown
+    }
+
+    /// A folder that only the view has.
+    static func folder(_ node: ViewNode, of launch: View.Launch, _ now: Timestamp) -> NodeAttributes {
+        NodeAttributes(
+            node: node.shown, kind: .folder, permissions: node == .granted ? 0o755 : 0o555,
+            links: 2, owner: launch.user, group: launch.group, size: 4096, blocks: 8,
+            accessTime: now, modificationTime: now, changeTime: now)
+    }
+}
+
+extension UInt32 {
+    /// Of permissions. Outside files belong to the domain's owner: a program with a set-user-ID bit would be his.
+    var withoutSetID: UInt32 { self & 0o1777 }
+}

@@ -25,4 +25,6 @@ struct ViewState {
     var followed: [EntryID: ViewRoot] = [:]
     /// Where they were, should they be gone when they are saved.
     var places: [FileName: TreePlace] = [:]
+    /// Names in `granted` that documents have, or had until their grants ended.
+    var given: Set<FileName> = []
 }

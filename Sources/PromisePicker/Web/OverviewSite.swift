@@ -8,8 +8,6 @@ import PromiseWire
 public struct OverviewSite: WebSite {
     static let workCountMax = 200
     static let itemCountMax = 100
-    private static let textCountMax = 1 << 20
-    private static let lineCountMax = 4_000
 
     private let mounts: @Sendable () throws -> [MountEntry]
     private let watch: OverviewWatch
@@ -161,20 +159,9 @@ public struct OverviewSite: WebSite {
         return Conflicts(documents: documents)
     }
 
-    private struct Difference: Encodable {
-        struct Line: Encodable {
-            /// `same`, `cut` or `add`.
-            var kind: String
-            var text: String
-        }
-
-        var lines: [Line]
-        var note: String?
-    }
-
     /// Of the document and one of its versions, by lines. Reading them brings their content here: a
     /// person has asked.
-    private func difference(_ choice: Choice) async throws -> Difference {
+    private func difference(_ choice: Choice) async throws -> TextDifference {
         let mount = try mount(choice.domain)
         let versions = try await PromiseClient(mount: mount).versions(of: try bytes(choice.path))
             .versions
@@ -183,51 +170,23 @@ public struct OverviewSite: WebSite {
         else {
             throw PromiseError(.local, "that version is gone", exitStatus: 1)
         }
-        guard max(ours.size, other.size) <= UInt64(OverviewSite.textCountMax) else {
-            return Difference(lines: [], note: "they are too long to be compared here")
+        guard max(ours.size, other.size) <= UInt64(TextDifference.byteCountMax) else {
+            return TextDifference(note: "they are too long to be compared here")
         }
-        var texts: [[String]] = []
+        var contents: [[UInt8]] = []
         for version in [ours, other] {
-            guard let path = Location.absolutePath(of: try bytes(version.pathBytes), on: mount)
-            else { continue }
+            let path = Location.absolutePath(of: try bytes(version.pathBytes), on: mount)
             let content = try await FileWork.run {
-                readSmallFile(path, countMax: OverviewSite.textCountMax) ?? []
+                path.flatMap { readSmallFile($0, countMax: TextDifference.byteCountMax + 1) }
             }
-            guard let text = String(validating: content, as: UTF8.self), !text.contains("\0") else {
-                return Difference(lines: [], note: "they are no text")
+            // One that cannot be read is no empty one.
+            guard let content else {
+                return TextDifference(
+                    note: "'\(version.path)' cannot be read now, so that they cannot be compared")
             }
-            texts.append(
-                text.split(separator: "\n", omittingEmptySubsequences: false).map { String($0) })
+            contents.append(content)
         }
-        guard texts.count == 2, texts.allSatisfy({ $0.count <= OverviewSite.lineCountMax }) else {
-            return Difference(lines: [], note: "they have too many lines to be compared here")
-        }
-        return Difference(lines: OverviewSite.lines(from: texts[0], to: texts[1]))
-    }
-
-    private static func lines(from old: [String], to new: [String]) -> [Difference.Line] {
-        let changes = new.difference(from: old)
-        let cut = Set(
-            changes.removals.map { if case .remove(let offset, _, _) = $0 { offset } else { -1 } })
-        let added = Set(
-            changes.insertions.map { if case .insert(let offset, _, _) = $0 { offset } else { -1 } }
-        )
-        var result: [Difference.Line] = []
-        var (left, right) = (0, 0)
-        while left < old.count || right < new.count {
-            if left < old.count, cut.contains(left) {
-                result.append(.init(kind: "cut", text: old[left]))
-                left += 1
-            } else if right < new.count, added.contains(right) {
-                result.append(.init(kind: "add", text: new[right]))
-                right += 1
-            } else {
-                if left < old.count { result.append(.init(kind: "same", text: old[left])) }
-                left += 1
-                right += 1
-            }
-        }
-        return result
+        return TextDifference(from: contents[0], to: contents[1])
     }
 
     /// `states` are of the versions that the person saw: what was written since is never destroyed.

@@ -56,7 +56,8 @@ public final class WebServer: Sendable {
     private typealias Connection = NIOAsyncChannel<HTTPServerRequestPart, HTTPServerResponsePart>
 
     private static let bodyCountMax = 1 << 20
-    private static let connectionCountMax = 32
+    /// How long a connection may say nothing at first, and another user's may last.
+    private static let patience = TimeAmount.seconds(10)
     static let policy =
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob: data:; "
         + "frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -68,7 +69,7 @@ public final class WebServer: Sendable {
     private let site: any WebSite
     private let channel: NIOAsyncChannel<Connection, Never>
     private let door: Mutex<WebDoor>
-    private let count = Mutex(0)
+    private let places = Mutex(Places())
     private let lastAsked: Mutex<ContinuousClock.Instant>
     public let port: Int
     /// With the token behind `#`, which no browser sends to anybody.
@@ -101,20 +102,45 @@ public final class WebServer: Sendable {
     /// The page was opened: of what leads to it nothing is of use any more.
     public var isEntered: Bool { door.withLock { $0.isEntered } }
 
+    /// Connections at a time. Those of other users take none from the person.
+    private struct Places {
+        private static let unknownMax = 128
+        private static let oursMax = 32
+        private static let strangersMax = 4
+
+        private var unknown = 0
+        private var ours = 0
+        private var strangers = 0
+
+        mutating func enter() -> Bool {
+            guard unknown < Places.unknownMax else { return false }
+            unknown += 1
+            return true
+        }
+
+        /// Whose it is, is known now.
+        mutating func take(isOurs: Bool) -> Bool {
+            unknown -= 1
+            guard isOurs ? ours < Places.oursMax : strangers < Places.strangersMax else { return false }
+            if isOurs { ours += 1 } else { strangers += 1 }
+            return true
+        }
+
+        mutating func leave(isOurs: Bool) {
+            if isOurs { ours -= 1 } else { strangers -= 1 }
+        }
+    }
+
     /// Until the task is cancelled.
     public func run() async throws {
         try await channel.executeThenClose { connections in
             await withDiscardingTaskGroup { group in
                 do {
                     for try await connection in connections {
-                        let isOneTooMany = count.withLock { count in
-                            count += 1
-                            return count > WebServer.connectionCountMax
-                        }
+                        let mayEnter = places.withLock { $0.enter() }
                         group.addTask {
-                            if !isOneTooMany { await self.serve(connection) }
+                            if mayEnter { await self.receive(connection) }
                             try? await connection.channel.close()
-                            self.count.withLock { $0 -= 1 }
                         }
                     }
                 } catch {
@@ -125,8 +151,19 @@ public final class WebServer: Sendable {
         }
     }
 
-    private func serve(_ connection: Connection) async {
+    private func receive(_ connection: Connection) async {
         let isOurs = await isOurs(connection.channel.remoteAddress?.port)
+        guard places.withLock({ $0.take(isOurs: isOurs) }) else { return }
+        defer { places.withLock { $0.leave(isOurs: isOurs) } }
+        await serve(connection, isOurs)
+    }
+
+    private func serve(_ connection: Connection, _ isOurs: Bool) async {
+        let channel = connection.channel
+        let end = channel.eventLoop.scheduleTask(in: WebServer.patience) {
+            channel.close(promise: nil)
+        }
+        defer { end.cancel() }
         try? await connection.executeThenClose { input, output in
             var head: HTTPRequestHead?
             var body: [UInt8] = []
@@ -140,6 +177,7 @@ public final class WebServer: Sendable {
                     guard body.count <= WebServer.bodyCountMax else { return }
                 case .end:
                     guard let start = head else { return }
+                    if isOurs { end.cancel() }
                     let response = isOurs ? await self.response(to: start, body) : refused(.user)
                     try await write(response, to: start, output)
                     if !start.isKeepAlive { return }

@@ -108,7 +108,10 @@ struct RunCommand: AsyncParsableCommand {
             words += domains.isEmpty ? [view.handover, place, socket] : ["+", view.handover, socket]
             domains.append(Sandbox.Domain(name: mount.domain, hasSocket: view.socket != nil))
         }
+        // All else that is open here, the connection to the daemon first of all, is not for the application.
+        let filter = SystemCallFilter.descriptor()
+        if let filter { words = ["--with", "\(filter)"] + words }
         return [helper] + words.map { Array($0.utf8) }
-            + sandbox.words(place: place, domains: domains, command: command)
+            + sandbox.words(place: place, domains: domains, filter: filter, command: command)
     }
 }

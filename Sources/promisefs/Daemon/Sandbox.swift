@@ -43,8 +43,8 @@ struct Sandbox {
     }
 
     /// `place`: where promisefs-view has `view0` and `socket0`, and so on, of these domains. What is
-    /// absent on this machine is left out.
-    func words(place: String, domains: [Domain], command: [[UInt8]]) -> [[UInt8]] {
+    /// absent on this machine is left out. `filter`: a descriptor of `SystemCallFilter`.
+    func words(place: String, domains: [Domain], filter: CInt?, command: [[UInt8]]) -> [[UInt8]] {
         var words = ["bwrap", "--ro-bind", "/usr", "/usr"]
         for name in ["bin", "sbin", "lib", "lib32", "lib64"] {
             if let target = Sandbox.link("/\(name)") {
@@ -80,8 +80,10 @@ struct Sandbox {
             words += ["--bind", "\(place)/socket\(number)", Sandbox.furtherSocket(domain.name)]
         }
         words += ["--chdir", Sandbox.view]
-        if let filter = SystemCallFilter.descriptor() { words += ["--seccomp", "\(filter)"] }
-        return words.map { Array($0.utf8) } + additions + [Array("--".utf8)] + command
+        if let filter { words += ["--seccomp", "\(filter)"] }
+        // The shell says 127 of a command that is not there, as every shell does, and bubblewrap 1.
+        let started = ["--", "/bin/sh", "-c", "exec \"$0\" \"$@\""]
+        return words.map { Array($0.utf8) } + additions + started.map { Array($0.utf8) } + command
     }
 
     /// Where a link leads; nil for what is none.

@@ -17,6 +17,9 @@ enum Spawn {
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         for descriptor in descriptors { posix_spawn_file_actions_adddup2(&actions, descriptor.from, descriptor.to) }
+        // Libraries open sockets that exec does not close.
+        let kept = max(STDERR_FILENO, descriptors.map(\.to).max() ?? 0)
+        closeOthers(from: kept + 1, in: &actions)
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
