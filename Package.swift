@@ -260,7 +260,7 @@ let package = Package(
         tests(
             "CommandTests",
             [
-                "promisefs", "PromiseCore", "PromiseKit", "PromiseWire", logging,
+                "promisefs", "PromiseCore", "PromiseSystem", "PromiseKit", "PromiseWire", logging,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
         // Several machines, a hostile store and one seed, in one thread of one process.

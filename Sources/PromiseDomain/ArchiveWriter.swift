@@ -14,7 +14,7 @@ final class ArchiveWriter {
         guard let archive = archive_write_new() else { throw Failure(.inputOutput, "there is no memory for an archive") }
         self.archive = archive
         archive_write_set_format_zip(archive)
-        // Names are UTF-8 there; those that are none are written as they are.
+        // What says that its names are UTF-8 must have no others: programs cannot open it at all.
         archive_write_set_options(archive, "zip:hdrcharset=UTF-8")
         try check(archive_write_open_fd(archive, descriptor))
     }
@@ -25,7 +25,8 @@ final class ArchiveWriter {
     func add(_ path: [UInt8], _ node: ArchivedNode, descriptor: CInt? = nil) throws(Failure) {
         guard let entry = archive_entry_new() else { throw Failure(.inputOutput, "there is no memory for an archive") }
         defer { archive_entry_free(entry) }
-        withCPath(path) { path in
+        let name = String(validating: path, as: UTF8.self) == nil ? Array(escapedForDisplay(path).utf8) : path
+        withCPath(name) { path in
             archive_entry_set_pathname(entry, path)
             archive_entry_set_pathname_utf8(entry, path)
         }

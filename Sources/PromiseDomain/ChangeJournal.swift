@@ -120,6 +120,14 @@ struct ChangeJournal {
         return records
     }
 
+    /// Of the name that it is about, where that is there still: a file may have others.
+    private func path(of change: Change, _ transaction: borrowing Transaction) throws(Failure) -> [FileName]? {
+        if let name = change.name, let entry = try transaction.entry(in: change.parent, named: name), entry.node == change.node {
+            return try transaction.path(of: change.parent).map { $0 + [name] }
+        }
+        return try transaction.path(of: change.node)
+    }
+
     private func record(
         _ change: Change, after before: Change?, _ transaction: borrowing Transaction
     ) throws(Failure) -> ChangeRecord {
@@ -127,7 +135,7 @@ struct ChangeJournal {
         let isThere = change.kind != .deleted
         var record = ChangeRecord(
             sequence: change.sequence, kind: change.kind.name, node: change.node, count: change.count,
-            parent: change.parent, name: change.name, path: isThere ? try transaction.path(of: change.node) : nil)
+            parent: change.parent, name: change.name, path: isThere ? try path(of: change, transaction) : nil)
         if let before, change.kind == .moved, before.kind == .left, before.node == change.node {
             (record.oldParent, record.oldName) = (before.parent, before.name)
         }

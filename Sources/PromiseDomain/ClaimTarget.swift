@@ -13,11 +13,18 @@ struct ClaimTarget {
     let place: TreePlace?
     /// What is granted is the place, whatever becomes of what was there.
     let isAboutPlace: Bool
+    /// The name that was asked for, of a file with several: none of the others will do.
+    let name: EntryID?
 
-    /// An item. Throws `.stale` when it has gone.
-    init(_ node: NodeID, _ access: Access, _ transaction: borrowing Transaction) throws(Failure) {
+    /// An item, by the name that is at a place; nil: the root. Throws `.stale` when it has gone.
+    init(
+        _ node: NodeID, at asked: TreePlace?, _ access: Access, _ transaction: borrowing Transaction
+    ) throws(Failure) {
         guard let folders = try transaction.foldersAbove(node) else { throw Failure(.stale, "the item is gone") }
-        place = try transaction.entries(of: node).first.map { TreePlace($0.name, in: $0.parent) }
+        let entries = try transaction.entries(of: node)
+        let entry = entries.first { asked == TreePlace($0.name, in: $0.parent) } ?? entries.first
+        name = entries.count > 1 ? entry?.id : nil
+        place = entry.map { TreePlace($0.name, in: $0.parent) }
         intent = Intent(node: node, folders: folders, access: access, place: place.map { .vacancy($0.name, in: $0.parent) })
         isAboutPlace = false
     }
@@ -36,6 +43,8 @@ struct ClaimTarget {
         intent = Intent(
             node: entry?.node ?? vacancy, folders: [place.parent] + above, access: .write(options), place: vacancy)
         isAboutPlace = entry == nil || options.contains(.forReplacing)
+        let hasSeveral = try entry.map { entry throws(Failure) in try transaction.entries(of: entry.node).count > 1 }
+        name = hasSeveral == true ? entry?.id : nil
     }
 }
 
@@ -58,7 +67,11 @@ struct ClaimFinder {
         var path = path
         if case .read(let options) = access, options.contains(.resolvesSymbolicLink) { path = try await resolved(path) }
         let node = try await tree.node(at: path)
-        return try tree.index.read { transaction throws(Failure) in try ClaimTarget(node, access, transaction) }
+        var place: TreePlace?
+        if let name = path.last { place = TreePlace(name, in: try await tree.node(at: Array(path.dropLast()))) }
+        return try tree.index.read { [place] transaction throws(Failure) in
+            try ClaimTarget(node, at: place, access, transaction)
+        }
     }
 
     /// As realpath(3), of links in the middle, and of those that lead out of the mount and back into it.

@@ -35,13 +35,16 @@ package struct GrantedClaim: Sendable {
     package var nodes: [NodeID]
     /// The places of what is to be replaced, and of what was not there: what is elsewhere is not what its writer wants.
     var places: [Int: TreePlace]
+    /// The names that were asked for, of files with several.
+    var names: [Int: EntryID]
 
-    package init(id: ClaimID, nodes: [NodeID]) { self.init(id: id, nodes: nodes, places: [:]) }
+    package init(id: ClaimID, nodes: [NodeID]) { self.init(id: id, nodes: nodes, places: [:], names: [:]) }
 
-    init(id: ClaimID, nodes: [NodeID], places: [Int: TreePlace]) {
+    init(id: ClaimID, nodes: [NodeID], places: [Int: TreePlace], names: [Int: EntryID]) {
         self.id = id
         self.nodes = nodes
         self.places = places
+        self.names = names
     }
 
     package func isAboutPlace(_ number: Int) -> Bool { places[number] != nil }
@@ -58,6 +61,12 @@ package struct GrantedClaim: Sendable {
             let path: [FileName]?
             if let place = places[number] {
                 path = try transaction.path(of: place.parent).map { $0 + [place.name] }
+            } else if let name = names[number] {
+                // Another name of the file is another item.
+                let entry = try transaction.entry(name)
+                path = try entry.flatMap { entry throws(Failure) in
+                    try transaction.path(of: entry.parent).map { $0 + [entry.name] }
+                }
             } else {
                 path = try transaction.path(of: node)
             }
@@ -82,10 +91,12 @@ extension Domain {
             tree: services.tree, mountPoint: configuration.mountPoint, isConfined: request.isConfined)
         var intents: [Intent] = []
         var places: [Int: TreePlace] = [:]
+        var names: [Int: EntryID] = [:]
         for (number, item) in request.items.enumerated() {
             let found = try await finder.target(of: item.path, item.access)
             intents.append(found.intent)
             if found.isAboutPlace { places[number] = found.place }
+            if let name = found.name { names[number] = name }
         }
         let claim = try await claim(intents, request, from: position)
         do throws(Failure) {
@@ -94,7 +105,8 @@ extension Domain {
             release(claim)
             throw error
         }
-        let granted = GrantedClaim(id: claim, nodes: filesystem.coordinator.nodes(of: claim), places: places)
+        let nodes = filesystem.coordinator.nodes(of: claim)
+        let granted = GrantedClaim(id: claim, nodes: nodes, places: places, names: names)
         await KernelSight(index: index, filesystem: filesystem, clock: clock).settle(granted)
         return granted
     }

@@ -185,8 +185,9 @@ package final class LiveQuery: StitchedReader {
         let keyed = items.map { item in (item, request.order.map { item.values[$0.key] ?? .null }) }
         let sorted = keyed.sorted { left, right in
             for (index, order) in request.order.enumerated() {
-                let comparison = left.1[index].sortOrder(against: right.1[index])
-                if comparison != 0 { return order.isDescending ? comparison > 0 : comparison < 0 }
+                let comparison = left.1[index].sortOrder(
+                    against: right.1[index], isDescending: order.isDescending)
+                if comparison != 0 { return comparison < 0 }
             }
             return left.0.id < right.0.id
         }

@@ -67,6 +67,7 @@ public struct TemporaryMount: Sendable {
         let manager = FileManager.default
         try manager.createDirectory(atPath: mountPoint, withIntermediateDirectories: true)
         if let folder {
+            try TemporaryMount.requireContent(folder)
             try manager.copyItem(atPath: folder, toPath: cloud)
         } else {
             try manager.createDirectory(atPath: cloud, withIntermediateDirectories: true)
@@ -77,6 +78,21 @@ public struct TemporaryMount: Sendable {
             try Data(text.utf8).write(to: place)
         }
         try setFaults([])
+    }
+
+    /// A folder of files, folders and links: copying a pipe would wait for who writes to it.
+    private static func requireContent(_ folder: String) throws(PromiseError) {
+        var status = stat()
+        guard stat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+            throw PromiseError(.local, "'\(folder)' is no folder that can be read", exitStatus: 2)
+        }
+        let below = FileManager.default.enumerator(atPath: folder)
+        while let name = below?.nextObject() as? String {
+            guard lstat(folder + "/" + name, &status) == 0,
+                ![S_IFREG, S_IFDIR, S_IFLNK].contains(status.st_mode & S_IFMT)
+            else { continue }
+            throw PromiseError(.local, "'\(folder)/\(name)' is no file, folder or link", exitStatus: 2)
+        }
     }
 
     private func start(_ options: [String]) async throws(PromiseError) {
@@ -94,7 +110,12 @@ public struct TemporaryMount: Sendable {
         guard !isMounted else {
             throw PromiseError(.local, "\(mountPoint) cannot be unmounted; files are open below it", exitStatus: 1)
         }
-        try? FileManager.default.removeItem(atPath: root)
+        // A daemon that was left behind by --lazy may write its last into the folder meanwhile.
+        for _ in 0..<30 {
+            try? FileManager.default.removeItem(atPath: root)
+            if !FileManager.default.fileExists(atPath: root) { return }
+            try? await Task.sleep(for: .milliseconds(100))
+        }
     }
 
     private var isMounted: Bool {

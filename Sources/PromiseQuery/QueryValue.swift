@@ -66,13 +66,20 @@ extension QueryValue {
 }
 
 extension QueryValue {
-    /// For sorting: negative, 0 or positive. What is not known comes last, what cannot be compared stays as it was.
-    package func sortOrder(against other: QueryValue) -> Int {
+    /// For sorting: negative, 0 or positive. What is not known comes last, in both directions; of lists the first elements
+    /// that differ decide; what cannot be compared stays as it was.
+    package func sortOrder(against other: QueryValue, isDescending: Bool = false) -> Int {
         switch (self, other) {
-        case (.null, .null): 0
-        case (.null, _): 1
-        case (_, .null): -1
-        default: order(against: other) ?? 0
+        case (.null, .null): return 0
+        case (.null, _): return 1
+        case (_, .null): return -1
+        case (.list(let left), .list(let right)):
+            let differing = zip(left, right).lazy.map { $0.sortOrder(against: $1) }.first { $0 != 0 }
+            let order = differing ?? (left.count - right.count)
+            return isDescending ? -order : order
+        default:
+            let order = order(against: other) ?? 0
+            return isDescending ? -order : order
         }
     }
 }

@@ -25,6 +25,9 @@ struct PathList {
     /// The old list or the new one is there afterwards, never half of one. A path with a line feed cannot be in a list.
     func write(to file: [UInt8]) throws(CommandFailure) {
         let lines = Array(paths.filter { !$0.contains(0x0A) }.map { $0 + [0x0A] }.joined())
+        guard case .file(let file) = NamedFile(file) else {
+            throw CommandFailure("'\(escapedForDisplay(file))' is no file, so no list can be kept there")
+        }
         // Another command may write it at the same moment.
         let aside = file + Array(".\(getpid()).new".utf8)
         do throws(SystemError) {

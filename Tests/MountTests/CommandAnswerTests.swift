@@ -36,6 +36,26 @@ extension MountSuites {
             }
         }
 
+        /// A link was replaced by a file, and as root a device.
+        @Test(.timeLimit(.minutes(2))) func whatIsWrittenForAPersonGoesWhereLinksLeadAndToStreams() async throws {
+            var options = MountedDomain.Options(prepare: "echo theirs > \"$C/mine\"")
+            options.uploadDelay = "1h"
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    echo mine > "$M/mine"; "$P" revert "$M/mine" > /dev/null
+                    cat > "$T/earlier.py" << 'END'
+                    import json, sys
+                    print([v["identifier"] for v in json.load(sys.stdin)["versions"] if v["kind"] == "earlier"][0])
+                    END
+                    V=$("$P" versions "$M/mine" --json | python3 "$T/earlier.py")
+                    echo old > "$T/file"; ln -s file "$T/link"; ln -s /proc/self/fd/1 "$T/out"
+                    "$P" versions "$M/mine" --get "$V" -o "$T/link"; [ -L "$T/link" ]; [ "$(cat "$T/file")" = mine ]
+                    [ "$("$P" versions "$M/mine" --get "$V" -o "$T/out" | cat)" = mine ]; [ -L "$T/out" ]
+                    """)
+            }
+        }
+
         /// "0 items set" was said, as the first trouble hid what had been done.
         @Test(
             .timeLimit(.minutes(2)),

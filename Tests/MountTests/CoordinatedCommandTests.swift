@@ -79,6 +79,40 @@ extension MountSuites {
             }
         }
 
+        /// It went on writing: only the command itself was ended.
+        @Test(.timeLimit(.minutes(2))) func whatACommandHasStartedEndsWithItsClaim() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    echo 'echo > "$1"; sleep 60.7; true' > "$T/work"
+                    "$P" coordinate write "$M/number" -- sh -c 'sh "$1" "$2"; true' sh "$T/work" "$T/inside" 2> "$T/err" & p=$!
+                    within 10 '[ -e "$T/inside" ]'
+                    "$P" status "$M" --json > "$T/status"
+                    kill -9 $(grep -oE '"(holderID|processID)":[0-9]+' "$T/status" | cut -d: -f2)
+                    s=0; wait $p || s=$?; [ $s = 4 ]; within 5 '! pgrep -fx "sleep 60.7" > /dev/null'
+                    """)
+                try await domain.remount()
+            }
+        }
+
+        /// Two that were to remove one name each removed both of the file's names, and so its content.
+        @Test(.timeLimit(.minutes(2))) func whoWaitsForANameThatGoesIsNotGivenAnotherNameOfTheFile() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    export P M; mkdir "$M/e"; ln "$M/number" "$M/e/keep"; "$P" sync --wait "$M"
+                    cat > "$T/remove" << 'END'
+                    "$P" coordinate write --json --option forDeleting "$M/number" -- \\
+                        sh -c 'echo > "$1"; sleep 0.7; rm "$2"' sh "$1" "$M/number"
+                    END
+                    sh "$T/remove" "$T/first" > /dev/null & p=$!; within 10 '[ -e "$T/first" ]'
+                    s=0; sh "$T/remove" "$T/second" > "$T/out" 2>&1 || s=$?; wait $p
+                    [ $s != 0 ]; [ ! -e "$T/second" ]; ! grep -q e/keep "$T/out"; [ -e "$M/e/keep" ]
+                    "$P" coordinate write --json "$M/e/keep" -- true | grep -q e/keep
+                    """)
+            }
+        }
+
         /// Its writer was led to what had been moved out of the way, and wrote over that.
         @Test(.timeLimit(.minutes(2))) func whoReplacesIsLedToThePlaceAndNotToWhatWasMovedAway() async throws {
             try await MountedDomain.with(options) { domain in

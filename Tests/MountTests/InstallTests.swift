@@ -125,6 +125,10 @@ extension MountSuites {
                     grep -q 'Network is down' "$T/said"; [ "$(cat "$T/mine/a")" = a ]
                     [ -z "$(ls -d "$T"/promisefs-try-* 2> /dev/null)" ]; not grep -q ' try-' /proc/self/mountinfo
                     not "$P" try --content "$T/missing" -- true
+                    # It waited for somebody to write into the pipe.
+                    mkdir "$T/odd"; mkfifo "$T/odd/fifo"; s=0
+                    timeout 20 "$P" try --content "$T/odd" -- true 2> "$T/said" || s=$?
+                    [ $s = 2 ]; grep -q 'odd/fifo.*is no file' "$T/said"
                     """)
             }
         }

@@ -147,3 +147,24 @@ import Testing
         #expect(time < .seconds(2))
     }
 }
+
+/// Orders of results.
+@Suite struct SortOrderTests {
+    /// Two folders came before the two largest files.
+    @Test func whatHasNoValueComesLastInBothDirections() {
+        for isDescending in [false, true] {
+            #expect(QueryValue.integer(1).sortOrder(against: .null, isDescending: isDescending) < 0)
+            #expect(QueryValue.null.sortOrder(against: .integer(1), isDescending: isDescending) > 0)
+        }
+        #expect(QueryValue.integer(2).sortOrder(against: .integer(1), isDescending: true) < 0)
+    }
+
+    /// Lists were all alike.
+    @Test func listsAreSortedByTheFirstElementsThatDiffer() {
+        let (short, long, other) = (
+            QueryValue.list([.text("a")]), QueryValue.list([.text("a"), .text("b")]), QueryValue.list([.text("b")])
+        )
+        #expect(short.sortOrder(against: long) < 0 && long.sortOrder(against: other) < 0)
+        #expect(other.sortOrder(against: short, isDescending: true) < 0 && short.sortOrder(against: short) == 0)
+    }
+}

@@ -115,10 +115,11 @@ struct ContainerCommand: AsyncParsableCommand {
         func run() async throws {
             let mount = try await Targets.mount(ofDomain: place.domain)
             let picture = try await PromiseClient(mount: mount).containerIcon(of: whose.app)
-            do {
-                try Data(picture).write(to: URL(fileURLWithPath: String(decoding: out.bytes, as: UTF8.self)), options: .atomic)
+            let file = out.bytes
+            do throws(PromiseError) {
+                try await Blocking.run { () throws(PromiseError) in try ThumbnailCommand.write(picture, to: file) }
             } catch {
-                throw CommandFailure("'\(escapedForDisplay(out.bytes))' cannot be written", exitStatus: ExitStatus.failed)
+                throw CommandFailure(error)
             }
             if place.output.json { Output.json(Document(application: whose.app, bytes: picture.count)) }
         }

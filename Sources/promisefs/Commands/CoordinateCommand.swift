@@ -62,7 +62,10 @@ struct CoordinateCommand: AsyncParsableCommand {
         let coordinator = FileCoordinator(known.client, purpose: shared)
         setenv(FileCoordinator.purposeVariable, shared, 1)
         let running = Running()
-        let lost: @Sendable () -> Void = { running.process.withLock { if $0 > 0 { kill($0, SIGTERM) } } }
+        let lost: @Sendable () -> Void = {
+            let process = running.process.withLock { $0 }
+            if process > 0 { Task { await ProcessTree.end(process) } }
+        }
         let limit = timeout?.duration
         let status =
             if prepare {

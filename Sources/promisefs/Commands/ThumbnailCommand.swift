@@ -97,7 +97,7 @@ struct ThumbnailCommand: AsyncParsableCommand {
         return document
     }
 
-    private static func write(_ picture: [UInt8], to path: [UInt8]) throws(PromiseError) {
+    static func write(_ picture: [UInt8], to path: [UInt8]) throws(PromiseError) {
         let file = withCPath(path) { fopen($0, "w") }
         guard let file, fwrite(picture, 1, picture.count, file) == picture.count, fclose(file) == 0 else {
             throw PromiseError(.local, "\(escapedForDisplay(path)) cannot be written", exitStatus: 1)

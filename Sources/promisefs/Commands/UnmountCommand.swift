@@ -92,7 +92,7 @@ struct UnmountCommand: AsyncParsableCommand {
         }
         var pending: Int?
         do throws(PromiseError) {
-            pending = try await unmountByDaemon(location.mount)
+            pending = try await unmountByDaemon(location.mount, patience: .seconds(5))
         } catch {
             guard error.kind == .notAnswering || error.kind == .brokenReply else { throw error }
             try await unmountWithoutDaemon(location.mount, error)
@@ -116,6 +116,21 @@ struct UnmountCommand: AsyncParsableCommand {
         // A folder above may have another name since: the domain's own is the first.
         let own = mounts.first { $0.mountPoint == place } ?? mounts.first { $0.root == [0x2F] }
         return mounts.filter { $0.identifier != own?.identifier }
+    }
+
+    /// A daemon that has too much to do closes connections, and is not dead.
+    private func unmountByDaemon(
+        _ mount: MountEntry, patience: Duration
+    ) async throws(PromiseError) -> Int {
+        let deadline = ContinuousClock.now + patience
+        while true {
+            do throws(PromiseError) {
+                return try await unmountByDaemon(mount)
+            } catch {
+                guard error.kind == .brokenReply, ContinuousClock.now < deadline else { throw error }
+            }
+            try? await Task.sleep(for: .milliseconds(250))
+        }
     }
 
     private func unmountByDaemon(_ mount: MountEntry) async throws(PromiseError) -> Int {

@@ -82,6 +82,10 @@ struct SetupWriter {
 
     /// Readable by nobody else, and whole at every moment.
     static func replace(_ path: [UInt8], _ text: String) throws(CommandFailure) {
+        // Those who keep their settings elsewhere have a link to them.
+        guard case .file(let path) = NamedFile(path) else {
+            throw CommandFailure("\(escapedForDisplay(path)) is no file")
+        }
         let draft = path + Array(".new".utf8)
         do throws(SystemError) {
             try makeFolders(Array(path[..<(path.lastIndex(of: 0x2F) ?? 0)]), label: "setup.folder")

@@ -22,7 +22,8 @@ class Domain(Coordination):
         """Asks the person for documents; by the socket of a launch. What `promisefs.pick` calls inside a sandbox."""
         return self._last("picks", request)
 
-    # Questions: nothing is fetched.
+    # Questions: nothing is fetched. Events without end end with the mount; where the daemon was killed or replaced meanwhile
+    # `PromiseError` is raised, and who wants to go on asks again.
 
     def status(self):
         return self._call("GET", "status")
@@ -200,6 +201,9 @@ class Domain(Coordination):
         for name, data in self._events("queries", body if limit is None else body | {"limit": limit}):
             if name == "added":
                 yield from data["items"]
+            elif name == "gathered":
+                return
+        raise PromiseError("the daemon ended before it had told all items")
 
     def live_query(self, predicate, arguments=(), scope=None, attributes=(), batching=0, area=None, application=None):
         """Events without end: `added`, `gathered`, `changed`, `removed`, `reset`, each with its document."""
@@ -265,7 +269,11 @@ class Domain(Coordination):
 
     def _checked(self, response):
         if response.status >= 300:
-            raise self._problem(json.loads(response.read()), response.status)
+            try:
+                document = json.loads(response.read())
+            except ValueError:
+                raise PromiseError(f"the daemon replied {response.status} without saying why") from None
+            raise self._problem(document, response.status)
         return response
 
     @staticmethod
@@ -285,14 +293,27 @@ class Domain(Coordination):
 
     def _parsed(self, response):
         name = ""
-        for line in response:
-            field, _, value = line.decode().rstrip("\n").partition(": ")
+        for line in self._lines(response):
+            field, _, value = line.decode().partition(": ")
             if field == "event":
                 name = value
             elif field == "data":
                 if name == "problem":
                     raise self._problem(json.loads(value))
                 yield name, json.loads(value)
+
+    def _lines(self, response):
+        """An answer that breaks off is no end of it. `for line in response` does not tell the two apart."""
+        rest = b""
+        while True:
+            try:
+                part = response.read1(65536)
+            except (OSError, http.client.HTTPException) as problem:
+                raise PromiseError("the daemon ended in the middle of its answer") from problem
+            if not part:
+                return
+            *lines, rest = (rest + part).split(b"\n")
+            yield from lines
 
     def _last(self, path, body):
         for name, data in self._events(path, body):

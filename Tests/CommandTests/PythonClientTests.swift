@@ -1,0 +1,64 @@
+import Foundation
+import PromiseSystem
+import Testing
+
+/// The Python client and a daemon that ends in the middle of an answer.
+@Suite struct PythonClientTests {
+    private static let script = """
+        import os, socket, sys, tempfile, threading
+        sys.path.insert(0, sys.argv[1])
+        import promisefs
+
+        HEAD = "HTTP/1.1 {} X\\r\\nContent-Type: text/event-stream\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n"
+
+        def chunk(text):
+            return f"{len(text):x}\\r\\n{text}\\r\\n"
+
+        def answered(text):
+            path = tempfile.mktemp()
+            listener = socket.socket(socket.AF_UNIX)
+            listener.bind(path)
+            listener.listen()
+            def serve():
+                connection, _ = listener.accept()
+                connection.recv(65536)
+                connection.sendall(text.encode())
+                connection.close()
+            threading.Thread(target=serve, daemon=True).start()
+            return promisefs.Domain(path)
+
+        def outcome(events):
+            found = []
+            try:
+                for event in events:
+                    found.append(event)
+            except promisefs.PromiseError as error:
+                found.append(str(error))
+            return found
+
+        item = 'event: added\\ndata: {"items": [1, 2]}\\n\\n'
+        gathered = 'event: gathered\\ndata: {}\\n\\n'
+        print(outcome(answered(HEAD.format(200) + chunk(item) + chunk(gathered) + "0\\r\\n\\r\\n").query("x")))
+        print(outcome(answered(HEAD.format(200) + chunk(item)).query("x")))
+        print(outcome(answered(HEAD.format(200) + chunk(item) + "0\\r\\n\\r\\n").query("x")))
+        print(outcome(answered(HEAD.format(200) + chunk(item)).value_events("com.x")))
+        print(outcome(answered("HTTP/1.1 414 X\\r\\nContent-Length: 3\\r\\n\\r\\n<p>").query("x")))
+        """
+
+    /// It ended as if that were all: 256 of 12,000 items, and no word.
+    @Test(.timeLimit(.minutes(1))) func anAnswerThatBreaksOffIsNoEndOfIt() throws {
+        let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        let client = folder.appendingPathComponent("../../clients/python").standardized.path
+        let words = ["python3", "-c", PythonClientTests.script, client]
+        let answer = try #require(
+            ChildProcess.exchange(words.map { Array($0.utf8) }, limit: .seconds(30)))
+        let lines = String(decoding: answer.output, as: UTF8.self).split(separator: "\n")
+        #expect(
+            lines == [
+                "[1, 2]", "[1, 2, 'the daemon ended in the middle of its answer']",
+                "[1, 2, 'the daemon ended before it had told all items']",
+                "[('added', {'items': [1, 2]}), 'the daemon ended in the middle of its answer']",
+                "['the daemon replied 414 without saying why']",
+            ])
+    }
+}
