@@ -179,6 +179,28 @@ import Testing
         #expect(try names(copy).count == 21)
     }
 
+    /// A body that was too large for the journal was lost with SQLite's log, and so were those after it. Then a new one got
+    /// the number of the lost one, and at the next start what the journal still had of those after it happened.
+    @Test func whatAPowerCutLeftBehindAGapNeverHappens() throws {
+        let index = try open()
+        try make("a", in: index)
+        let cut = try folder.copyOfDatabase("cut")
+        try index.write { transaction throws(Failure) in
+            try transaction.setSetting("large", String(repeating: "x", count: JournalTests.small))
+            try transaction.make(named: name("lost"))
+        }
+        for number in 0..<3 { try make("after\(number)", in: index) }
+        try writeFile(try folder.read("index.sqlite-redo-a"), to: cut + Array("-redo-a".utf8))
+        let opened = try open(cut)
+        for number in 0..<3 {
+            try make("b\(number)", in: opened)
+            _ = try opened.commitCount()
+            let killed = try folder.copyOfDatabase("killed\(number)", from: cut)
+            #expect(try names(killed) == ["a"] + (0...number).map { "b\($0)" })
+        }
+        opened.close()
+    }
+
     /// SQLite with a rollback journal, an editor that saves: a new file is synced, and with it the index that names it.
     ///
     /// In a process of its own, as a fault is meant for the whole process.

@@ -16,7 +16,10 @@ extension Journal {
         try connection.run("PRAGMA secure_delete = OFF")
         try connection.run("BEGIN IMMEDIATE")
         do throws(Failure) {
-            let sequence = try recover(into: connection, after: mark.sequence, of: mark.identity)
+            let done = try recover(into: connection, after: mark.sequence, of: mark.identity)
+            // What a power cut has left behind a gap never happened. No body of the future gets a number from there, as
+            // that record would be taken for the one after it.
+            let sequence = max(done, newestSequence(of: mark.identity))
             if sequence > mark.sequence { try JournalMark.set(sequence, in: connection) }
             try connection.run("COMMIT")
         } catch {

@@ -8,7 +8,8 @@ import PromiseSystem
 /// its bodies has been synced: `freed`.
 ///
 /// A body that is committed by SQLite at once has a sequence number, but no record; replay stops at such a gap, which is
-/// then covered by the database or was never synced.
+/// then covered by the database or was never synced. In that case what comes behind it is dead: the numbers go on
+/// beyond it, and so that they may, the first sync after an unclean start takes SQLite's log to the disk, too.
 ///
 /// Not thread-safe: under the store's lock. Only `JournalFile.synchronize` runs outside.
 final class Journal {
@@ -73,6 +74,11 @@ final class Journal {
             done = try Journal.run(contents, replay, after: done)
         }
         return done
+    }
+
+    /// Of the records that the files held when they were opened, also behind a gap.
+    func newestSequence(of identity: JournalIdentity) -> UInt64 {
+        found.compactMap { $0?.identity == identity ? $0?.lastSequence : nil }.max() ?? 0
     }
 
     /// Runs the records after `sequence`, which are all in the present file. A transaction must be open.
