@@ -62,6 +62,7 @@ package final class FileSystem: FileSystemOperations {
     let mappingLookout: Lookout
     let callers = KnownCallers()
     let spares: SpareFiles
+    let lastCopies: LastCopies
     let echoes: Echoes
     /// A serving thread is in an fsync.
     let isSynchronizing = Atomic(false)
@@ -88,6 +89,7 @@ package final class FileSystem: FileSystemOperations {
         fsyncs = ProviderBarriers(index, engine, parking, clock, self.workers, workers.makeLookout("fsyncs", clock))
         mappingLookout = workers.makeLookout("mappings", clock)
         opens = OpenTable(record: record)
+        lastCopies = LastCopies(index: index, content: content, opens: opens, workers: self.workers, logger: logger)
         carriedOut = record?.carriedOut(lastBody: index.bodyAtOpening) ?? []
         coordinator = Coordinator(clock: clock, mode: configuration.coordination)
         remoteClaims = RemoteClaims(coordinator: coordinator)

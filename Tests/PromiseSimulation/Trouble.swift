@@ -47,7 +47,7 @@ extension Schedule {
     }
 
     /// What no program has asked to be on the disk may be gone, but what the provider has.
-    private func cutPower(_ number: Int) {
+    func cutPower(_ number: Int, startsPrograms: Bool = true) {
         simulation.note("machine \(number) has no power any more")
         let image = disks[number].cutPower(simulation)
         do {
@@ -61,7 +61,7 @@ extension Schedule {
         } catch {
             return problems.append("a disk does not start: \(error)")
         }
-        if start(number, hasPowerFailed: true) { startPrograms(number) }
+        if start(number, hasPowerFailed: true), startsPrograms { startPrograms(number) }
     }
 
     /// The daemon that starts is killed before one of its calls, in a process of its own, which leaves on the disk what

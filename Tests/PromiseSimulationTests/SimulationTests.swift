@@ -113,6 +113,18 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
+    /// Two fetched files exchanged their names, the store was told of one of them, and the power failed.
+    @Test(.timeLimit(.minutes(5))) func theOnlyCopyOfAContentIsOnTheDiskBeforeTheStoreLosesIt() async throws {
+        let run = try await simulate(["--situation", "exchangeBeforePowerCut", "--seed", "1", "--schedules", "60"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
+    /// A link that a listing had shown as a file, and that was moved here then, stayed a file.
+    @Test(.timeLimit(.minutes(5))) func aLinkThatWasShownAsAFileIsOneInTheEnd() async throws {
+        let run = try await simulate(["--situation", "linkShownAsFile", "--store", "4", "--seed", "1", "--schedules", "20"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
     @Test(.timeLimit(.minutes(10))) func powerCutsLoseNothingThatWasSynchronizedOrSent() async throws {
         let run = try await simulate(["--power-cuts", "--swarm", "--seed", "10000", "--schedules", "40"])
         #expect(run.status == 0, "\(run.output)")

@@ -36,6 +36,7 @@ final class QuietObserver: LocalTreeObserver {
     func remoteChangesFollowed() { claims.withLock { $0.isGranted = false } }
     func isUsed(_ node: NodeID, _ transaction: borrowing Transaction) -> Bool { false }
     func watchedNodes() -> WatchedNodes { WatchedNodes() }
+    var keepsLastCopies: Bool { false }
     func nodesReplaced(_ nodes: [NodeID: NodeID]) {}
 }
 

@@ -81,6 +81,8 @@ MUTATIONS = [
      "            || touchedPlaces[place, default: -1] > count)"),
     ("a-move-is-sent-again-without-a-look", SYNC + "Machine/Telling.swift",
      "if try UnansweredMoves.areToBeLookedFor(", "if !FAULTY, try UnansweredMoves.areToBeLookedFor("),
+    ("the-only-copy-is-not-on-the-disk", "Sources/PromiseFilesystem/Tree/LastCopies.swift",
+     "guard node.kind == .file, node.content != .absent,", "guard !FAULTY, node.kind == .file, node.content != .absent,"),
     # Not when a comparison has come to nothing: nothing is believed of an item while one is under way, so that line is for what
     # cannot be today.
     ("a-removal-is-forgotten", SYNC + "Machine/Answering.swift",

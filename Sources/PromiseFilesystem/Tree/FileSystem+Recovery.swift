@@ -30,6 +30,7 @@ extension FileSystem {
         }
         let now = clock.now()
         try index.write { transaction throws(Failure) in try transaction.rebuildPending(now: now) }
+        try lastCopies.noteWhatIsLeft()
         if !written.isEmpty || !nameless.isEmpty {
             logger.notice(
                 "recovered from an unclean end",

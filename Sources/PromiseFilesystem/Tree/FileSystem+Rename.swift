@@ -158,6 +158,7 @@ extension FileSystem {
         try transaction.delete(source.id)
         // The new file, or the second version of a conflict, may be an item of its own by now, which goes.
         if let identifier = source.identifier, try transaction.synced(identifier) != nil {
+            lastCopies.note(sourceNode)
             try markPending(.deletion(identifier), transaction)
         }
         var document = target
@@ -217,6 +218,7 @@ extension FileSystem {
                 }
             }
             if let identifier = entry.identifier {
+                lastCopies.note(node)
                 try transaction.rememberPin(node.pin, of: identifier)
                 try markPending(.deletion(identifier), transaction)
             }
@@ -235,7 +237,10 @@ extension FileSystem {
         guard !entry.isExcluded, succession.isJustMade(entry, node),
             let adopted = try adoptable(entry.name, node.kind, in: entry.parent, besides: entry.identifier, transaction)
         else { return }
-        if let identifier = entry.identifier { try markPending(.deletion(identifier), transaction) }
+        if let identifier = entry.identifier {
+            lastCopies.note(node)
+            try markPending(.deletion(identifier), transaction)
+        }
         entry.identifier = adopted.item.identifier
         node.succeed(adopted.edits)
         if let pin = try transaction.rememberedPin(of: adopted.item.identifier) { node.pin = pin }
@@ -288,8 +293,10 @@ extension FileSystem {
         (firstNode.edits, secondNode.edits) = (edits, edits)
         (firstNode.changeTime, secondNode.changeTime) = (now, now)
         (firstNode.pin, secondNode.pin) = (secondNode.pin, firstNode.pin)
-        try transaction.update(firstNode)
-        try transaction.update(secondNode)
+        for node in [firstNode, secondNode] {
+            lastCopies.note(node)
+            try transaction.update(node)
+        }
         for (entry, old) in [(first, second.node), (second, first.node)] {
             try markPending(entry, transaction)
             try transaction.recordReplacement(of: old, by: entry)

@@ -77,6 +77,7 @@ struct PackageExchange {
         // A file that is in both, by a second name, is as it was.
         guard node.id != oldNode.id, let known = try transaction.node(node.id) else { return }
         node = known
+        tree.lastCopies.note(oldNode)
         node.pin = oldNode.pin
         node.changeTime = tree.clock.now()
         if node.kind == .folder {
@@ -117,6 +118,7 @@ struct PackageExchange {
         try transaction.update(kept)
         try transaction.deletePending(.entry(child.id))
         if let identifier = child.identifier {
+            tree.lastCopies.note(node)
             try transaction.rememberPin(node.pin, of: identifier)
             try tree.markPending(.deletion(identifier), transaction)
         }

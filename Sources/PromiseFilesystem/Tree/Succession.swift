@@ -25,7 +25,10 @@ struct Succession {
             var heirNode = try transaction.node(heir.node), heirNode.kind == node.kind, isJustMade(heir, heirNode),
             try transaction.remote(identifier) == nil
         else { return false }
-        if let own = heir.identifier { try tree.markPending(.deletion(own), transaction) }
+        if let own = heir.identifier {
+            tree.lastCopies.note(heirNode)
+            try tree.markPending(.deletion(own), transaction)
+        }
         heir.identifier = identifier
         try transaction.update(heir)
         heirNode.succeed(try editsToCome(known, transaction))

@@ -42,6 +42,8 @@ extension FileSystem: LocalTreeObserver {
         return remoteClaims.isGranted(intent) { [engine] in engine.followAgain() }
     }
 
+    package var keepsLastCopies: Bool { lastCopies.areWaiting }
+
     package func remoteChangesFollowed() { remoteClaims.releaseGranted() }
 
     package func isUsed(_ node: NodeID, _ transaction: borrowing Transaction) throws(Failure) -> Bool {

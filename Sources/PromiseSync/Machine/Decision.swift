@@ -25,6 +25,7 @@ struct Decision {
         case whereabouts = "an earlier move may have led elsewhere"
         case content = "its content is not all here, or still being written"
         case claim = "a claim is held"
+        case lastCopy = "the only copy of a content is not on the disk yet"
         case again = "the trees are looked at again"
     }
 

@@ -36,6 +36,11 @@ package protocol LocalTreeObserver: Sendable {
     func mayFollow(_ change: RemoteChange, of node: NodeID, _ transaction: borrowing Transaction)
         throws(Failure) -> Bool
 
+    /// Whether content is not on the disk yet that is nowhere else once the provider is told of what
+    /// was done here: it is told of no other content and of no removal before. Asked inside an index
+    /// transaction.
+    var keepsLastCopies: Bool { get }
+
     /// Everything that may be followed has been.
     func remoteChangesFollowed()
 

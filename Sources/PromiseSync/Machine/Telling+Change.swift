@@ -42,6 +42,8 @@ extension Telling {
                 if !place, let problem = wait.problem { throw problem }
                 guard place else { return .later(wait.delay, .content) }
                 changes.metadata = nil
+            } else if turn.world.observer.keepsLastCopies {
+                return .later(blockedDelay, .lastCopy)
             } else {
                 source = try UploadSource(
                     turn.world.content, node: node.id, generation: node.generation)

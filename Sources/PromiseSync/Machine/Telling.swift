@@ -169,6 +169,7 @@ enum Telling {
         guard let reference = try turn.reference(to: identifier, transaction) else {
             return try prepareDeletionWithoutPath(identifier, &turn, transaction)
         }
+        if turn.world.observer.keepsLastCopies { return .later(Telling.blockedDelay, .lastCopy) }
         let place = base.parent.map { ItemPlace(parent: $0, name: base.name) }
         return .start(
             Operation(
