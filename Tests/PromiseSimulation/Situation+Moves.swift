@@ -30,6 +30,46 @@ extension Situation {
         if simulation.chance(30) { try await removeMoved() }
     }
 
+    /// What was made without an answer is moved here when that is known, and others move it back.
+    func movedBack() async throws(Failure) {
+        let token = world.ledger.token()
+        snag(here, Snag("create u", losesAnswer: true))
+        try await save(here, "u", token)
+        try await wait("what was sent") { storedText("u") == token }
+        try await wait("the certainty") { (try? machine(here).isQuiet()) ?? false }
+        try await move(here, "u", to: "w")
+        try await wait("the move") { stored("w") != nil && stored("u") == nil }
+        try await wait("the move, there") { shows(there, "w") && !shows(there, "u") }
+        try await move(there, "w", to: "u")
+        expected["u"] = token
+    }
+
+    /// Two machines make a file of one name, and the one that is refused is not told. Its file has a conflict's name then, until
+    /// theirs is moved out of the way and others give it its own one.
+    func conflictMovedBack() async throws(Failure) {
+        let (ours, theirs) = (world.ledger.token(), world.ledger.token())
+        snag(here, Snag("create u", losesAnswer: true, delay: 4_000))
+        try await save(here, "u", ours)
+        try await wait("the call") { machine(here).provider.snags.isEmpty }
+        try await save(there, "u", theirs)
+        try await wait("both") { storedText("u") == theirs && conflict(of: ours) != nil }
+        try await move(here, "u", to: "w")
+        try await wait("the move") { stored("w") != nil && stored("u") == nil }
+        let name = conflict(of: ours)!
+        try await wait("both, there") { shows(there, "w") && shows(there, name) && !shows(there, "u") }
+        try await move(there, name, to: "u")
+        (expected["u"], expected["w"]) = (ours, theirs)
+    }
+
+    /// The name of a second version at the store.
+    private func conflict(of text: String) -> String? {
+        guard let folder = stored("") else { return nil }
+        let found = world.store.children(of: folder.number).first {
+            $0.name.display.contains("conflict") && $0.bytes == Array(text.utf8)
+        }
+        return found?.name.display
+    }
+
     /// By the other machine; what was there is at `w`.
     private func putNew(at old: String) async throws(Failure) {
         if old == "d" { expected["w/x"] = expected.removeValue(forKey: "d/x") }

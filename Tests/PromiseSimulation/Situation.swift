@@ -12,7 +12,7 @@ final class Situation: @unchecked Sendable {
     enum Story: CaseIterable {
         case refusedCall, folderGoesMeanwhile, exchange, failedWrite, sameContent, listingInPages, twoOperations, cutMove,
             deathInMove, oldListing, removedWhileSent, savedTwice, editMeetsMove, newNameOfOld, movedAgain,
-            linkShownAsFile, exchangeBeforePowerCut
+            linkShownAsFile, exchangeBeforePowerCut, movedBack, conflictMovedBack
     }
 
     let simulation: Simulation
@@ -57,6 +57,8 @@ final class Situation: @unchecked Sendable {
             case .movedAgain: try await movedAgain()
             case .linkShownAsFile: try await linkShownAsFile()
             case .exchangeBeforePowerCut: try await exchangeBeforePowerCut()
+            case .movedBack: try await movedBack()
+            case .conflictMovedBack: try await conflictMovedBack()
             }
             note("the situation is over")
             world.expect(expected, in: root, orMore: isUncertain)

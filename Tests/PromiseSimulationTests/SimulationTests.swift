@@ -69,6 +69,13 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
+    /// A file that was made without an answer, and found to be there by its content, was renamed. When another machine gave it
+    /// its first name back it was taken for made by that call and removed here: it went everywhere.
+    @Test(.timeLimit(.minutes(5))) func whatOthersMoveBackIsNotTakenForMadeAndRemoved() async throws {
+        let run = try await simulate(["--situation", "movedBack,conflictMovedBack", "--seed", "1", "--schedules", "60"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
     /// Of the schedules that once found something: a temporary name that another machine showed, a removal
     /// that nobody had asked for, an exchange that was undone, an answer that was lost at a store without
     /// times; content that was taken for sent as its node counted as many edits as another one, contents

@@ -83,6 +83,11 @@ MUTATIONS = [
      "if try UnansweredMoves.areToBeLookedFor(", "if !FAULTY, try UnansweredMoves.areToBeLookedFor("),
     ("the-only-copy-is-not-on-the-disk", "Sources/PromiseFilesystem/Tree/LastCopies.swift",
      "guard node.kind == .file, node.content != .absent,", "guard !FAULTY, node.kind == .file, node.content != .absent,"),
+    ("what-was-sent-is-awaited-at-a-name-of-others", SYNC + "Tree/Tree+Content.swift",
+     "try transaction.deleteSent(for: entry.id)", "if !FAULTY { try transaction.deleteSent(for: entry.id) }"),
+    ("what-was-found-is-still-awaited", SYNC + "Machine/Answering.swift",
+     "try forgetMade(item, digest: remote, turn, transaction)",
+     "if !FAULTY { try forgetMade(item, digest: remote, turn, transaction) }"),
     # Not when a comparison has come to nothing: nothing is believed of an item while one is under way, so that line is for what
     # cannot be today.
     ("a-removal-is-forgotten", SYNC + "Machine/Answering.swift",

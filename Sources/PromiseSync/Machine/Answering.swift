@@ -91,6 +91,7 @@ enum Answering {
             if remote != local { try keepEdited(operation, than: edits, transaction) }
             try OwnMoves.agree(on: item, transaction)
             try turn.agreeOnContent(of: item, edits: edits, transaction)
+            try forgetMade(item, digest: remote, turn, transaction)
             try setVersion(item.version, of: operation, &turn, transaction)
             try transaction.setFingerprint(
                 Fingerprint(version: item.version, size: item.size, digest: remote), of: identifier)
@@ -123,6 +124,17 @@ enum Answering {
         turn.explain("compared with what is here and \(sent.count) contents that were sent")
         if let found = sent.last(where: { $0.sent.digest == remote }) { return found.sent.edits }
         return try agreed(item.identifier, digest: remote, transaction)?.edits
+    }
+
+    /// The item is what was to be made at its place. What has this content there later, as when others
+    /// have moved the item away and back, was not made by that call.
+    private static func forgetMade(
+        _ item: Item, digest: String, _ turn: Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) {
+        for (id, sent) in try turn.sentCandidates(of: item, transaction)
+        where sent.item == nil && sent.digest == digest {
+            try transaction.deleteSent(id)
+        }
     }
 
     /// What was agreed on, where it has this content.

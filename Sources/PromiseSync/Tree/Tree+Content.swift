@@ -168,6 +168,8 @@ extension Tree {
             in: entry.parent, named: name, node: entry.node, identifier: nil,
             conflictsWith: item.identifier)
         try turn.agreeOnContent(of: item, edits: fresh.edits, transaction)
+        // It is not what was sent there. What looks like that later is ours by its new name.
+        try transaction.deleteSent(for: entry.id)
         // Where it was moved here is still to be told.
         if plan(try turn.observation(of: item.identifier, theirs, transaction)) == .nothing {
             try transaction.deletePending(.entry(entry.id))
