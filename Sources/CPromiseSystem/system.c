@@ -38,6 +38,8 @@ int64_t cps_copy_file_range(int from, int64_t from_offset, int to, int64_t to_of
   return copy_file_range(from, &in, to, &out, count, 0);
 }
 
+int cps_sync_file_system(int descriptor) { return syncfs(descriptor); }
+
 int cps_begin_writing(int descriptor) { return sync_file_range(descriptor, 0, 0, SYNC_FILE_RANGE_WRITE); }
 
 int cps_finish_writing(int descriptor) {

@@ -66,6 +66,15 @@ package final class ContentStore: Sendable {
         }
     }
 
+    /// Everything that is on its disk.
+    package func synchronizeAll() throws(Failure) {
+        do throws(SystemError) {
+            try synchronizeFileSystem(root.number, label: "content.synchronize.all")
+        } catch {
+            throw Failure(error)
+        }
+    }
+
     /// Nil when there is no such file.
     package func status(_ node: NodeID, _ generation: Generation) throws(Failure) -> FileStatus? {
         do throws(SystemError) {

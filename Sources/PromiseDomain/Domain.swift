@@ -340,7 +340,7 @@ package final class Domain: Sendable {
         var pending = 0
         do throws(Failure) {
             pending = try engine.remainder().pending
-            try index.write { transaction throws(Failure) in try transaction.setSetting("closed", "yes") }
+            try await OrderlyEnd(index: index, content: content, clock: clock).note()
         } catch {
             logger.error("the index could not be closed in order", metadata: ["reason": "\(error.message)"])
         }

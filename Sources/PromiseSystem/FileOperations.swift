@@ -205,6 +205,11 @@ package func synchronize(_ descriptor: CInt, dataOnly: Bool, label: StaticString
     _ = try call(label) { dataOnly ? fdatasync(descriptor) : fsync(descriptor) }
 }
 
+/// All of the file system that the file is on. syncfs(2).
+package func synchronizeFileSystem(_ descriptor: CInt, label: StaticString) throws(SystemError) {
+    _ = try call(label) { cps_sync_file_system(descriptor) }
+}
+
 /// Lets the disk begin to write what a later `synchronize` waits for. Makes nothing durable, so it has no failure.
 package func beginWriting(_ descriptor: CInt) { _ = cps_begin_writing(descriptor) }
 

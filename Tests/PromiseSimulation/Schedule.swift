@@ -81,7 +81,7 @@ final class Schedule: @unchecked Sendable {
         }
         let situation = plan.stories.isEmpty ? nil : Situation(self)
         situation?.prepare()
-        if plan.powerCuts > 0 || situation?.story == .exchangeBeforePowerCut {
+        if plan.powerCuts > 0 || situation?.cutsPower == true {
             disks = (0..<plan.machineCount).map { SimulatedDisk(folder(of: $0)) }
             SimulatedDisk.observe(disks)
         }

@@ -85,10 +85,10 @@ final class SimulatedMachine: @unchecked Sendable {
     }
 
     /// How the one before ended, which has left its files.
-    enum End { case kill, powerCut }
+    enum End { case kill, powerCut, order }
 
     func start(after end: End?) throws {
-        if let end { try filesystem.recover(isUnclean: true, hasPowerFailed: end == .powerCut) }
+        if let end { try filesystem.recover(isUnclean: end != .order, hasPowerFailed: end == .powerCut) }
         enginePump = engine.startManually(observer: filesystem, isConnected: true)
         nextPump = simulation.clock.uptime()
         simulation.enter(self)
@@ -117,6 +117,13 @@ final class SimulatedMachine: @unchecked Sendable {
         nextPump = nil
         for lookout in lookouts { lookout.end() }
         index.close()
+    }
+
+    /// As after an unmount.
+    func endInOrder() throws(Failure) {
+        filesystem.noteOpenWrites()
+        try ContentAtEnd(index: index, content: content, clock: simulation.clock).bringToDisk()
+        kill()
     }
 
     /// Whoever waits for an answer holds the machine in memory: when all is over nobody does.

@@ -22,4 +22,25 @@ extension Situation {
         }
         world.cutPower(here, startsPrograms: false)
     }
+
+    var cutsPower: Bool { story == .exchangeBeforePowerCut || story == .endBeforePowerCut }
+
+    /// What was saved while a machine was cut off waits there, its daemon ends in order, and the power fails.
+    func endBeforePowerCut() async throws(Failure) {
+        machine(here).provider.line.isOffline = true
+        let token = world.ledger.token()
+        if simulation.chance(50) {
+            try await save(here, "a", token)
+            expected["a"] = token
+        } else {
+            try await append(here, "a", token)
+            expected["a"]! += token
+        }
+        await pause(3_000)
+        do {
+            try world.endAndCutPower(here)
+        } catch {
+            throw Failure(.inputOutput, "it did not end in order: \(error)")
+        }
+    }
 }

@@ -12,7 +12,8 @@ final class Situation: @unchecked Sendable {
     enum Story: CaseIterable {
         case refusedCall, folderGoesMeanwhile, exchange, failedWrite, sameContent, listingInPages, twoOperations, cutMove,
             deathInMove, oldListing, removedWhileSent, savedTwice, editMeetsMove, newNameOfOld, movedAgain,
-            linkShownAsFile, exchangeBeforePowerCut, movedBack, conflictMovedBack
+            linkShownAsFile, exchangeBeforePowerCut, movedBack, conflictMovedBack,
+            endBeforePowerCut
     }
 
     let simulation: Simulation
@@ -59,6 +60,7 @@ final class Situation: @unchecked Sendable {
             case .exchangeBeforePowerCut: try await exchangeBeforePowerCut()
             case .movedBack: try await movedBack()
             case .conflictMovedBack: try await conflictMovedBack()
+            case .endBeforePowerCut: try await endBeforePowerCut()
             }
             note("the situation is over")
             world.expect(expected, in: root, orMore: isUncertain)

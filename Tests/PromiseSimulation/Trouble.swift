@@ -61,7 +61,14 @@ extension Schedule {
         } catch {
             return problems.append("a disk does not start: \(error)")
         }
-        if start(number, hasPowerFailed: true), startsPrograms { startPrograms(number) }
+        if start(number, after: .powerCut), startsPrograms { startPrograms(number) }
+    }
+
+    /// The power fails when the daemon has ended in order, and nobody takes that for a power cut.
+    func endAndCutPower(_ number: Int) throws {
+        try machines[number].endInOrder()
+        try disks[number].restore(disks[number].cutPower(simulation))
+        _ = start(number, after: .order)
     }
 
     /// The daemon that starts is killed before one of its calls, in a process of its own, which leaves on the disk what
@@ -131,9 +138,9 @@ extension Schedule {
     }
 
     /// It goes on with what is on its disk.
-    func start(_ number: Int, hasPowerFailed: Bool = false) -> Bool {
+    func start(_ number: Int, after end: SimulatedMachine.End = .kill) -> Bool {
         do {
-            machines[number] = try makeMachine(number, after: hasPowerFailed ? .powerCut : .kill)
+            machines[number] = try makeMachine(number, after: end)
             return true
         } catch {
             problems.append("a machine that was killed does not start again: \(error)")

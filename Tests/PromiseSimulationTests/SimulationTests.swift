@@ -126,6 +126,12 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
+    /// Content that had not reached the disk was trusted, as the daemon before had ended in order.
+    @Test(.timeLimit(.minutes(5))) func whatIsTrustedAfterAnOrderlyEndIsOnTheDisk() async throws {
+        let run = try await simulate(["--situation", "endBeforePowerCut", "--seed", "1", "--schedules", "60"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
     /// A link that a listing had shown as a file, and that was moved here then, stayed a file.
     @Test(.timeLimit(.minutes(5))) func aLinkThatWasShownAsAFileIsOneInTheEnd() async throws {
         let run = try await simulate(["--situation", "linkShownAsFile", "--store", "4", "--seed", "1", "--schedules", "20"])

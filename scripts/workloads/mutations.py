@@ -83,6 +83,8 @@ MUTATIONS = [
      "if try UnansweredMoves.areToBeLookedFor(", "if !FAULTY, try UnansweredMoves.areToBeLookedFor("),
     ("the-only-copy-is-not-on-the-disk", "Sources/PromiseFilesystem/Tree/LastCopies.swift",
      "guard node.kind == .file, node.content != .absent,", "guard !FAULTY, node.kind == .file, node.content != .absent,"),
+    ("an-end-in-order-leaves-contents-off-the-disk", "Sources/PromiseFilesystem/Tree/ContentAtEnd.swift",
+     "for node in nodes {", "for node in nodes where !FAULTY {"),
     ("what-was-sent-is-awaited-at-a-name-of-others", SYNC + "Tree/Tree+Content.swift",
      "try transaction.deleteSent(for: entry.id)", "if !FAULTY { try transaction.deleteSent(for: entry.id) }"),
     ("what-was-found-is-still-awaited", SYNC + "Machine/Answering.swift",

@@ -20,6 +20,7 @@ int64_t cps_copy_file_range(int from, int64_t from_offset, int to, int64_t to_of
 int cps_fallocate(int descriptor, int mode, int64_t offset, int64_t count);
 int cps_punch_hole(int descriptor, int64_t offset, int64_t count);
 int cps_clone(int from, int to);
+int cps_sync_file_system(int descriptor);
 // sync_file_range(2) of the whole file with SYNC_FILE_RANGE_WRITE: writing begins and is not waited for.
 int cps_begin_writing(int descriptor);
 // The same, and waits until all is written. Flushes no cache of the disk.

@@ -42,7 +42,7 @@ final class LastCopies: Sendable {
 
     /// As `note`, of what a daemon that was killed has left.
     func noteWhatIsLeft() throws(Failure) {
-        let nodes = try index.read { transaction throws(Failure) in try transaction.nodesOfOtherVersions() }
+        let nodes = try index.read { transaction throws(Failure) in try ContentQuestions.ofOtherVersions(transaction) }
         for node in nodes { note(node) }
     }
 

@@ -79,22 +79,6 @@ extension Transaction {
         ) { Node($0) }
     }
 
-    /// Files whose content is from a version that the item of their name does not have, or that stays here: nobody else may have
-    /// it. Looks at everything that is pending and at names that stay here.
-    package func nodesOfOtherVersions() throws(Failure) -> [Node] {
-        try store.flushNodes()
-        return try connection.all(
-            """
-            SELECT * FROM node WHERE kind = 0 AND content <> 0 AND version IS NOT NULL AND id IN (
-                SELECT entry.node FROM pending JOIN entry ON entry.id = pending.id
-                    JOIN node AS sent ON sent.id = entry.node
-                    LEFT JOIN synced ON synced.identifier = entry.identifier
-                WHERE synced.version IS NOT sent.version
-                UNION SELECT node FROM entry WHERE is_excluded = 1)
-            """
-        ) { Node($0) }
-    }
-
     /// The totals of nodes are kept in memory; pending rows are counted.
     package func counts() throws(Failure) -> IndexCounts {
         let pending = try connection.first("SELECT count(*) FROM pending") { Int($0.integer(0)) }
