@@ -9,7 +9,7 @@ package struct ContentAtEnd: Sendable {
     /// What is older the kernel has written by itself: after 30 seconds (vm.dirty_expire_centisecs) and some for the writing.
     private static let age = Duration.seconds(120)
     /// More are synchronized with all that the disk has.
-    private static let fileCountMax = 100
+    private static let fileCountMax = 20
 
     private let index: Index
     private let content: ContentStore
