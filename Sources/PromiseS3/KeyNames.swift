@@ -29,12 +29,18 @@ package struct KeyNames: Sendable, Hashable {
 
     /// Of a file.
     package func key(_ path: some Collection<FileName>) -> [UInt8] {
-        prefix + path.map { StoredName.encoded($0.bytes, escapes) }.joined(separator: [KeyNames.slash])
+        var names = Array(path)
+        if let last = names.last, let plain = BesideName.plain(last) { names[names.count - 1] = plain }
+        return written(names)
     }
 
     /// What the keys of everything in a folder begin with, and the key of its marker. The root's is the prefix.
     package func folderKey(_ path: some Collection<FileName>) -> [UInt8] {
-        path.isEmpty ? prefix : key(path) + [KeyNames.slash]
+        path.isEmpty ? prefix : written(path) + [KeyNames.slash]
+    }
+
+    private func written(_ path: some Collection<FileName>) -> [UInt8] {
+        prefix + path.map { StoredName.encoded($0.bytes, escapes) }.joined(separator: [KeyNames.slash])
     }
 
     /// The key of the folder that a key is in: up to its last slash.

@@ -70,6 +70,7 @@ extension S3Provider {
         if try await isFolder(reference.path) {
             found = try await folderItem(reference.path, parent: nil)
         } else {
+            try await checkIsBeside(reference.path)
             found = item(try await status(of: reference.path), reference.path, parent: nil)
         }
         found.identifier = reference.identifier
@@ -205,7 +206,7 @@ extension S3Provider {
         var rows = S3Rows(listing, in: key, names, isRoot: folder.path.isEmpty)
         // A file's name may be a folder's on the next page: `a` comes before `a!`, and that before `a/`.
         if listing.next != nil {
-            try await rows.hideFilesOfFolders { (key) async throws(ProviderError) in
+            try await rows.renameFilesBesideFolders { (key) async throws(ProviderError) in
                 !(try await first(1, key + [KeyNames.slash], what).isEmpty)
             }
         }

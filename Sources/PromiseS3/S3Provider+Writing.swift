@@ -44,6 +44,7 @@ extension S3Provider {
         let path = folder.path + [item.name]
         try await finishMoves(at: path)
         try checkName(path)
+        try await checkBeside(path, item.kind)
         switch item.kind {
         case .folder:
             return try await makeFolder(path, item.metadata, parent: folder.identifier)
@@ -89,6 +90,7 @@ extension S3Provider {
         if let place = changes.place {
             let target = place.parent.path + [place.name]
             try checkName(target)
+            try await checkBeside(target, base == S3Provider.folderVersion ? .folder : .file)
             let metadata = payload == nil ? changes.metadata : nil
             var moved = try await move(reference.path, to: target, base, metadata)
             moved.parent = place.parent.identifier

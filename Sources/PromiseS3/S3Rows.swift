@@ -33,8 +33,11 @@ package struct S3Rows: Sendable {
         hidden += listing.objects.filter { $0.key == folder && $0.size > 0 }.map(\.key)
         for object in listing.objects where object.key != folder {
             lastKey = max(lastKey, object.key)
-            let name = object.key.last == KeyNames.slash ? nil : names.name(of: object.key, in: folder)
-            // Of a file and a folder of one name the folder is shown: there is more in it.
+            var name = object.key.last == KeyNames.slash ? nil : names.name(of: object.key, in: folder)
+            // It would stand for another key.
+            if let found = name, BesideName.plain(found) != nil { name = nil }
+            // Of a file and a folder of one name the folder has it: there is more in it.
+            if let found = name, taken.contains(found) { name = BesideName.name(of: found) }
             guard let name, !taken.contains(name) else {
                 hidden.append(object.key)
                 continue
@@ -45,14 +48,18 @@ package struct S3Rows: Sendable {
         }
     }
 
-    /// Of the files whose name may be a folder's on a later page, hides those for which it is.
-    package mutating func hideFilesOfFolders(
+    /// Of the files whose name may be a folder's on a later page, renames those for which it is.
+    package mutating func renameFilesBesideFolders(
         _ isFolder: ([UInt8]) async throws(ProviderError) -> Bool
     ) async throws(ProviderError) {
         for file in files where lastKey.starts(with: file.key) {
-            guard try await isFolder(file.key) else { continue }
-            hidden.append(file.key)
-            files.removeAll { $0.key == file.key }
+            guard try await isFolder(file.key), let index = files.firstIndex(where: { $0.key == file.key }) else { continue }
+            if let name = BesideName.name(of: file.name), !folders.contains(where: { $0.name == name }) {
+                files[index].name = name
+            } else {
+                hidden.append(file.key)
+                files.remove(at: index)
+            }
         }
     }
 }

@@ -136,9 +136,9 @@ import Testing
                     keys: ["a", "a%2F..%2Fb", "dir", ".promisefs", "%FF", String(repeating: "x", count: 256), "b+c%2Bd"],
                     prefixes: ["dir/", "/", "../", ".promisefs/", "n%0An/"])))
         let rows = S3Rows(listing, in: [], names, isRoot: true)
-        #expect(rows.files.map(\.name.display) == ["a", "b c+d"])
+        #expect(rows.files.map(\.name.display) == ["a", "dir (file beside folder)", "b c+d"])
         #expect(rows.folders.map(\.name.display) == ["dir", "n\\nn"])
-        #expect(rows.hidden.count == 6)
+        #expect(rows.hidden.count == 5)
     }
 
     @Test func aKeyThatIsListedTwiceIsThereOnce() throws {
