@@ -192,7 +192,8 @@ extension FolderProvider {
         }
         // Renamed behind our back inside its folder: its folder is looked through.
         for folderPath in [reference.path.dropLast(), remembered?.dropLast()].compactMap({ $0.map(Array.init) }) {
-            if let found = try search(for: reference.identifier, in: folderPath, root: root) { return found }
+            let search = FolderSearch(provider: self, root: root)
+            if let found = try search.run(for: reference.identifier, in: folderPath) { return found }
         }
         try FolderSight(provider: self).checkMounts(above: [reference.path, remembered ?? []], root: root)
         throw ProviderError(.notFound, "'\(display(reference.path))' is not in the folder any more")
@@ -268,30 +269,7 @@ extension FolderProvider {
         }
     }
 
-    private func search(for identifier: ItemIdentifier, in path: [FileName], root: OpenFolder) throws(ProviderError)
-        -> LocatedItem?
-    {
-        let marks = readsMarks(root)
-        do throws(SystemError) {
-            let folder = try walk(path[...], from: root)
-            let own = try text(of: folder, at: path[...])
-            for (name, _) in try listFolder(try folder.openForReading(), label: "folder.search.list") {
-                guard !ReservedName.contains(name, inRoot: path.isEmpty) else { continue }
-                guard let found = try entry(name, in: folder.number, parent: own, readsMarks: marks) else { continue }
-                guard found.identifier == identifier else { continue }
-                let place = found.shownName
-                places.withLock { $0.learn(identifier, parent: ItemIdentifier(own), name: place) }
-                return LocatedItem(
-                    folder: folder, folderText: own, parent: ItemIdentifier(own), entry: found, path: path + [place])
-            }
-            return nil
-        } catch {
-            if [ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG, EACCES].contains(error.errno) { return nil }
-            throw ProviderError(error, "'\(display(path))' cannot be looked through")
-        }
-    }
-
-    private func walk(_ path: ArraySlice<FileName>, from root: OpenFolder) throws(SystemError) -> OpenFolder {
+    func walk(_ path: ArraySlice<FileName>, from root: OpenFolder) throws(SystemError) -> OpenFolder {
         var folder = root
         for (index, step) in zip(path.indices, path) {
             let text = knowsByPlace ? try text(of: folder, at: path[..<index]) : ""
@@ -301,7 +279,7 @@ extension FolderProvider {
     }
 
     /// What tells a folder from others: its handle, or where that does not last its path from the root.
-    private func text(of folder: OpenFolder, at path: ArraySlice<FileName>) throws(SystemError) -> String {
+    func text(of folder: OpenFolder, at path: ArraySlice<FileName>) throws(SystemError) -> String {
         if knowsByPlace { return path.map { "/" + $0.display }.joined() }
         let status = try FileStatus.of(descriptor: folder.number, label: "folder.own.status")
         return try ownIdentity([], in: folder.number, status: status)

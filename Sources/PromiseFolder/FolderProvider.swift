@@ -70,6 +70,7 @@ package final class FolderProvider: Provider, Sendable {
     let shared = Mutex(Shared())
     let writable: WritableFolders
     let marks = MarkMemory()
+    package let searches = FolderSearches()
     let mounts: FolderMounts
     let knownPlaces: KnownPlaces
     /// By itself, as a listing learns many at a time.

@@ -37,6 +37,37 @@ struct FolderIdentityTests {
         #expect(try await second.provider.item(for: reference).name == name("other"))
     }
 
+    /// Each of many files that were removed at once had its whole folder looked through: 300 of 2,000 took minutes, and nothing
+    /// else was answered meanwhile.
+    @Test func manyItemsThatAreGoneAreLookedForOnce() async throws {
+        let folder = try TemporaryFolder("many-gone")
+        let provider = FolderProvider(path: folder.path, logger: quietLogger, clock: LaterClock())
+        try await provider.connect()
+        try folder.makeFolder("large")
+        for index in 0..<60 { try folder.write("x", to: "large/\(index)") }
+        let root = ItemReference(identifier: try await provider.root().identifier, path: [])
+        let large = try #require(try await provider.enumerateItems(in: root, page: nil).items.first)
+        let items = try await provider.enumerateItems(
+            in: ItemReference(identifier: large.identifier, path: [large.name]), page: nil).items
+        let gone = items.prefix(40).map { ItemReference(identifier: $0.identifier, path: [large.name, $0.name]) }
+        for reference in gone { unlink(folder.string + "/large/" + reference.path[1].display) }
+        for reference in gone { #expect(await code { _ = try await provider.item(for: reference) } == .notFound) }
+        #expect(provider.searches.lookCount == 1)
+        // What comes by another name is found all the same.
+        let moved = items[50]
+        usleep(20_000)
+        try rename(folder, "large/\(moved.name.display)", "large/other")
+        let reference = ItemReference(identifier: moved.identifier, path: [large.name, moved.name])
+        #expect(try await provider.item(for: reference).name == name("other"))
+        #expect(provider.searches.lookCount == 2)
+    }
+
+    /// Long after the folder was changed.
+    private struct LaterClock: TimeSource {
+        func now() -> Timestamp { SystemClock().now().advanced(by: .seconds(60)) }
+        func uptime() -> Duration { SystemClock().uptime() }
+    }
+
     @Test func identifierSurvivesNewContentAndAnotherProviderSeesTheSame() async throws {
         let fixture = try await FolderFixture("replaced")
         try fixture.folder.write("one", to: "file")
