@@ -101,7 +101,8 @@ extension WebDAVProvider {
         _ payload: Payload, at path: [FileName], over version: ContentVersion, _ metadata: Metadata?, target: [UInt8]?
     ) async throws(ProviderError) -> ResourceStatus {
         var written = try await join(payload, at: path, over: version)
-        try await renew(&written, unlike: .version(version), at: path) { () async throws(ProviderError) in
+        let renewal = TagRenewal(self, of: payload, over: .version(version), isLink: target != nil)
+        try await renewal.run(&written, at: path) { () async throws(ProviderError) in
             try await join(payload, at: path, over: version)
         }
         return try await keep(metadata, target, with: written, at: path, token: nil)

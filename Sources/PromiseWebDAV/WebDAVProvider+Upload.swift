@@ -11,10 +11,6 @@ import Synchronization
 // over a file, under a lock, where a broken PUT leaves the old content; or in parts that the server joins over it.
 
 extension WebDAVProvider {
-    /// Two states of one size within one tick of the server's clock have one tag; then the content is sent again, after
-    /// pauses that reach beyond a tick of a second.
-    private static let sameTagPauses = [20, 40, 80, 160, 320, 640].map { Duration.milliseconds($0) }
-
     /// So much is on its way to the server before it has answered anything (RFC 6928): it looks whether a name is free and has
     /// the content at the same moment.
     private static let flightByteCountMax: UInt64 = 12 << 10
@@ -60,32 +56,45 @@ extension WebDAVProvider {
         _ payload: Payload, at path: [FileName], _ metadata: Metadata?
     ) async throws(ProviderError) -> ResourceStatus {
         guard case .bytes(let content) = try await body(of: payload) else { preconditionFailure("what is small is in memory") }
-        return try await turns.take(location.urlPath(path)) { () async throws(ProviderError) in
-            var headers = try await described(.bytes(content), metadata)
-            headers.add(name: "If-None-Match", value: "*")
-            let answer = try await put(.bytes(content), to: path, headers)
-            if traits.putTellsTag == true, let tag = answer.header("ETag") {
-                // Of what was sent: another program's content has another one, and is seen as such.
-                let written = ResourceStatus(entityTag: tag, contentLength: payload.size)
-                if traits.keepsProperties { return try await keep(metadata, nil, with: written, at: path, token: nil) }
-                // Its time is the server's.
-                let found = try await file(at: path)
-                guard WebDAVProvider.version(of: found) == WebDAVProvider.version(of: written) else {
-                    throw madeByAnother(path)
-                }
-                return found
-            }
-            let url = location.url(path)
-            guard let reply = try await client.content(url, byteCount: payload.size) else { throw madeByAnother(path) }
-            guard reply.status == 200 else { throw ProviderError(reply, "\(shown(path)) cannot be looked at") }
-            guard reply.body == Data(content.readableBytesView) else { throw madeByAnother(path) }
-            var written = ResourceStatus()
-            written.entityTag = reply.header("ETag")
-            written.lastModified = reply.header("Last-Modified")
-            written.contentLength = payload.size
-            if written.entityTag == nil || !traits.listsTags { written = try await resource(at: path) }
-            return try await keep(metadata, nil, with: written, at: path, token: nil)
+        let renewal = TagRenewal(self, ofNew: givenTags.number(of: content.readableBytesView))
+        let (written, hasOwnTag) = try await turns.take(location.urlPath(path)) {
+            () async throws(ProviderError) -> (ResourceStatus, Bool) in
+            let written = try await putSmall(content, at: path, metadata)
+            guard renewal.isItsOwn(written) else { return (written, false) }
+            return (try await keep(metadata, nil, with: written, at: path, token: nil), true)
         }
+        if hasOwnTag { return written }
+        return try await writeStraight(
+            payload, at: path, .version(WebDAVProvider.version(of: written)), metadata, target: nil, renewal)
+    }
+
+    private func putSmall(
+        _ content: ByteBuffer, at path: [FileName], _ metadata: Metadata?
+    ) async throws(ProviderError) -> ResourceStatus {
+        let byteCount = UInt64(content.readableBytes)
+        var headers = try await described(.bytes(content), metadata)
+        headers.add(name: "If-None-Match", value: "*")
+        let answer = try await put(.bytes(content), to: path, headers)
+        if traits.putTellsTag == true, let tag = answer.header("ETag") {
+            // Of what was sent: another program's content has another one, and is seen as such.
+            let written = ResourceStatus(entityTag: tag, contentLength: byteCount)
+            if traits.keepsProperties { return written }
+            // Its time is the server's.
+            let found = try await file(at: path)
+            guard WebDAVProvider.version(of: found) == WebDAVProvider.version(of: written) else {
+                throw madeByAnother(path)
+            }
+            return found
+        }
+        guard let reply = try await client.content(location.url(path), byteCount: byteCount) else { throw madeByAnother(path) }
+        guard reply.status == 200 else { throw ProviderError(reply, "\(shown(path)) cannot be looked at") }
+        guard reply.body == Data(content.readableBytesView) else { throw madeByAnother(path) }
+        var written = ResourceStatus()
+        written.entityTag = reply.header("ETag")
+        written.lastModified = reply.header("Last-Modified")
+        written.contentLength = byteCount
+        if written.entityTag == nil || !traits.listsTags { written = try await resource(at: path) }
+        return written
     }
 
     private func madeByAnother(_ path: [FileName]) -> ProviderError {
@@ -100,7 +109,12 @@ extension WebDAVProvider {
     ) async throws(ProviderError) -> ResourceStatus {
         try await withContentAside(payload, for: path, metadata, isSeenLater: true) { (aside, sent) async throws(ProviderError) in
             var written = sent
-            if traits.moveKeepsTag { written = try await keep(metadata, target, with: written, at: aside, token: nil) }
+            if traits.moveKeepsTag {
+                try await TagRenewal(self, of: payload, over: .nothing, isLink: target != nil).run(&written, at: path) {
+                    () async throws(ProviderError) in try await send(payload, to: aside, [:], nil)
+                }
+                written = try await keep(metadata, target, with: written, at: aside, token: nil)
+            }
             let kept = written
             return try await turns.take(location.urlPath(path)) { () async throws(ProviderError) in
                 try await move(aside, to: path)
@@ -117,36 +131,18 @@ extension WebDAVProvider {
     }
 
     private func writeStraight(
-        _ payload: Payload, at path: [FileName], _ expectation: Expectation, _ metadata: Metadata?, target: [UInt8]?
+        _ payload: Payload, at path: [FileName], _ expectation: Expectation, _ metadata: Metadata?, target: [UInt8]?,
+        _ given: TagRenewal? = nil
     ) async throws(ProviderError) -> ResourceStatus {
-        try await withTurn(at: path, expectation, byteCount: payload.size) { (turn) async throws(ProviderError) in
+        let renewal = given ?? TagRenewal(self, of: payload, over: expectation, isLink: target != nil)
+        return try await withTurn(at: path, expectation, byteCount: payload.size) { (turn) async throws(ProviderError) in
             var written = try await send(payload, to: path, turn.headers, nil)
             let again = WriteTurn(url: turn.url, token: turn.token).headers
-            try await renew(&written, unlike: expectation, at: path) { () async throws(ProviderError) in
+            try await renewal.run(&written, at: path) { () async throws(ProviderError) in
                 try await send(payload, to: path, again, nil)
             }
             return try await keep(metadata, target, with: written, at: path, token: turn.token)
         }
-    }
-
-    /// Sends again until the tag is another than the one before: nobody would see that the content is new.
-    func renew(
-        _ written: inout ResourceStatus, unlike expectation: Expectation, at path: [FileName],
-        _ send: () async throws(ProviderError) -> ResourceStatus
-    ) async throws(ProviderError) {
-        for pause in WebDAVProvider.sameTagPauses {
-            guard hasSameTag(written, expectation) else { return }
-            try? await Task.sleep(for: pause)
-            written = try await send()
-        }
-        guard !hasSameTag(written, expectation) else {
-            throw ProviderError(.retry, "\(shown(path)) cannot be uploaded: the server does not tell it from what was there")
-        }
-    }
-
-    /// Where tags are made of the content, one tag is one content.
-    private func hasSameTag(_ written: ResourceStatus, _ expectation: Expectation) -> Bool {
-        !traits.tagsTellContent && expectation == .version(WebDAVProvider.version(of: written))
     }
 
     private func writeAside(
@@ -154,7 +150,8 @@ extension WebDAVProvider {
     ) async throws(ProviderError) -> ResourceStatus {
         try await withContentAside(payload, for: path, nil) { (aside, arrived) async throws(ProviderError) in
             var written = arrived
-            try await renew(&written, unlike: expectation, at: path) { () async throws(ProviderError) in
+            let renewal = TagRenewal(self, of: payload, over: expectation, isLink: target != nil)
+            try await renewal.run(&written, at: path) { () async throws(ProviderError) in
                 try await send(payload, to: aside, [:], nil)
             }
             if traits.moveKeepsTag { written = try await keep(metadata, target, with: written, at: aside, token: nil) }

@@ -58,6 +58,7 @@ package final class WebDAVProvider: Provider, Sendable {
     let turns = PathTurns()
     let heldLocks = HeldLocks()
     let acquaintance = Acquaintance()
+    let givenTags = GivenTags()
     let rememberedObjects = RememberedObjects()
     let shared: Mutex<Shared>
     /// Large ones.
