@@ -28,6 +28,8 @@ extension WebDAVProvider {
         _ body: ([FileName], ResourceStatus) async throws(ProviderError) -> Value
     ) async throws(ProviderError) -> Value {
         try await withParts(source, for: path) { (record) async throws(ProviderError) in
+            note(aside(record), for: path)
+            defer { note(aside(record), for: nil) }
             if traits.partWriting == .chunks, try await contentLength(aside(record)) == nil {
                 try await joinChunks(record, to: aside(record), metadata)
             }

@@ -275,8 +275,12 @@ extension WebDAVProvider {
         ProviderError(.stale, "\(shown(path)) has another version on the server")
     }
 
-    /// A path for people.
-    func shown(_ path: [FileName]) -> String { "'/" + path.map(\.display).joined(separator: "/") + "'" }
+    /// A path for people, to whom what is on its way aside is at its place.
+    func shown(_ path: [FileName]) -> String {
+        let isAside = path.first == ReservedName.folder
+        let names = isAside ? shared.withLock { $0.asides[path] } ?? path : path
+        return "'/" + names.map(\.display).joined(separator: "/") + "'"
+    }
 }
 
 extension ResourceStatus {

@@ -188,6 +188,8 @@ extension WebDAVProvider {
             return try await withPartsAside(source, for: path, metadata, body)
         }
         let aside = try await uploadPlace()
+        note(aside, for: path)
+        defer { note(aside, for: nil) }
         do throws(ProviderError) {
             return try await body(aside, try await sendAside(payload, to: aside, metadata, isSeenLater: isSeenLater))
         } catch {
@@ -195,6 +197,8 @@ extension WebDAVProvider {
             throw error
         }
     }
+
+    func note(_ aside: [FileName], for path: [FileName]?) { shared.withLock { $0.asides[aside] = path } }
 
     /// False when it may still be there. Also when the caller was cancelled.
     func remove(_ aside: [FileName]) async -> Bool {

@@ -124,7 +124,8 @@ extension WebDAVProvider {
     func move(
         _ path: [FileName], to target: [FileName], isFolder: Bool = false, having version: ContentVersion? = nil
     ) async throws(ProviderError) {
-        let what = "\(shown(path)) cannot be moved to \(shown(target))"
+        let isAside = path.first == ReservedName.folder
+        let what = isAside ? "\(shown(target)) cannot be uploaded" : "\(shown(path)) cannot be moved to \(shown(target))"
         if !traits.honoursOverwrite { try await check(.nothing, at: target) }
         var headers: HTTPHeaders = ["Destination": location.url(target, isFolder: isFolder), "Overwrite": "F"]
         if let version { headers.add(name: "If", value: WriteTurn.condition(location.url(path), has: version)) }

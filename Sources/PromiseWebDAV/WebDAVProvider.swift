@@ -42,6 +42,8 @@ package final class WebDAVProvider: Provider, Sendable {
         /// It answers HEAD without saying how much there is.
         var hasHeadsWithoutSize = false
         var uploadCount: UInt64 = 0
+        /// Temporary places of uploads under way, and whose they are, for messages.
+        var asides: [[FileName]: [FileName]] = [:]
         var endedLocks = EndedLocks()
         /// Folders for temporary uploads have been made.
         var hasUploads = false

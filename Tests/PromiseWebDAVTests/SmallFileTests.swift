@@ -83,6 +83,20 @@ struct SmallFileTests {
         #expect(methods == ["PUT"])
     }
 
+    /// The name of the temporary place said nothing to anybody, and was another one at each attempt.
+    @Test func aServerThatIsFullIsSaidOfTheFileAndNotOfItsTemporaryPlace() async throws {
+        for (answer, byteCount) in [("507 Insufficient Storage", 20_000), ("507 Insufficient Storage", 4)] {
+            let (item, methods) = try await create(reply(answer), byteCount: byteCount)
+            #expect(methods.contains("PUT"))
+            guard case .failure(let error) = item else {
+                Issue.record("it was made")
+                return
+            }
+            #expect(error.code == .outOfSpace && error.message.contains("'/file' cannot be uploaded"), "\(error.message)")
+            #expect(!error.message.contains(".promisefs"))
+        }
+    }
+
     /// It takes its time on the way, or the server cannot be relied on: another program's file could come in between.
     @Test func whatCannotBePutAtOnceIsPutAside() async throws {
         for methods in [
