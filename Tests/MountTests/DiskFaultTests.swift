@@ -149,6 +149,26 @@ extension MountSuites {
                 """)
         }
 
+        /// The index tries what must not fail a second time, with the room that it has kept back. The first try had ended the
+        /// writing already, so the second one noted nothing, and the file was shown empty until the next start.
+        @Test(.timeLimit(.minutes(3))) func whatIsNotedAtTheSecondTryIsNotedWhole() async throws {
+            try await run(
+                """
+                import time
+                text = b"B" * 700_000
+                for name in "one", "two":
+                    file = os.open(f"{mount}/{name}", os.O_CREAT | os.O_RDWR)
+                    os.pwrite(file, text, 0)
+                    arm("index.journal.append 1 ENOSPC", "index.commit 1 ENOSPC")
+                    os.close(file)
+                    time.sleep(2)
+                    arm()
+                    assert os.path.getsize(f"{mount}/{name}") == len(text)
+                    expected[name] = [text]
+                end()
+                """)
+        }
+
         /// What was to be cut off counted as zeros that are here.
         @Test(.timeLimit(.minutes(3))) func aTruncationOfAPlaceholderThatFailsLeavesItAsItWas()
             async throws

@@ -21,11 +21,13 @@ extension FileSystem {
     func noteWrites(of id: NodeID, isClosing: Bool, countsDoubtful: Bool, isCertain: Bool = false) {
         // Perhaps through a mapping, of which the kernel's attributes know nothing; everything else makes it ask again.
         var hasMovedTimesAlone = false
+        // Of an attempt that the index refused: on a full disk there is a second one.
+        var ended: SharedDescriptor?
         do throws(Failure) {
             // All of it inside the transaction: a change of times must not come between looking and storing. What was written
             // must be noted also on a full disk.
             try index.writeFreeing { transaction throws(Failure) in
-                guard let file = opens.writeFile(of: id), var node = try transaction.node(id) else { return }
+                guard let file = opens.writeFile(of: id) ?? ended, var node = try transaction.node(id) else { return }
                 let since = opens.writingSince(id)
                 let status: FileStatus
                 do throws(SystemError) {
@@ -44,7 +46,10 @@ extension FileSystem {
                 if isEdited { node.take(status) }
                 node.isOpenForWriting = isStillWritten
                 try transaction.update(node)
-                if !isStillWritten { opens.endWriting(id) }
+                if !isStillWritten {
+                    ended = file
+                    opens.endWriting(id)
+                }
                 if isEdited && node.linkCount > 0 {
                     try markPending(namesOf: id, transaction)
                     if let entry = try transaction.entries(of: id).first {
@@ -76,7 +81,9 @@ extension FileSystem {
             }
             let size: UInt64? = try index.writeFreeing { transaction throws(Failure) in
                 guard let node = try transaction.node(id), node.content != .absent,
-                    let status = try content.status(id, node.generation), status.size != node.size
+                    let status = try content.status(id, node.generation),
+                    // Of what was written without another size its time tells.
+                    status.size != node.size || node.content == .whole && status.modificationTime != node.modificationTime
                 else { return nil }
                 try transaction.takeSize(of: id, status, now: clock.now())
                 if node.content == .partial, let claim {
