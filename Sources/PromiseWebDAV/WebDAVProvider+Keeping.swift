@@ -10,24 +10,9 @@ import Synchronization
 // first one ask for everything.
 
 extension WebDAVProvider {
-    /// Whether a folder's first listing asks for nothing of ours; then what it tells of modes, owners and times is a guess.
-    func isListedPlain(_ folder: ItemReference) async throws(ProviderError) -> Bool {
-        let path = folder.path
-        let (isFirst, keeps, isTold) = shared.withLock { shared in
-            // The listing of the folder above told it; if that was a plain one, there was nothing to tell.
-            let isTold = path.isEmpty || shared.listed.contains(Array(path.dropLast()))
-            return (!shared.folders.contains(folder.identifier), shared.keeping.contains(path), isTold)
-        }
-        guard isFirst, !keeps, traits.keepsProperties || !isAcquainted else { return false }
-        if isTold { return true }
-        return try await !resource(at: path, isFolder: true).keeps
-    }
-
     /// What the server says of a folder.
-    func note(keeps: Bool, in path: [FileName]) {
-        shared.withLock { shared in
-            if keeps { shared.keeping.insert(path) } else { shared.keeping.remove(path) }
-        }
+    func note(keeps: Bool, _ stamp: String? = nil, in path: [FileName]) {
+        shared.withLock { $0.keeping.note(keeps: keeps, stamp, in: path) }
     }
 
     /// Called before something is kept with what is in a folder: the folder says so from then on, and those above say it of it.

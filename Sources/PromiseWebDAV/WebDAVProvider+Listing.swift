@@ -26,16 +26,19 @@ extension WebDAVProvider {
     private func enumerate(
         _ folder: ItemReference, handOn: (@Sendable ([Item]) async -> Void)?
     ) async throws(ProviderError) -> [Item] {
-        let (isPlain, listing): (Bool, FolderListing)
+        var (plain, listing): (PlainListing?, FolderListing)
         do throws(ProviderError) {
-            isPlain = try await isListedPlain(folder)
-            let found = try await list(folder, hasState: !isPlain, handOn: handOn)
-            if found.mayBeEscaped, !isAcquainted {
+            plain = try await PlainListing.of(folder, by: self)
+            listing = try await list(folder, plain, handOn: handOn)
+            if listing.mayBeEscaped, !isAcquainted {
                 // What a name stands for is known when it is known what the server cannot keep.
                 try await acquaintance.complete()
-                listing = try await list(folder, hasState: !isPlain, handOn: handOn)
-            } else {
-                listing = found
+                listing = try await list(folder, plain, handOn: handOn)
+            }
+            if let before = plain, !before.isStill(listing.own), try await resource(at: folder.path, isFolder: true).keeps {
+                // Another machine kept something there since it was told that nobody does.
+                plain = nil
+                listing = try await list(folder, plain, handOn: handOn)
             }
         } catch {
             if error.code == .notFound { forget(folder.identifier, at: folder.path) }
@@ -47,26 +50,26 @@ extension WebDAVProvider {
         }
         shared.withLock { shared in
             shared.folders.insert(folder.identifier)
-            shared.listed.insert(folder.path)
+            shared.keeping.isListed(folder.path)
             if folder.identifier.isNumber { shared.numbers[folder.path] = folder.identifier }
             // What was not asked for is news.
-            let token = isPlain ? nil : own.syncToken
+            let token = plain == nil ? own.syncToken : nil
             shared.syncTokens[folder.identifier] = token.map { SyncToken(folder: folder.path, text: $0) }
         }
         return listing.items + (try await listing.asked(in: folder, by: self))
     }
 
     private func list(
-        _ folder: ItemReference, hasState: Bool, handOn: (@Sendable ([Item]) async -> Void)?
+        _ folder: ItemReference, _ plain: PlainListing?, handOn: (@Sendable ([Item]) async -> Void)?
     ) async throws(ProviderError) -> FolderListing {
         let what = "\(shown(folder.path)) cannot be looked at"
         let body = WebDAVProvider.propertyRequest(
-            (traits.tellsNews ? "<sync-token/>" : "") + numberProperty, hasState: hasState)
+            (traits.tellsNews ? "<sync-token/>" : "") + numberProperty, hasState: plain == nil)
         let headers: HTTPHeaders = ["Depth": "1", "Content-Type": "application/xml; charset=utf-8"]
         let response = try await client.open(
             .PROPFIND, location.url(folder.path, isFolder: true), headers, body: RequestBody(body), timeout: .seconds(300))
         guard response.status.code == 207 else { throw ProviderError(try await client.whole(response, .PROPFIND), what) }
-        guard let reader = ListingReader(folder, provider: self, hasState: hasState) else {
+        guard let reader = ListingReader(folder, provider: self, plain) else {
             throw ProviderError(.retry, "\(what): there is no memory for it")
         }
         var (pieces, byteCount, isRead) = ([ByteBuffer](), 0, true)
@@ -140,17 +143,18 @@ private final class ListingReader: Sendable {
     private let folder: ItemReference
     private let provider: WebDAVProvider
     private let location: WebDAVLocation
-    private let hasState: Bool
+    private let plain: PlainListing?
+    private var hasState: Bool { plain == nil }
     private let isAcquainted: Bool
     /// Of the identifiers.
     private let prefix: String
     private let state: Mutex<State>
 
-    init?(_ folder: ItemReference, provider: WebDAVProvider, hasState: Bool) {
+    init?(_ folder: ItemReference, provider: WebDAVProvider, _ plain: PlainListing?) {
         self.folder = folder
         self.provider = provider
         location = provider.location
-        self.hasState = hasState
+        self.plain = plain
         isAcquainted = provider.isAcquainted
         prefix = folder.path.isEmpty ? "/" : provider.identifier(folder.path).rawValue + "/"
         let parser = MultiStatusParser()
@@ -173,13 +177,19 @@ private final class ListingReader: Sendable {
     func takePart() -> [Item]? {
         state.withLock { state in
             guard state.listing.own?.isCollection == true, !state.listing.mayBeEscaped,
-                state.listing.items.count >= ListingReader.partCountMin
+                state.listing.items.count >= ListingReader.partCountMin,
+                plain?.isStill(state.listing.own) != false
             else { return nil }
             let part = state.listing.items
             state.listing.items = []
             state.bounds.handedOn()
             return part
         }
+    }
+
+    private func note(_ folder: ResourceStatus, _ path: [FileName]) {
+        if hasState { return provider.note(keeps: folder.keeps, folder.folderStamp, in: path) }
+        provider.shared.withLock { $0.keeping.noteOther(folder.folderStamp, in: path) }
     }
 
     /// Why the listing is not to be had.
@@ -203,7 +213,7 @@ private final class ListingReader: Sendable {
         switch location.names(ofReference: resource.reference) {
         case .names(folder.path):
             if state.listing.own == nil { state.listing.own = resource }
-            if hasState { provider.note(keeps: resource.keeps, in: folder.path) }
+            if hasState { provider.note(keeps: resource.keeps, resource.folderStamp, in: folder.path) }
         case .names(let path):
             guard path.count == folder.path.count + 1, path.starts(with: folder.path), !resource.isNothing else { return }
             let name = path[path.count - 1]
@@ -224,7 +234,7 @@ private final class ListingReader: Sendable {
                 return
             }
             if !hasState { item.isGuess = true }
-            if hasState && resource.isCollection { provider.note(keeps: resource.keeps, in: path) }
+            if resource.isCollection { note(resource, path) }
             state.listing.items.append(item)
             if state.listing.own == nil { state.bounds.holds(item) }
         case .elsewhere: return

@@ -103,7 +103,7 @@ extension WebDAVProvider {
     ) async throws(ProviderError) -> ResourceStatus {
         let found = try await propfind(path, isFolder: isFolder, depth: "0", body: body ?? properties)
         let own = try own(path, in: found)
-        if own.isCollection { note(keeps: own.keeps, in: path) }
+        if own.isCollection { note(keeps: own.keeps, own.folderStamp, in: path) }
         return own
     }
 
@@ -160,9 +160,8 @@ extension WebDAVProvider {
 
     func forget(_ folder: ItemIdentifier, at path: [FileName]) {
         shared.withLock { shared in
-            shared.listed.remove(path)
             shared.numbers[path] = nil
-            shared.keeping.remove(path)
+            shared.keeping.forget(path)
             shared.folders.remove(folder)
             shared.syncTokens[folder] = nil
         }

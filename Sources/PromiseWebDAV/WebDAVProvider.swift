@@ -32,11 +32,10 @@ package final class WebDAVProvider: Provider, Sendable {
         var folders: Set<ItemIdentifier> = []
         /// Of those, what they gave out when they were listed.
         var syncTokens: [ItemIdentifier: SyncToken] = [:]
-        /// Of those, by place; and folders that something is kept in: see `WebDAVProvider+Keeping.swift`.
-        var listed: Set<[FileName]> = []
+        /// Which hold something with which something of ours is kept.
+        var keeping = KeepingFolders()
         /// Folders that have numbers, by place: as they were called last.
         var numbers: [[FileName]: ItemIdentifier] = [:]
-        var keeping: Set<[FileName]> = []
         /// The server sends content without saying which version it is.
         var hasRepliesWithoutVersion = false
         /// It answers HEAD without saying how much there is.

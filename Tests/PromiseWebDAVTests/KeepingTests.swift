@@ -72,6 +72,43 @@ struct KeepingTests {
         }
     }
 
+    /// Another machine made a folder and kept something in it, after the root was looked at and before it was listed. Its links
+    /// were files then, and a copy of them too.
+    @Test(arguments: [true, false])
+    func whatAnotherMachineKeptSinceTheServerToldOfAFolderIsSeenAtOnce(isInRoot: Bool) async throws {
+        let isKept = Mutex(false)
+        func row(_ keeps: Bool, _ day: String) -> String {
+            let property = keeps ? "<keeps xmlns=\"urn:promisefs\">1</keeps>" : ""
+            return """
+                <propstat><prop><resourcetype><collection/></resourcetype><getlastmodified>Sun, \(day) Nov 1994 08:49:37 GMT\
+                </getlastmodified>\(property)</prop><status>HTTP/1.1 200 OK</status></propstat>
+                """
+        }
+        let (old, new) = (row(false, "06"), row(false, "13"))
+        let keeping = row(true, "13")
+        let script: ScriptedServer.Script = { request in
+            let asks = request.body.contains("keeps")
+            let folder = isKept.withLock { $0 } ? (asks ? keeping : new) : old
+            let state = asks ? "<state xmlns=\"urn:promisefs\">1 777 1 2 5 v1 lthere</state>" : ""
+            let link = "<propstat><prop><getetag>1</getetag><getcontentlength>5</getcontentlength>\(state)</prop>"
+                + "<status>HTTP/1.1 200 OK</status></propstat>"
+            let isOne = request.head.lowercased().contains("depth: 0")
+            switch (request.method, request.path) {
+            case ("OPTIONS", _): return reply("200 OK", ["DAV: 1", "Server: s"])
+            case ("PROPFIND", "/"): return isOne ? rows(("/", folder)) : rows(("/", folder), ("/folder/", folder))
+            default: return isOne ? rows(("/folder/", folder)) : rows(("/folder/", folder), ("/folder/link", link))
+            }
+        }
+        let server = ScriptedServer(script)
+        defer { server.stop() }
+        let provider = try await provider(server, remembering: ["keepsProperties"])
+        if isInRoot { _ = try await provider.enumerateItems(in: root, page: nil) }
+        isKept.withLock { $0 = true }
+        if !isInRoot { _ = try await provider.enumerateItems(in: root, page: nil) }
+        let found = try await file(provider)
+        #expect(found.kind == .link && found.target == Array("there".utf8) && found.metadata.mode == 0o777 && !found.isGuess)
+    }
+
     /// After a start known folders are listed in any order.
     @Test func aFolderWhoseParentWasNotListedIsLookedAt() async throws {
         try await withProvider(says: ["/", "/folder/"]) { provider, _ in

@@ -16,7 +16,8 @@ func listing(_ reference: String, tag: String = "\"1\"", size: Int = 4) -> Strin
 
 /// What a row says of a folder.
 let collection = """
-    <propstat><prop><resourcetype><collection/></resourcetype></prop><status>HTTP/1.1 200 OK</status></propstat>
+    <propstat><prop><resourcetype><collection/></resourcetype><getlastmodified>Sun, 06 Nov 1994 08:49:37 GMT</getlastmodified>\
+    </prop><status>HTTP/1.1 200 OK</status></propstat>
     """
 
 /// The same of one that says that something is kept with what is in it.
