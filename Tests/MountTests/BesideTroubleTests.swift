@@ -71,6 +71,21 @@ extension MountSuites {
             }
         }
 
+        /// Apache keeps the name for itself. The folder was looked at again and again, which counted as progress, so neither
+        /// command ever ended.
+        @Test(.timeLimit(.minutes(3)))
+        func aWaitForWhatIsInARefusedFolderEnds() async throws {
+            try await mounted([]) { domain in
+                try await domain.shell(
+                    """
+                    mkdir "$M/open/.DAV"; echo y > "$M/open/.DAV/f"
+                    rc=0; timeout 45 "$P" sync --wait "$M" 2> "$T/said" || rc=$?; cat "$T/said"; [ $rc = 5 ]
+                    grep -q 403 "$T/said"
+                    rc=0; timeout 30 "$P" unmount --wait "$M" 2> "$T/said" || rc=$?; cat "$T/said"; [ $rc != 124 ]
+                    """, seconds: 100)
+            }
+        }
+
         /// They took six seconds, whatever was given, and what waited was "queued" without a reason.
         @Test(.timeLimit(.minutes(3)))
         func aTimeGivenHoldsAndWhatWaitsSaysWhyWhileTheServerIsSilent() async throws {

@@ -14,6 +14,8 @@ struct Barrier {
     /// When nothing has been sent for so long, besides the upload delay, while something fails, the rest waits for that: what
     /// is new in a folder that the provider refuses.
     private static let stillPatience = Duration.seconds(5)
+    /// A folder that the provider refuses is looked at again and again, which is no progress.
+    private static let shortLook = Duration.seconds(1)
     /// How long a look may take that nobody gave a time for. It goes on by itself.
     private static let lookPatience = Duration.seconds(60)
 
@@ -28,6 +30,7 @@ struct Barrier {
         var offlineSince: Duration?
         var lookTime = Duration.zero
         var (leftBefore, changed) = (-1, start)
+        var lookSince: Duration?
         while true {
             // Polling is enough for a barrier: it is rare, and what it waits for takes milliseconds at least. What there is much
             // to look at for is not looked at all the time.
@@ -58,7 +61,9 @@ struct Barrier {
                 throw try engine.obstacle() ?? Failure(.refused, "the provider refuses it")
             }
             let isUnderWay = engine.uploadingCount > 0 || engine.hydrator.runningCount > 0
-            if isUnderWay || remainder.isLooking || left != leftBefore { (leftBefore, changed) = (left, now) }
+            lookSince = remainder.isLooking ? lookSince ?? now : nil
+            let isLongLook = lookSince.map { now - $0 > Barrier.shortLook } ?? false
+            if isUnderWay || isLongLook || left != leftBefore { (leftBefore, changed) = (left, now) }
             if remainder.failing > 0, now - changed > Barrier.stillPatience + engine.uploadDelay {
                 throw try engine.obstacle() ?? Failure(.refused, "the provider refuses it")
             }
