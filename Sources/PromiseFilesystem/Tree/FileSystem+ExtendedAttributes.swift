@@ -29,6 +29,7 @@ extension FileSystem {
     ) throws(Failure) {
         if let virtual = VirtualAttribute(name) { return try set(virtual, of: id, to: value) }
         try VirtualAttribute.refuseUnknown(name)
+        try AttributeSpace.check(name)
         guard value.count <= FileSystem.valueByteCountMax else {
             throw Failure(.attributeTooLarge, "an attribute has at most 64 KiB")
         }
