@@ -12,7 +12,8 @@ import Synchronization
 /// other, where a call is one hop and a long fetch goes back to the end of the queue every few MiB.
 ///
 /// **Locks.** `shared` and `places` are leaves: no system call is made under them. The lock file orders conditional writes of
-/// all daemons; it is held for a check and two renames, never while content is copied.
+/// all daemons; it is held for a check and two renames, never while content is copied. `searches` has a lock for each folder,
+/// which is held while that is looked through; leaves are taken under it.
 package final class FolderProvider: Provider, Sendable {
     /// What is known of the root since it was first reached.
     struct Root: Sendable {
