@@ -24,13 +24,15 @@ final class EchoProcess: EchoCaller {
 
     private let program: [UInt8]
     private let mountPoint: [UInt8]
+    private let domain: String
     /// Of a view.
     private let elsewhere: ForeignMount?
     private let state = Mutex(State())
 
-    init(program: [UInt8], mountPoint: [UInt8], elsewhere: ForeignMount? = nil) {
+    init(program: [UInt8], mountPoint: [UInt8], domain: String, elsewhere: ForeignMount? = nil) {
         self.program = program
         self.mountPoint = mountPoint
+        self.domain = domain
         self.elsewhere = elsewhere
     }
 
@@ -78,7 +80,12 @@ final class EchoProcess: EchoCaller {
 
     func call(_ call: EchoCall) -> Int32 {
         guard let message = message(of: call) else { return ENOENT }
-        return send(message)
+        let problem = send(message)
+        // What is not at its place any more may be at another one, with a folder above the mount.
+        guard [ENOENT, ENOTDIR, ESTALE].contains(problem), hasMoved, let again = self.message(of: call) else {
+            return problem
+        }
+        return send(again)
     }
 
     private func send(_ message: [UInt8]) -> Int32 {
@@ -130,8 +137,22 @@ final class EchoProcess: EchoCaller {
 
     var deviceNumber: DeviceNumber? { elsewhere?.device ?? device()?.number }
 
+    /// Whether the mount is somewhere else than it was; it is looked for there from now on.
+    private var hasMoved: Bool {
+        guard let known = state.withLock({ $0.device }),
+            let entries = try? MountTable.entries(seenBy: elsewhere?.process)
+        else { return false }
+        // Bind mounts of it have numbers of their own.
+        guard let now = entries.first(where: { $0.identifier == known.mount })?.mountPoint, now != known.path else {
+            return false
+        }
+        state.withLock { $0.device?.path = now }
+        return true
+    }
+
     private func device() -> Device? {
         if let known = state.withLock({ $0.device }) { return known }
+        let mountPoint = elsewhere == nil ? MountPoint(resuming: mountPoint, ofDomain: domain).path : mountPoint
         let entry = try? MountTable.entries(seenBy: elsewhere?.process).last { entry in
             guard let elsewhere else { return entry.mountPoint == mountPoint && entry.type == "fuse.promisefs" }
             return entry.major == elsewhere.device.major && entry.minor == elsewhere.device.minor

@@ -60,7 +60,8 @@ final class Session: @unchecked Sendable {
             descriptor: descriptor, negotiation: negotiation, isWanted: options.wantsPassthrough, helper: options.backingHelper)
         let locks = options.lockProgram.map { LockProcess(program: $0, mountPoint: mountPoint.path) }
         let echoes = options.echoProgram.map {
-            EchoProcess(program: $0, mountPoint: mountPoint.path, elsewhere: options.foreignMount)
+            EchoProcess(
+                program: $0, mountPoint: mountPoint.path, domain: options.domain, elsewhere: options.foreignMount)
         }
         connection = MountConnection(
             notifier: queue ?? SilentNotifier(), echoes: echoes, locks: locks, backings: backings.problem == nil ? backings : nil,

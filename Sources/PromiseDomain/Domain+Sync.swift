@@ -39,6 +39,7 @@ extension Domain {
             kind: .upload, node: nil, path: [], isRunning: engine.isRunning(row.subject), size: 0, progress: nil,
             since: row.since,
             attempts: row.attempts, error: row.message ?? engine.connectionFailure?.message)
+        work.code = row.error
         switch row.subject {
         case .deletion(let identifier):
             work.kind = .delete
@@ -103,12 +104,10 @@ extension Domain {
     /// Looks at the provider now; with `wait`, returns when nothing is pending below `node`, or throws
     /// what stands in the way, with a sentence saying what is left.
     package func synchronize(below scope: NodeID?, wait: Bool, timeout: Duration?) async throws(Failure) {
-        var below: (() throws(Failure) -> Int)?
-        if let scope {
-            below = { () throws(Failure) in try self.pending(below: scope).filter(\.isToBeSent).count }
-        }
+        var below: (() throws(Failure) -> WorkBelow)?
+        if let scope { below = { () throws(Failure) in WorkBelow(try self.pending(below: scope)) } }
         do throws(Failure) {
-            try await Barrier(engine: engine, clock: clock, leftBelow: below).wait(untilDone: wait, timeout: timeout)
+            try await Barrier(engine: engine, clock: clock, below: below).wait(untilDone: wait, timeout: timeout)
         } catch {
             throw error.code == .interrupted ? error : try leftOver(scope, because: error)
         }

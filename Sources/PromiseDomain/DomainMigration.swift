@@ -162,7 +162,8 @@ package struct DomainMigration: Sendable {
         guard unanswered == 0 else {
             throw ProviderError(
                 .refused,
-                "changes (\(unanswered)) were sent to '\(from)' and not answered: mount it, and unmount it with --wait"
+                "\(unanswered == 1 ? "1 change was" : "\(unanswered) changes were") sent to '\(from)' and not answered: mount "
+                    + "it, and unmount it with --wait"
             )
         }
         return log

@@ -252,6 +252,8 @@ package struct PendingWork: Sendable {
     package var since: Timestamp
     package var attempts: Int
     package var error: String?
+    /// Of what the provider did not take when it was told.
+    package var code: Failure.Code?
 
     package init(
         kind: Kind, node: NodeID?, path: [FileName], isRunning: Bool, size: UInt64, progress: Double?, since: Timestamp,

@@ -66,17 +66,55 @@ struct FolderPrivateObjects: PrivateObjects {
 
     func delete(_ name: PrivateName, base: ContentVersion) async throws(ProviderError) {
         try await provider.onPool { [self] () throws(ProviderError) in
-            guard let folder = try known(name.kind), try object(name, in: folder) != nil else {
+            guard let folder = try known(name.kind), try version(name, in: folder) != nil else {
                 return
             }
             try provider.withStoreLock { () throws(ProviderError) in
-                guard let now = try object(name, in: folder) else { return }
-                guard now.version == base else { throw changed(name) }
+                guard let now = try version(name, in: folder) else { return }
+                guard now == base else { throw changed(name) }
                 try mapped("\(name) cannot be removed") { () throws(SystemError) in
                     try unlink(
                         name.fileName.bytes, in: folder.number, label: "folder.object.remove")
                 }
             }
+        }
+    }
+
+    func fetchTooLarge(
+        _ name: PrivateName, into sink: any ContentSink
+    ) async throws(ProviderError) -> ContentVersion? {
+        try await provider.onPool { [self] () throws(ProviderError) in
+            guard let folder = try known(name.kind), let (file, status) = try tooLarge(name, in: folder) else {
+                return nil
+            }
+            let count = try sink.copy(from: file.number, at: 0, to: 0, count: status.size)
+            guard count == status.size else { throw changed(name) }
+            return version(ofTooLarge: status)
+        }
+    }
+
+    private func version(_ name: PrivateName, in folder: OpenFolder) throws(ProviderError) -> ContentVersion? {
+        if let (_, status) = try tooLarge(name, in: folder) { return version(ofTooLarge: status) }
+        return try object(name, in: folder)?.version
+    }
+
+    private func version(ofTooLarge status: FileStatus) -> ContentVersion {
+        ContentVersion("\(status.size)-large-\(status.inode)-\(status.modificationTime.rawValue)")
+    }
+
+    private func tooLarge(
+        _ name: PrivateName, in folder: OpenFolder
+    ) throws(ProviderError) -> (SharedDescriptor, FileStatus)? {
+        do throws(SystemError) {
+            let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK
+            let file = try Descriptor.open(
+                name.fileName.bytes, in: folder.number, flags: flags, label: "folder.object.openLarge")
+            let status = try FileStatus.of(descriptor: file.number, label: "folder.object.statusLarge")
+            guard status.kind == .file, status.size > PrivateObject.byteCountMax else { return nil }
+            return (SharedDescriptor(file), status)
+        } catch {
+            if error.errno == ENOENT { return nil }
+            throw ProviderError(error, "\(name) cannot be looked at")
         }
     }
 

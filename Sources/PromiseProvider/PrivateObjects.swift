@@ -18,6 +18,19 @@ package protocol PrivateObjects: Sendable {
     /// Removes an object that has this version, else `.conflict`. Removing what is gone already is
     /// done.
     func delete(_ name: PrivateName, base: ContentVersion) async throws(ProviderError)
+
+    /// Of what is larger than a private object may be: all of it goes into the sink. Returns its version, by which it
+    /// can be deleted; nil when there is no such thing.
+    func fetchTooLarge(
+        _ name: PrivateName, into sink: any ContentSink
+    ) async throws(ProviderError) -> ContentVersion?
+}
+
+extension PrivateObjects {
+    /// Who cannot be asked for that has none.
+    package func fetchTooLarge(
+        _ name: PrivateName, into sink: any ContentSink
+    ) async throws(ProviderError) -> ContentVersion? { nil }
 }
 
 package struct PrivateObject: Hashable, Sendable {
@@ -114,5 +127,12 @@ struct GatedObjects: PrivateObjects {
     func delete(_ name: PrivateName, base: ContentVersion) async throws(ProviderError) {
         try await gate(.deleteObject)
         try await wrapped.delete(name, base: base)
+    }
+
+    func fetchTooLarge(
+        _ name: PrivateName, into sink: any ContentSink
+    ) async throws(ProviderError) -> ContentVersion? {
+        try await gate(.readObject)
+        return try await wrapped.fetchTooLarge(name, into: sink)
     }
 }

@@ -64,6 +64,18 @@ struct S3PrivateObjects: PrivateObjects {
         }
     }
 
+    func fetchTooLarge(
+        _ name: PrivateName, into sink: any ContentSink
+    ) async throws(ProviderError) -> ContentVersion? {
+        guard let found = try await provider.status(ofKey: key(name), "\(name) cannot be looked at"),
+            found.size > PrivateObject.byteCountMax
+        else { return nil }
+        let path = path(name)
+        let reference = ItemReference(identifier: provider.identifier(path), path: path)
+        try await provider.fetchContents(of: reference, version: found.version, range: nil, into: sink)
+        return found.version
+    }
+
     private func settle() async throws(ProviderError) {
         try await provider.acquaintance.complete()
         guard provider.privateObjects != nil else {

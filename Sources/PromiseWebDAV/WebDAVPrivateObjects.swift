@@ -102,6 +102,19 @@ struct WebDAVPrivateObjects: PrivateObjects {
             ItemReference(identifier: provider.identifier(path), path: path), baseVersion: base)
     }
 
+    func fetchTooLarge(
+        _ name: PrivateName, into sink: any ContentSink
+    ) async throws(ProviderError) -> ContentVersion? {
+        let path = path(name)
+        guard let found = try await provider.resourceIfAny(at: path), !found.isCollection,
+            (found.contentLength ?? 0) > PrivateObject.byteCountMax
+        else { return nil }
+        let version = WebDAVProvider.version(of: found)
+        let reference = ItemReference(identifier: provider.identifier(path), path: path)
+        try await provider.fetchContents(of: reference, version: version, range: nil, into: sink)
+        return version
+    }
+
     private func path(_ name: PrivateName) -> [FileName] {
         [ReservedName.folder, name.kind.folderName, name.fileName]
     }

@@ -181,6 +181,18 @@ extension MountSuites {
                     printf '#!/bin/sh\\necho "Warning: changed on disk." >&2\\n' > "$T/bin/systemctl"
                     [ "$("$P" disable work 2> "$T/said")" = 'work is mounted by itself no longer' ]
                     [ "$(cat "$T/said")" = 'promisefs: Warning: changed on disk.' ]
+                    # Of a name that nobody knows nothing was done, and "mounted by itself no longer" was said.
+                    printf '#!/bin/sh\ncase "$*" in *is-*left*) ;; *is-*) exit 4;; esac\n' > "$T/bin/systemctl"
+                    status=0; "$P" disable wrok > "$T/out" 2> "$T/said" || status=$?; [ "$status" = 2 ]; [ ! -s "$T/out" ]
+                    grep -q "^promisefs: .*config.toml has no domain 'wrok', and nothing mounts" "$T/said"
+                    [ "$(wc -l < "$T/said")" = 1 ]
+                    # A unit outlives the lines of its domain.
+                    [ "$("$P" disable left)" = 'left is mounted by itself no longer' ]
+                    # Without one, as in a container, it was the status of shells for what they do not find.
+                    rm "$T/bin/systemctl"
+                    if [ -z "$(ls /usr/bin/systemctl /bin/systemctl 2> /dev/null)" ]; then
+                        status=0; "$P" enable work 2> "$T/said" || status=$?; [ "$status" = 1 ]; grep -q 'no systemctl' "$T/said"
+                    fi
                     """)
             }
         }

@@ -28,6 +28,13 @@ extension MountSuites {
                     [ "$(cat "$M/new/z")" = z ]; s=0; "$P" adopt "$M" "$M" 2> /dev/null || s=$?; [ "$s" = 2 ]
                     s=0; "$P" move "$T/odd" "$M" 2> "$T/said" || s=$?; [ "$s" = 1 ]; grep -q 'odd/m.*stays' "$T/said"
                     [ "$(cat "$M/odd/a" "$M/odd/z")" = "$(printf 'a\nz')" ]; [ "$(ls "$T/odd")" = m ]
+                    # Whose mode forbids it could not take the rest afterwards.
+                    mkdir "$T/part"; mkfifo "$T/part/m"; echo a > "$T/part/a"; chmod 555 "$T/part"
+                    s=0; "$P" move "$T/part" "$M" 2> /dev/null || s=$?; [ "$s" != 0 ]; [ "$(stat -c %a "$M/part")" = 755 ]
+                    chmod 755 "$T/part"; rm "$T/part/m"; echo b > "$T/part/b"; chmod 555 "$T/part"
+                    if [ "$(id -u)" != 0 ]; then chmod 755 "$T/part"; fi
+                    "$P" move "$T/part" "$M"; [ "$(cat "$M/part/a" "$M/part/b")" = "$(printf 'a\nb')" ]; [ ! -e "$T/part" ]
+                    [ "$(id -u)" != 0 ] || [ "$(stat -c %a "$M/part")" = 555 ]
                     """)
             }
         }

@@ -183,10 +183,13 @@ extension MountSuites {
                     // One that is damaged comes from here again.
                     try await domain.shell(
                         """
-                        cd "$C/.promisefs"; rm values/com.example.large.json; mv pictures/0.picture "$T/picture"
+                        cd "$C/.promisefs"; mv pictures/0.picture "$T/picture"
                         for file in pictures/*; do cmp -s "$file" "$T/picture" && picture=$file; done; echo rot > "$picture"
                         "$P" verify --provider --repair "$M"; "$P" verify --provider "$M"
                         within 20 'cmp -s "$C/.promisefs/$picture" "$T/picture"'; [ "$(ls pictures | wc -l)" = 1 ]
+                        # What is no record may be all that there is of it: nothing removed it.
+                        [ ! -e values/com.example.large.json ]
+                        [ "$(stat -c %s "$S/kept/provider-values-com.example.large.json")" = $((17 << 20)) ]
                         grep -q '/c' moves/items.json; [ "$(cat "$S/kept/provider-moves-items.json")" = rot ]
                         """)
                 }

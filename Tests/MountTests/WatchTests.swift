@@ -31,6 +31,25 @@ extension MountSuites {
 
             """
 
+        /// The place of the mount was remembered: nothing was heard until the next daemon.
+        @Test(.timeLimit(.minutes(1))) func whoWatchesBelowAFolderThatIsRenamedHearsOn() async throws {
+            try await MountedDomain.with(options, mounts: false) { domain in
+                try await domain.shell(
+                    functions + """
+                        mkdir -p "$T/old/m"
+                        "$P" mount --state-dir "$S" --domain moved "folder:$C" "$T/old/m" > /dev/null
+                        ls -R "$T/old/m" > /dev/null
+                        watch "$T/old/m/folder"; trap 'kill $WATCHER || true; umount -l "$T"/*/m 2> /dev/null || true' EXIT
+                        makes() {
+                            echo new > "$C/t"; mv "$C/t" "$C/folder/$1"
+                            heard "$(printf '%s\\n' "folder CREATE $1" "folder CLOSE_WRITE $1")"
+                        }
+                        makes one; mv "$T/old" "$T/new"; makes two
+                        kill $WATCHER; wait $WATCHER || true; "$P" unmount "$T/new/m"
+                        """)
+            }
+        }
+
         struct Case: Sendable, CustomTestStringConvertible {
             let testDescription: String
             let change: String

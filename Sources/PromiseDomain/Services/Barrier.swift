@@ -6,8 +6,8 @@ import PromiseSystem
 struct Barrier {
     let engine: SyncEngine
     let clock: any TimeSource
-    /// Items below the scope that wait to be sent; nil: of all there are, the engine knows how many.
-    let leftBelow: (() throws(Failure) -> Int)?
+    /// What waits below the scope; nil: all there is counts, of which the engine knows how much.
+    let below: (() throws(Failure) -> WorkBelow)?
 
     /// The provider is asked once more before it is believed to be away, and may be slow to answer.
     private static let probePatience = Duration.seconds(6)
@@ -54,28 +54,32 @@ struct Barrier {
                 }
                 continue
             }
-            let left = try leftBelow?() ?? remainder.pending
+            let work = try below?() ?? WorkBelow(allOf: engine, remainder)
+            let left = work.count
             lookTime = clock.uptime() - now
             if left == 0 && !remainder.isLooking { return try throwUnlisted() }
-            if left > 0 && remainder.failing >= left && !remainder.isLooking && now - start > .seconds(2) {
-                throw try engine.obstacle() ?? Failure(.refused, "the provider refuses it")
+            if left > 0 && work.failing >= left && !remainder.isLooking && now - start > .seconds(2) {
+                throw try obstacle(of: work) ?? Failure(.refused, "the provider refuses it")
             }
-            let isUnderWay = engine.uploadingCount > 0 || engine.hydrator.runningCount > 0
             lookSince = remainder.isLooking ? lookSince ?? now : nil
             let isLongLook = lookSince.map { now - $0 > Barrier.shortLook } ?? false
-            if isUnderWay || isLongLook || left != leftBefore { (leftBefore, changed) = (left, now) }
-            if remainder.failing > 0, now - changed > Barrier.stillPatience + engine.uploadDelay {
-                throw try engine.obstacle() ?? Failure(.refused, "the provider refuses it")
+            if work.isRunning || isLongLook || left != leftBefore { (leftBefore, changed) = (left, now) }
+            if work.failing > 0, now - changed > Barrier.stillPatience + engine.uploadDelay {
+                throw try obstacle(of: work) ?? Failure(.refused, "the provider refuses it")
             }
             if let timeout, now - start > timeout {
-                throw Failure(.timedOut, try engine.obstacle()?.message ?? "the time given was not enough")
+                throw Failure(.timedOut, try obstacle(of: work)?.message ?? "the time given was not enough")
             }
         }
     }
 
+    private func obstacle(of work: WorkBelow) throws(Failure) -> Failure? {
+        try below == nil ? engine.obstacle() : work.obstacle
+    }
+
     /// Nobody has looked into a folder that could not be listed.
     private func throwUnlisted() throws(Failure) {
-        guard leftBelow == nil, let failure = try engine.folderFailure() else { return }
+        guard below == nil, let failure = try engine.folderFailure() else { return }
         throw failure
     }
 }

@@ -327,7 +327,7 @@ package final class Containers: Sendable {
     private func isThere(_ container: KnownContainer, _ key: Key) async throws(Failure) -> Bool {
         var finding = try await find(container)
         if finding.fate != .found, isOnline {
-            try? await Barrier(engine: tree.engine, clock: SystemClock(), leftBelow: nil)
+            try? await Barrier(engine: tree.engine, clock: SystemClock(), below: nil)
                 .wait(untilDone: false, timeout: Containers.lookPatience)
             _ = await within(Containers.firstPatience) { containers in
                 await containers.notes.ask(atOnce: true)

@@ -41,12 +41,17 @@ struct RecordShelf: Sendable {
 
     /// Returns where it is now.
     func keep(_ bytes: [UInt8], as name: String) throws(Failure) -> String {
+        let path = try place(for: name)
+        try replaceStateFile(path, by: bytes)
+        return escapedForDisplay(path)
+    }
+
+    /// Where nothing is yet.
+    func place(for name: String) throws(Failure) -> [UInt8] {
         do throws(SystemError) { try makeFolders(folder, label: "records.kept") } catch { throw Failure(error) }
         for number in 0..<RecordShelf.countMax {
             let path = folder + [0x2F] + Array((number == 0 ? name : "\(name).\(number)").utf8)
-            if (try? FileStatus.of(path, label: "records.status")) != nil { continue }
-            try replaceStateFile(path, by: bytes)
-            return escapedForDisplay(path)
+            if (try? FileStatus.of(path, label: "records.status")) == nil { return path }
         }
         throw Failure(.exists, "there are \(RecordShelf.countMax) of that name in '\(escapedForDisplay(folder))'")
     }
@@ -221,7 +226,7 @@ struct RecordVerification {
         }
     }
 
-    /// Nil when there is none, and for what is too large to be one: nobody reads or removes that.
+    /// Nil when there is none, and for what is too large to be one.
     func read(
         _ name: PrivateName, _ objects: any PrivateObjects, _ found: inout RecordFindings
     ) async throws(ProviderError) -> PrivateObject? {
@@ -229,7 +234,7 @@ struct RecordVerification {
             return try await objects.read(name)
         } catch {
             guard error.code == .refused else { throw error }
-            found.problems.append("\(error.message): remove it there")
+            try await takeAway(name, error.message, objects, &found)
             return nil
         }
     }

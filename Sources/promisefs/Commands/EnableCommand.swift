@@ -53,7 +53,11 @@ struct DisableCommand: AsyncParsableCommand {
     func run() async throws {
         let name = domain
         guard DomainName.isValid(name) else { throw ValidationError("'\(name)' cannot name a domain") }
-        try await Blocking.run { () throws(CommandFailure) in try ServiceUnit.run(["disable", "--now"], name) }
+        SystemSettings.use()
+        try await Blocking.run { () throws(CommandFailure) in
+            try ServiceUnit.checkIsKnown(name)
+            try ServiceUnit.run(["disable", "--now"], name)
+        }
         let document = ServiceUnit.Document(domain: name, unit: ServiceUnit.name(name), enabled: false)
         if output.json { return Output.json(document) }
         Output.line("\(name) is mounted by itself no longer")
@@ -85,6 +89,19 @@ enum ServiceUnit {
         }
     }
 
+    /// A name that nobody knows is a slip: nothing would be done for it, without a word. One that has gone from the
+    /// configuration may still have its unit.
+    static func checkIsKnown(_ domain: String) throws(CommandFailure) {
+        let file = try ConfigurationFile.read()
+        if file?.domains[domain] != nil { return }
+        for question in ["is-enabled", "is-active"] where isAvailable {
+            if try listen([question], domain).status == 0 { return }
+        }
+        let place = file?.path ?? BaseFolders.configuration().map { escapedForDisplay($0) } ?? "config.toml"
+        throw CommandFailure(
+            "\(place) has no domain '\(domain)', and nothing mounts one of this name by itself", exitStatus: ExitStatus.usage)
+    }
+
     /// A service manager runs for this user: in a container or over ssh without a session there may be none.
     static var isManaged: Bool {
         guard isAvailable else { return false }
@@ -99,15 +116,7 @@ enum ServiceUnit {
         guard isAvailable else {
             throw CommandFailure("there is no systemctl here; have 'promisefs mount \(domain)' run by what starts things")
         }
-        let scope = geteuid() == 0 ? [] : ["--user"]
-        let command = ["systemctl"] + scope + ["--quiet"] + words + [name(domain)]
-        let (status, said): (Int32, String)
-        do throws(CommandFailure) {
-            (status, said) = try Spawn.listen(to: command.map { Array($0.utf8) })
-        } catch {
-            // Its status is for whoever asked for that command.
-            throw CommandFailure(error.message)
-        }
+        let (command, status, said) = try listen(words, domain)
         let lines = said.split(separator: "\n")
         guard status == 0 else {
             let journal = "'journalctl \(scope.map { $0 + " " }.joined())-u \(name(domain))'"
@@ -118,5 +127,22 @@ enum ServiceUnit {
                     + "more")
         }
         for line in lines { Output.note(String(line)) }
+    }
+
+    private static var scope: [String] { geteuid() == 0 ? [] : ["--user"] }
+
+    private static func listen(
+        _ words: [String], _ domain: String
+    ) throws(CommandFailure) -> (command: [String], status: Int32, said: String) {
+        let command = ["systemctl"] + scope + ["--quiet"] + words + [name(domain)]
+        // It may be in a folder that PATH leaves out.
+        let program = SystemMounts.program("systemctl") ?? "systemctl"
+        do throws(CommandFailure) {
+            let (status, said) = try Spawn.listen(to: ([program] + command.dropFirst()).map { Array($0.utf8) })
+            return (command, status, said)
+        } catch {
+            // Its status is for whoever asked for that command.
+            throw CommandFailure(error.message)
+        }
     }
 }

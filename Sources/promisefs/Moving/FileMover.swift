@@ -96,8 +96,9 @@ struct FileMover {
         for name in try names(in: source) {
             try moveOrLeave(source + [0x2F] + name, to: target + [0x2F] + name)
         }
-        try finish(status, of: source, at: target)
-        if isCopy || failures.count > failuresBefore { return }
+        let isWhole = failures.count == failuresBefore
+        try finish(status, of: source, at: target, isWhole: isWhole)
+        if isCopy || !isWhole { return }
         do throws(SystemError) {
             try unlink(source, isFolder: true, label: "move.rmdir")
         } catch {
@@ -211,10 +212,12 @@ struct FileMover {
         try synchronize(copy.number, dataOnly: false, label: "move.fsync")
     }
 
-    private func dress(_ descriptor: CInt, as status: FileStatus) throws(SystemError) {
+    private func dress(
+        _ descriptor: CInt, as status: FileStatus, besides bits: mode_t = 0
+    ) throws(SystemError) {
         // Only the superuser gives files away.
         if geteuid() == 0 { _ = fchown(descriptor, status.owner, status.group) }
-        if fchmod(descriptor, status.permissions) != 0 {
+        if fchmod(descriptor, status.permissions | bits) != 0 {
             throw SystemError(errno: errno, label: "move.mode")
         }
         try setTimes(
@@ -222,14 +225,15 @@ struct FileMover {
             label: "move.times")
     }
 
+    /// `isWhole`: all of it is there. Else the same call made again is to put the rest there, whatever the mode forbids.
     private func finish(
-        _ status: FileStatus, of source: [UInt8], at target: [UInt8]
+        _ status: FileStatus, of source: [UInt8], at target: [UInt8], isWhole: Bool
     ) throws(Trouble) {
         do throws(SystemError) {
             let from = try FileMover.opened(source)
             let to = try FileMover.opened(target)
             try copyAttributes(from: from.number, to: to.number, label: "move.attributes")
-            try dress(to.number, as: status)
+            try dress(to.number, as: status, besides: isWhole ? 0 : S_IRWXU)
             try synchronize(to.number, dataOnly: false, label: "move.fsync")
         } catch {
             throw problem(target, "does not get the attributes of its folder", error)
