@@ -127,6 +127,19 @@ final class StateFolder: Sendable {
             "the state directory '\(shown)' cannot be used: \(error.reason)", exitStatus: status)
     }
 
+    /// As DATA.md has them.
+    private static let ownNames: Set<String> = [
+        "content", "thumbnails", "moves", "values", "attributes", "snapshots", "kept", "log", "opened-folders", "migration",
+        "extension", "transfers", "transfers.new", "lock", "lock.turn", "lock.new",
+    ]
+    private static let ownBeginnings = ["index.sqlite", "audit.log", "webdav-", "s3-", "containers.json", "bookmark.key"]
+
+    /// Whether a domain makes something of this name in its state folder.
+    static func isOwn(_ name: [UInt8]) -> Bool {
+        guard let text = String(validating: name, as: UTF8.self) else { return false }
+        return ownNames.contains(text) || ownBeginnings.contains { text.hasPrefix($0) }
+    }
+
     func file(_ name: String) -> [UInt8] { path + Array("/\(name)".utf8) }
 }
 

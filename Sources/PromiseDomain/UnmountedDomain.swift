@@ -50,6 +50,18 @@ package final class UnmountedDomain: Sendable {
         }
     }
 
+    /// What lies in the state folder and is none of a domain's: somebody gave a folder that has other things, too.
+    package func strangers() throws(Domain.StartFailure) -> [[UInt8]] {
+        do throws(SystemError) {
+            let folder = try Descriptor.open(
+                state.path, flags: O_RDONLY | O_DIRECTORY, label: "domain.unmounted.open")
+            return try listFolder(folder, label: "domain.unmounted.list").map(\.name).filter { !StateFolder.isOwn($0) }
+        } catch {
+            throw Domain.StartFailure(
+                "the state directory '\(escapedForDisplay(state.path))' cannot be listed: \(error.reason)")
+        }
+    }
+
     /// Takes the state folder away from its name, in one step, and returns where it is now.
     package func putAside() throws(Domain.StartFailure) -> [UInt8] {
         let aside = state.path + Array(".forgotten".utf8)

@@ -149,6 +149,7 @@ public struct TemporaryMount: Sendable {
     /// Runs a command of `promisefs` apart from the user's settings and returns its status and what it said on stderr.
     private func run(_ words: [String]) async -> (status: Int32, error: String) {
         var variables = ProcessInfo.processInfo.environment
+        variables["PROMISEFS_STATE_DIR"] = root + "/states"
         variables["PROMISEFS_PROVIDER_FAULTS"] = faultFile
         variables["PROMISEFS_CONFIG"] = "/dev/null"
         let (program, errors) = (executable, root + "/errors")

@@ -34,6 +34,33 @@ extension MountSuites {
             }
         }
 
+        /// They were in no list, and nobody could forget them.
+        @Test(.timeLimit(.minutes(1))) func domainsWithAFolderOfTheirOwnForTheirStateAreListedAndForgotten() async throws {
+            try await MountedDomain.with(mounts: false) { domain in
+                try await domain.shell(
+                    """
+                    mkdir -p "$T/a" "$T/b"; export PROMISEFS_STATE_DIR="$T/states"
+                    "$P" mount --domain apart --state-dir "$T/a/state" folder:$C "$M" > /dev/null; "$P" unmount --wait apart
+                    "$P" domain list | grep -Eq '^apart +not mounted +folder:'
+                    "$P" domain list --json | grep -q '"stateFolder":"[^"]*/a/state"'
+                    s=0; "$P" status apart 2> "$T/said" || s=$?; [ $s = 3 ]; grep -q "'apart' is not mounted; nothing" "$T/said"
+                    "$P" verify --domain apart > /dev/null
+                    # One of the same name lies somewhere else.
+                    cp -a "$T/a/state" "$T/b/state"; "$P" domain list | grep -c apart > "$T/count"; [ "$(cat "$T/count")" = 1 ]
+                    ln -s "$T/b/state" "$T/states/.elsewhere/apart@b"
+                    s=0; "$P" domain forget apart 2> "$T/said" || s=$?; [ $s = 2 ]
+                    grep -q 'a/state.*b/state.*--state-dir' "$T/said"
+                    "$P" domain forget apart --state-dir "$T/b/state"; [ ! -e "$T/b/state" ]; [ -e "$T/a/state/index.sqlite" ]
+                    # What is none of the domain's is not taken along.
+                    echo diary > "$T/a/state/mine"; s=0; "$P" domain forget apart 2> "$T/said" || s=$?; [ $s = 1 ]
+                    grep -q "'mine', which is none" "$T/said"; rm "$T/a/state/mine"
+                    # A disk that is away hides it for a while.
+                    mv "$T/a" "$T/away"; [ -z "$("$P" domain list | grep apart)" ]; mv "$T/away" "$T/a"
+                    "$P" domain forget apart; [ ! -e "$T/a/state" ]; [ -z "$(ls -A "$T/states")" ]
+                    """, seconds: 30)
+            }
+        }
+
         @Test(.timeLimit(.minutes(2))) func mistakesHaveJSONAndANearWord() async throws {
             try await MountedDomain.with(mounts: false) { domain in
                 try await domain.shell(

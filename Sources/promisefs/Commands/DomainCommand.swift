@@ -23,8 +23,8 @@ struct DomainListCommand: AsyncParsableCommand {
         commandName: "list",
         abstract: "List the domains of this user, with what waits in them.",
         discussion: """
-            Of domains that are not mounted those are found that lie in the usual place (or in PROMISEFS_STATE_DIR). With \
-            --json it is an array.
+            Of domains that are not mounted those are found that lie in the usual place (or in PROMISEFS_STATE_DIR), and those \
+            that were mounted with --state-dir from there. With --json it is an array.
 
             Example:
               promisefs domain list --json
@@ -91,7 +91,7 @@ struct DomainForgetCommand: AsyncParsableCommand {
         abstract: "Remove what is kept here of a domain that is not mounted.",
         discussion: """
             What is at the provider stays. Ends with status 7, and nothing is done, when changes wait to be sent; --force \
-            gives them up.
+            gives them up. Of several domains of one name --state-dir says which.
 
             Example:
               promisefs domain forget documents
@@ -101,6 +101,8 @@ struct DomainForgetCommand: AsyncParsableCommand {
     var name: String
     @Flag(name: [.customShort("f"), .long], help: "Also when changes that were not sent are lost.")
     var force = false
+    @Option(name: .long, help: ArgumentHelp("Where it lies, when it was mounted with this.", valueName: "dir"))
+    var stateDir: PathArgument?
     @OptionGroup var output: OutputOptions
 
     private struct Document: Encodable {
@@ -122,21 +124,11 @@ struct DomainForgetCommand: AsyncParsableCommand {
             let place = escapedForDisplay(mount.mountPoint)
             throw CommandFailure("'\(name)' is mounted on \(place): unmount it first")
         }
-        let folder = try BaseFolders.state(domain: name)
-        let losesWork = force
+        let (given, losesWork) = (stateDir?.bytes, force)
         let pending = try await Blocking.run { () throws(CommandFailure) -> Int in
+            let place = try UnmountedDomains.place(of: wanted, in: given)
             do {
-                let domain = try UnmountedDomain(stateFolder: folder)
-                guard losesWork || domain.pendingCount == 0 else { return domain.pendingCount }
-                if !losesWork, let kept = domain.keptFolder {
-                    throw CommandFailure(
-                        "what was kept aside is in '\(escapedForDisplay(kept))'; take it from there, or give it up with --force",
-                        exitStatus: ExitStatus.pending)
-                }
-                let aside = try domain.putAside()
-                LastSettings.forget(wanted)
-                try? FileManager.default.removeItem(atPath: String(decoding: aside, as: UTF8.self))
-                return domain.pendingCount
+                return try DomainForgetCommand.forget(place, losesWork: losesWork)
             } catch {
                 throw CommandFailure(known: error) ?? CommandFailure("\(error)")
             }
@@ -154,7 +146,32 @@ struct DomainForgetCommand: AsyncParsableCommand {
     }
 }
 
-/// Domains that no daemon serves, as they lie in the usual place.
+extension DomainForgetCommand {
+    /// Returns what waits to be sent. Blocking.
+    private static func forget(_ place: StatePlaces.Place, losesWork: Bool) throws -> Int {
+        let domain = try UnmountedDomain(stateFolder: place.folder)
+        guard losesWork || domain.pendingCount == 0 else { return domain.pendingCount }
+        if !losesWork, let kept = domain.keptFolder {
+            throw CommandFailure(
+                "what was kept aside is in '\(escapedForDisplay(kept))'; take it from there, or give it up with --force",
+                exitStatus: ExitStatus.pending)
+        }
+        // Nobody has named the usual place, and what is there is ours.
+        let isUsual = try BaseFolders.state(domain: place.name) == place.folder
+        if !isUsual, let other = try domain.strangers().min(by: { $0.lexicographicallyPrecedes($1) }) {
+            throw CommandFailure(
+                "'\(escapedForDisplay(place.folder))' also has '\(escapedForDisplay(other))', which is none of the domain's: "
+                    + "move that elsewhere before")
+        }
+        let aside = try domain.putAside()
+        LastSettings.forget(place.name)
+        StatePlaces.forget(place)
+        try? FileManager.default.removeItem(atPath: String(decoding: aside, as: UTF8.self))
+        return domain.pendingCount
+    }
+}
+
+/// Domains that no daemon serves, as they lie in the usual place, or where they were mounted from.
 enum UnmountedDomains {
     struct Found: Sendable {
         var name: String
@@ -165,12 +182,28 @@ enum UnmountedDomains {
     }
 
     static func all(but mounted: Set<String>) async throws(CommandFailure) -> [Found] {
-        let base = Array(try BaseFolders.state(domain: "").dropLast())
-        return await Blocking.run { () throws(Never) in
-            domainNames(in: base).filter { !mounted.contains($0) }.map {
-                look(at: $0, base + Array("/\($0)".utf8))
+        try await Blocking.run { () throws(CommandFailure) in
+            try StatePlaces.all().filter { !mounted.contains($0.name) }.map { look(at: $0.name, $0.folder) }
+        }
+    }
+
+    /// The only one of this name, or the one that lies there. Blocking.
+    static func place(of name: String, in given: [UInt8]?) throws(CommandFailure) -> StatePlaces.Place {
+        if let given {
+            do throws(PromiseError) {
+                return StatePlaces.Place(name: name, folder: simplified(try absolutePath(given)))
+            } catch {
+                throw CommandFailure(error)
             }
         }
+        let found = try StatePlaces.places(of: name)
+        guard found.count < 2 else {
+            let folders = found.map { "'\(escapedForDisplay($0.folder))'" }.joined(separator: " and ")
+            throw CommandFailure(
+                "there are domains '\(name)' in \(folders): say which with --state-dir", exitStatus: ExitStatus.usage)
+        }
+        if let only = found.first { return only }
+        return StatePlaces.Place(name: name, folder: try BaseFolders.state(domain: name))
     }
 
     /// What to say of a word that is no path on a mount: nil when it is a path all the same. Blocking.
@@ -179,7 +212,7 @@ enum UnmountedDomains {
             !SystemMounts.isAccessible(word, F_OK)
         else { return nil }
         var text = "there is no '\(name)' here, and no domain of this name; 'promisefs domain list' shows yours"
-        if let folder = try? BaseFolders.state(domain: name), let domain = try? UnmountedDomain(stateFolder: folder) {
+        if let found = try? place(of: name, in: nil), let domain = try? UnmountedDomain(stateFolder: found.folder) {
             let waits = SyncCommand.sentence(domain.pendingCount)
             text = "the domain '\(name)' is not mounted: \(waits) to be sent; 'promisefs mount' goes on with it"
             if domain.pendingCount == 0 { text = "the domain '\(name)' is not mounted; nothing is pending in it" }

@@ -91,7 +91,11 @@ struct MigrateCommand: AsyncParsableCommand {
             throw CommandFailure(
                 "'\(domain)' is mounted on \(place): unmount it first, with --wait")
         }
-        let folder = try stateDir?.bytes ?? BaseFolders.state(domain: domain)
+        let given = stateDir?.bytes
+        let folder = try await Blocking.run { () throws(CommandFailure) in
+            if let given { return given }
+            return try UnmountedDomains.place(of: wanted, in: nil).folder
+        }
         guard let provider else {
             let migration = DomainMigration(domain: domain, stateFolder: folder, provider: "")
             return try await giveUp(migration)

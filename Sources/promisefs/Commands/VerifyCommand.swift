@@ -102,7 +102,12 @@ struct VerifyCommand: AsyncParsableCommand {
         }
         if let domain, let mount = mounted.first(where: { $0.domain == domain }) { return [.mounted(mount)] }
         let folder: [UInt8]
-        if let stateDir { folder = stateDir.bytes } else { folder = try BaseFolders.state(domain: domain ?? "") }
+        if let stateDir {
+            folder = stateDir.bytes
+        } else {
+            let name = domain ?? ""
+            folder = try await Blocking.run { () throws(CommandFailure) in try UnmountedDomains.place(of: name, in: nil).folder }
+        }
         let absolute: [UInt8]
         do throws(PromiseError) { absolute = try absolutePath(folder) } catch { throw CommandFailure(error) }
         return [.unmounted(name: domain ?? escapedForDisplay(absolute), stateFolder: absolute)]

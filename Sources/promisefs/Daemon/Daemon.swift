@@ -67,8 +67,10 @@ enum Daemon {
         } catch {
             throw CommandFailure(error.message, exitStatus: error.exitStatus)
         }
+        let place = StatePlaces.Place(name: configuration.name, folder: configuration.stateFolder)
+        await Blocking.run { () throws(Never) in StatePlaces.note(place) }
         domain.services.meet(MountedDomains(own: configuration.name))
-        let place = escapedForDisplay(configuration.mountPoint)
+        let shown = escapedForDisplay(configuration.mountPoint)
         // Whoever waits for `ready` is a process that ends; a service stays in the foreground.
         let manager = ready == nil ? ServiceManager.take() : nil
         let server = ControlServer(service: domain, socketPath: socketPath, logger: logger)
@@ -76,13 +78,13 @@ enum Daemon {
         let serving = Task { () async -> CommandFailure? in
             do throws(ControlServer.StartFailure) {
                 try await server.run {
-                    logger.notice("mounted", metadata: ["domain": "\(configuration.name)", "on": "\(place)"])
+                    logger.notice("mounted", metadata: ["domain": "\(configuration.name)", "on": "\(shown)"])
                     signals.unmount(domain)
                     // From here on a daemon that dies has a successor; before, whoever started it hears of it.
                     // Nobody is told of a mount that would go with its daemon.
                     holder?.tellServing()
                     keeper.start()
-                    manager?.tell(["READY=1", "STATUS=\(configuration.name) is mounted on \(place)"])
+                    manager?.tell(["READY=1", "STATUS=\(configuration.name) is mounted on \(shown)"])
                     manager?.keepTelling(thatAnswers: configuration.mountPoint)
                     guard let ready, !ready.send(ReadyMessage(ready: true, processID: getpid())) else { return }
                     // Who asked for the mount has gone before it was there, so nobody knows of it.
@@ -107,7 +109,7 @@ enum Daemon {
         }
         let failure = await ending.outcome(within: partingMax) ?? nil
         signals.stop()
-        logger.notice("unmounted", metadata: ["domain": "\(configuration.name)", "from": "\(place)"])
+        logger.notice("unmounted", metadata: ["domain": "\(configuration.name)", "from": "\(shown)"])
         if let failure { throw failure }
     }
 }

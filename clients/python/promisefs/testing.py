@@ -86,7 +86,8 @@ class TemporaryMount:
 
     def _run(self, *words):
         # Apart from the settings of whoever runs the tests.
-        variables = dict(os.environ, PROMISEFS_PROVIDER_FAULTS=str(self.fault_file), PROMISEFS_CONFIG="/dev/null")
+        variables = dict(os.environ, PROMISEFS_PROVIDER_FAULTS=str(self.fault_file), PROMISEFS_CONFIG="/dev/null",
+                         PROMISEFS_STATE_DIR=str(self._root / "states"))
         with open(self._root / "errors", "w+") as errors:
             try:
                 done = subprocess.run([self._program, *map(str, words)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
