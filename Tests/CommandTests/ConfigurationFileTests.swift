@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import Testing
 
 @testable import promisefs
@@ -24,6 +25,29 @@ import Testing
 
     private func parsed(_ operands: [String], given: [String] = []) throws -> MountCommand {
         try MountCommand.parse(try ConfigurationFile(text, path: "config.toml").words(for: operands, given: given))
+    }
+
+    /// What a document shows is understood as it is there.
+    @Test func theExampleOfTheDocumentIsAConfiguration() throws {
+        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let document = try String(contentsOf: root.appending(path: "docs/OPERATIONS.md"), encoding: .utf8)
+        let section = document.components(separatedBy: "\n## ").first { $0.hasPrefix("The configuration file\n") }
+        let lines = try #require(section).split(separator: "\n", omittingEmptySubsequences: false)
+        let example = lines.filter { $0.hasPrefix("    ") }.map { $0.dropFirst(4) }.joined(separator: "\n")
+        let file = try ConfigurationFile(example, path: "config.toml")
+        #expect(file.domains.keys.sorted() == ["scans", "work"])
+        for name in ["work", "scans"] {
+            let command = try MountCommand.parse(try file.words(for: [name], given: []))
+            #expect(command.options.domain == name)
+        }
+    }
+
+    @Test func notificationsAreTurnedOffForAllOrOne() throws {
+        let off = try ConfigurationFile("notifications = false\n[domains.a]\nnotifications = true\n[domains.b]", path: "x")
+        #expect([off.notifies(of: "a"), off.notifies(of: "b"), off.notifies(of: "c")] == [true, false, false])
+        #expect(try parsed(["work"]).options.domain == "work")
+        #expect(try ConfigurationFile(text, path: "x").notifies(of: "work"))
+        #expect(throws: CommandFailure.self) { try ConfigurationFile("notifications = 1", path: "x") }
     }
 
     @Test func aNameStandsForWhatIsConfigured() throws {

@@ -27,6 +27,8 @@ extension MountSuites {
                     print(*[c["commandName"] for c in json.load(sys.stdin)["command"]["subcommands"] if c["shouldDisplay"]])'); do
                         [ "$command" = help ] || grep -q "^.SH SYNOPSIS" "$A/share/man/man1/promisefs-$command.1"
                     done
+                    grep -q 'ExecStart=/usr/bin/promisefs notify' "$A/lib/systemd/user/promisefs-notify.service"
+                    [ -e "$A/lib/systemd/user/graphical-session.target.wants/promisefs-notify.service" ]
                     [ "$(readlink "$A/sbin/mount.promisefs")" = ../bin/promisefs ]
                     service="$A/share/dbus-1/services/org.freedesktop.impl.portal.desktop.promisefs.service"
                     grep -qx 'Exec=/usr/libexec/promisefs/promisefs-portal' "$service"

@@ -46,7 +46,7 @@ extension MountSuites {
             }
         }
 
-        /// As the original says: "some other entity" has resolved it.
+        /// As the original says: "some other entity" has resolved it. And the desktop is told, unless nobody wants that.
         @Test(.timeLimit(.minutes(2))) func whoResolvesAConflictIsNotToldThatItDid() async throws {
             var options = MountedDomain.Options()
             options.prepare = "echo old > \"$C/a.txt\""
@@ -60,6 +60,12 @@ extension MountSuites {
                     within 30 '[ "$(ls "$C" | grep -c "(conflict,")" = 1 ]'; "$P" sync --wait "$M"
                     "$P" watch --purpose mine "$M/a.txt" > "$T/own" & one=$!; "$P" watch "$M/a.txt" > "$T/other" & two=$!
                     for w in own other; do within 10 'grep -q presenting "$T/'$w'"'; done
+                    mkdir "$T/bin" "$XDG_CONFIG_HOME/promisefs"; export TOLD="$T/desktop" PATH="$T/bin:$PATH"
+                    printf '#!/bin/sh\nprintf "%%s|" "$@" >> "$TOLD"\n' > "$T/bin/notify-send"; chmod +x "$T/bin/notify-send"
+                    timeout 20 "$P" notify --every 100ms & three=$!
+                    within 10 'grep -q -- "|--|.*: 1 document is in conflict|All versions are there.*conflicts $M|" "$TOLD"'
+                    kill $three; echo 'notifications = false' > "$XDG_CONFIG_HOME/promisefs/config.toml"
+                    timeout 0.5 "$P" notify --every 100ms --json > "$T/none" || true; [ ! -s "$T/none" ]
                     PROMISEFS_PURPOSE=mine "$P" resolve "$M/a.txt" --keep both > /dev/null
                     within 10 'grep -q "tell didResolveVersion" "$T/other"'; not grep -q didResolveVersion "$T/own"
                     kill $one $two; wait $one $two || true

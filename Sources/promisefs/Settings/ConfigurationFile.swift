@@ -15,6 +15,8 @@ struct ConfigurationFile: Sendable, Equatable {
         var options: [String] = []
         /// Rules and the like, which add up: what comes first on a command line wins.
         var rules: [String] = []
+        /// Whether the desktop is told of what happens in it; nil: as for all, or else it is.
+        var notifies: Bool?
 
         var isReadOnly: Bool { options.contains("--read-only") }
 
@@ -46,6 +48,9 @@ struct ConfigurationFile: Sendable, Equatable {
         "no-latency-limit": ("--no-latency-limit", .switched),
         "hydration-rules": ("--hydration-rule", .list), "options": ("-o", .list), "ignore": ("--ignore", .list),
     ]
+
+    /// No option of `mount`: `promisefs notify` heeds it.
+    private static let notifications = "notifications"
 
     /// For people.
     let path: String
@@ -154,8 +159,14 @@ struct ConfigurationFile: Sendable, Equatable {
             if key == "provider" { domain.provider = text } else { domain.mountPoint = ConfigurationFile.fromHome(text) }
             return
         }
+        if key == ConfigurationFile.notifications {
+            guard let isOn = value.bool else { throw wrong("'\(above)\(key)' is neither true nor false") }
+            domain.notifies = isOn
+            return
+        }
         guard let (option, form) = ConfigurationFile.keys[key] else {
-            let known = ConfigurationFile.keys.keys.sorted() + (above.isEmpty ? ["domains"] : ["mountpoint", "provider"])
+            let names = ConfigurationFile.keys.keys + [ConfigurationFile.notifications]
+            let known = names.sorted() + (above.isEmpty ? ["domains"] : ["mountpoint", "provider"])
             throw wrong("there is no key '\(above)\(key)'; known are \(known.joined(separator: ", "))")
         }
         switch form {
@@ -189,6 +200,8 @@ struct ConfigurationFile: Sendable, Equatable {
         }
         return try words(for: operands[0], whole(domain), given: given)
     }
+
+    func notifies(of domain: String) -> Bool { domains[domain]?.notifies ?? defaults.notifies ?? true }
 
     /// With what holds for every domain.
     func whole(_ domain: Domain) -> Domain {
