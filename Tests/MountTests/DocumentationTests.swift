@@ -42,6 +42,47 @@ extension MountSuites {
             }
         }
 
+        /// The lines that are no `sh`, as they name a place or a server that nobody has: these stand in for it.
+        @Test(.timeLimit(.minutes(1))) func theLinesOfADocumentThatNameAPlaceRun() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = "echo one > \"$C/file\""
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    grep -E '^    promisefs find FOLDER ' "$R/docs/OPERATIONS.md" > "$T/lines"; [ "$(wc -l < "$T/lines")" = 1 ]
+                    ls "$M" > /dev/null; read -r _ command _ words < "$T/lines"
+                    "$P" $command "$M" $words > "$T/events" & trap "kill $!" EXIT
+                    within 10 'grep -q promisefs.state.*placeholder "$T/events"'
+                    cat "$M/file"; within 10 'grep -q promisefs.state.*current "$T/events"'
+                    grep -ohE '^    .*make [a-z]+.*' "$R"/docs/OPERATIONS.md "$R"/README.md | grep -oE 'make [a-z]+' \\
+                        > "$T/targets"
+                    [ "$(wc -l < "$T/targets")" -ge 6 ]; sort -u "$T/targets" | while read -r _ target; do
+                        make -n -C "$R" "$target" > /dev/null
+                    done
+                    """)
+            }
+        }
+
+        @Test(
+            .timeLimit(.minutes(1)),
+            .enabled(if: WebDAVServer.canRun, "there is no apache2, so there is no account to set up"))
+        func theLineThatSetsUpAnAccountRuns() async throws {
+            try await WebDAVServer.with { server in
+                try await MountedDomain.with(server.options(), mounts: false) { domain in
+                    try await domain.shell(
+                        """
+                        line=$(grep -E '^    promisefs setup --yes .*webdav' "$R/docs/OPERATIONS.md"); promisefs() { "$P" "$@"; }
+                        account="webdav+http://\(WebDAVServer.user)@${U#http://}"; unset PROMISEFS_USER PROMISEFS_PASSWORD
+                        cd "$HOME"; (umask 077; echo '\(WebDAVServer.password)' > secret); echo one > "$C/file"
+                        trap '"$P" unmount --lazy work 2> /dev/null || true' EXIT
+                        # No test touches the units of whoever runs it.
+                        eval "${line/webdav+https:\\/\\/ann@example.com\\/files/$account} --no-enable"
+                        within 5 '[ "$(cat work/file)" = one ]'; "$P" unmount --wait work
+                        """)
+                }
+            }
+        }
+
         @Test(.timeLimit(.minutes(2)), arguments: ["QUERIES.md", "COORDINATION.md", "DOCUMENTS.md", "OPERATIONS.md"])
         func theShellExamplesOfADocumentRun(document: String) async throws {
             let text = try String(contentsOfFile: Machine.repository + "/docs/" + document, encoding: .utf8)
