@@ -69,9 +69,11 @@ extension StatusDocument {
         limitations = status.limitations
         configurationProblem = status.configurationProblem
         movedTo = status.movedTo
-        hydrations = status.hydrations.map {
+        hydrations = status.transfers.ledger.lines.map {
             HydrationDocument(program: $0.program, fetches: $0.fetches, bytes: $0.bytes, refusals: $0.refusals)
         }
+        sentBytes = status.transfers.sentByteCount
+        transfersSince = status.transfers.since.map { $0.wireText }
     }
 }
 

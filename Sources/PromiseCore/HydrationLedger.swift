@@ -9,6 +9,26 @@ package struct HydrationLedger: Sendable, Hashable {
         package var refusals: UInt64 = 0
 
         package init(program: String) { self.program = program }
+
+        fileprivate mutating func add(_ other: Line) {
+            fetches = HydrationLedger.sum(fetches, other.fetches)
+            bytes = HydrationLedger.sum(bytes, other.bytes)
+            refusals = HydrationLedger.sum(refusals, other.refusals)
+        }
+
+        fileprivate mutating func remove(_ other: Line) {
+            fetches -= min(fetches, other.fetches)
+            bytes -= min(bytes, other.bytes)
+            refusals -= min(refusals, other.refusals)
+        }
+
+        fileprivate var isEmpty: Bool { fetches == 0 && bytes == 0 && refusals == 0 }
+    }
+
+    private static let countMax = UInt64.max / 4
+
+    private static func sum(_ one: UInt64, _ other: UInt64) -> UInt64 {
+        min(min(one, countMax) + min(other, countMax), countMax)
     }
 
     package static let lineCountMax = 64
@@ -23,9 +43,33 @@ package struct HydrationLedger: Sendable, Hashable {
 
     package init() {}
 
-    package mutating func fetched(_ bytes: UInt64, for program: String) { change(program) { $0.bytes += bytes } }
+    package var isEmpty: Bool { table.isEmpty }
+
+    package mutating func fetched(_ bytes: UInt64, for program: String) {
+        change(program) { $0.bytes = HydrationLedger.sum($0.bytes, bytes) }
+    }
     package mutating func began(for program: String) { change(program) { $0.fetches += 1 } }
     package mutating func refused(_ program: String) { change(program) { $0.refusals += 1 } }
+
+    /// What another ledger has counted besides.
+    package mutating func add(_ other: HydrationLedger) {
+        for line in other.lines { add(line) }
+    }
+
+    /// What another ledger has counted of this.
+    package mutating func remove(_ other: HydrationLedger) {
+        for (program, line) in other.table {
+            // It was merged into the others meanwhile.
+            let known = table[program] == nil ? HydrationLedger.others : program
+            table[known]?.remove(line)
+            if table[known]?.isEmpty == true { table[known] = nil }
+        }
+    }
+
+    /// Counts are bounded, as those of a damaged file may be anything.
+    package mutating func add(_ line: Line) {
+        change(line.program) { $0.add(line) }
+    }
 
     /// Most bytes first.
     package var lines: [Line] {
@@ -41,9 +85,7 @@ package struct HydrationLedger: Sendable, Hashable {
     private mutating func merge() {
         var rest = table.removeValue(forKey: HydrationLedger.others) ?? Line(program: HydrationLedger.others)
         for line in lines.suffix(HydrationLedger.lineCountMax / 2) {
-            rest.fetches += line.fetches
-            rest.bytes += line.bytes
-            rest.refusals += line.refusals
+            rest.add(line)
             table[line.program] = nil
         }
         table[HydrationLedger.others] = rest

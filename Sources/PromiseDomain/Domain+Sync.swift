@@ -149,7 +149,7 @@ extension Domain {
         status.limitations = provider.limitations
         status.configurationProblem = configuration.problem
         status.countRecords(keyValues, services)
-        status.hydrations = engine.hydrator.ledgerLines
+        status.transfers = engine.hydrator.transfers.counts
         switch engine.connection {
         case .online: break
         case .connecting:

@@ -89,8 +89,8 @@ package struct DomainStatus: Sendable {
     package var transportMessage: String?
     /// Requests of the kernel since the mount, by their names.
     package var requests: [String: UInt64] = [:]
-    /// Who caused content to be fetched since the mount, most bytes first.
-    package var hydrations: [HydrationLedger.Line] = []
+    /// What was fetched for whom and what was sent, by all daemons that the domain has had.
+    package var transfers = TransferCounts()
     package var hasPassthrough: Bool
     /// Why there is no passthrough.
     package var passthroughMessage: String?

@@ -23,8 +23,12 @@ public struct StatusDocument: Codable, Sendable, Equatable {
     public var transportMessage: String?
     /// How many requests the kernel has sent since the mount, by its name for them: `lookup`, `open`, …
     public var requests: [String: UInt64]
-    /// Who caused content to be fetched since the mount, most bytes first.
+    /// Who caused content to be fetched since `transfersSince`, most bytes first.
     public var hydrations: [HydrationDocument]?
+    /// Bytes of content that were sent since then.
+    public var sentBytes: UInt64?
+    /// When the domain had its first transfer; missing before there was one.
+    public var transfersSince: String?
     public var hasPassthrough: Bool
     /// Why there is no passthrough.
     public var passthroughMessage: String?

@@ -47,6 +47,32 @@ extension MountSuites {
             }
         }
 
+        /// It was forgotten with each daemon.
+        @Test(.timeLimit(.minutes(1))) func whatWasFetchedForWhomOutlivesTheDaemon() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = "head -c 300000 /dev/urandom > \"$C/large\""
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    told() { "$P" status --json "$M" | python3 -c 'import json, sys
+                    status = json.load(sys.stdin)
+                    cat = [line for line in status["hydrations"] if line["program"] == "cat"]
+                    print(cat[0]["bytes"] if cat else 0, *(status[key] for key in ("sentBytes", "bytesFetched")),
+                          status["transfersSince"][:2])'
+                    }
+                    cat "$M/large" | cmp - "$C/large"; echo 12345 > "$M/new"; "$P" sync --wait "$M"
+                    [ "$(told)" = '300000 6 300000 20' ]
+                    within 15 'grep -q "^sent 6" "$S/transfers"'
+                    kill -9 "$("$P" status --json "$M" | sed 's/.*"processID":\\([0-9]*\\).*/\\1/')"
+                    within 10 '[ "$(told)" = "300000 6 0 20" ]'; "$P" verify "$M"
+                    # A damage of it is told, and is no reason to forget what can be read.
+                    "$P" unmount --wait "$M"; echo rot >> "$S/transfers"; s=0; "$P" verify --state-dir "$S" > "$T/found" || s=$?
+                    [ "$s" = 1 ]; grep -q 'history of transfers in .* is damaged' "$T/found"
+                    "$P" verify --repair --state-dir "$S"; "$P" verify --state-dir "$S"; grep -q rot "$S/kept/transfers"
+                    """)
+            }
+        }
+
         /// Nemo and Caja read a picture themselves where their thumbnailer could not, for the same thumbnail.
         @Test(.timeLimit(.minutes(1))) func whoStartedAProgramThatWasRefusedIsRefusedTheSameForAMoment() async throws {
             var options = MountedDomain.Options()

@@ -99,4 +99,26 @@ import Testing
         #expect(ledger.lines.first { $0.program == "cat" }?.bytes == 10_000)
         #expect(ledger.lines.first { $0.program == "updatedb" }?.refusals == 1)
     }
+
+    @Test func countsComeBackFromTheirText() {
+        var counts = TransferCounts()
+        counts.since = Timestamp(seconds: 1_700_000_000, nanoseconds: 5)
+        counts.sent(12)
+        counts.ledger.began(for: "Web Content")
+        counts.ledger.fetched(1_000, for: "Web Content")
+        counts.ledger.refused("updatedb")
+        #expect(TransferCounts(text: counts.text) == counts)
+    }
+
+    /// Of a file that was damaged: sums of these numbers ended the daemon.
+    @Test func numbersOfADamagedTextAreBounded() {
+        let most = "\(UInt64.max)"
+        var counts = TransferCounts(text: "since -1\nsent \(most)\n\(most) \(most) \(most) cat\n1 2 x\n\nsent\n-1 0 0 dog")
+        counts.add(counts)
+        counts.ledger.fetched(.max, for: "cat")
+        counts.ledger.fetched(1, for: "cat")
+        #expect(counts.since == nil)
+        #expect(counts.ledger.lines.map(\.program) == ["cat"])
+        #expect(TransferCounts(text: counts.text).ledger.lines.count == 1)
+    }
 }

@@ -22,6 +22,7 @@ package struct DocumentServices: Sendable {
     package let attributes: AttributeTravel
     package let moveWatch: MoveWatch
     let moveNotes: MoveNotes
+    private let transfers: [UInt8]
 
     init(
         _ tree: DomainTree, _ state: StateFolder, _ configuration: DomainConfiguration,
@@ -29,6 +30,7 @@ package struct DocumentServices: Sendable {
     ) {
         self.audit = audit
         self.tree = tree
+        transfers = state.file(TransferHistory.fileName)
         reversal = Reversal(index: tree.index, engine: tree.engine)
         attributes = AttributeTravel(tree, folder: state.file("attributes"), configuration, logger)
         moveWatch = MoveWatch(tree: tree, configuration: configuration)
@@ -61,6 +63,8 @@ package struct DocumentServices: Sendable {
     }
 
     func start() {
+        // The engine ends it, with the last transfer.
+        tree.engine.hydrator.transfers.begin(file: transfers)
         containers.start()
         attributes.start()
         moveWatch.start()

@@ -6,6 +6,7 @@ import PromiseFilesystem
 import PromiseIndex
 import PromiseKeyValue
 import PromiseProvider
+import PromiseSync
 import PromiseSystem
 
 /// What a check found: a sentence for each problem that is left, and for each that was mended.
@@ -80,6 +81,7 @@ struct RecordVerification {
     let moves: ValueFiles
     let pictures: ThumbnailStore
     let containers: ContainerFile
+    let transfers: [UInt8]
     /// Of a domain that is mounted: what is in memory is right, and is changed by one thread.
     let inMemory: InMemory?
     let isRepairing: Bool
@@ -101,6 +103,7 @@ struct RecordVerification {
         moves = ValueFiles(folder: stateFolder + Array("/moves".utf8))
         pictures = ThumbnailStore(folder: stateFolder + Array("/thumbnails".utf8))
         containers = ContainerFile(path: stateFolder + Array("/containers.json".utf8))
+        transfers = stateFolder + Array("/\(TransferHistory.fileName)".utf8)
     }
 
     func run() async throws(Failure) -> RecordFindings {
@@ -116,6 +119,7 @@ struct RecordVerification {
             found.add(moves.check(.moves, known: [:], isRepairing: isRepairing, shelf))
             found.add(containers.check(known: nil, isRepairing: isRepairing, shelf))
         }
+        found.add(checkTransfers())
         found.add(try checkReferences())
         if let objects = provider?.privateObjects {
             found.add(try await checkObjects(objects))
@@ -127,6 +131,20 @@ struct RecordVerification {
             await inMemory.containers.exchangeAll(isThorough: true)
             await inMemory.attributes.look()
             await inMemory.moves.look()
+        }
+        return found
+    }
+
+    /// Only numbers for people, of which those that can be read are used.
+    private func checkTransfers() -> RecordFindings {
+        var found = RecordFindings()
+        guard let bytes = readSmallFile(transfers, countMax: TransferHistory.byteCountMax),
+            !TransferCounts.isWhole(String(decoding: bytes, as: UTF8.self))
+        else { return found }
+        found.note("the history of transfers in '\(escapedForDisplay(transfers))' is damaged", isRepairing: isRepairing) {
+            () throws(Failure) in
+            let place = try shelf.setAside(transfers, as: TransferHistory.fileName)
+            return "it is written again with the next transfer, and what was there is kept as '\(place)'"
         }
         return found
     }

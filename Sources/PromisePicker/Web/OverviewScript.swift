@@ -55,13 +55,15 @@ enum OverviewScript {
               : Math.round(work.progress * 100) + '%'), cell(work.error))));
           return tabled('Under way', ['Domain', 'What', 'Path', 'State', 'Problem'], rows, 'Nothing is under way.');
         }
-        // Since the daemons began.
+        // Since the first one of each domain.
         function transferTable(domains) {
           const rows = domains.flatMap(domain => ((domain.status || {}).hydrations || []).map(line => make('tr', {},
             cell(domain.name), cell(line.program), cell(line.fetches), cell(size(line.bytes)), cell(line.refusals))));
-          for (const { name, status } of domains) if (status && status.bytesUploaded) rows.push(make('tr', {}, cell(name),
-            cell('Sent to the provider'), cell(''), cell(size(status.bytesUploaded)), cell('')));
-          return tabled('Transfers', ['Domain', 'Program', 'Fetches', 'Bytes', 'Refused'], rows, 'Nothing was transferred.');
+          for (const { name, status } of domains) if (status && status.sentBytes) rows.push(make('tr', {}, cell(name),
+            cell('Sent to the provider'), cell(''), cell(size(status.sentBytes)), cell('')));
+          const times = domains.map(({ status }) => (status || {}).transfersSince).filter(Boolean).sort();
+          const title = times.length ? `Transfers since ${times[0].slice(0, 10)}` : 'Transfers';
+          return tabled(title, ['Domain', 'Program', 'Fetches', 'Bytes', 'Refused'], rows, 'Nothing was transferred.');
         }
         let order = 'largest';
         async function storage(domain, wanted) {

@@ -62,7 +62,9 @@ final class Dispatcher: ActionPerformer {
         case .takeFreshlyUsed:
             if let used = engine.used { mailbox.post(.cameBackTo(used.takeFresh())) }
         case .log(let level, let message, let reason): log(level, message, reason)
-        case .uploaded(let count): engine.published.withLock { $0.bytesUploaded += count }
+        case .uploaded(let count):
+            engine.published.withLock { $0.bytesUploaded += count }
+            engine.hydrator.transfers.count { $0.sent(count) }
         case .remember, .go, .wait: preconditionFailure("\(action) is the runner's to carry out")
         }
     }

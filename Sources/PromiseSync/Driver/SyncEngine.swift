@@ -234,6 +234,7 @@ package final class SyncEngine: Sendable {
         roomPool.stop()
         diskPool.stop()
         remover.stop()
+        hydrator.transfers.end()
     }
 
     // MARK: What programs are told

@@ -46,8 +46,9 @@ package final class Hydrator: Sendable {
     private let fetchedByteCount = Atomic<UInt64>(0)
     let completionCount = Atomic<UInt64>(0)
     let state = RankedMutex(.hydrator, State())
+    package let transfers: TransferHistory
     /// A leaf: nothing is called while it is held.
-    private let ledger = Mutex((lines: HydrationLedger(), budgets: HydrationBudgets()))
+    private let budgets = Mutex(HydrationBudgets())
 
     package init(
         index: Index, content: ContentStore, provider: any Provider, clock: any TimeSource, logger: Logger,
@@ -59,6 +60,7 @@ package final class Hydrator: Sendable {
         self.index = index
         self.content = content
         copies = LocalCopies(content: content)
+        transfers = TransferHistory(clock: clock, logger: logger)
         self.provider = provider
         self.clock = clock
         self.logger = logger
@@ -121,10 +123,9 @@ package final class Hydrator: Sendable {
 
     // MARK: The ledger
 
-    package var ledgerLines: [HydrationLedger.Line] { ledger.withLock { $0.lines.lines } }
-    package func noteRefusal(of program: String) { ledger.withLock { $0.lines.refused(program) } }
+    package func noteRefusal(of program: String) { transfers.count { $0.ledger.refused(program) } }
     package func isWithin(_ budget: HydrationBudget, program: String) -> Bool {
-        ledger.withLock { $0.budgets.admits(program, budget, at: clock.uptime()) }
+        budgets.withLock { $0.admits(program, budget, at: clock.uptime()) }
     }
 
     /// Starts bringing everything without anybody waiting.
@@ -331,7 +332,7 @@ package final class Hydrator: Sendable {
     ) async -> ProviderError? {
         do throws(ProviderError) {
             let program = job.program ?? HydrationLedger.background
-            ledger.withLock { $0.lines.began(for: program) }
+            transfers.count { $0.ledger.began(for: program) }
             let means = try means.get()
             let (reference, version, size) = (means.source.reference, means.source.version, means.source.size)
             let sink = sink(of: job, range, means, for: program)
@@ -356,10 +357,8 @@ package final class Hydrator: Sendable {
             job: job, file: means.file, call: ProviderDelay.Call(delay, clock), size: means.source.size,
             counted: { count in
                 self.fetchedByteCount.wrappingAdd(count, ordering: .relaxed)
-                self.ledger.withLock { ledger in
-                    ledger.lines.fetched(count, for: program)
-                    ledger.budgets.fetched(count, for: program)
-                }
+                self.transfers.count { $0.ledger.fetched(count, for: program) }
+                self.budgets.withLock { $0.fetched(count, for: program) }
                 guard job.isWorthStoring(after: count) else { return }
                 self.store(job)
                 self.streaming.keepWithinRoom(job)

@@ -134,9 +134,10 @@ struct StatusCommand: AsyncParsableCommand {
         if let count = status.unsentRecords, count > 0 {
             rows.append(["  not sent yet", counted(count, "record") + " of containers, values and attributes"])
         }
+        let since = status.transfersSince.map { " since \($0.prefix(10))" } ?? ""
         for line in (status.hydrations ?? []).prefix(StatusCommand.hydrationsShownMax) {
             let refusals = line.refusals > 0 ? ", refused \(counted(Int(clamping: line.refusals), "time"))" : ""
-            rows.append(["  fetched for", "\(line.program): \(ByteSize.text(line.bytes))\(refusals)"])
+            rows.append(["  fetched for", "\(line.program): \(ByteSize.text(line.bytes))\(refusals)\(since)"])
         }
         if let total = status.quotaTotal, let available = status.quotaAvailable {
             rows.append(["  quota", "\(ByteSize.text(available)) free of \(ByteSize.text(total))"])
