@@ -58,8 +58,16 @@ public final class MountedData: PickerData {
         return result
     }
 
-    /// The domain, and what of it has a name of its own.
+    /// One whose daemon says nothing holds up no other.
     private func places(of mount: MountEntry) async -> [PickerPlace] {
+        if let places = await Patience.answer(of: { await self.toldPlaces(of: mount) }) { return places }
+        var place = PickerPlace(.domain, title: mount.domain, folder: PickerFolder(domain: mount.domain))
+        place.note = "its daemon does not answer"
+        return [place]
+    }
+
+    /// The domain, and what of it has a name of its own.
+    private func toldPlaces(of mount: MountEntry) async -> [PickerPlace] {
         let domain = mount.domain
         var place = PickerPlace(.domain, title: domain, folder: PickerFolder(domain: domain))
         do throws(PromiseError) {

@@ -6,6 +6,7 @@ import Testing
 struct AttributeSpaceTests {
     @Test(arguments: [
         "user.a", "trusted.a", "security.capability", "system.posix_acl_access", "system.posix_acl_default",
+        "system.promisefs.excluded",
     ])
     func aNameOfAKnownSpaceIsTaken(name: String) throws {
         try AttributeSpace.check(Array(name.utf8))

@@ -7,6 +7,8 @@ package enum AttributeSpace {
 
     package static func check(_ name: [UInt8]) throws(Failure) {
         if name == AccessControlList.accessName || name == AccessControlList.defaultName { return }
+        // Of links, which have none of users'.
+        if StayingMarks.isName(name) { return }
         guard let space = spaces.first(where: { name.starts(with: $0) }) else {
             throw Failure(.notSupported, "an attribute's name begins with 'user.', 'trusted.' or 'security.'")
         }

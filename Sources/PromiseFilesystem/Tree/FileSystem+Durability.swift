@@ -57,13 +57,13 @@ extension FileSystem {
     /// `isNoted`: an edit that is known may stand for what was written after it.
     private func makeDurable(_ id: NodeID, dataOnly: Bool, isNoted: Bool = true) throws(Failure) {
         if isNoted, let file = opens.durablyWrittenFile(of: id), try hasUnsentEdit(id) {
-            return try synchronize(file, dataOnly: dataOnly)
+            return try file.synchronize(dataOnly: dataOnly)
         }
         let written = opens.writeFile(of: id)
         if opens.hasWriters(id) { noteWrites(of: id, isClosing: false) }
         if let node = try known(id), node.kind == .file, node.content != .absent {
             let file = try contentFile(of: node)
-            try index.synchronize(after: file.number) { () throws(Failure) in try synchronize(file, dataOnly: dataOnly) }
+            try index.synchronize(after: file.number) { () throws(Failure) in try file.synchronize(dataOnly: dataOnly) }
             if node.version != nil, opens.hasWriters(id) ? !node.durability.hasBase : !node.durability.isWhole {
                 try noteDurable(node)
                 try index.synchronize()
@@ -86,14 +86,6 @@ extension FileSystem {
         }
     }
 
-    private func synchronize(_ file: SharedDescriptor, dataOnly: Bool) throws(Failure) {
-        do throws(SystemError) {
-            try PromiseSystem.synchronize(file.number, dataOnly: dataOnly, label: "content.synchronize")
-        } catch {
-            throw Failure(error)
-        }
-    }
-
     /// Not for a file that stays on this machine, which is nobody's to send.
     private func hasUnsentEdit(_ id: NodeID) throws(Failure) -> Bool {
         try index.read { transaction throws(Failure) in
@@ -105,6 +97,16 @@ extension FileSystem {
                 if agreed.edits == node.edits { return false }
             }
             return true
+        }
+    }
+}
+
+extension SharedDescriptor {
+    fileprivate func synchronize(dataOnly: Bool) throws(Failure) {
+        do throws(SystemError) {
+            try PromiseSystem.synchronize(number, dataOnly: dataOnly, label: "content.synchronize")
+        } catch {
+            throw Failure(error)
         }
     }
 }

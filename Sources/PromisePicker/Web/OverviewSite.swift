@@ -93,13 +93,13 @@ public struct OverviewSite: WebSite {
         var version: Int
     }
 
-    private func overview(_ request: WebRequest) async throws -> Overview {
-        let version = await watch.version(after: Int(request.query["after"] ?? "") ?? -1)
-        var domains: [Overview.Domain] = []
-        for mount in try mounts() {
-            var domain = Overview.Domain(
-                name: mount.domain, mountPoint: escapedForDisplay(mount.mountPoint), pending: [],
-                pendingCount: 0)
+    /// One whose daemon says nothing holds up no other.
+    private static func domain(of mount: MountEntry) async -> Overview.Domain {
+        let silent = Overview.Domain(
+            name: mount.domain, mountPoint: escapedForDisplay(mount.mountPoint), pending: [],
+            pendingCount: 0)
+        let told = await Patience.answer { () async -> Overview.Domain in
+            var domain = silent
             do throws(PromiseError) {
                 let client = try PromiseClient(mount: mount)
                 domain.status = try await client.status()
@@ -109,8 +109,23 @@ public struct OverviewSite: WebSite {
             } catch {
                 domain.problem = error.message
             }
-            domains.append(domain)
+            return domain
         }
+        if let told { return told }
+        var domain = silent
+        domain.problem = "its daemon does not answer"
+        return domain
+    }
+
+    private func overview(_ request: WebRequest) async throws -> Overview {
+        let version = await watch.version(after: Int(request.query["after"] ?? "") ?? -1)
+        let mounts = try mounts()
+        let domains = await withTaskGroup(of: (Int, Overview.Domain).self) { group in
+            for (number, mount) in mounts.enumerated() {
+                group.addTask { (number, await OverviewSite.domain(of: mount)) }
+            }
+            return await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
+        }.sorted { $0.key < $1.key }.map(\.value)
         watch.isBusy = domains.contains { !$0.pending.isEmpty }
         return Overview(domains: domains, version: version)
     }

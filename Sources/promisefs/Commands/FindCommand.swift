@@ -93,6 +93,8 @@ struct FindCommand: AsyncParsableCommand {
             for (mount, path) in scopes {
                 group.addTask { [self] in
                     do throws(PromiseError) {
+                        // A query is waited for without end; one of several daemons may say nothing at all.
+                        if scopes.count > 1 { _ = try await PromiseClient(mount: mount).status() }
                         try await show(predicate, mount, path)
                         return nil
                     } catch {
