@@ -29,13 +29,7 @@ extension FileSystem {
     private func whenDurable(
         _ reply: @escaping Reply<Void>, _ body: @escaping @Sendable () throws(Failure) -> Void
     ) -> ParkedRequest? {
-        let attempt: @Sendable () -> Result<Void, Failure> = {
-            do throws(Failure) {
-                return .success(try body())
-            } catch {
-                return .failure(error)
-            }
-        }
+        let attempt: @Sendable () -> Result<Void, Failure> = { Result { () throws(Failure) in try body() } }
         let isFree = parking.count == 0
         if isFree, isSynchronizing.compareExchange(expected: false, desired: true, ordering: .acquiring).exchanged {
             let result = attempt()
