@@ -53,7 +53,8 @@ final class ThumbnailWorkshop {
         else { return }
         for (name, _) in names {
             if (try? unlink(name, in: folder, label: "thumbnail.workshop.clear")) != nil { continue }
-            _ = withCPath(name) { fchmodat(folder, $0, 0o700, 0) }
+            // A program may put a link there at any moment.
+            _ = withCPath(name) { fchmodat(folder, $0, 0o700, AT_SYMLINK_NOFOLLOW) }
             if let inner = try? Descriptor.open(
                 name, in: folder, flags: O_RDONLY | O_DIRECTORY | O_NOFOLLOW, label: "thumbnail.workshop.inner")
             {

@@ -29,11 +29,7 @@ package struct ContentAtEnd: Sendable {
         for node in nodes {
             // One that is missing is no concern of its neighbours'.
             guard let file = try? content.open(node.id, node.generation, writable: false) else { continue }
-            do throws(SystemError) {
-                try synchronize(file.number, dataOnly: false, label: "content.synchronize.end")
-            } catch {
-                throw Failure(error)
-            }
+            try SharedDescriptor(file).synchronize(label: "content.synchronize.end")
         }
     }
 }

@@ -51,13 +51,15 @@ extension FileSystem {
     /// `isNoted`: an edit that is known may stand for what was written after it.
     private func makeDurable(_ id: NodeID, dataOnly: Bool, isNoted: Bool = true) throws(Failure) {
         if isNoted, let file = opens.durablyWrittenFile(of: id), try hasUnsentEdit(id) {
-            return try file.synchronize(dataOnly: dataOnly)
+            return try file.synchronize(dataOnly: dataOnly, label: "content.synchronize.again")
         }
         let written = opens.writeFile(of: id)
         if opens.hasWriters(id) { noteWrites(of: id, isClosing: false) }
         if let node = try known(id), node.kind == .file, node.content != .absent {
             let file = try contentFile(of: node)
-            try index.synchronize(after: file.number) { () throws(Failure) in try file.synchronize(dataOnly: dataOnly) }
+            try index.synchronize(after: file.number) { () throws(Failure) in
+                try file.synchronize(dataOnly: dataOnly, label: "content.synchronize")
+            }
             if node.version != nil, opens.hasWriters(id) ? !node.durability.hasBase : !node.durability.isWhole {
                 try noteDurable(node)
                 try index.synchronize()
@@ -71,12 +73,7 @@ extension FileSystem {
     /// `synced`: as it was before its content file was synchronized.
     private func noteDurable(_ synced: Node) throws(Failure) {
         try index.write { transaction throws(Failure) in
-            guard var node = try transaction.node(synced.id), node.generation == synced.generation,
-                node.version == synced.version
-            else { return }
-            let isWhole = node.edits == synced.edits && !opens.hasWriters(node.id)
-            node.durability = isWhole ? .whole : .begun
-            try transaction.update(node)
+            try transaction.noteDurable(synced, isWrittenTo: opens.hasWriters(synced.id))
         }
     }
 
@@ -95,10 +92,22 @@ extension FileSystem {
     }
 }
 
+extension Transaction {
+    /// The content file was synchronized. `synced`: the node before that.
+    func noteDurable(_ synced: Node, isWrittenTo: Bool) throws(Failure) {
+        guard var node = try node(synced.id), node.generation == synced.generation,
+            node.version == synced.version
+        else { return }
+        node.durability = node.edits == synced.edits && !isWrittenTo ? .whole : .begun
+        try update(node)
+    }
+}
+
 extension SharedDescriptor {
-    fileprivate func synchronize(dataOnly: Bool) throws(Failure) {
+    /// fsync(2), or fdatasync(2), of a content file.
+    func synchronize(dataOnly: Bool = false, label: StaticString) throws(Failure) {
         do throws(SystemError) {
-            try PromiseSystem.synchronize(number, dataOnly: dataOnly, label: "content.synchronize")
+            try PromiseSystem.synchronize(number, dataOnly: dataOnly, label: label)
         } catch {
             throw Failure(error)
         }

@@ -63,19 +63,10 @@ final class LastCopies: Sendable {
         let node = try index.read { transaction throws(Failure) in try transaction.node(id) }
         guard let node, node.content != .absent else { return }
         if !node.durability.isWhole {
-            let file = try content.open(node.id, node.generation, writable: false)
-            do throws(SystemError) {
-                try synchronize(file.number, dataOnly: false, label: "content.synchronize.last")
-            } catch {
-                throw Failure(error)
-            }
+            let file = SharedDescriptor(try content.open(node.id, node.generation, writable: false))
+            try file.synchronize(label: "content.synchronize.last")
             try index.write { transaction throws(Failure) in
-                guard var current = try transaction.node(id), current.generation == node.generation,
-                    current.version == node.version
-                else { return }
-                let isWhole = current.edits == node.edits && !opens.hasWriters(id)
-                current.durability = isWhole ? .whole : .begun
-                try transaction.update(current)
+                try transaction.noteDurable(node, isWrittenTo: opens.hasWriters(id))
             }
         }
         try index.synchronize()
