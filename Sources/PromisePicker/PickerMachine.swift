@@ -15,6 +15,8 @@ public enum PickerEvent: Sendable, Equatable {
     case end
     /// Opens the folder at the cursor, or picks.
     case enter
+    /// Opens the folder at the cursor; nothing of a document.
+    case enterFolder
     case up
     case visit(PickerFolder)
     case showRecent
@@ -89,6 +91,8 @@ public struct PickerMachine: Sendable {
     var sight = 0..<0
     /// Where the cursor goes when the list is there: on the folder one came from.
     var wanted: [UInt8]?
+    /// What a person typed ahead of the list that it is about, in that order.
+    var typedAhead: [PickerEvent] = []
 
     public init(_ request: PickerRequest) {
         self.request = request
@@ -117,11 +121,24 @@ public struct PickerMachine: Sendable {
         case .performing: return handleOutcome(event)
         case .browsing: break
         }
+        if waits(event) {
+            if typedAhead.count < PickerMachine.typedAheadLimit { typedAhead.append(event) }
+            return []
+        }
+        let actions = take(event)
+        switch event {
+        case .window, .failed: return actions + takeTypedAhead(after: event)
+        default: return actions
+        }
+    }
+
+    mutating func take(_ event: PickerEvent) -> [PickerAction] {
         switch event {
         case .places(let places): return arrive(places)
         case .window, .failed, .changed, .see: return handleList(event)
         case .step, .go, .end, .up, .mark: return handleMovement(event)
         case .enter: return current.map { enter($0) } ?? []
+        case .enterFolder: return current.map { $0.isFolder ? enter($0) : [] } ?? []
         case .visit(let folder): return show(.folder(folder))
         case .showRecent: return show(.recent)
         case .filter, .search, .sort, .reverse, .toggleHidden: return handleOrder(event)

@@ -53,6 +53,50 @@ import Testing
         #expect(machine.folder == PickerFolder(domain: "a") && machine.name == bytes("x"))
     }
 
+    /// A test of the terminal lost an Enter that came while the filtered list was on its way.
+    @Test func whatIsTypedAheadOfAListIsDoneWhenItIsThere() {
+        var machine = PickerMachine(PickerRequest(.open))
+        _ = machine.handle(.places([PickerPlace(.domain, title: "work", folder: work)]))
+        for event in [PickerEvent.filter("docs"), .enter, .filter("plan"), .step(1), .enter] {
+            _ = machine.handle(event)
+        }
+        // Only the last list counts, and what was typed after it waits for it in order.
+        #expect(machine.generation == 2 && machine.listing?.filter == "docs")
+        func answer(_ items: [PickerItem]) -> [PickerAction] {
+            machine.handle(
+                .window(
+                    generation: machine.generation, offset: 0, total: items.count, items: items,
+                    reason: nil))
+        }
+        var plan = PickerListing(.folder(PickerFolder(domain: "work", path: bytes("docs"))))
+        let entered = PickerAction.list(plan, generation: 3, offset: 0, limit: 200)
+        #expect(answer([file("docs", "folder")]) == [entered])
+        plan.filter = "plan"
+        #expect(
+            answer([file("docs/a"), file("docs/plan.md")]) == [
+                .list(plan, generation: 4, offset: 0, limit: 200)
+            ])
+        #expect(
+            answer([file("docs/plan"), file("docs/plan.md")])
+                == [.perform([.open(file("docs/plan.md"))])])
+    }
+
+    @Test func whatIsTypedAheadOfAListThatCannotBeHadIsForgottenAndCancelWaitsForNothing() {
+        var machine = PickerMachine(PickerRequest(.open))
+        _ = machine.handle(.places([PickerPlace(.domain, title: "work", folder: work)]))
+        _ = machine.handle(.enter)
+        _ = machine.handle(.failed(generation: machine.generation, message: "it is away"))
+        _ = machine.handle(.changed)
+        #expect(
+            machine.handle(
+                .window(
+                    generation: machine.generation, offset: 0, total: 1, items: [file("plan.md")],
+                    reason: nil)) == [])
+        _ = machine.handle(.filter("x"))
+        for _ in 0..<1000 { _ = machine.handle(.enter) }
+        #expect(machine.handle(.cancel) == [.finish(.cancelled)])
+    }
+
     @Test func enterOpensAFolderAndPicksADocument() {
         var machine = shown(PickerRequest(.open), [file("docs", "folder"), file("plan.md")])
         let inside = PickerFolder(domain: "work", path: bytes("docs"))

@@ -61,7 +61,7 @@ public struct TerminalScreen: Sendable {
         case .home, .text("g"): [.go(to: 0)]
         case .end, .text("G"): [.end]
         case .left, .text("h"), .backspace: [.up]
-        case .right, .text("l"): machine.current?.isFolder == true ? [.enter] : []
+        case .right, .text("l"): [.enterFolder]
         case .enter: [.enter]
         case .tab: [.mark]
         default: nil
