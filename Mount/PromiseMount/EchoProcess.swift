@@ -9,17 +9,10 @@ final class EchoProcess: EchoCaller {
     /// A call takes microseconds, unless somebody holds the folder for a call that waits.
     private static let patienceMilliseconds: CInt = 2000
 
-    private struct Device {
-        var number: DeviceNumber
-        /// Of the mount, in /proc/self/mountinfo.
-        var mount: UInt32
-        var path: [UInt8]
-    }
-
     private struct State {
         var process: pid_t = 0
         var line: SharedDescriptor?
-        var device: Device?
+        var place: MountPlace?
     }
 
     private let program: [UInt8]
@@ -105,8 +98,8 @@ final class EchoProcess: EchoCaller {
     }
 
     func watchedNodes() -> WatchedNodes {
-        guard let device = device() else { return WatchedNodes() }
-        return WatchedNodes.find(on: (device.number.major, device.number.minor), mount: device.mount)
+        guard let place = place() else { return WatchedNodes() }
+        return WatchedNodes.find(on: (place.number.major, place.number.minor), mount: place.mount)
     }
 
     func stop() {
@@ -135,44 +128,31 @@ final class EchoProcess: EchoCaller {
 
     // MARK: Where the mount is
 
-    var deviceNumber: DeviceNumber? { elsewhere?.device ?? device()?.number }
+    var deviceNumber: DeviceNumber? { elsewhere?.device ?? place()?.number }
 
     /// Whether the mount is somewhere else than it was; it is looked for there from now on.
     private var hasMoved: Bool {
-        guard let known = state.withLock({ $0.device }),
-            let entries = try? MountTable.entries(seenBy: elsewhere?.process)
-        else { return false }
-        // Bind mounts of it have numbers of their own.
-        guard let now = entries.first(where: { $0.identifier == known.mount })?.mountPoint, now != known.path else {
-            return false
-        }
-        state.withLock { $0.device?.path = now }
+        guard let now = state.withLock({ $0.place })?.moved(seenBy: elsewhere?.process) else { return false }
+        state.withLock { $0.place = now }
         return true
     }
 
-    private func device() -> Device? {
-        if let known = state.withLock({ $0.device }) { return known }
-        let mountPoint = elsewhere == nil ? MountPoint(resuming: mountPoint, ofDomain: domain).path : mountPoint
-        let entry = try? MountTable.entries(seenBy: elsewhere?.process).last { entry in
-            guard let elsewhere else { return entry.mountPoint == mountPoint && entry.type == "fuse.promisefs" }
-            return entry.major == elsewhere.device.major && entry.minor == elsewhere.device.minor
-        }
-        guard let entry else { return nil }
-        let number = DeviceNumber(major: entry.major, minor: entry.minor)
-        let device = Device(number: number, mount: entry.identifier, path: entry.mountPoint)
-        state.withLock { $0.device = device }
-        return device
+    private func place() -> MountPlace? {
+        if let known = state.withLock({ $0.place }) { return known }
+        let found = elsewhere.map { MountPlace(of: $0) } ?? MountPlace(of: mountPoint, domain: domain)
+        state.withLock { $0.place = found }
+        return found
     }
 
     // MARK: Messages, see Mount/EchoHelper/main.c
 
     /// Nil where there is no such path: it is longer than PATH_MAX, or the mount is gone.
     private func message(of call: EchoCall) -> [UInt8]? {
-        guard let device = device() else { return nil }
+        guard let mount = place() else { return nil }
         func folder(_ place: EchoPlace) -> [[UInt8]]? {
-            let path = place.path.reduce(into: device.path) { path, name in path += [0x2F] + name.bytes }
+            let path = place.path.reduce(into: mount.path) { path, name in path += [0x2F] + name.bytes }
             guard path.count < PATH_MAX else { return nil }
-            let number = device.number
+            let number = mount.number
             return [text(number.major), text(number.minor), text(place.parent.rawValue), path, place.name.bytes]
         }
         var texts: [[UInt8]]

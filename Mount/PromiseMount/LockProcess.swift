@@ -10,6 +10,12 @@ import Synchronization
 final class LockProcess: LockKeeper {
     private typealias Answer = @Sendable (LockAnswer) -> Void
 
+    private struct Call {
+        let answer: Answer
+        /// To be asked once more, should the mount be at another place.
+        var again: (call: LockCall, owner: LockOwner)?
+    }
+
     private struct State {
         /// Nil: there is no process, and none is being started.
         var line: SharedDescriptor?
@@ -17,20 +23,21 @@ final class LockProcess: LockKeeper {
         /// What is to be sent when the process is known, as it opens files, which are nobody else's,
         /// or when it has read what was sent before.
         var waiting: [[UInt8]] = []
-        var answers: [UInt64: Answer] = [:]
+        var calls: [UInt64: Call] = [:]
         var next: UInt64 = 1
-        /// Of the mount.
-        var device: (major: UInt32, minor: UInt32)?
+        var place: MountPlace?
         var isOver = false
     }
 
     private let program: [UInt8]
     private let mountPoint: [UInt8]
+    private let domain: String
     private let state = Mutex(State())
 
-    init(program: [UInt8], mountPoint: [UInt8]) {
+    init(program: [UInt8], mountPoint: [UInt8], domain: String) {
         self.program = program
         self.mountPoint = mountPoint
+        self.domain = domain
     }
 
     var process: Int32 { state.withLock { $0.process } }
@@ -41,11 +48,11 @@ final class LockProcess: LockKeeper {
         let (number, isEntered, isFirst) = state.withLock { state in
             defer { state.next += 1 }
             guard !state.isOver else { return (state.next, false, false) }
-            state.answers[state.next] = answer
+            state.calls[state.next] = Call(answer: answer, again: (call, owner))
             return (state.next, true, state.line == nil)
         }
         guard isEntered, let message = message(call, owner, number), !isFirst || start() else {
-            let claimed = state.withLock { $0.answers.removeValue(forKey: number) }
+            let claimed = state.withLock { $0.calls.removeValue(forKey: number) }
             if claimed != nil || !isEntered { answer(LockAnswer(problem: ENOLCK)) }
             return number
         }
@@ -67,7 +74,21 @@ final class LockProcess: LockKeeper {
     }
 
     private func settle(_ number: UInt64, _ answer: LockAnswer) {
-        state.withLock { $0.answers.removeValue(forKey: number) }?(answer)
+        if [ENOENT, ENOTDIR, ESTALE].contains(answer.problem), asksAgain(number) { return }
+        state.withLock { $0.calls.removeValue(forKey: number) }?.answer(answer)
+    }
+
+    /// What is not at its place any more may be at another one, with a folder above the mount.
+    private func asksAgain(_ number: UInt64) -> Bool {
+        guard let again = state.withLock({ $0.calls[number]?.again }),
+            let now = state.withLock({ $0.place })?.moved(seenBy: nil)
+        else { return false }
+        state.withLock { state in
+            state.place = now
+            state.calls[number]?.again = nil
+        }
+        guard let message = message(again.call, again.owner, number) else { return false }
+        return send(message)
     }
 
     /// False when the process is gone, or does not read.
@@ -137,14 +158,14 @@ final class LockProcess: LockKeeper {
 
     /// What it had is free, and who waited is told.
     private func lose() {
-        let answers = state.withLock { state in
+        let calls = state.withLock { state in
             state.line = nil
             state.process = 0
             state.waiting = []
-            defer { state.answers = [:] }
-            return Array(state.answers.values)
+            defer { state.calls = [:] }
+            return Array(state.calls.values)
         }
-        for answer in answers { answer(LockAnswer(problem: ENOLCK)) }
+        for call in calls { call.answer(LockAnswer(problem: ENOLCK)) }
     }
 
     private func read(_ line: CInt) {
@@ -194,24 +215,24 @@ final class LockProcess: LockKeeper {
         _ letter: Character, _ lock: FileLock, _ waits: Bool, _ place: LockPlace,
         _ owner: LockOwner, _ number: UInt64
     ) -> [UInt8]? {
+        guard let mount = mountPlace() else { return nil }
         var path: [UInt8] = []
         if let names = place.path {
-            path = names.reduce(into: mountPoint) { path, name in path += [0x2F] + name.bytes }
+            path = names.reduce(into: mount.path) { path, name in path += [0x2F] + name.bytes }
         }
-        guard path.count < PATH_MAX, let device = device() else {
-            return nil
-        }
+        guard path.count < PATH_MAX else { return nil }
         let header = header(
-            letter: letter, number: number, owner, lock, device: device, waits: waits,
+            letter: letter, number: number, owner, lock,
+            device: (mount.number.major, mount.number.minor), waits: waits,
             isWritable: place.isWritable)
         return header + path + [0]
     }
 
-    private func device() -> (major: UInt32, minor: UInt32)? {
-        if let known = state.withLock({ $0.device }) { return known }
-        guard let device = MountTable.device(of: mountPoint) else { return nil }
-        state.withLock { $0.device = device }
-        return device
+    private func mountPlace() -> MountPlace? {
+        if let known = state.withLock({ $0.place }) { return known }
+        let found = MountPlace(of: mountPoint, domain: domain)
+        state.withLock { $0.place = found }
+        return found
     }
 
     private func header(

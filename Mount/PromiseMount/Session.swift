@@ -58,7 +58,7 @@ final class Session: @unchecked Sendable {
         stop = options.device == nil ? nil : StopEvent(watching: descriptor)
         backings = BackingFiles(
             descriptor: descriptor, negotiation: negotiation, isWanted: options.wantsPassthrough, helper: options.backingHelper)
-        let locks = options.lockProgram.map { LockProcess(program: $0, mountPoint: mountPoint.path) }
+        let locks = options.lockProgram.map { LockProcess(program: $0, mountPoint: mountPoint.path, domain: options.domain) }
         let echoes = options.echoProgram.map {
             EchoProcess(
                 program: $0, mountPoint: mountPoint.path, domain: options.domain, elsewhere: options.foreignMount)

@@ -274,6 +274,12 @@ final class ApplicationService: ControlService {
         try reach(node)
     }
 
+    func currentPath(of node: NodeID, inside folder: NodeID) throws(Failure) -> [FileName]? {
+        try reach(node)
+    }
+
+    var isCoordinated: Bool { base.isCoordinated }
+
     func paths(of claim: GrantedClaim) throws(Failure) -> [[FileName]] {
         try claim.nodes.indices.map { number throws(Failure) in
             let (node, missing) = claim.holder(number) ?? (claim.nodes[number], nil)

@@ -45,6 +45,8 @@ package protocol ControlService: Sendable {
     func changes(since sequence: Int64, of journal: String?, limit: Int) throws(Failure) -> ChangePage
     func waitForChange(after sequence: Int64, timeout: Duration) async
     func settle() async
+    /// Whether anybody has a claim, waits for one, or shows an item.
+    var isCoordinated: Bool { get }
     func claim(_ request: ClaimRequest) async throws(Failure) -> GrantedClaim
     func release(_ claim: ClaimID)
     func snapshot(of node: NodeID) async throws(Failure) -> Snapshot
@@ -54,6 +56,7 @@ package protocol ControlService: Sendable {
     func removePresenter(_ id: PresenterID)
     func answered(_ number: UInt64, by presenter: PresenterID, hasFailed: Bool) -> Bool
     func currentPath(of node: NodeID) throws(Failure) -> [FileName]?
+    func currentPath(of node: NodeID, inside folder: NodeID) throws(Failure) -> [FileName]?
     func paths(of claim: GrantedClaim) throws(Failure) -> [[FileName]]
     func entry(of node: NodeID, at path: [FileName]) throws(Failure) -> EntryID?
     func currentNode(of entry: EntryID) throws(Failure) -> NodeID?

@@ -52,13 +52,13 @@ extension ControlRoutes {
             let entry = try service.entry(of: presenter.node, at: path)
             // It may have been moved while this began.
             if let id = document.id, entry?.rawValue != id { throw Failure(.gone, "the item is no more") }
-            var first = PresenterEventDocument(presenter.id, nil, presenter.node, at: entry, service)
+            var first = PresenterEventDocument(presenter, nil, presenter.node, at: entry, service)
             first.id = entry?.rawValue
             try await send(ServerEvent(name: "presenting", data: WireCoding.text(first)))
             for await event in events {
                 let node = event.node ?? entry.flatMap { try? service.currentNode(of: $0) } ?? presenter.node
                 let name = event.node == nil ? entry : nil
-                var document = PresenterEventDocument(presenter.id, event.what, node, at: name, service)
+                var document = PresenterEventDocument(presenter, event.what, node, at: name, service)
                 document.question = event.question
                 if let old = event.oldPlace, let folder = try? service.currentPath(of: old.parent) {
                     let path = PathText(folder + [old.name])
@@ -134,13 +134,16 @@ extension VersionChange {
 }
 
 extension PresenterEventDocument {
-    /// `name`: of an item that is presented, which may have others.
+    /// `name`: of an item that is presented, which may have others; what is in it is named as it is there.
     fileprivate init(
-        _ presenter: PresenterID, _ what: String?, _ node: NodeID, at name: EntryID?, _ service: any ControlService
+        _ presenter: (id: PresenterID, node: NodeID), _ what: String?, _ node: NodeID, at name: EntryID?,
+        _ service: any ControlService
     ) {
-        let names = try? name.map { try service.currentPath(of: $0) } ?? service.currentPath(of: node)
+        let names =
+            try? name.map { try service.currentPath(of: $0) }
+            ?? service.currentPath(of: node, inside: presenter.node)
         let path = names.flatMap { $0 }.map { PathText($0) }
         self.init(
-            presenter: presenter.rawValue, what: what, node: node.rawValue, path: path?.display, pathBytes: path?.bytes)
+            presenter: presenter.id.rawValue, what: what, node: node.rawValue, path: path?.display, pathBytes: path?.bytes)
     }
 }

@@ -1,4 +1,5 @@
 import Hummingbird
+import PromiseCoordination
 import PromiseCore
 import PromiseDomain
 import PromiseWire
@@ -18,12 +19,28 @@ struct RevertRoutes: Sendable {
         for path in paths {
             do throws(Failure) {
                 guard let reversal else { throw Failure(.notSupported, "nothing can be given up here") }
+                let claim = try await hold(path)
+                defer { if let claim { routes.service.release(claim.id) } }
                 result.reverted += try await reversal.revert(path)
             } catch {
                 result.failures.append(ItemFailureDocument(path: path, error))
             }
         }
         return jsonResponse(result)
+    }
+
+    /// Nobody loses what a claim protects: whoever has one is waited for, and those who show it are asked.
+    private func hold(_ path: [FileName]) async throws(Failure) -> GrantedClaim? {
+        guard routes.service.isCoordinated else { return nil }
+        do throws(Failure) {
+            return try await routes.service.claim(
+                ClaimRequest(
+                    items: [(path: path, access: .write([]))], purpose: nil, process: 0,
+                    timeout: Domain.evictionPatience))
+        } catch where error.code == .notFound {
+            // It went with its folder: nobody has a claim on it.
+            return nil
+        }
     }
 
     /// What was given up of an item, which may be gone itself.

@@ -12,7 +12,8 @@ final class UnreadOutput: ChannelOutboundHandler {
     /// Pieces that the kernel has not taken yet.
     private var waitingCount = 0
     private var lastTaken = NIODeadline.now()
-    private var isWatching = false
+    /// Holds the connection, and so goes with it.
+    private var watch: Scheduled<Void>?
 
     init(patience: Duration) {
         self.patience = TimeAmount(patience)
@@ -30,11 +31,15 @@ final class UnreadOutput: ChannelOutboundHandler {
         watch(context.channel)
     }
 
+    func handlerRemoved(context: ChannelHandlerContext) {
+        watch?.cancel()
+        watch = nil
+    }
+
     private func watch(_ channel: any Channel) {
-        guard !isWatching else { return }
-        isWatching = true
-        channel.eventLoop.assumeIsolated().scheduleTask(deadline: lastTaken + patience) { () -> Void in
-            self.isWatching = false
+        guard watch == nil else { return }
+        watch = channel.eventLoop.assumeIsolated().scheduleTask(deadline: lastTaken + patience) { () -> Void in
+            self.watch = nil
             guard self.waitingCount > 0 else { return }
             if NIODeadline.now() - self.lastTaken < self.patience { return self.watch(channel) }
             channel.close(promise: nil)

@@ -8,9 +8,11 @@ import PromiseSystem
 final class ArchiveWriter {
     /// Owned, and freed once.
     private let archive: OpaquePointer
+    private let isGivenUp: () -> Bool
 
-    /// The descriptor stays the caller's.
-    init(_ descriptor: CInt) throws(Failure) {
+    /// The descriptor stays the caller's. Once `isGivenUp`, what is added throws `.interrupted`.
+    init(_ descriptor: CInt, isGivenUp: @escaping () -> Bool = { false }) throws(Failure) {
+        self.isGivenUp = isGivenUp
         guard let archive = archive_write_new() else { throw Failure(.inputOutput, "there is no memory for an archive") }
         self.archive = archive
         archive_write_set_format_zip(archive)
@@ -23,6 +25,7 @@ final class ArchiveWriter {
 
     /// `path` is relative; `descriptor` is read for a file's content, `size` bytes of it.
     func add(_ path: [UInt8], _ node: ArchivedNode, descriptor: CInt? = nil) throws(Failure) {
+        try goOn()
         guard let entry = archive_entry_new() else { throw Failure(.inputOutput, "there is no memory for an archive") }
         defer { archive_entry_free(entry) }
         let name = String(validating: path, as: UTF8.self) == nil ? Array(escapedForDisplay(path).utf8) : path
@@ -41,6 +44,7 @@ final class ArchiveWriter {
         defer { buffer.deallocate() }
         var done: UInt64 = 0
         while done < node.size {
+            try goOn()
             let room = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(min(node.size - done, UInt64(buffer.count)))])
             let count: Int
             do throws(SystemError) {
@@ -56,6 +60,10 @@ final class ArchiveWriter {
 
     /// Writes the archive's end.
     func finish() throws(Failure) { try check(archive_write_close(archive)) }
+
+    private func goOn() throws(Failure) {
+        if isGivenUp() { throw Failure(.interrupted, "nobody waits for the archive any more") }
+    }
 
     private func check(_ status: CInt) throws(Failure) {
         if status < ARCHIVE_WARN { throw problem() }

@@ -81,7 +81,9 @@ extension Domain {
     /// How long a claim to write waits for programs that have the item open for writing and know nothing of claims.
     private static let openWriterLimit = Duration.seconds(5)
     /// How long one command to evict waits for claims and presenters in all: longer than a presenter may take for its answer.
-    static let evictionPatience = Duration.seconds(10)
+    package static let evictionPatience = Duration.seconds(10)
+
+    package var isCoordinated: Bool { filesystem.coordinator.isActive }
 
     /// Waits for a claim. Throws `.notFound`, `.timedOut`, and `.busy` where waiting would never end; `.interrupted` when
     /// the task is cancelled, and then there is no claim.
@@ -182,6 +184,18 @@ extension Domain {
     /// Where a node is now; nil when it has gone.
     package func currentPath(of node: NodeID) throws(Failure) -> [FileName]? {
         try index.read { transaction throws(Failure) in try transaction.path(of: node) }
+    }
+
+    /// Of several names the one that is below the folder, where one is.
+    package func currentPath(of node: NodeID, inside folder: NodeID) throws(Failure) -> [FileName]? {
+        try index.read { transaction throws(Failure) in
+            let names = try transaction.entries(of: node)
+            for name in names where names.count > 1 {
+                guard try transaction.foldersAbove(name)?.contains(folder) == true else { continue }
+                return try transaction.path(of: name.parent).map { $0 + [name.name] }
+            }
+            return try transaction.path(of: node)
+        }
     }
 
     /// What a presenter presents stays the same name of a document, whatever node that has: nil for the root. Of several

@@ -43,13 +43,19 @@ extension Domain {
         guard let root = nodes.first, root.kind == .file || root.kind == .folder else {
             throw Failure(.invalid, "only files and folders are uploaded")
         }
-        return try await snapshots.pool.run { [self] () throws(Failure) in
-            let name = try index.read { transaction throws(Failure) in try transaction.path(of: id)?.last }
-            let suffix = root.kind == .folder ? Array(".zip".utf8) : []
-            let snapshot = try snapshotPlace(named: (name?.bytes ?? Array("root".utf8)) + suffix)
-            for _ in 0..<Domain.snapshotAttempts where try write(id, to: snapshot.path) { return snapshot }
-            throw Failure(.busy, "the item is being written without end; stop the program that does it")
+        let end = SnapshotEnd()
+        return try await end.unlessCancelled { [self] () async throws(Failure) in
+            try await snapshots.pool.run { [self] () throws(Failure) in try make(root, end) }
         }
+    }
+
+    private func make(_ root: Node, _ end: SnapshotEnd) throws(Failure) -> Snapshot {
+        let id = root.id
+        let name = try index.read { transaction throws(Failure) in try transaction.path(of: id)?.last }
+        let suffix = root.kind == .folder ? Array(".zip".utf8) : []
+        let snapshot = try snapshotPlace(named: (name?.bytes ?? Array("root".utf8)) + suffix)
+        for _ in 0..<Domain.snapshotAttempts where try write(id, to: snapshot.path, end) { return snapshot }
+        throw Failure(.busy, "the item is being written without end; stop the program that does it")
     }
 
     /// Those of a daemon that died.
@@ -83,7 +89,7 @@ extension Domain {
     }
 
     /// False when something was written meanwhile.
-    private func write(_ id: NodeID, to path: [UInt8]) throws(Failure) -> Bool {
+    private func write(_ id: NodeID, to path: [UInt8], _ end: SnapshotEnd) throws(Failure) -> Bool {
         let file: Descriptor
         do throws(SystemError) {
             file = try Descriptor.open(path, flags: O_RDWR | O_CREAT | O_TRUNC, mode: 0o600, label: "snapshot.create")
@@ -93,7 +99,9 @@ extension Domain {
         guard let root = try index.read({ transaction throws(Failure) in try transaction.node(id) }) else {
             throw Failure(.stale, "the item is gone")
         }
-        if root.kind == .folder { return try FolderArchive(index, content).write(id, to: file.number) }
+        if root.kind == .folder { 
+            return try FolderArchive(index, content) { end.isReached }.write(id, to: file.number)
+        }
         guard let source = try source(of: root) else { return false }
         if clone(source.descriptor, to: file.number) { return isUnchanged(source) }
         let isWhole: Bool
@@ -124,4 +132,26 @@ final class SnapshotPlace: Sendable {
     let pool = BlockingPool(name: "snapshots", threads: 4)
 
     init(folder: [UInt8]) { self.folder = folder }
+}
+
+/// Whoever waits for a snapshot may go before it is made.
+private final class SnapshotEnd: Sendable {
+    private let bit = Atomic(false)
+
+    var isReached: Bool { bit.load(ordering: .relaxed) }
+
+    func unlessCancelled(
+        _ body: @Sendable () async throws(Failure) -> Snapshot
+    ) async throws(Failure) -> Snapshot {
+        let outcome: Result<Snapshot, Failure> = await withTaskCancellationHandler {
+            do throws(Failure) {
+                return .success(try await body())
+            } catch {
+                return .failure(error)
+            }
+        } onCancel: {
+            bit.store(true, ordering: .relaxed)
+        }
+        return try outcome.get()
+    }
 }

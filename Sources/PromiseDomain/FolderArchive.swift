@@ -10,9 +10,12 @@ struct FolderArchive {
     private let index: Index
     private let content: ContentStore
 
-    init(_ index: Index, _ content: ContentStore) {
+    private let isGivenUp: () -> Bool
+
+    init(_ index: Index, _ content: ContentStore, isGivenUp: @escaping () -> Bool) {
         self.index = index
         self.content = content
+        self.isGivenUp = isGivenUp
     }
 
     /// A name to be archived, and the names from the folder's own to it.
@@ -23,7 +26,7 @@ struct FolderArchive {
 
     /// False when something was written meanwhile, or content is not here.
     func write(_ folder: NodeID, to descriptor: CInt) throws(Failure) -> Bool {
-        let writer = try ArchiveWriter(descriptor)
+        let writer = try ArchiveWriter(descriptor, isGivenUp: isGivenUp)
         let (root, name) = try index.read { transaction throws(Failure) in
             (try transaction.node(folder), try transaction.entries(of: folder).first?.name)
         }

@@ -78,20 +78,24 @@ final class PresenterNews: ChangeListener {
 
     private func tell(_ news: VersionNews) {
         let change = news.change
-        guard let (now, then) = folders(of: change, coordinator.current(change.node, after: change.sequence)) else { return }
+        let node = coordinator.current(change.node, after: change.sequence)
+        guard let (now, then, _) = folders(of: change, node) else { return }
         coordinator.happened(.version(news.what, news.name), to: change.node, after: change.sequence, in: now ?? then)
     }
 
-    /// Those above the node now, nil when it has gone, and those above it when the change happened.
-    private func folders(of change: Change, _ node: NodeID) -> (now: [NodeID]?, then: [NodeID])? {
+    /// Those above any name of the node now, nil when it has gone, and those above it when the change happened; and whether
+    /// it is in the folder in which that was.
+    private func folders(of change: Change, _ node: NodeID) -> (now: [NodeID]?, then: [NodeID], isThere: Bool)? {
         try? index.read { transaction throws(Failure) in
             let then = [change.parent] + (try transaction.foldersAbove(change.parent) ?? [])
-            return (now: try transaction.foldersAbove(node), then: then)
+            let now = try transaction.foldersAboveNames(of: node)
+            let isThere = try transaction.entries(of: node).contains { $0.parent == change.parent }
+            return (now: now, then: then, isThere: isThere)
         }
     }
 
     private func tell(_ event: ClaimTable.Event, _ change: Change, _ node: NodeID) {
-        guard let (now, then) = folders(of: change, node) else { return }
+        guard let (now, then, isThere) = folders(of: change, node) else { return }
         // One of its names has gone: that of a draft that has taken its document's name, or one of several.
         if event == .deleted, let now { return coordinator.left(then.filter { !now.contains($0) }, node) }
         let here = event == .appeared || event == .moved ? vacancy(of: node) : nil
@@ -106,7 +110,7 @@ final class PresenterNews: ChangeListener {
         let inside = now ?? then
         coordinator.left(before.filter { !inside.contains($0) }, node, from: old)
         // It has moved on meanwhile, and that is told then.
-        if let now, now.first != change.parent {
+        if let now, !isThere {
             return coordinator.left(then.filter { !now.contains($0) && !before.contains($0) }, node, from: old)
         }
         coordinator.happened(.moved, to: node, by: change.sequence, in: inside, from: old, at: here)

@@ -51,6 +51,34 @@ extension MountSuites {
             }
         }
 
+        /// Only the presenters of the folders of one of its names heard of it.
+        @Test(.timeLimit(.minutes(2))) func whoShowsAFolderHearsOfAFileThatHasAnotherNameElsewhere() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    Self.watch + """
+                        cat "$M/a/b/file" > /dev/null; ln "$M/a/b/file" "$M/z/two"; watch first "$M/a"; watch second "$M/z"
+                        for name in a/b/file z/two; do
+                            : > "$T/first"; : > "$T/second"; echo "$name" >> "$M/$name"
+                            within 5 'grep -qx "tell subitemDidChange $M/a/b/file" "$T/first"'
+                            within 5 'grep -qx "tell subitemDidChange $M/z/two" "$T/second"'
+                        done
+                        stop
+                        """)
+            }
+        }
+
+        /// It went on reading gigabytes for nobody.
+        @Test(.timeLimit(.minutes(2))) func aSnapshotThatNobodyWaitsForIsGivenUp() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    mkdir "$M/f"; truncate -s 60G "$M/f/large"; snapshots() { find "$S" -name f.zip | wc -l; }
+                    "$P" coordinate read --option forUploading "$M/f" -- true 2> /dev/null & p=$!
+                    within 20 '[ "$(snapshots)" = 1 ]'; kill -9 $p; within 5 '[ "$(snapshots)" = 0 ]'
+                    """)
+            }
+        }
+
         /// 9 of 50 were not told.
         @Test(.timeLimit(.minutes(3))) func everySaveByRenameIsToldOnce() async throws {
             try await MountedDomain.with(options) { domain in

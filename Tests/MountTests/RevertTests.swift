@@ -45,5 +45,25 @@ extension MountSuites {
                 try await domain.expectProviderEqualsMount()
             }
         }
+
+        /// It took the document from under whoever had a claim on it.
+        @Test(.timeLimit(.minutes(2))) func whatIsGivenUpWaitsForClaims() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell("cat \"$M/doc\"")
+                try domain.setFaults(["offline=true"])
+                try await domain.shell(
+                    """
+                    echo new > "$M/doc"
+                    "$P" coordinate read "$M/doc" -- sh -c '
+                        echo > "$1/in"; sleep 2; cat "$2" > "$1/read"' sh "$T" "$M/doc" & p=$!
+                    within 10 '[ -e "$T/in" ]'; "$P" revert "$M/doc"; wait $p; [ "$(cat "$T/read")" = new ]
+                    echo newer > "$M/doc"; rm "$T/in"
+                    "$P" coordinate read "$M/doc" -- sh -c 'echo > "$1/in"; sleep 60' sh "$T" & p=$!
+                    within 10 '[ -e "$T/in" ]'; s=0; "$P" revert "$M/doc" 2> "$T/err" || s=$?; kill $p
+                    [ $s != 0 ]; grep -q 'did not let go' "$T/err"; [ "$(cat "$M/doc")" = newer ]
+                    """)
+                try domain.setFaults([])
+            }
+        }
     }
 }

@@ -136,6 +136,27 @@ extension MountSuites {
             }
         }
 
+        /// They were looked for by one of its names only.
+        @Test(.timeLimit(.minutes(2))) func aConflictOfADocumentWithTwoNamesIsListedAndDecided() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = "mkdir \"$C/m\"; echo old > \"$C/m/a.txt\""
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell("cat \"$M/m/a.txt\"; mkdir \"$M/0\"; ln \"$M/m/a.txt\" \"$M/0/0.txt\"")
+                try await domain.synchronize()
+                try domain.setFaults(["offline=true"])
+                try await domain.shell("echo mine > \"$M/m/a.txt\"; echo theirs > \"$C/m/a.txt\"")
+                try domain.setFaults([])
+                try await domain.shell(
+                    """
+                    within 30 'ls "$M/m" | grep -q "^a (conflict,"'; "$P" sync --wait "$M"
+                    version=$(cd "$M/m"; ls | grep '^a (conflict,'); ln "$M/m/$version" "$M/0/1.txt"
+                    for n in m/a.txt "m/$version" 0/1.txt; do "$P" versions "$M/$n" | grep -q '^conflict'; done
+                    "$P" conflicts "$M" | grep -c '^conflict' | grep -qx 1
+                    "$P" resolve "$M/m/a.txt" --keep current > /dev/null; [ -z "$("$P" conflicts "$M")" ]
+                    """)
+            }
+        }
+
         // MARK: Two machines
 
         /// A shell's words: how many unresolved versions there are, and the name of a document's.

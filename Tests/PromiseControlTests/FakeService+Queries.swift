@@ -121,5 +121,7 @@ extension FakeService {
     func answered(_ number: UInt64, by presenter: PresenterID, hasFailed: Bool) -> Bool { number == 9 && presenter.rawValue == 5 }
 
     func currentPath(of node: NodeID) throws(Failure) -> [FileName]? { [FileName("now")!] }
+    func currentPath(of node: NodeID, inside folder: NodeID) throws(Failure) -> [FileName]? { try currentPath(of: node) }
+    var isCoordinated: Bool { false }
     func paths(of claim: GrantedClaim) throws(Failure) -> [[FileName]] { claim.nodes.map { _ in [FileName("now")!] } }
 }

@@ -58,7 +58,7 @@ struct KnownVersions {
     func all(of id: NodeID) throws(Failure) -> [ItemVersion] {
         if id == .root { throw Failure(.isFolder, "only documents have versions") }
         return try index.read { transaction throws(Failure) in
-            guard let asked = try transaction.entries(of: id).first else { throw Failure(.stale, "the item is gone") }
+            guard let asked = try name(of: id, transaction) else { throw Failure(.stale, "the item is gone") }
             var document = asked
             if let other = asked.conflictsWith {
                 // Of a document that was removed these are what is left.
@@ -79,11 +79,22 @@ struct KnownVersions {
         }
     }
 
+    /// Of several names the one that is a version itself, or that has some.
+    private func name(of id: NodeID, _ transaction: borrowing Transaction) throws(Failure) -> Entry? {
+        let names = try transaction.entries(of: id)
+        guard names.count > 1 else { return names.first }
+        for name in names {
+            if name.conflictsWith != nil { return name }
+            if let document = name.identifier, try !transaction.conflicts(with: document).isEmpty { return name }
+        }
+        return names.first
+    }
+
     /// Of versions whose document was removed, those that nobody has dealt with.
     func left(of known: [ItemVersion]) throws(Failure) -> [ItemVersion] {
         try index.read { transaction throws(Failure) in
             for node in known.compactMap(\.node) {
-                guard let entry = try transaction.entries(of: node).first, let document = entry.conflictsWith else { continue }
+                guard let document = try name(of: node, transaction)?.conflictsWith else { continue }
                 return try conflicts(with: document, transaction)
             }
             return []

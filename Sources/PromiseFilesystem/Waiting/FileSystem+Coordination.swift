@@ -110,7 +110,9 @@ extension FileSystem {
     package func isWritten(_ node: NodeID) -> Bool {
         opens.writtenNodes.contains { written in
             if written == node { return true }
-            let folders = try? index.read { transaction throws(Failure) in try transaction.foldersAbove(written) }
+            let folders = try? index.read { transaction throws(Failure) in
+                try transaction.foldersAboveNames(of: written)
+            }
             return folders?.contains(node) ?? false
         }
     }

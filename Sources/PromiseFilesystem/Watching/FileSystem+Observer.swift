@@ -37,7 +37,7 @@ extension FileSystem: LocalTreeObserver {
     package func mayFollow(
         _ change: RemoteChange, of node: NodeID, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
-        guard coordinator.isActive, let folders = try transaction.foldersAbove(node) else { return true }
+        guard coordinator.isActive, let folders = try transaction.foldersAboveNames(of: node) else { return true }
         let intent = Intent(node: node, folders: folders, access: .write(change.options))
         return remoteClaims.isGranted(intent) { [engine] in engine.followAgain() }
     }
@@ -47,7 +47,7 @@ extension FileSystem: LocalTreeObserver {
     package func remoteChangesFollowed() { remoteClaims.releaseGranted() }
 
     package func isUsed(_ node: NodeID, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
-        guard coordinator.isActive, let folders = try transaction.foldersAbove(node) else { return false }
+        guard coordinator.isActive, let folders = try transaction.foldersAboveNames(of: node) else { return false }
         return coordinator.isUsed(Intent(node: node, folders: folders, access: .write(.forEvicting)))
     }
 

@@ -117,6 +117,16 @@ extension Transaction {
         return try foldersAbove(entry)
     }
 
+    /// As `foldersAbove`, of every name that a node has: each folder once.
+    package func foldersAboveNames(of node: NodeID) throws(Failure) -> [NodeID]? {
+        let names = try entries(of: node)
+        guard names.count > 1 else { return try foldersAbove(node) }
+        var result: [NodeID] = []
+        var known: Set<NodeID> = []
+        for name in names { result += (try foldersAbove(name) ?? []).filter { known.insert($0).inserted } }
+        return result.isEmpty ? nil : result
+    }
+
     /// As `foldersAbove`, for one of a node's names.
     package func foldersAbove(_ entry: Entry) throws(Failure) -> [NodeID]? {
         var result = [entry.parent]
