@@ -53,12 +53,12 @@ extension MountSuites {
                     mkdir -p "$T/old/m" "$T/cloud"
                     trap '"$P" unmount --force "$T/new/m" > /dev/null 2>&1 || umount -l "$T/new/m" "$T/old/m" || true' EXIT
                     "$P" mount --state-dir "$T/s" --domain locks "folder:$T/cloud" "$T/old/m" > /dev/null
-                    "$P" container add --app com.example.e --name E "$T/old/m" > /dev/null
+                    "$P" container add --app com.example.e --name E locks > /dev/null
                     app() { "$P" run --app com.example.e --domain locks -- flock "$@"; }
                     E=$T/old/m/E/Documents; echo x > $E/f; app -n container/Documents/f true
                     mv "$T/old" "$T/new"; E=$T/new/m/E/Documents
                     app -n container/Documents/f true
-                    flock -n $E/f sh -c 'echo > "$1"; sleep 60' sh "$T/held" & p=$!; within 10 '[ -e "$T/held" ]'
+                    flock -n $E/f sh -c 'echo > "$1"; exec sleep 60' sh "$T/held" & p=$!; within 10 '[ -e "$T/held" ]'
                     ! app -n container/Documents/f true; pkill -P $p; wait $p || true
                     within 5 "\"$P\" run --app com.example.e --domain locks -- flock -n container/Documents/f true"
                     """)
