@@ -78,7 +78,7 @@ class Coordination:
                 response.read()
             except (OSError, http.client.HTTPException) as problem:
                 raise PromiseError("the claim ended before it was given back: its daemon has gone") from problem
-            self._idle.append(connection)
+            self._idle.append((os.getpid(), connection))
             connection = None
         finally:
             if mark is not None:
@@ -91,14 +91,7 @@ class Coordination:
 
     def _begin(self, body):
         """Sends the beginning of an access, whose body stays open. Without a time limit."""
-        connection = None
-        while self._idle and connection is None:
-            connection = self._idle.pop()
-            # Of a daemon that has ended there is the end to read.
-            if select.select([connection.sock], [], [], 0)[0]:
-                connection.close()
-                connection = None
-        connection = connection or _Connection(self.socket_path, None)
+        connection = self._idle_connection() or _Connection(self.socket_path, None)
         line = json.dumps(body).encode() + b"\n"
         with self._problems(connection):
             connection.putrequest("POST", "/v1/accesses")
@@ -107,6 +100,19 @@ class Coordination:
             connection.endheaders()
             connection.send(b"%x\r\n%b\r\n" % (len(line), line))
             return connection, self._checked(connection.getresponse())
+
+    def _idle_connection(self):
+        while True:
+            try:
+                process, connection = self._idle.pop()
+            except IndexError:
+                return None
+            ending = select.poll()
+            ending.register(connection.sock, select.POLLIN)
+            # Of a daemon that has ended there is the end to read; that of the process which forked this one is not its own.
+            if process == os.getpid() and not ending.poll(0):
+                return connection
+            connection.close()
 
     def present(self, path, purpose=None, id=None):
         """Events without end of whoever shows an item: `presenting`, `ask`, to be answered by `answer`, and `tell`. `id`: that of

@@ -12,20 +12,37 @@ def domains():
 
 
 def locate(path):
-    """The domain that a path is on, and the path from the domain's root. Links in the folders above are resolved."""
+    """The domain that a path is on, and the path from the domain's root. Links in the folders above are resolved, and the last
+    name where it is a link outside that leads into a mount."""
     path = os.fsencode(path)
-    parent, name = os.path.split(os.path.abspath(path))
-    whole = os.path.join(os.path.realpath(parent), name)
-    best = None
-    for point, root, domain, user in _mounts(every=True):
-        if whole == point or whole.startswith(point.rstrip(b"/") + b"/"):
-            if best is None or len(point) >= len(best[0]):
-                best = point, root, domain, user
+    mounts = list(_mounts(every=True))
+    whole = _with_folders_resolved(path)
+    best = _mount_holding(whole, mounts)
+    if best is None or best[2] is None:
+        target = os.path.realpath(whole)
+        best, whole = (_mount_holding(target, mounts), target) if target != whole else (best, whole)
     if best is None or best[2] is None:
         raise PromiseError(f"{os.fsdecode(path)} is not on a PromiseFS mount", exit_status=3)
     point, root, domain, user = best
     below = whole[len(point.rstrip(b"/")):].strip(b"/")
     return Domain(_awaited_socket(domain, user)), b"/".join(part for part in (root.strip(b"/"), below) if part)
+
+
+def _with_folders_resolved(path):
+    """As the system does it: what `..` leads to after a link is known to the disk alone."""
+    parent, name = os.path.split(path.rstrip(b"/"))
+    if name in (b"", b".", b".."):
+        return os.path.realpath(path)
+    return os.path.join(os.path.realpath(parent or (b"/" if path.startswith(b"/") else b".")), name)
+
+
+def _mount_holding(whole, mounts):
+    best = None
+    for point, root, domain, user in mounts:
+        if whole == point or whole.startswith(point.rstrip(b"/") + b"/"):
+            if best is None or len(point) >= len(best[0]):
+                best = point, root, domain, user
+    return best
 
 
 def _mounts(every=False):

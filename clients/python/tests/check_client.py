@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -105,6 +106,43 @@ def check_coordination(domain):
     equal("asked", asked[:2], [("presenting", None), ("ask", "relinquishToWriter")])
 
 
+def check_places():
+    """As `promisefs` finds them: `..` is what the disk says, and a link outside stands for what it leads to in the mount."""
+    with tempfile.TemporaryDirectory() as folder:
+        links = {"docs": "docs", "one": "top.txt", "inside": "link"}
+        for name, target in links.items():
+            os.symlink(os.path.join(MOUNT, target), os.path.join(folder, name))
+        wanted = {"docs/../top.txt": b"top.txt", "one": b"top.txt", "docs": b"docs", "docs/.": b"docs", "docs/..": b"",
+                  "docs/note-1.txt/": b"docs/note-1.txt"}
+        for path, place in wanted.items():
+            equal(path, promisefs.locate(os.path.join(folder, path))[1], place)
+    equal("a link in the mount", promisefs.locate(os.path.join(MOUNT, "link"))[1], b"link")
+
+
+def check_shared_use(domain):
+    """Threads share a client, and a process that was forked has no connection of its parent's."""
+    done = []
+
+    def work():
+        for _ in range(30):
+            with domain.coordinate(promisefs.reading("top.txt")):
+                pass
+        done.append(True)
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    equal("threads that were done", len(done), 6)
+    child = os.fork()
+    if child == 0:
+        with domain.coordinate(promisefs.reading("top.txt")):
+            os._exit(0)
+    with domain.coordinate(promisefs.reading("top.txt")):
+        equal("the child's end", os.waitpid(child, 0)[1], 0)
+
+
 if __name__ == "__main__":
     check_routes()
     found, below = promisefs.locate(os.path.join(MOUNT, "docs", "note-1.txt"))
@@ -113,4 +151,6 @@ if __name__ == "__main__":
     equal("query", [item["path"] for item in found.query("kMDItemFSName == %@", ["top.txt"])], ["/top.txt"])
     equal("live query", next(iter(found.live_query("FALSEPREDICATE")))[0], "gathered")
     equal("last change", found.changes()["isIncomplete"], False)
+    check_places()
+    check_shared_use(found)
     check_coordination(found)
