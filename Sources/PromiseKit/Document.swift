@@ -116,8 +116,8 @@ public actor Document<Contents: DocumentContents> {
         guard state.contains(.closed) else { return }
         item = nil
         try await followLinks()
-        try await beginPresenting()
         do {
+            try await beginPresenting()
             try await load()
             state.remove(.closed)
             try await refreshConflicts()
@@ -130,9 +130,9 @@ public actor Document<Contents: DocumentContents> {
 
     /// Saves what is not saved. When that fails the document stays open.
     public func close() async throws {
-        guard !state.contains(.closed) else { return }
-        if hasUnsavedChanges { try await save() }
-        abandon()
+        // What is edited while that is written is saved, too.
+        while !state.contains(.closed), hasUnsavedChanges { try await save() }
+        if !state.contains(.closed) { abandon() }
     }
 
     /// Closes without saving; what was edited stays in `contents`.

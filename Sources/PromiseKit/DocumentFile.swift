@@ -122,7 +122,14 @@ struct DocumentFile: Sendable {
     /// A name that stays on this machine (`*~`), and that no other process takes.
     private var draft: [UInt8] {
         let slash = path.lastIndex(of: 0x2F) ?? 0
-        return path[...slash] + Array(".".utf8) + path[(slash + 1)...].prefix(200) + Array("-\(getpid())~".utf8)
+        return path[...slash] + Array(".".utf8) + DocumentFile.stem(of: path[(slash + 1)...]) + Array("-\(getpid())~".utf8)
+    }
+
+    /// What a draft is called after a document: of a long name every byte counts, too, as others may begin like it.
+    static func stem(of name: ArraySlice<UInt8>) -> [UInt8] {
+        guard name.count > 200 else { return Array(name) }
+        let hash = name.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+        return name.prefix(180) + Array("-\(String(hash, radix: 16))".utf8)
     }
 
     private func takePlace(_ draft: [UInt8], isNew: Bool) throws(PromiseError) {

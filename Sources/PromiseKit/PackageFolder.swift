@@ -233,7 +233,8 @@ struct PackageFolder: Sendable {
     }
 
     private var draft: [UInt8] {
-        parts.folder + PackageFolder.draftPrefix + Array("\(getpid())-".utf8) + parts.name.prefix(200)
+        let mark = PackageFolder.draftPrefix + Array("\(getpid())-".utf8)
+        return parts.folder + mark + DocumentFile.stem(of: parts.name)
     }
 
     /// Those of this package that processes left which have ended.
@@ -241,8 +242,9 @@ struct PackageFolder: Sendable {
         for name in PackageFolder.names(in: Array(parts.folder)) ?? [] where name.starts(with: PackageFolder.draftPrefix) {
             let rest = name.dropFirst(PackageFolder.draftPrefix.count)
             let digits = rest.prefix { (0x30...0x39).contains($0) }
-            guard rest.dropFirst(digits.count + 1) == parts.name.prefix(200),
-                let process = pid_t(String(decoding: digits, as: UTF8.self)), process == getpid() || kill(process, 0) != 0
+            guard rest.dropFirst(digits.count + 1).elementsEqual(DocumentFile.stem(of: parts.name)),
+                let process = pid_t(String(decoding: digits, as: UTF8.self)),
+                process == getpid() || kill(process, 0) != 0 && errno == ESRCH
             else { continue }
             PackageFolder.remove(parts.folder + name)
         }

@@ -113,6 +113,47 @@ extension MountSuites {
         }
 
         /// Others were let in as if it had saved.
+        /// An edit that was made while closing saved the one before was gone.
+        @Test(.timeLimit(.minutes(2))) func whatIsEditedWhileADocumentClosesIsSaved() async throws {
+            try await MountedDomain.with { domain in
+                for round in 0..<5 {
+                    let note = try document(domain, "note \(round)")
+                    try await note.save(.creating)
+                    try await note.edit { $0.text = "0" }
+                    async let closing: Void = note.close()
+                    var last = 0
+                    for number in 1...100 where (try? await note.edit({ $0.text = "\(number)" })) != nil {
+                        last = number
+                        try await Task.sleep(for: .milliseconds(1))
+                    }
+                    try await closing
+                    #expect(await !note.hasUnsavedChanges)
+                    #expect(try await domain.shell("cat \"$M/note \(round)\"").text == "\(last)")
+                }
+            }
+        }
+
+        /// They were written beside themselves under one name, so that one had the text of the other.
+        @Test(.timeLimit(.minutes(2))) func documentsWhoseLongNamesBeginAlikeKeepTheirTexts() async throws {
+            try await MountedDomain.with { domain in
+                let name = String(repeating: "n", count: 210)
+                let notes = [try document(domain, name + "a"), try document(domain, name + "b")]
+                for note in notes { try await note.save(.creating) }
+                for round in 0..<30 {
+                    try await withThrowingTaskGroup(of: Void.self) { group in
+                        for (number, note) in notes.enumerated() {
+                            group.addTask {
+                                try await note.edit { $0.text = String(repeating: "\(number)", count: 100_000 + round) }
+                                try await note.save()
+                            }
+                        }
+                        try await group.waitForAll()
+                    }
+                }
+                try await domain.shell("[ $(tr -d 0 < $M/\(name)a | wc -c) = 0 ]; [ $(tr -d 1 < $M/\(name)b | wc -c) = 0 ]")
+            }
+        }
+
         @Test(.timeLimit(.minutes(2))) func aDocumentThatCannotSaveSaysSoAndTriesAgain() async throws {
             var options = MountedDomain.Options()
             options.prepare = "echo old > \"$C/note\""
