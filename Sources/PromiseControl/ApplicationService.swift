@@ -14,8 +14,8 @@ final class ApplicationService: ControlService {
     let base: any ControlService
     let grants: Grants
     let principal: Principal
-    private let presenters = Mutex<Set<PresenterID>>([])
-    private let claims = Mutex<Set<ClaimID>>([])
+    private let presenters = Mutex<[PresenterID: EntryID?]>([:])
+    let claims = Mutex(HeldClaims())
 
     init(_ base: any ControlService, _ grants: Grants, for principal: Principal) {
         self.base = base
@@ -212,8 +212,10 @@ final class ApplicationService: ControlService {
             if case .read = item.access { wanted.append(.read) } else { wanted.append(.readWrite) }
         }
         request.isConfined = true
-        // A claim that another launch has does not become this one's.
-        request.within = request.within.map { within in claims.withLock { within.intersection($0) } }
+        // A claim that another launch has does not become this one's, and no purpose of somebody else's is its own.
+        request.within = request.within.map { within in claims.withLock { within.intersection($0.all) } }
+        request.purpose = request.purpose.map(own)
+        request.whenOverdue = { [weak self] claim in Task { self?.endOverdue(claim) } }
         for (item, rights) in zip(request.items, wanted) {
             // What is to be made new is in a folder that was given.
             let node: NodeID
@@ -223,6 +225,7 @@ final class ApplicationService: ControlService {
                 node = try await base.node(at: Array(item.path.dropLast()))
             }
             try require(rights, node, "claims.begin")
+            if isHoldingUp, try grants.allowed(principal, node) < .readWrite { throw HeldClaims.refusal }
         }
         let claim = try await base.claim(request)
         do throws(Failure) {
@@ -234,12 +237,12 @@ final class ApplicationService: ControlService {
             base.release(claim.id)
             throw error
         }
-        claims.withLock { _ = $0.insert(claim.id) }
+        note(claim, request)
         return claim
     }
 
     func release(_ claim: ClaimID) {
-        if claims.withLock({ $0.remove(claim) }) != nil { base.release(claim) }
+        if claims.withLock({ $0.forget(claim) }) { base.release(claim) }
     }
 
     func snapshot(of node: NodeID) async throws(Failure) -> Snapshot {
@@ -252,21 +255,23 @@ final class ApplicationService: ControlService {
     ) async throws(Failure) -> (id: PresenterID, node: NodeID) {
         let path = try inMount(path, "presenters.begin")
         try require(.read, try await base.node(at: path), "presenters.begin")
-        let found = try await base.present(path, purpose: purpose, events: events)
-        presenters.withLock { _ = $0.insert(found.id) }
+        let found = try await base.present(path, purpose: purpose.map(own), events: events)
+        let name = try? base.entry(of: found.node, at: path)
+        presenters.withLock { $0[found.id] = .some(name) }
         return found
     }
 
     func removePresenter(_ id: PresenterID) {
-        if presenters.withLock({ $0.remove(id) }) != nil { base.removePresenter(id) }
+        if presenters.withLock({ $0.removeValue(forKey: id) }) != nil { base.removePresenter(id) }
     }
 
     func answered(_ number: UInt64, by presenter: PresenterID, hasFailed: Bool) -> Bool {
-        guard presenters.withLock({ $0.contains(presenter) }) else {
+        guard let name = presenters.withLock({ $0[presenter] }) else {
             _ = grants.refuse(principal, "presenters.answer", "presenter \(presenter.rawValue)")
             return false
         }
-        return base.answered(number, by: presenter, hasFailed: hasFailed)
+        // Who may not write it has nothing to save, and refuses nobody.
+        return base.answered(number, by: presenter, hasFailed: hasFailed && name.map(mayWrite) ?? false)
     }
 
     /// Of what has left its reach it is told no place.

@@ -72,6 +72,7 @@ extension ControlRoutes {
         ending: @escaping @Sendable () -> Void, _ body: () async throws -> Void
     ) async throws {
         let limit = TimeLimit(wanted.timeout)
+        let wanted = wanted.ended(by: ending)
         let granted = try await untilGone(
             context, keepAlive, limit, send, giveBack: { [service] in service.release($0.id) }
         ) { [service] in try await service.claim(wanted) }

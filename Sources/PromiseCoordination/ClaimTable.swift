@@ -15,6 +15,8 @@ package struct ClaimTable: Sendable {
         /// To be answered by `answered` with the same number.
         case ask(PresenterID, Question, number: UInt64, node: NodeID)
         case tell(PresenterID, Notice)
+        /// Somebody waits for a claim for longer than that may hold others up as a matter of course.
+        case overdue(ClaimID)
     }
 
     package enum Refusal: String, Hashable, Sendable {
@@ -43,6 +45,10 @@ package struct ClaimTable: Sendable {
         var deadline: Duration?
         /// Who was asked to give something up for this claim.
         var relinquished: [PresenterID] = []
+        /// After so long it is said that somebody waits for it; nil: never.
+        var patience: Duration?
+        /// Somebody waits for it, and that is said then.
+        var overdueAt: Duration?
     }
 
     enum Phase: Sendable {
@@ -66,6 +72,8 @@ package struct ClaimTable: Sendable {
     var presenters: [PresenterID: Presenter] = [:]
     var questions: [UInt64: OpenQuestion] = [:]
     var preparations: Set<ClaimID> = []
+    /// Those with a `patience`.
+    private var impatient: Set<ClaimID> = []
     private var nextNumber: UInt64 = 1
     var actions: [Action] = []
     /// How long a presenter may take for an answer.
@@ -92,14 +100,15 @@ package struct ClaimTable: Sendable {
     // MARK: - Claims
 
     /// Enters a claim; `granted` or `refused` follows, at once or later. `deadline` is on the caller's clock. `within`: the
-    /// claims that it is nested in. `isPreparation`: it keeps nobody out, and asks for what is nested in it.
+    /// claims that it is nested in. `isPreparation`: it keeps nobody out, and asks for what is nested in it. `patience`: how long
+    /// others wait for it before that is said.
     package mutating func claim(
         _ intents: [Intent], purpose: Purpose? = nil, within: Set<ClaimID>? = nil, isPreparation: Bool = false,
-        now: Duration = .zero, deadline: Duration? = nil
+        now: Duration = .zero, deadline: Duration? = nil, patience: Duration? = nil
     ) -> ClaimID {
         let id = ClaimID(rawValue: takeNumber())
         var claim = Claim(purpose: purpose, within: within, intents: intents, isPreparation: isPreparation)
-        claim.deadline = deadline
+        (claim.deadline, claim.patience) = (deadline, patience)
         var blockers: Set<ClaimID> = []
         forEachConflict(of: claim) { blockers.insert($0) }
         let (followers, others) = split(blockers, of: claim)
@@ -112,6 +121,7 @@ package struct ClaimTable: Sendable {
         enter(id, claim)
         claims[id] = claim
         if isPreparation { preparations.insert(id) }
+        if patience != nil { impatient.insert(id) }
         if claim.blockers.isEmpty { prepare(id, now: now) }
         return id
     }
@@ -121,6 +131,7 @@ package struct ClaimTable: Sendable {
         guard let claim = claims.removeValue(forKey: id) else { return }
         leave(id, claim)
         preparations.remove(id)
+        impatient.remove(id)
         for (number, question) in questions where question.claim == id { questions[number] = nil }
         for presenter in claim.relinquished { reacquire(presenter) }
         var freed: [ClaimID] = []
@@ -159,6 +170,28 @@ package struct ClaimTable: Sendable {
             release(id, now: now)
         }
         for id in Set(questions.values.lazy.filter { $0.deadline <= now }.map(\.presenter)).sorted() { giveUp(id, now: now) }
+        for id in impatient.sorted() {
+            guard let patience = claims[id]?.patience, let end = claims[id]?.overdueAt, end <= now else { continue }
+            claims[id]?.overdueAt = now + patience
+            actions.append(.overdue(id))
+        }
+    }
+
+    /// Looks who is waited for, of the claims for which that is to be said; to be called after each change. Returns when the
+    /// first of them is overdue.
+    package mutating func watchWaiters(now: Duration) -> Duration? {
+        var first: Duration?
+        for id in impatient {
+            guard let claim = claims[id], let patience = claim.patience else { continue }
+            var isWanted = false
+            if isGranted(id) {
+                forEachConflict(of: claim) { if claims[$0]?.blockers.contains(id) == true { isWanted = true } }
+            }
+            let end = isWanted ? claim.overdueAt ?? now + patience : nil
+            claims[id]?.overdueAt = end
+            first = [first, end].compactMap { $0 }.min()
+        }
+        return first
     }
 
     /// When `tick` should be called next.
@@ -166,7 +199,8 @@ package struct ClaimTable: Sendable {
         let waiting: [Duration] = claims.values.compactMap { claim in
             if case .granted = claim.phase { nil } else { claim.deadline }
         }
-        return (waiting + questions.values.map(\.deadline)).min()
+        let overdue = impatient.compactMap { claims[$0]?.overdueAt }
+        return (waiting + questions.values.map(\.deadline) + overdue).min()
     }
 
     // MARK: - Places

@@ -20,12 +20,23 @@ package struct ClaimRequest: Sendable {
     /// The process that is to get at the items, with its children; 0: nobody in particular.
     package var process: Int32
     package var timeout: Duration?
+    /// Called whenever others have waited for its end for as long as a presenter may take for an answer. From any thread; it
+    /// is not to wait.
+    package var whenOverdue: (@Sendable (ClaimID) -> Void)?
+    /// How whoever holds the claim is told that it is over. Of anybody, once at most; it is not to wait.
+    package private(set) var ending: (@Sendable () -> Void)?
 
     package init(items: [(path: [FileName], access: Access)], purpose: Purpose?, process: Int32, timeout: Duration?) {
         self.items = items
         self.purpose = purpose
         self.process = process
         self.timeout = timeout
+    }
+
+    package func ended(by ending: @escaping @Sendable () -> Void) -> ClaimRequest {
+        var request = self
+        request.ending = ending
+        return request
     }
 }
 
@@ -128,8 +139,10 @@ extension Domain {
         let (outcomes, continuation) = AsyncStream.makeStream(of: Coordinator.ClaimOutcome.self)
         let id = try filesystem.coordinator.claim(
             intents, purpose: request.purpose, within: request.within, isPreparation: request.isPreparation,
-            process: request.process, isOwn: isOwn, timeout: request.timeout
-        ) { _, outcome in
+            process: request.process, isOwn: isOwn, patience: request.whenOverdue.map { _ in Coordinator.answerLimit },
+            timeout: request.timeout
+        ) { id, outcome in
+            if case .overdue = outcome { return request.whenOverdue?(id) ?? () }
             continuation.yield(outcome)
             continuation.finish()
         }
@@ -138,7 +151,7 @@ extension Domain {
         do throws(Failure) {
             try filesystem.settlePlaces(of: intents.map(\.settled))
             switch await outcomes.first(where: { _ in true }) {
-            case .granted: break
+            case .granted, .overdue: break
             case .refused(.timedOut): throw Failure(.timedOut, "others did not let go of the items in time")
             case .refused(.deadlock):
                 throw Failure(.busy, "this claim would wait for somebody who waits for a claim of the same purpose")

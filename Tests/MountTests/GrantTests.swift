@@ -32,6 +32,35 @@ extension MountSuites {
             }
         }
 
+        /// A claim to read, and a presenter that said no, kept the owner's programs out for good.
+        @Test(.timeLimit(.minutes(2))) func whoMayOnlyReadKeepsNobodyOutForLong() async throws {
+            try await MountedDomain.with(.init(prepare: "echo 1 > $C/doc")) { domain in
+                try await domain.shell(
+                    Self.shorthand + """
+                    give "$M/doc" --read-only > /dev/null; mkdir $T/own; cat > $T/own/app << 'END'
+                    ask() { curl -sS --no-buffer --unix-socket "$PROMISEFS_SOCKET" "http://promisefs/v1/$1" --json "$2"; }
+                    claim='{"items":[{"path":"/granted/doc","access":"read"}],"purpose":"owner"}'
+                    [ "$1" = claims ] && { ask claims "$claim"; ask claims "$claim"; exit; }
+                    ask presenters '{"path":"/granted/doc"}' | while read -r line; do
+                        question=$(echo "$line" | sed -n 's/.*"question":\\([0-9]*\\).*/\\1/p')
+                        presenter=$(echo "$line" | sed -n 's/.*"presenter":\\([0-9]*\\).*/\\1/p'); echo "$line"
+                        [ -z "$question" ] || ask presenters/$presenter/answers "{\\"question\\":$question,\\"failed\\":true}"
+                    done
+                    END
+                    app() { exec "$P" run --app $A --domain "$D" -- sh -c "$(cat $T/own/app)" app $1; }
+                    (app presenters) > $T/shown & p=$!; within 20 'grep -q presenting $T/shown'
+                    "$P" coordinate write --timeout 20s "$M/doc" -- true
+                    grep -q relinquishToWriter $T/shown; kill $p; wait $p || true
+                    (app claims) > $T/held & p=$!; within 20 'grep -q granted $T/held'
+                    # Of the same purpose as a program outside, and held against it all the same.
+                    "$P" coordinate write --purpose owner --timeout 2s "$M/doc" -- true 2> /dev/null && exit 1
+                    "$P" coordinate write --timeout 20s "$M/doc" -- true
+                    within 10 'grep -q "in a minute" $T/held'; kill $p 2> /dev/null; wait $p || true
+                    grep -q claims.hold "$S/audit.log"
+                    """)
+            }
+        }
+
         @Test(.timeLimit(.minutes(2))) func aGrantFollowsItsItemAndSurvivesAKill() async throws {
             try await MountedDomain.with(Self.options) { domain in
                 try await domain.shell(

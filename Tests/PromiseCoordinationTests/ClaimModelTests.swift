@@ -101,7 +101,7 @@ import Testing
                     switch action {
                     case .refused(let claim, _): open.remove(claim)
                     case .ask(_, _, let number, _): questions.append(number)
-                    case .granted, .tell: break
+                    case .granted, .tell, .overdue: break
                     }
                 }
             }
@@ -176,7 +176,7 @@ import Testing
                     switch action {
                     case .granted(let claim), .refused(let claim, _): settled.insert(claim)
                     case .ask(_, _, let number, _): if Bool.random(using: &random) { table.answered(number, now: time) }
-                    case .tell: break
+                    case .tell, .overdue: break
                     }
                 }
                 table.tick(now: time)

@@ -20,6 +20,8 @@ package final class Coordinator: Sendable {
     package enum ClaimOutcome: Sendable {
         case granted
         case refused(ClaimTable.Refusal)
+        /// Granted before, and somebody waits for its end for longer than its `patience`.
+        case overdue
         /// The domain is being unmounted.
         case ended
     }
@@ -116,12 +118,13 @@ package final class Coordinator: Sendable {
 
     // MARK: - Claims
 
-    /// `handler` is called once, unless the claim is released before, and once more when the domain ends.
+    /// `handler` is called once, unless the claim is released before, and once more when the domain ends; with a `patience`
+    /// also whenever others wait for it for so long.
     /// `process`: who may get at the items, with its children. `isOwn`: for a change that the daemon makes itself.
     /// `isPreparation`: nobody is kept out; presenters are asked for all claims that are nested in it.
     package func claim(
         _ intents: [Intent], purpose: Purpose?, within: Set<ClaimID>? = nil, isPreparation: Bool = false,
-        process: Int32 = 0, isOwn: Bool = false, timeout: Duration?,
+        process: Int32 = 0, isOwn: Bool = false, patience: Duration? = nil, timeout: Duration?,
         handler: @escaping @Sendable (ClaimID, ClaimOutcome) -> Void
     ) throws(Failure) -> ClaimID {
         let now = clock.uptime()
@@ -132,7 +135,7 @@ package final class Coordinator: Sendable {
             }
             let id = state.table.claim(
                 intents, purpose: purpose, within: within, isPreparation: isPreparation, now: now,
-                deadline: timeout.map { now + $0 })
+                deadline: timeout.map { now + $0 }, patience: patience)
             // Its outcome may be known already, and is handed on below.
             state.claims[id] = ClaimHandler(call: handler)
             if process > 0 { state.processes[id] = process }
@@ -333,6 +336,7 @@ package final class Coordinator: Sendable {
                 case .granted(let id): state.claims[id]?.call(id, .granted)
                 case .refused(let id, let refusal): state.claims.removeValue(forKey: id)?.call(id, .refused(refusal))
                 case .ask(let id, let question, let number, let node):
+                case .overdue(let id): state.claims[id]?.call(id, .overdue)
                     watch(clock.uptime() + Coordinator.answerLimit, &state)
                     tell(id, .ask(question, number: number, node: node), &state)
                 case .tell(let id, let notice): tell(id, .tell(notice), &state)
@@ -340,6 +344,7 @@ package final class Coordinator: Sendable {
             }
         }
         count.store(state.table.claimCount + state.table.presenterCount, ordering: .relaxed)
+        if let next = state.table.watchWaiters(now: clock.uptime()) { watch(next, &state) }
     }
 
     private func tell(_ id: PresenterID, _ event: PresenterEvent, _ state: inout State) {
