@@ -97,6 +97,23 @@ extension MountSuites {
             }
         }
 
+        /// With such a name it was on this machine alone, or the provider refused it for good.
+        @Test(.timeLimit(.minutes(2))) func aContainerHasANameThatTheProviderTakesAndItsDocumentsAgain() async throws {
+            try await MountedDomain.with { domain in
+                try await domain.shell(
+                    shorthand(domain) + """
+                        for name in .promisefs a~ x.swp; do
+                            s=0; add --name "$name" 2> "$T/said" || s=$?; [ $s = 1 ]; [ ! -e "$M/$name" ]
+                        done
+                        grep -q 'stays on this machine' "$T/said"
+                        [ "$(add --name Editor)" = "$M/Editor" ]; "$P" sync --wait "$M"; rmdir "$M/Editor/Documents"
+                        [ "$(add)" = "$M/Editor" ]; [ -d "$M/Editor/Documents" ]
+                        # Its folder is called as it was.
+                        rm -r "$M/Editor"; "$P" sync --wait "$M"; [ "$(add)" = "$M/Editor" ]
+                        """)
+            }
+        }
+
         @Test(.timeLimit(.minutes(2))) func anIconIsKnownOnEveryMachine() async throws {
             try await twoMachines { first, second in
                 let picture =

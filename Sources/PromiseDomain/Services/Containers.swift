@@ -15,6 +15,8 @@ import Synchronization
 /// **Threads.** One thread of its own writes the file; `state` is a leaf.
 package final class Containers: Sendable {
     package static let documentsName = "Documents"
+    /// What providers keep for themselves is in it.
+    private static let reservedName = ".promisefs"
 
     struct State {
         /// Nil before they were read.
@@ -79,7 +81,8 @@ package final class Containers: Sendable {
         let key = try checked(application)
         try door.admit(principal, to: "containers.add", of: application, isChange: true)
         if let name {
-            guard FileName(name) != nil, name.utf8.count <= ContainerRecord.nameByteCountMax else {
+            let isFit = FileName(name) != nil && name.utf8.count <= ContainerRecord.nameByteCountMax
+            guard isFit, name != Containers.reservedName else {
                 throw Failure(.invalid, "a container's name is that of a folder, at most 200 bytes")
             }
         }
@@ -95,6 +98,8 @@ package final class Containers: Sendable {
         if let known = container, try await isThere(known, key) {
             let known = try await containers()[key] ?? known
             container = known
+            // Without the provider it may not be known what is in it.
+            try? await makeDocuments(known)
             var record = known.record
             record.name = name ?? record.name
             record.isPublic = isPublic ?? record.isPublic
@@ -104,7 +109,7 @@ package final class Containers: Sendable {
                 container?.isSent = false
             }
         } else {
-            var fresh = try await make(key, name, isPublic ?? container?.record.isPublic ?? false)
+            var fresh = try await make(key, name ?? container?.record.name, isPublic ?? container?.record.isPublic ?? false)
             fresh.wasSent = container?.wasSent ?? false
             fresh.record.name = name ?? container?.record.name ?? fresh.record.name
             fresh.replaced = container?.record.folder
@@ -355,35 +360,5 @@ package final class Containers: Sendable {
             identifier: isFound ? finding.entry?.identifier : container.record.folder.identifier,
             path: isFound ? finding.path : nil, reason: finding.fate.reason,
             isSent: container.isSent, hasIcon: container.record.icon != nil)
-    }
-
-    /// A folder of that name in the root, or of another one where that is somebody else's.
-    private func make(
-        _ key: Key, _ name: String?, _ isPublic: Bool
-    ) async throws(Failure) -> KnownContainer {
-        let shown = name ?? key.text
-        // What is called by the whole identifier is its own: another machine has made it, perhaps.
-        for name in shown == key.text ? [shown] : [shown, "\(shown) (\(key))"] {
-            guard let name = FileName(name) else { continue }
-            let node: NodeID
-            do throws(Failure) {
-                node = try await tree.makeFolder(name, in: .root)
-            } catch where error.code == .exists {
-                guard String(decoding: name.bytes, as: UTF8.self).contains(key.text) else { continue }
-                node = try await tree.node(at: [name])
-                guard try tree.key(of: NamedItem(node: node)).key.kind == .folder else { continue }
-            }
-            do throws(Failure) {
-                _ = try await tree.makeFolder(
-                    FileName(trusted: Array(Containers.documentsName.utf8)), in: node)
-            } catch where error.code == .exists {}
-            let known = try tree.key(of: NamedItem(node: node))
-            let record = ContainerRecord(
-                application: key, name: shown, isPublic: isPublic, folder: known.key)
-            return KnownContainer(
-                record: record, entry: known.entry.id, isSent: false, wasSent: false)
-        }
-        throw Failure(
-            .exists, "something else is called '\(shown)' in this domain: give another --name")
     }
 }

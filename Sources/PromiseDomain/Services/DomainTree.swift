@@ -162,6 +162,18 @@ struct DomainTree: Sendable {
         await show(name, in: parent)
     }
 
+    func removeFolder(_ name: FileName, in parent: NodeID) async throws(Failure) {
+        let caller = try owner()
+        let result = await withCheckedContinuation {
+            (continuation: CheckedContinuation<Result<Void, Failure>, Never>) in
+            _ = filesystem.removeFolder(name, in: parent, caller: caller) {
+                continuation.resume(returning: $0)
+            }
+        }
+        try result.get()
+        await show(name, in: parent)
+    }
+
     private func made(
         _ name: FileName, in parent: NodeID,
         _ body: @escaping @Sendable (@escaping FileSystem.Reply<EntryReply>) -> Void
