@@ -5,13 +5,14 @@ extension PickerMachine {
     /// More is not kept: nobody means it.
     static let typedAheadLimit = 64
 
-    /// What is at the cursor is known, or known to be nothing.
+    /// What is at the cursor is known, or known to be nothing, or cannot be had: nothing more comes.
     var isListThere: Bool {
         guard listing != nil, let total else { return false }
-        return total == 0 || windows[cursor / PickerMachine.windowCount] != nil
+        return total == 0 || lacksPart || windows[cursor / PickerMachine.windowCount] != nil
     }
 
     func waits(_ event: PickerEvent) -> Bool {
+        guard hasLists else { return false }
         switch event {
         case .enter, .enterFolder, .mark, .rename, .step, .go, .end:
             return !typedAhead.isEmpty || !isListThere
@@ -22,6 +23,13 @@ extension PickerMachine {
             return !typedAhead.isEmpty
         default: return false
         }
+    }
+
+    mutating func typeAhead(_ event: PickerEvent) {
+        // Whoever presses Enter again, as nothing happens, does not mean what comes after that.
+        let isRepeated = [.enter, .enterFolder, .confirm].contains(event) && typedAhead.last == event
+        guard !isRepeated, typedAhead.count < PickerMachine.typedAheadLimit else { return }
+        typedAhead.append(event)
     }
 
     mutating func takeTypedAhead(after event: PickerEvent) -> [PickerAction] {

@@ -65,6 +65,8 @@ public struct PickerMachine: Sendable {
     static let keptWindowCount = 6
 
     public let request: PickerRequest
+    /// False: the front end asks for lists by itself, and none comes here.
+    let hasLists: Bool
     public internal(set) var phase = Phase.browsing
     public internal(set) var places: [PickerPlace] = []
     /// Nil until there is something to show.
@@ -91,11 +93,14 @@ public struct PickerMachine: Sendable {
     var sight = 0..<0
     /// Where the cursor goes when the list is there: on the folder one came from.
     var wanted: [UInt8]?
+    /// A part of the list that is shown could not be had: it is asked for again by who moves there.
+    var lacksPart = false
     /// What a person typed ahead of the list that it is about, in that order.
     var typedAhead: [PickerEvent] = []
 
-    public init(_ request: PickerRequest) {
+    public init(_ request: PickerRequest, hasLists: Bool = true) {
         self.request = request
+        self.hasLists = hasLists
         name = request.suggestedName
         chosen = request.choices.map { $0.names.indices.contains($0.initial) ? $0.initial : 0 }
         if name.isEmpty, request.hasName, let source = request.sources.first { name = source.name }
@@ -122,7 +127,7 @@ public struct PickerMachine: Sendable {
         case .browsing: break
         }
         if waits(event) {
-            if typedAhead.count < PickerMachine.typedAheadLimit { typedAhead.append(event) }
+            typeAhead(event)
             return []
         }
         let actions = take(event)
@@ -233,6 +238,7 @@ extension PickerMachine {
         guard listing != nil else { return [] }
         generation += 1
         asked = []
+        lacksPart = false
         let shown = windowsInSight
         windows = windows.filter { shown.contains($0.key) }
         return ask(shown.isEmpty ? [0] : shown)
@@ -261,9 +267,11 @@ extension PickerMachine {
             return ask(windowsInSight.filter { windows[$0] == nil })
         case .failed(generation, let message):
             self.message = message
+            lacksPart = true
             if total == nil { total = 0 }
         case .changed:
             isBusy = false
+            message = nil
             return relist()
         case .see(let first, let count):
             sight = max(0, first)..<(max(0, first) + max(1, count))
@@ -324,6 +332,8 @@ extension PickerMachine {
     mutating func moveCursor(to index: Int) -> [PickerAction] {
         cursor = max(0, min(index, (total ?? 1) - 1))
         message = nil
+        if lacksPart { asked = Set(windows.keys) }
+        lacksPart = false
         return ask(windowsInSight.filter { windows[$0] == nil })
     }
 

@@ -63,7 +63,7 @@ public final class PickerSession: Sendable {
 
     /// Once for each session; cancelling the task cancels the picker.
     public func run(_ request: PickerRequest, show: @escaping Show) async -> PickerOutcome {
-        var machine = PickerMachine(request)
+        var machine = PickerMachine(request, hasLists: hasLists)
         show(machine)
         let start = Task { [self] in post(.places(await data.places())) }
         defer { start.cancel() }

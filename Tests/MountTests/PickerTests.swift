@@ -158,6 +158,13 @@ extension MountSuites {
                     within 10 'grep -q http "$T/said"'
                     python3 "$W/picker_page.py" "$(grep -o 'http.*' "$T/said")" a.txt
                     wait $picker; [ "$(cat "$T/picked")" = "$M/a.txt" ]
+                    # Several that were marked, and the folder that is shown.
+                    several() { : > "$T/said"; "$P" pick --web --no-browser --at "$M" $1 > "$T/picked" 2> "$T/said" & picker=$!
+                        within 10 'grep -q http "$T/said"'; shift
+                        timeout 20 python3 "$W/pick_by_page.py" "$(grep -o 'http.*' "$T/said")" "$@"; wait $picker; }
+                    several --multiple --mark b.png --mark a.txt --here
+                    [ "$(cat "$T/picked")" = "$M/b.png"$'\\n'"$M/a.txt" ]
+                    several --folders --here docs; [ "$(cat "$T/picked")" = "$M/docs" ]
                     """)
             }
         }

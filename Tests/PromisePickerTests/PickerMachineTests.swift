@@ -97,6 +97,42 @@ import Testing
         #expect(machine.handle(.cancel) == [.finish(.cancelled)])
     }
 
+    @Test func enterThatIsPressedAgainAsNothingHappensPicksNothingUnseen() {
+        var machine = PickerMachine(PickerRequest(.open))
+        _ = machine.handle(.places([PickerPlace(.domain, title: "work", folder: work)]))
+        for _ in 0..<3 { _ = machine.handle(.enter) }
+        for (generation, item) in [(1, file("docs", "folder")), (2, file("docs/plan.md"))] {
+            let actions = machine.handle(
+                .window(generation: generation, offset: 0, total: 1, items: [item], reason: nil))
+            #expect(actions.count == (generation == 1 ? 1 : 0) && machine.phase == .browsing)
+        }
+    }
+
+    /// The page could not pick several documents, nor the folder that it showed.
+    @Test func aFrontEndWithListsOfItsOwnWaitsForNone() {
+        var request = PickerRequest(.open)
+        request.allowsMultiple = true
+        var machine = PickerMachine(request, hasLists: false)
+        _ = machine.handle(.places([PickerPlace(.domain, title: "work", folder: work)]))
+        _ = machine.handle(.markItem(file("a")))
+        #expect(machine.handle(.confirm) == [.perform([.open(file("a"))])])
+    }
+
+    /// No key did anything any more, and what was typed was kept.
+    @Test func aPartThatCannotBeHadHoldsUpNoKeyAndIsAskedForAgain() {
+        let items = (0..<200).map { file("\($0)") }
+        var machine = shown(PickerRequest(.open), items, total: 1000)
+        let last = PickerAction.list(
+            PickerListing(.folder(work)), generation: 1, offset: 800, limit: 200)
+        #expect(machine.handle(.end) == [last] && machine.handle(.enter) == [])
+        _ = machine.handle(.failed(generation: 1, message: "it is away"))
+        #expect(machine.handle(.see(first: 995, count: 5)) == [], "nobody asks without end")
+        #expect(machine.handle(.step(-1)) == [last])
+        _ = machine.handle(.failed(generation: 1, message: "it is away"))
+        _ = machine.handle(.go(to: 0))
+        #expect(machine.handle(.enter) == [.perform([.open(items[0])])])
+    }
+
     @Test func enterOpensAFolderAndPicksADocument() {
         var machine = shown(PickerRequest(.open), [file("docs", "folder"), file("plan.md")])
         let inside = PickerFolder(domain: "work", path: bytes("docs"))

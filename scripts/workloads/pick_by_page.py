@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Picks by the page of a picker, as its script does.
-Usage: pick_by_page.py ADDRESS [--choose CHOICE=OPTION]… NAME|--cancel|--here|--look|--wait [FOLDER…]
+Usage: pick_by_page.py ADDRESS [--choose CHOICE=OPTION]… [--mark NAME]… NAME|--cancel|--here|--look|--wait [FOLDER…]
 
 --look ends as a browser that is killed when it has seen the page; --wait does nothing, as a person who has gone, until it is over."""
 import http.client
@@ -9,9 +9,12 @@ import sys
 import urllib.parse
 
 url = urllib.parse.urlsplit(sys.argv[1])
-words, choices = sys.argv[2:], []
-while words[0] == "--choose":
-    choices.append([int(part) for part in words[1].split("=")])
+words, choices, marks = sys.argv[2:], [], []
+while words[0] in ("--choose", "--mark"):
+    if words[0] == "--mark":
+        marks.append(words[1])
+    else:
+        choices.append([int(part) for part in words[1].split("=")])
     words = words[2:]
 wanted, folders = words[0], words[1:]
 own = {"content-type": "application/json", "origin": f"http://127.0.0.1:{url.port}"}
@@ -55,6 +58,8 @@ for folder in folders:
 for choice, option in choices:
     assert option < len(state["choices"][choice]["names"]), state["choices"]
     ask("POST", "/event", {"kind": "choose", "choice": choice, "option": option})
+for name in marks:
+    ask("POST", "/event", {"kind": "mark", "item": next(item for item in items() if item["name"] == name)})
 if wanted == "--cancel":
     ask("POST", "/event", {"kind": "cancel"})
 elif wanted == "--here":
