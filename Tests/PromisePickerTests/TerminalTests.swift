@@ -61,6 +61,64 @@ import Testing
         }
     }
 
+    /// Half of it was never seen on the smallest screen.
+    @Test func helpIsShownToItsEnd() {
+        var screen = TerminalScreen(size: .init(columns: 40, rows: 8), hasColours: false)
+        let shown = machine(["a.txt"])
+        _ = screen.press(.text("?"), shown)
+        #expect(screen.draw(shown).lines.last?.hasPrefix("any key: more") == true)
+        _ = screen.press(.text(" "), shown)
+        #expect(screen.draw(shown).lines.contains { $0.hasPrefix("R list anew") })
+        _ = screen.press(.text(" "), shown)
+        #expect(screen.draw(shown).lines.contains { $0.hasPrefix("> a.txt") })
+    }
+
+    /// What was at the cursor by then was given that name.
+    @Test func renamedIsWhatWasSeenWhenTheNameWasAskedFor() {
+        var request = PickerRequest(.export)
+        request.sources = [.init(path: Array("/tmp/x".utf8))]
+        var shown = machine(["a.txt", "b.txt"], request)
+        var screen = TerminalScreen(size: .init(columns: 40, rows: 8), hasColours: false)
+        _ = screen.press(.text("r"), shown)
+        _ = shown.handle(.step(1))
+        _ = screen.press(.text("x"), shown)
+        let old = PickerItem(domain: "work", path: Array("a.txt".utf8), kind: "file")
+        guard case .renameItem(let item, let name)? = screen.press(.enter, shown).first else {
+            Issue.record("nothing is renamed")
+            return
+        }
+        #expect(item.path == old.path && name == Array("a.txtx".utf8))
+        _ = shown.handle(.visit(PickerFolder(domain: "other")))
+        #expect(screen.press(.text("r"), shown) == [] && screen.press(.enter, shown) == [.enter])
+    }
+
+    /// Each of these has a character of two columns; lines with them were one too long.
+    @Test(arguments: ["🚀.txt", "✅.txt", "🇩🇪.txt", "का.txt", "👩‍👩‍👧.txt", "각.txt"])
+    func picturesAndVowelsHaveTheirColumns(name: String) {
+        var screen = TerminalScreen(size: .init(columns: 40, rows: 8), hasColours: false)
+        #expect(screen.draw(machine([name])).lines[1].count == 39)
+    }
+
+    @Test func anotherListIsSaidFromItsBeginningAndAnEmptyLineSaysItAgain() {
+        var plain = PlainScreen()
+        var shown = machine((0..<50).map { "folder \($0) d" })
+        _ = plain.say(shown)
+        for event in plain.take("n", shown).events { _ = shown.handle(event) }
+        #expect(plain.say(shown).text.contains("from 21"))
+        let again = plain.take("", shown)
+        #expect(again.events.count == 1 && again.text.isEmpty)
+        #expect(plain.say(shown).text.contains("21 folder 20 d"))
+        _ = shown.handle(.enter)
+        _ = plain.say(shown)
+        let items = (0..<50).map {
+            PickerItem(domain: "work", path: Array("folder 20 d/\($0)".utf8), kind: "file")
+        }
+        _ = shown.handle(
+            .window(
+                generation: shown.generation, offset: 0, total: 50, items: items, reason: nil))
+        #expect(plain.say(shown).text.contains("from 1\n1 0,"))
+    }
+
     @Test func aNameCannotObeyTheTerminal() {
         let name = "a\u{1B}[2Jb\nc\u{202E}d.txt"
         var screen = TerminalScreen(size: .init(columns: 80, rows: 8), hasColours: false)

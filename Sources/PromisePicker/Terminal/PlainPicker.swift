@@ -7,13 +7,20 @@ public final class PlainPicker: Sendable {
     private struct State {
         var screen = PlainScreen()
         var machine: PickerMachine?
+        /// What the machine was told to be in sight, and of which list: once.
+        var asked: (generation: Int, sight: PickerEvent)?
         /// Events that the machine has not taken yet.
         var untakenCount = 0
 
+        /// What was to be done is done.
+        var isIdle: Bool {
+            guard let machine else { return false }
+            return untakenCount == 0 && !machine.isBusy && machine.phase != .performing
+        }
+
         /// What was asked is answered: the next line is about what is said now.
         var isSettled: Bool {
-            guard let machine, untakenCount == 0, !machine.isBusy,
-                machine.phase != .performing else { return false }
+            guard let machine, isIdle else { return false }
             if machine.phase == .finished || machine.message != nil { return true }
             guard let total = machine.total else { return false }
             return total == 0 || machine.current != nil
@@ -38,12 +45,16 @@ public final class PlainPicker: Sendable {
     }
 
     private func show(_ machine: PickerMachine) {
-        let (text, sight) = state.update { state in
+        let (text, isMissing, sight) = state.update { state in
             state.machine = machine
-            return state.screen.say(machine)
+            let (text, sight) = state.screen.say(machine)
+            let isAsked = state.asked.map { $0 == (machine.generation, sight) } ?? false
+            let isMissing = machine.phase == .browsing && !isAsked && needs(machine, sight)
+            if isMissing { state.asked = (machine.generation, sight) }
+            return (text, isMissing, sight)
         }
         say(text)
-        if machine.phase == .browsing, text.isEmpty, needs(machine, sight) { session.post(sight) }
+        if isMissing { session.post(sight) }
     }
 
     /// What is to be said is not there yet.
@@ -55,7 +66,12 @@ public final class PlainPicker: Sendable {
     private func waitUntilSettled() { _ = state.wait { $0.isSettled ? true : nil } }
 
     private func take(_ line: String) {
-        waitUntilSettled()
+        // Whoever goes waits for no list.
+        if line == PlainScreen.cancel {
+            _ = state.wait { $0.isIdle ? true : nil }
+        } else {
+            waitUntilSettled()
+        }
         let (events, text) = state.update { state in
             guard let machine = state.machine else { return ([PickerEvent](), "") }
             let (events, text) = state.screen.take(line, machine)

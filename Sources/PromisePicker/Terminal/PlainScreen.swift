@@ -6,6 +6,7 @@ public struct PlainScreen: Sendable {
     private static let pageCount = 20
 
     private var first = 0
+    private var listing: PickerListing?
     private var said: Said?
     private var saidMessage: String?
 
@@ -27,16 +28,21 @@ public struct PlainScreen: Sendable {
         name TEXT  folder TEXT (make one)  rename NUMBER TEXT  choices  choose CHOICE NUMBER  help  q (cancel)
         """
 
+    static let cancel = "q"
+    private static let keys =
+        "sort by \(FolderListing.Key.allCases.map(\.rawValue).joined(separator: ", "))\n"
     public static let noItem = "no item has that number now; an empty line says the list again\n"
 
     /// What is to be said now; empty while a list is on its way, or when nothing is new.
     public mutating func say(_ machine: PickerMachine) -> (text: String, sight: PickerEvent) {
-        let sight = PickerEvent.see(first: first, count: PlainScreen.pageCount)
         var text = ""
         if let message = machine.message, message != saidMessage {
             text += TerminalText.shown(Array(message.utf8)) + "\n"
         }
         saidMessage = machine.message
+        // Another list begins at its beginning.
+        if machine.listing != listing { first = 0 }
+        listing = machine.listing
         guard machine.phase == .browsing, let total = machine.total else { return (text, sight) }
         if first >= total { first = 0 }
         let range = first..<min(total, first + PlainScreen.pageCount)
@@ -48,8 +54,10 @@ public struct PlainScreen: Sendable {
         if now == said { return (text, sight) }
         said = now
         text += head(machine, total) + zip(range, items).map { line($0, $1, machine) }.joined()
-        return (text, .see(first: first, count: PlainScreen.pageCount))
+        return (text, sight)
     }
+
+    private var sight: PickerEvent { .see(first: first, count: PlainScreen.pageCount) }
 
     private func head(_ machine: PickerMachine, _ total: Int) -> String {
         let count = total == 0 ? "nothing here" : total == 1 ? "1 item" : "\(total) items"
@@ -83,7 +91,9 @@ public struct PlainScreen: Sendable {
         if line.hasPrefix("/") { return ([.filter(String(line.dropFirst()))], "") }
         if line.hasPrefix("?") { return ([.search(String(line.dropFirst()))], "") }
         switch words.first ?? "" {
-        case "": said = nil
+        case "":
+            said = nil
+            return ([sight], "")
         case "..": return ([.up], "")
         case "n": return (turn(by: PlainScreen.pageCount, machine), "")
         case "b": return (turn(by: -PlainScreen.pageCount, machine), "")
@@ -92,17 +102,15 @@ public struct PlainScreen: Sendable {
             guard let index = index(rest[...], machine) else { return ([], PlainScreen.noItem) }
             return ([.go(to: index), .mark], "")
         case "ok": return ([.confirm], "")
-        case "q": return ([.cancel], "")
+        case PlainScreen.cancel[...]: return ([.cancel], "")
         case "sort":
-            guard let key = FolderListing.Key(rawValue: rest) else {
-                return (
-                    [],
-                    "sort by \(FolderListing.Key.allCases.map(\.rawValue).joined(separator: ", "))\n"
-                )
-            }
+            guard let key = FolderListing.Key(rawValue: rest) else { return ([], PlainScreen.keys) }
             return ([.sort(key)], "")
         case "hidden": return ([.toggleHidden], "")
-        case "name": return ([.name(Array(rest.utf8)), .changed], "")
+        case "name":
+            guard machine.request.hasName else { break }
+            let name = Array(rest.utf8)
+            return ([.name(name), .changed], "name: \(TerminalText.shown(name))\n")
         case "folder": return ([.makeFolder(Array(rest.utf8))], "")
         case "rename":
             let parts = rest.split(separator: " ", maxSplits: 1)

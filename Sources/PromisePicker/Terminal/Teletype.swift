@@ -37,12 +37,13 @@ final class Teletype: Sendable {
         before.withLock { $0 = settings }
         cfmakeraw(&settings)
         tcsetattr(descriptor, TCSAFLUSH, &settings)
-        write("\u{1B}[?1049h\u{1B}[?25l\u{1B}[2J")
+        // What it takes for wider than we do goes to no other line.
+        write("\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l\u{1B}[2J")
     }
 
     func end() {
         guard var settings = before.withLock({ $0 }) else { return }
-        write("\u{1B}[?25h\u{1B}[?1049l")
+        write("\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l")
         tcsetattr(descriptor, TCSADRAIN, &settings)
     }
 

@@ -13,7 +13,7 @@ public struct TerminalScreen: Sendable {
         }
     }
 
-    enum Prompt: Sendable, Equatable { case filter, search, name, folder, rename }
+    enum Prompt: Sendable, Equatable { case filter, search, name, folder, rename(PickerItem) }
     private enum Panel: Sendable { case list, places, choices, help }
 
     private static let keys: [FolderListing.Key] = [.name, .date, .size, .kind, .state, .tags]
@@ -23,9 +23,12 @@ public struct TerminalScreen: Sendable {
     public let hasColours: Bool
     private var prompt: Prompt?
     private var text = ""
+    /// What stood there at first: a name that is no text is not that text.
+    private var given = ""
     private var panel = Panel.list
     private var placeCursor = 0
     private var choiceCursor = 0
+    private var helpTop = 0
     private var top = 0
 
     public init(size: Size, hasColours: Bool) {
@@ -42,7 +45,9 @@ public struct TerminalScreen: Sendable {
         if let prompt { return type(key, prompt, machine) }
         switch panel {
         case .help:
-            panel = .list
+            // Where the screen has no room for all of it, each key shows more.
+            helpTop += rowCount
+            if helpTop >= TerminalScreen.helpLines.count || key == .escape || key == .text("q") { panel = .list }
             return []
         case .places: return choose(key, machine)
         case .choices: return turn(key, machine)
@@ -84,12 +89,14 @@ public struct TerminalScreen: Sendable {
             panel = .places
             placeCursor = 0
         case .text("c") where !machine.request.choices.isEmpty: panel = .choices
-        case .text("?"): panel = .help
+        case .text("?"): (panel, helpTop) = (.help, 0)
         case .text("n") where machine.request.hasName:
             ask(.name, String(decoding: machine.name, as: UTF8.self))
         case .text("+") where machine.request.picksPlace: ask(.folder, "")
         case .text("r") where machine.request.picksPlace:
-            ask(.rename, machine.current.map { String(decoding: $0.name, as: UTF8.self) } ?? "")
+            // What is renamed is what the person sees now, whatever is at the cursor by then.
+            guard let item = machine.current else { break }
+            ask(.rename(item), String(decoding: item.name, as: UTF8.self))
         default: break
         }
         return []
@@ -97,7 +104,7 @@ public struct TerminalScreen: Sendable {
 
     private mutating func ask(_ prompt: Prompt, _ text: String) {
         self.prompt = prompt
-        self.text = text
+        (self.text, given) = (text, text)
     }
 
     private mutating func choose(_ key: TerminalKey, _ machine: PickerMachine) -> [PickerEvent] {
@@ -153,9 +160,10 @@ public struct TerminalScreen: Sendable {
             switch prompt {
             case .filter: return [.filter(text)]
             case .search: return [.search(text)]
+            case .name where text == given, .rename where text == given: return []
             case .name: return [.name(bytes)]
             case .folder: return [.makeFolder(bytes)]
-            case .rename: return [.rename(bytes)]
+            case .rename(let item): return [.renameItem(item, to: bytes)]
             }
         default: return []
         }
@@ -274,16 +282,18 @@ public struct TerminalScreen: Sendable {
         }
     }
 
+    private static let helpLines = [
+        "Enter open, pick   s pick this", "Tab mark           h up, l into",
+        "j k g G move       / filter here",
+        "f find everywhere  p places", "o sort, O reverse  . hidden",
+        "n name  + folder  r rename",
+        "R list anew        q Esc cancel", "c choices that go with it", "o away  % part  ^ to be sent",
+    ]
+
     private func help() -> [String] {
-        let lines = [
-            "Enter open, pick   s pick this", "Tab mark           h up, l into",
-            "j k g G move       / filter here",
-            "f find everywhere  p places", "o sort, O reverse  . hidden",
-            "n name  + folder  r rename",
-            "R list anew        q Esc cancel", "c choices that go with it", "o away  % part  ^ to be sent",
-        ]
-        return (0..<rowCount).map {
-            TerminalText.fitted($0 < lines.count ? lines[$0] : "", size.columns)
+        (helpTop..<(helpTop + rowCount)).map {
+            let lines = TerminalScreen.helpLines
+            return TerminalText.fitted($0 < lines.count ? lines[$0] : "", size.columns)
         }
     }
 
@@ -316,6 +326,10 @@ public struct TerminalScreen: Sendable {
         guard let prompt else {
             if panel == .choices {
                 return TerminalText.fitted("Enter the next option  c back", size.columns)
+            }
+            if panel == .help {
+                let isAll = helpTop + rowCount >= TerminalScreen.helpLines.count
+                return TerminalText.fitted(isAll ? "any key: back" : "any key: more  q back", size.columns)
             }
             let what = machine.request.picksPlace ? "s put it here" : "Enter pick"
             let isNarrow = size.columns < 50

@@ -12,15 +12,24 @@ enum TerminalText {
 
     static func width(_ text: String) -> Int { text.reduce(0) { $0 + width($1) } }
 
-    /// Two columns for what is wide in East Asian writing, and for pictures (Unicode, UAX 11).
+    /// A picture has two columns, whatever is joined to it.
     private static func width(_ character: Character) -> Int {
-        guard let scalar = character.unicodeScalars.first else { return 0 }
+        guard let first = character.unicodeScalars.first else { return 0 }
+        if first.value >= 0x300, first.properties.isEmojiPresentation { return 2 }
+        return character.unicodeScalars.reduce(0) { $0 + width($1) }
+    }
+
+    /// Two columns for what is wide in East Asian writing (Unicode, UAX 11), none for what is written
+    /// over a letter; vowels that stand beside theirs have one.
+    private static func width(_ scalar: Unicode.Scalar) -> Int {
         if scalar.value < 0x300 { return 1 }
         switch scalar.properties.generalCategory {
         case .nonspacingMark, .enclosingMark, .format: return 0
         default: break
         }
         switch scalar.value {
+        // The later parts of a syllable of Hangul.
+        case 0x1160...0x11FF, 0xD7B0...0xD7FF: return 0
         case 0x1100...0x115F, 0x2E80...0x303E, 0x3041...0x33FF, 0x3400...0x4DBF, 0x4E00...0x9FFF,
             0xA000...0xA4CF,
             0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE30...0xFE6F, 0xFF00...0xFF60, 0xFFE0...0xFFE6,

@@ -124,7 +124,9 @@ enum PickerScript {
         }
         function rename() {
           const item = list.current;
-          if (item) askName(ui.rename, 'New name of ' + item.name, item.name, 'Rename', text => post('rename', { item, text }));
+          // What is shown may stand for a name that is no text.
+          if (item) askName(ui.rename, 'New name of ' + item.name, item.name, 'Rename',
+            text => text === item.name || post('rename', { item, text }));
         }
         async function load(offset, limit) {
           const mine = state.generation;

@@ -229,9 +229,13 @@ struct PickCommand: AsyncParsableCommand {
         }
         defer { watch?.cancel() }
         if web { return try await outcomeOnPage(of: request, session, data) }
-        if plain { return await PlainPicker(session).run(request) }
+        // One that can only write lines, as an editor's, has no screen.
+        let isDumb = environment("TERM") == "dumb"
+        if plain || isDumb && !terminal && !serve && isatty(STDIN_FILENO) == 1 {
+            return await PlainPicker(session).run(request)
+        }
         // Whether there are colours is a matter of the terminal, not of stdout.
-        let hasColours = environment("NO_COLOR") == nil && environment("TERM") != "dumb"
+        let hasColours = environment("NO_COLOR") == nil && !isDumb
         return try await TerminalPicker(session).run(request, hasColours: hasColours)
     }
 
