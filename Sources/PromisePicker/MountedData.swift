@@ -9,6 +9,8 @@ public final class MountedData: PickerData {
     private let mounts: [MountEntry]
     private let application: String?
     private let clients: Mutex<[String: PromiseClient]> = Mutex([:])
+    /// When a domain's daemon said nothing last.
+    private let silences: Mutex<[String: ContinuousClock.Instant]> = Mutex([:])
 
     /// `application`: whose containers are shown though they are not public.
     public init(_ mounts: [MountEntry], application: String?) {
@@ -146,7 +148,7 @@ public final class MountedData: PickerData {
         for mount in mounts {
             do throws(PromiseError) {
                 let start = max(0, offset - page.total)
-                let part = try await self.page(
+                let part = try await patiently(
                     scope, listing, mount.domain, start, limit - page.items.count)
                 if page.items.count < limit, offset < page.total + part.total {
                     page.items += part.items
@@ -158,6 +160,25 @@ public final class MountedData: PickerData {
             }
         }
         return page
+    }
+
+    /// One whose daemon says nothing is waited for once, and then left out for a while.
+    private func patiently(
+        _ scope: FolderListing.Scope, _ listing: PickerListing, _ domain: String, _ offset: Int,
+        _ limit: Int
+    ) async throws(PromiseError) -> PickerPage {
+        let silence = PromiseError(.local, "its daemon does not answer", exitStatus: 4)
+        if let last = silences.withLock({ $0[domain] }), .now - last < Patience.rest { throw silence }
+        let answer = await Patience.answer { () async -> Result<PickerPage, PromiseError> in
+            do throws(PromiseError) {
+                return .success(try await self.page(scope, listing, domain, offset, limit))
+            } catch {
+                return .failure(error)
+            }
+        }
+        silences.withLock { $0[domain] = answer == nil ? .now : nil }
+        guard let answer else { throw silence }
+        return try answer.get()
     }
 
     // MARK: Changes

@@ -2,6 +2,8 @@
 enum Patience {
     /// A person looks at an empty list until then.
     static let time = Duration.seconds(4)
+    /// So long it is not asked again where others have answered.
+    static let rest = Duration.seconds(15)
 
     /// Nil when it takes longer; then what was asked is cancelled.
     static func answer<Value: Sendable>(
