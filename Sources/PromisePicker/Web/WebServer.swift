@@ -66,6 +66,9 @@ public final class WebServer: Sendable {
         "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
         + "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors http://127.0.0.1:"
 
+    /// Nothing that a page asks for can hold up who knocks.
+    private static let looks = BlockingPool(name: "door", threads: 1)
+
     private let site: any WebSite
     private let channel: NIOAsyncChannel<Connection, Never>
     private let door: Mutex<WebDoor>
@@ -189,10 +192,10 @@ public final class WebServer: Sendable {
     /// The kernel says whose the connection is. Where it does not, the token alone has to do.
     private func isOurs(_ peer: Int?) async -> Bool {
         guard let peer else { return false }
-        let table = try? await FileWork.run {
+        let table = await WebServer.looks.run { () throws(Never) -> [UInt8]? in
             readSmallFile(Array("/proc/net/tcp".utf8), countMax: 8 << 20)
         }
-        guard let table = table ?? nil else { return true }
+        guard let table else { return true }
         let user = WebDoor.user(
             ofPeer: peer, serverPort: port, table: String(decoding: table, as: UTF8.self))
         guard let user else { return true }
