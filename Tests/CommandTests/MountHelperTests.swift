@@ -34,6 +34,7 @@ import Testing
     @Test(arguments: [
         (["/mnt"], "give SOURCE and DIR"), (["a", "b", "c"], "give SOURCE and DIR"), (["a", "b", "-o"], "needs a value"),
         (["a", "b", "-x"], "not known"), (["a", "b", "-o", "what=ever"], "'what=ever' is not known"),
+        (["a", "b", "-o", "remount,ro"], "cannot be changed"),
     ])
     func whatIsWrongIsSaid(arguments: [String], sentence: String) throws {
         let failure = #expect(throws: CommandFailure.self) { try MountHelper.parse(arguments) }
@@ -78,6 +79,9 @@ import Testing
         #expect(token == "[work]\npassword = a bearer token\n")
         let kept = try LoginWriter(domain: "work", user: "ann", password: "x").section(isInService: true)
         #expect(kept == "[work]\nuser = ann\nsecret-service = true\n")
+        // A file written on Windows got a second entry, which was mixed with the first.
+        let windows = LoginWriter.replaced("# mine\r\n[work]\r\ntoken = old\r\n[home]\r\n", "work", by: token)
+        #expect(windows == "# mine\n" + token + "[home]\n")
         let old = "# mine\n[a]\npassword = 1\n\n[work]\nuser = bob\n# why\npassword = 2\n\n[b]\npassword = 3\n"
         #expect(
             LoginWriter.replaced(old, "work", by: kept)

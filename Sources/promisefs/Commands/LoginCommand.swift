@@ -99,7 +99,7 @@ struct LoginCommand: AsyncParsableCommand {
         if let file = passwordFile { return try SetupAnswers.firstLine(of: file) }
         if let known { return known }
         if isatty(STDIN_FILENO) == 1,
-            let answer = SetupAnswers.secret("Password, or the secret key")
+            let answer = HiddenLine.ask("Password, or the secret key")
         {
             return answer
         }

@@ -215,6 +215,6 @@ struct MountCommand: AsyncParsableCommand {
                     mountPointBytes: PercentCoding.encode(plan.mountPoint), processID: process,
                     log: escapedForDisplay(plan.logFile)))
         }
-        Output.line("mounted \(plan.name) on \(place) (\(plan.provider.text)); try: ls \(place)")
+        Output.line("mounted \(plan.name) on \(place) (\(plan.provider.text)); try: ls \(shellWord(plan.mountPoint))")
     }
 }

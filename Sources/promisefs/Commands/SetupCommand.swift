@@ -4,6 +4,7 @@ import Logging
 import PromiseCore
 import PromiseDomain
 import PromiseKit
+import PromiseSystem
 import PromiseWire
 
 struct SetupCommand: AsyncParsableCommand {
@@ -129,34 +130,34 @@ struct SetupAnswers: Sendable {
     var password: String?
     var certificate: String?
     var mayUseService = true
+    /// It is mounted at once.
+    var isMounted: Bool
     /// For people.
     var configurationPath: String
 
     /// Blocking, until somebody has answered.
     init(asking command: SetupCommand, _ login: (user: String?, password: String?)) throws(CommandFailure) {
         let isAsking = !command.yes && isatty(STDIN_FILENO) == 1
-        func ask(_ question: String, _ standard: String) -> String {
-            guard isAsking else { return standard }
-            Output.text("\(question) [\(standard)]: ")
-            let line = readLine()?.trimmed ?? ""
-            return line.isEmpty ? standard : line
-        }
+        let questions = SetupQuestions(isAsking: isAsking)
         let forms = "folder:/PATH, webdav+https://…, s3://…, or empty for a folder of its own"
-        let given = command.provider ?? ask("What to mount (\(forms))", "")
-        let parsed = given.isEmpty ? nil : try ProviderName(parsing: given)
+        let parsed = try questions.ask("What to mount (\(forms))", "", given: command.provider) {
+            text throws(CommandFailure) in
+            text.isEmpty ? nil : try ProviderName(parsing: text)
+        }
         provider = parsed?.text
-        name = command.name ?? ask("What to call it", parsed?.derivedDomain ?? "cloud")
-        guard DomainName.isValid(name) else {
-            throw CommandFailure(
-                "'\(name)' cannot name a domain; use up to \(DomainName.byteCountMax) of A-Z a-z 0-9 . _ -, with no dot first",
-                exitStatus: ExitStatus.usage)
+        let taken = try ConfigurationFile.readLeniently()
+        name = try questions.ask("What to call it", parsed?.derivedDomain ?? "cloud", given: command.name) {
+            text throws(CommandFailure) in
+            try SetupAnswers.check(name: text, taken)
+            return text
         }
         let home = environment("HOME") ?? "/mnt"
         if let place = command.mountpoint {
             mountPoint = place.bytes
         } else {
-            let answer = ask("Where to mount it", "~/\(name)")
-            mountPoint = RawArguments.bytes(of: answer.hasPrefix("~/") ? home + answer.dropFirst() : answer)
+            let answer = try questions.ask("Where to mount it", "~/\(name)")
+            let isInHome = answer == "~" || answer.hasPrefix("~/")
+            mountPoint = RawArguments.bytes(of: isInHome ? home + answer.dropFirst() : answer)
         }
         do throws(PromiseError) { mountPoint = simplified(try absolutePath(mountPoint)) } catch { throw CommandFailure(error) }
         certificate = command.certificate?.text
@@ -166,46 +167,76 @@ struct SetupAnswers: Sendable {
         configurationPath = environment("PROMISEFS_CONFIG") ?? escapedForDisplay(path)
         user = command.user ?? login.user
         mayUseService = !command.noSecretService
+        isMounted = !command.noMount
         if let file = command.passwordFile {
             password = try SetupAnswers.firstLine(of: file)
         } else if let known = login.password {
             password = known
         } else if isAsking, let provider, !provider.hasPrefix("folder:"), !provider.hasPrefix("extension") {
             if user == nil, !provider.contains("@") {
-                let name = ask("Who logs in, or the access key (empty: nobody)", "")
+                let name = try questions.ask("Who logs in, or the access key (empty: nobody)", "")
                 user = name.isEmpty ? nil : name
             }
-            password = SetupAnswers.secret("Password, or the secret key (empty: none)")
+            password = HiddenLine.ask("Password, or the secret key (empty: none)")
         }
+    }
+
+    private static func check(name: String, _ file: ConfigurationFile?) throws(CommandFailure) {
+        guard DomainName.isValid(name) else {
+            throw CommandFailure(
+                "'\(name)' cannot name a domain; use up to \(DomainName.byteCountMax) of A-Z a-z 0-9 . _ -, with no dot first",
+                exitStatus: ExitStatus.usage)
+        }
+        guard let file, file.domains[name] != nil else { return }
+        throw CommandFailure(
+            "\(file.path) has a domain '\(name)' already; give another --name, or edit it", exitStatus: ExitStatus.usage)
     }
 
     static func firstLine(of file: PathArgument) throws(CommandFailure) -> String {
         let shown = escapedForDisplay(file.bytes)
-        guard let text = SystemMounts.smallFile(RawArguments.text(of: file.bytes)) else {
+        guard let bytes = readSmallFile(file.bytes) else {
             throw CommandFailure("the password file \(shown) cannot be read")
         }
-        guard let line = text.split(separator: "\n").first.map(String.init) else {
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            throw CommandFailure("the password file \(shown) is not UTF-8")
+        }
+        // Also of a file written on Windows: CR and LF together are one character.
+        guard let line = text.split(whereSeparator: { $0 == "\n" || $0 == "\r\n" }).first.map(String.init) else {
             throw CommandFailure("the password file \(shown) is empty")
         }
         return line
     }
+}
 
-    /// Read without an echo.
-    static func secret(_ question: String) -> String? {
-        Output.text("\(question): ")
-        var settings = termios()
-        let isTerminal = tcgetattr(STDIN_FILENO, &settings) == 0
-        let before = settings
-        if isTerminal {
-            settings.c_lflag &= ~tcflag_t(ECHO)
-            tcsetattr(STDIN_FILENO, TCSAFLUSH, &settings)
+/// What a person is asked on a terminal; elsewhere each answer is the default. Blocking.
+private struct SetupQuestions {
+    let isAsking: Bool
+
+    func ask(_ question: String, _ standard: String) throws(CommandFailure) -> String {
+        guard isAsking else { return standard }
+        Output.text("\(question) [\(standard)]: ")
+        guard let line = readLine()?.trimmed else {
+            // Ctrl-D.
+            Output.line("")
+            throw CommandFailure("nothing was set up")
         }
-        let line = readLine()
-        if isTerminal {
-            var restored = before
-            tcsetattr(STDIN_FILENO, TCSAFLUSH, &restored)
+        return line.isEmpty ? standard : line
+    }
+
+    /// An answer that is of no use is asked for again; `given` was said by an option.
+    func ask<Answer>(
+        _ question: String, _ standard: String, given: String?,
+        _ use: (String) throws(CommandFailure) -> Answer
+    ) throws(CommandFailure) -> Answer {
+        if let given { return try use(given) }
+        while true {
+            let answer = try ask(question, standard)
+            do throws(CommandFailure) {
+                return try use(answer)
+            } catch {
+                guard isAsking, let message = error.message else { throw error }
+                Output.problem(message)
+            }
         }
-        Output.line("")
-        return line.flatMap { $0.isEmpty ? nil : $0 }
     }
 }

@@ -118,6 +118,9 @@ enum MountHelper {
             return
         } else if known.contains(name) {
             call.options.append(option)
+        } else if name == "remount" {
+            throw CommandFailure(
+                "a mount cannot be changed; unmount it, and mount it with the other options", exitStatus: ExitStatus.usage)
         } else if !isSloppy {
             throw CommandFailure(
                 "mount option '\(option)' is not known; 'man mount.promisefs' lists them", exitStatus: ExitStatus.usage)

@@ -58,9 +58,7 @@ struct MountPlan: Sendable {
     /// Looks at everything that would keep the mount from working, and makes the folders that are missing. Returns what is to
     /// be said: the mount of a daemon that has died is there, and stays until the new one takes its place. Blocking.
     func prepare(mountOptions: [String]) throws(CommandFailure) -> String? {
-        let notice = try checkMounts()
-        if notice == nil { try checkMountPoint() }
-        try checkOverlap()
+        let notice = try checkPlace()
         try prepareProvider()
         try MountPlan.checkFuse(mountOptions: mountOptions)
         do throws(SystemError) {
@@ -71,6 +69,14 @@ struct MountPlan: Sendable {
                 "the state folder cannot be made: \(place): \(error.reason); give another with --state-dir",
                 exitStatus: error.errno == EACCES || error.errno == EPERM ? ExitStatus.refused : ExitStatus.failed)
         }
+        return notice
+    }
+
+    /// The same of where it is to be mounted; nothing is made.
+    func checkPlace() throws(CommandFailure) -> String? {
+        let notice = try checkMounts()
+        if notice == nil { try checkMountPoint() }
+        try checkOverlap()
         return notice
     }
 
@@ -118,7 +124,7 @@ struct MountPlan: Sendable {
     }
 
     /// A mount that shows or holds its own storage would wait for itself.
-    private func checkOverlap() throws(CommandFailure) {
+    func checkOverlap() throws(CommandFailure) {
         for (what, folder) in [("the provider's folder", provider.folder), ("the state folder", stateFolder)] {
             guard let folder else { continue }
             if MountPlan.overlaps(folder, mountPoint) {

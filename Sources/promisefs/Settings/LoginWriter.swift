@@ -38,8 +38,8 @@ struct LoginWriter {
         let values = [password, user ?? ""]
         guard values.allSatisfy({ $0 == $0.trimmed && !$0.contains(where: \.isNewline) }) else {
             throw CommandFailure(
-                "a user or a password with spaces at its ends cannot be kept in the credentials file"
-            )
+                "a user or a password of several lines, or with spaces at its ends, cannot be kept in "
+                    + "the credentials file")
         }
         let user = user.map { "user = \($0)\n" } ?? ""
         return "[\(domain)]\n\(user)"
@@ -52,7 +52,9 @@ struct LoginWriter {
         var after: [Substring] = []
         var isInside = false
         var isFound = false
-        for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+        // CR and LF together are one character.
+        let lines = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
+        for line in lines {
             if line.trimmed.hasPrefix("[") { isInside = line.trimmed == "[\(name)]" }
             if isInside {
                 isFound = true

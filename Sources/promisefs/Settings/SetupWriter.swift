@@ -22,11 +22,7 @@ struct SetupWriter {
                 exitStatus: ExitStatus.usage)
         }
         _ = try ConfigurationFile(configuration.new, path: answers.configurationPath)
-        do throws(SystemError) {
-            try makeFolders(answers.mountPoint, label: "setup.mountPoint")
-        } catch {
-            throw CommandFailure("\(escapedForDisplay(answers.mountPoint)) cannot be made: \(error.reason)")
-        }
+        try prepareMountPoint()
         if let password = answers.password {
             let login = LoginWriter(
                 domain: answers.name, user: answers.user, password: password, mayUseService: answers.mayUseService)
@@ -34,6 +30,25 @@ struct SetupWriter {
         }
         try SetupWriter.replace(configuration.path, configuration.new)
         return isInService
+    }
+
+    /// What is written down and cannot be mounted would be in the way of the next attempt.
+    private func prepareMountPoint() throws(CommandFailure) {
+        let place = answers.mountPoint
+        let isThere = SystemMounts.isAccessible(place, F_OK)
+        do throws(SystemError) {
+            try makeFolders(place, label: "setup.mountPoint")
+        } catch {
+            throw CommandFailure("\(escapedForDisplay(place)) cannot be made: \(error.reason)")
+        }
+        guard answers.isMounted else { return }
+        do throws(CommandFailure) {
+            let operands = [answers.provider, RawArguments.text(of: place)].compactMap { $0 }
+            _ = try MountPlan(operands: operands, domain: answers.name, stateFolder: nil).checkPlace()
+        } catch {
+            if !isThere { _ = withCPath(place) { rmdir($0) } }
+            throw error
+        }
     }
 
     private func added(

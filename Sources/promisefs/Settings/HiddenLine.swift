@@ -1,0 +1,49 @@
+import Glibc
+import PromiseSystem
+
+/// A line that a person types without seeing it. Blocking.
+enum HiddenLine {
+    /// Nil for an empty one.
+    static func ask(_ question: String) -> String? {
+        Output.text("\(question): ")
+        let line = read()
+        Output.line("")
+        return line.flatMap { $0.isEmpty ? nil : $0 }
+    }
+
+    private static func read() -> String? {
+        var settings = termios()
+        guard tcgetattr(STDIN_FILENO, &settings) == 0 else { return readLine() }
+        var ends: [CInt] = [0, 0]
+        guard pipe(&ends) == 0 else { return readLine() }
+        defer { for end in ends { close(end) } }
+        for end in ends {
+            _ = fcntl(end, F_SETFL, O_NONBLOCK)
+            _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+        }
+        var before = settings
+        settings.c_lflag &= ~tcflag_t(ECHO)
+        BoundProcess.writeSignals(to: ends[1])
+        tcsetattr(STDIN_FILENO, TCSAFLUSH, &settings)
+        let signal = waitForLine(orSignal: ends[0])
+        let line = signal == nil ? readLine() : nil
+        // Whoever ends this process finds a terminal that shows what is typed.
+        tcsetattr(STDIN_FILENO, TCSAFLUSH, &before)
+        BoundProcess.writeSignals(to: nil)
+        if let signal {
+            Output.line("")
+            kill(getpid(), signal)
+            // Another thread takes it.
+            sleep(1)
+        }
+        return line
+    }
+
+    /// The signal that came first; nil when a line is there, or the end of all lines.
+    private static func waitForLine(orSignal pipe: CInt) -> CInt? {
+        var waits = [STDIN_FILENO, pipe].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+        while poll(&waits, 2, -1) < 0 { guard errno == EINTR else { return nil } }
+        var number: UInt8 = 0
+        return Glibc.read(pipe, &number, 1) == 1 ? CInt(number) : nil
+    }
+}
