@@ -31,8 +31,44 @@ extension MountSuites {
                         grep -q already "$T/said"
                         not "$P" setup --yes --provider "folder:$C/missing" --name other --no-mount
                         not "$P" setup --yes --provider "nonsense" --name other --no-mount
+                        # What was written down and could not be mounted kept the next attempt from it.
+                        mkdir -p "$T/full/x"; for place in "$T/full" "$C/inside"; do
+                            not "$P" setup --yes --provider "folder:$C" --name full --mountpoint "$place" 2> "$T/said"
+                            grep -q -e 'not empty' -e 'inside each other' "$T/said"
+                        done; [ ! -e "$C/inside" ]
                         cmp "$T/before" "$settings/config.toml"
                         """)
+            }
+        }
+
+        /// The shell did not show any more what was typed; a slip ended it all, and Ctrl-D mounted something.
+        @Test(.timeLimit(.minutes(1))) func whoeverAnswersIsAskedAgainAndMayLeaveAtAnyQuestion() async throws {
+            try await MountedDomain.with(mounts: false) { domain in
+                try await domain.shell(
+                    """
+                    cat > "$T/leave.py" << 'END'
+                    import os, pty, select, sys, termios
+                    def leave(answers, key):
+                        master, slave = pty.openpty()
+                        process = os.fork()
+                        if process == 0:
+                            os.login_tty(slave)
+                            os.execv(sys.argv[1], [sys.argv[1], "setup", "--no-enable"])
+                        for question, answer in [*answers.items(), key]:
+                            said = b""
+                            while question.encode() not in said:
+                                assert select.select([master], [], [], 20)[0], said
+                                said += os.read(master, 4096)
+                            os.write(master, answer.encode())
+                        status = os.waitpid(process, 0)[1]
+                        assert status and termios.tcgetattr(slave)[3] & termios.ECHO, (key, status)
+                    leave({}, ("What to mount", "\\4"))
+                    slips = {"What to mount": "/srv\\n", "write folder:/srv": "webdav+http://ann@127.0.0.1:9/x\\n",
+                        "What to call it": "two words\\n", "cannot name a domain": "work\\n", "Where": "\\n"}
+                    leave(slips, ("Password", "\\3"))
+                    END
+                    python3 "$T/leave.py" "$P"; [ ! -e "$XDG_CONFIG_HOME/promisefs" ]
+                    """)
             }
         }
 
@@ -74,6 +110,17 @@ extension MountSuites {
                     finds "problem domain two: has the mountpoint of 'one'"
                     finds "problem domain two: there is no provider 'nothing'"
                     finds "warning domain three: has no mountpoint"
+                    cp "$settings/config.toml" "$T/before"; cat > "$settings/config.toml" <<END
+                    [domains.four]
+                    provider = "folder:$C"
+                    mountpoint = "$C/inside"
+                    state-dir = "$T/kept"
+                    [domains.five]
+                    mountpoint = "here"
+                    state-dir = "$T/kept/"
+                    END
+                    finds "problem domain four: .*inside each other"; finds "problem domain five: .*no absolute path"
+                    finds "problem domain four: has the state folder of 'five'"; cp "$T/before" "$settings/config.toml"
                     eval "$(sed -n "s/.*; '\\(mkdir -p .*\\)'$/\\1/p" "$T/found" | sort -u)"; not finds 'mount point'
                     echo '[one]' > "$settings/credentials"; chmod 644 "$settings/credentials"
                     finds 'problem credentials: .*read by others'

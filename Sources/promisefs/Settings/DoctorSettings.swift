@@ -71,7 +71,8 @@ enum DoctorSettings {
 
     static func domains(of file: ConfigurationFile) -> [Finding] {
         var findings: [Finding] = []
-        var places: [String: String] = [:]
+        var places: [[UInt8]: String] = [:]
+        var states: [[UInt8]: String] = [:]
         let table = try? MountTable.current()
         for (name, domain) in file.domains.sorted(by: { $0.key < $1.key }) {
             let subject = "domain \(name)"
@@ -89,23 +90,37 @@ enum DoctorSettings {
                         "mend 'certificate'"))
             }
             findings += state(of: name, domain, subject)
-            guard let place = domain.mountPoint else {
+            if let folder = stateFolder(of: name, domain) {
+                if let other = states[folder] {
+                    findings.append(
+                        .problem(
+                            subject, "has the state folder of '\(other)', \(escapedForDisplay(folder))",
+                            "give one of them another 'state-dir'"))
+                }
+                states[folder] = name
+            }
+            guard let text = domain.mountPoint else {
                 findings.append(
                     .warning(
                         subject, "has no mountpoint, so nothing mounts it",
                         "add 'mountpoint = \"~/\(name)\"'"))
                 continue
             }
+            let place = simplified(RawArguments.bytes(of: text))
             if let other = places[place] {
                 findings.append(
                     .problem(
-                        subject, "has the mountpoint of '\(other)', \(place)",
+                        subject, "has the mountpoint of '\(other)', \(escapedForDisplay(place))",
                         "give one of them another"))
             }
             places[place] = name
-            let bytes = RawArguments.bytes(of: place)
-            let isMounted = table?.entries.contains { $0.mountPoint == bytes } ?? false
-            findings += DoctorFolders.mountPoint(bytes, subject, isMounted: isMounted)
+            let isMounted = table?.entries.contains { $0.mountPoint == place } ?? false
+            // One whose daemon says nothing is not looked at.
+            if !isMounted, let problem = problem(ofPlace: text, name, domain) {
+                findings.append(.problem(subject, problem, "mend 'mountpoint' in \(file.path)"))
+            } else {
+                findings += DoctorFolders.mountPoint(place, subject, isMounted: isMounted)
+            }
         }
         return findings
     }
@@ -137,11 +152,32 @@ enum DoctorSettings {
         return []
     }
 
+    /// Why nothing can be mounted there, whatever is made.
+    private static func problem(
+        ofPlace place: String, _ name: String, _ domain: ConfigurationFile.Domain
+    ) -> String? {
+        guard place.hasPrefix("/") else {
+            return "its mount point '\(place)' is no absolute path, and so means another folder wherever it is mounted from"
+        }
+        let operands = [domain.provider, place].compactMap { $0 }
+        let plan = try? MountPlan(
+            operands: operands, domain: name, stateFolder: stateFolder(of: name, domain))
+        do throws(CommandFailure) { try plan?.checkOverlap() } catch { return error.message }
+        return nil
+    }
+
+    private static func stateFolder(
+        of name: String, _ domain: ConfigurationFile.Domain
+    ) -> [UInt8]? {
+        let given = domain.value(of: "--state-dir").map { RawArguments.bytes(of: $0) }
+        return (given ?? (try? BaseFolders.state(domain: name))).map { simplified($0) }
+    }
+
     private static func state(
         of name: String, _ domain: ConfigurationFile.Domain, _ subject: String
     ) -> [Finding] {
-        let given = domain.value(of: "--state-dir").map { RawArguments.bytes(of: $0) }
-        guard let folder = given ?? (try? BaseFolders.state(domain: name)) else { return [] }
+        let given = domain.value(of: "--state-dir")
+        guard let folder = stateFolder(of: name, domain) else { return [] }
         // Where all are kept together, that has been looked at, unless this one is there and differs.
         guard given != nil || DoctorFolders.status(of: folder) != nil else { return [] }
         return DoctorFolders.state(folder, of: "state folder of \(name)").filter { $0.level != .ok }
