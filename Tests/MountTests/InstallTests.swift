@@ -35,6 +35,11 @@ extension MountSuites {
                     [ -x "$A/libexec/promisefs/promisefs-portal" ]; [ -e "$A/share/xdg-desktop-portal/portals/promisefs.portal" ]
                     echo mine > "$A/share/promisefs/mine"
                     make --no-print-directory uninstall; [ "$(find "$T/root" ! -type d)" = "$A/share/promisefs/mine" ]
+                    # Two words were two words to systemd and to the session bus.
+                    PREFIX='/opt/my & own' make --no-print-directory install; B="$T/root/opt/my & own"
+                    grep -qxr 'ExecStart="/opt/my & own/bin/promisefs" mount --foreground %i' "$B/lib/systemd/system"
+                    grep -qxr 'Exec="/opt/my & own/libexec/promisefs/promisefs-portal"' "$B/share/dbus-1/services"
+                    PREFIX='/opt/my & own' make --no-print-directory uninstall; [ -z "$(find "$B" ! -type d)" ]
                     """, seconds: 100)
             }
         }
