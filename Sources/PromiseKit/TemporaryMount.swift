@@ -53,7 +53,9 @@ public struct TemporaryMount: Sendable {
 
     private init(_ executable: String) throws(PromiseError) {
         self.executable = executable
-        let base = ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp"
+        let named = ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp"
+        // What is run there may change its folder.
+        let base = named.hasPrefix("/") ? named : FileManager.default.currentDirectoryPath + "/" + named
         var template = Array((base + "/promisefs-try-XXXXXX").utf8CString)
         guard mkdtemp(&template) != nil else {
             throw PromiseError(.local, "no folder can be made in \(base): \(String(cString: strerror(errno)))", exitStatus: 1)
