@@ -21,6 +21,10 @@ extension MountSuites {
                         mkdir -p "$settings"; printf '# mine\\n[domains.old]\\nmountpoint = "/old"' > "$settings/config.toml"
                         PATH="$T/bin" "$P" setup --yes --provider "folder:$C" --name \(name) --mountpoint "$M/../here" > "$T/said"
                         grep -q "\(name) is on $(dirname "$M")/here" "$T/said"; [ "$(cat "$M/../here/file")" = one ]
+                        # The same once more, mounted or not: a setup that was killed goes on.
+                        cp "$settings/config.toml" "$T/once"; again() { PATH="$T/bin" "$P" setup --yes --provider "folder:$C" \\
+                            --name \(name) --mountpoint "$M/../here" && cmp "$T/once" "$settings/config.toml"; }
+                        again; "$P" unmount "$M/../here"; again; [ "$(cat "$M/../here/file")" = one ]
                         grep -q '^# mine' "$settings/config.toml"; "$P" unmount "$M/../here"
                         place="$(dirname "$M")/here"
                         printf '\\n[domains.\(name)]\\nprovider = "folder:%s"\\nmountpoint = "%s"\\n' "$C" "$place" > "$T/table"

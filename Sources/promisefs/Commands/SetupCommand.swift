@@ -73,11 +73,14 @@ struct SetupCommand: AsyncParsableCommand {
         if let isInService { say("the password is " + (isInService ? "in the Secret Service" : "in the credentials file")) }
         var isEnabled = false
         if !noMount {
+            let isDone = await Blocking.run { () throws(Never) in answers.areCarriedOut }
             if !noEnable && ServiceUnit.isManaged {
                 let name = answers.name
-                try await Blocking.run { () throws(CommandFailure) in try ServiceUnit.run(["enable", "--now"], name) }
+                try await Blocking.run { () throws(CommandFailure) in
+                    try ServiceUnit.run(["enable"] + (isDone ? [] : ["--now"]), name)
+                }
                 isEnabled = true
-            } else {
+            } else if !isDone {
                 let words = ["mount", answers.name]
                 let status =
                     output.json
@@ -144,12 +147,13 @@ struct SetupAnswers: Sendable {
             text throws(CommandFailure) in
             text.isEmpty ? nil : try ProviderName(parsing: text)
         }
-        provider = parsed?.text
+        let text = parsed?.text
+        provider = text
         let taken = try ConfigurationFile.readLeniently()
         name = try questions.ask("What to call it", parsed?.derivedDomain ?? "cloud", given: command.name) {
-            text throws(CommandFailure) in
-            try SetupAnswers.check(name: text, taken)
-            return text
+            name throws(CommandFailure) in
+            try SetupAnswers.check(name: name, text, taken)
+            return name
         }
         let home = environment("HOME") ?? "/mnt"
         if let place = command.mountpoint {
@@ -181,15 +185,31 @@ struct SetupAnswers: Sendable {
         }
     }
 
-    private static func check(name: String, _ file: ConfigurationFile?) throws(CommandFailure) {
+    private static func check(
+        name: String, _ provider: String?, _ file: ConfigurationFile?
+    ) throws(CommandFailure) {
         guard DomainName.isValid(name) else {
             throw CommandFailure(
                 "'\(name)' cannot name a domain; use up to \(DomainName.byteCountMax) of A-Z a-z 0-9 . _ -, with no dot first",
                 exitStatus: ExitStatus.usage)
         }
-        guard let file, file.domains[name] != nil else { return }
+        // The same once more goes on with what is not done yet, which is seen later.
+        guard let file, let known = file.domains[name], known.provider != provider else { return }
         throw CommandFailure(
             "\(file.path) has a domain '\(name)' already; give another --name, or edit it", exitStatus: ExitStatus.usage)
+    }
+
+    /// Whether a domain of the configuration file is what they say.
+    func say(_ domain: ConfigurationFile.Domain) -> Bool {
+        domain.provider == provider && domain.mountPoint == String(validating: mountPoint, as: UTF8.self)
+            && domain.value(of: "--certificate") == certificate
+    }
+
+    /// It is mounted there, and its daemon answers. Blocking.
+    var areCarriedOut: Bool {
+        let mounts = (try? MountTable.current())?.promiseMounts(of: geteuid()) ?? []
+        return mounts.contains { $0.domain == name && $0.mountPoint == mountPoint }
+            && SystemMounts.probe(mountPoint) == .alive
     }
 
     static func firstLine(of file: PathArgument) throws(CommandFailure) -> String {

@@ -16,19 +16,21 @@ struct SetupWriter {
             to: environment("PROMISEFS_CONFIG").map { Array($0.utf8) } ?? BaseFolders.configuration(), SetupWriter.table(answers))
         // Whatever is wrong with it is said before anything is written.
         let known = try configuration.old.isEmpty ? nil : ConfigurationFile(configuration.old, path: answers.configurationPath)
-        guard known?.domains[answers.name] == nil else {
+        // One that was ended before it was done goes on from there.
+        let isWritten = known?.domains[answers.name].map { answers.say($0) } ?? false
+        guard isWritten || known?.domains[answers.name] == nil else {
             throw CommandFailure(
                 "\(answers.configurationPath) has a domain '\(answers.name)' already; give another --name, or edit it",
                 exitStatus: ExitStatus.usage)
         }
-        _ = try ConfigurationFile(configuration.new, path: answers.configurationPath)
+        if !isWritten { _ = try ConfigurationFile(configuration.new, path: answers.configurationPath) }
         try prepareMountPoint()
         if let password = answers.password {
             let login = LoginWriter(
                 domain: answers.name, user: answers.user, password: password, mayUseService: answers.mayUseService)
             isInService = try login.write()
         }
-        try SetupWriter.replace(configuration.path, configuration.new)
+        if !isWritten { try SetupWriter.replace(configuration.path, configuration.new) }
         return isInService
     }
 
@@ -41,7 +43,7 @@ struct SetupWriter {
         } catch {
             throw CommandFailure("\(escapedForDisplay(place)) cannot be made: \(error.reason)")
         }
-        guard answers.isMounted else { return }
+        guard answers.isMounted, !answers.areCarriedOut else { return }
         do throws(CommandFailure) {
             let operands = [answers.provider, RawArguments.text(of: place)].compactMap { $0 }
             _ = try MountPlan(operands: operands, domain: answers.name, stateFolder: nil).checkPlace()
