@@ -75,6 +75,10 @@ public struct TemporaryMount: Sendable {
             try manager.createDirectory(atPath: cloud, withIntermediateDirectories: true)
         }
         for (path, text) in content {
+            let parts = path.split(separator: "/")
+            guard !parts.isEmpty, !path.hasPrefix("/"), !parts.contains("..") else {
+                throw PromiseError(.local, "'\(path)' is no path below the mount", exitStatus: 2)
+            }
             let place = URL(fileURLWithPath: cloud + "/" + path)
             try manager.createDirectory(at: place.deletingLastPathComponent(), withIntermediateDirectories: true)
             try Data(text.utf8).write(to: place)

@@ -207,7 +207,7 @@ extension MountSuites {
                     grep -q "^promisefs: $T/faults: line 2 means nothing: 'ofline=true'; lines are as delay=2s, " "$T/said"
                     [ "$(wc -l < "$T/said")" = 1 ]; [ -z "$(ls -d "$T"/promisefs-try-* 2> /dev/null)" ]
                     calls=$(grep -ohE '^ +case .*' "$R/Sources/PromiseCore/ProviderCall.swift" | sed 's/^ *case //' | paste -sd,)
-                    PYTHONPATH="$R/clients/python" python3 - "$calls" <<'PYTHON'
+                    PYTHONPATH="$R/clients/python" python3 - "$calls" "$T" <<'PYTHON'
                     import sys
                     from promisefs.testing import _check
                     _check(["delay=2.5s", "delay=300ms", "offline=false", "fail=3", "only=" + sys.argv[1], "only=create"])
@@ -218,7 +218,17 @@ extension MountSuites {
                             assert f"'{line}' is no fault" in str(error)
                         else:
                             sys.exit(f"{line} was taken")
+                    # It was written where it says, outside of the mount.
+                    from promisefs.testing import TemporaryMount
+                    for path in (sys.argv[2] + "/outside", "../outside", ""):
+                        try:
+                            TemporaryMount({path: "x"}).__enter__()
+                        except ValueError as error:
+                            assert "is no path below the mount" in str(error)
+                        else:
+                            sys.exit(f"{path} was taken")
                     PYTHON
+                    [ -z "$(find "$T" -name outside -o -name 'promisefs-try-*')" ]
                     """)
             }
         }

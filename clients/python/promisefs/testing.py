@@ -80,6 +80,9 @@ class TemporaryMount:
             return
         self.cloud.mkdir()
         for name, value in self._content.items():
+            parts = pathlib.PurePosixPath(name).parts
+            if not parts or parts[0] == "/" or ".." in parts:
+                raise ValueError(f"'{name}' is no path below the mount")
             place = self.cloud / name
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(value if isinstance(value, bytes) else value.encode())
