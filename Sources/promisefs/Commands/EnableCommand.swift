@@ -26,14 +26,14 @@ struct EnableCommand: AsyncParsableCommand {
         SystemSettings.use()
         let (name, isLater) = (domain, later)
         let isMounted = try await Targets.ownMounts().contains { $0.domain == name }
-        try await Blocking.run { () throws(CommandFailure) in
+        let isStarted = try await Blocking.run { () throws(CommandFailure) in
             try ServiceUnit.checkConfiguration(name)
-            try ServiceUnit.run(["enable"] + (isLater || isMounted ? [] : ["--now"]), name)
+            return try ServiceUnit.change("enable", isNow: !isLater && !isMounted, name)
         }
         let document = ServiceUnit.Document(domain: name, unit: ServiceUnit.name(name), enabled: true)
         if output.json { return Output.json(document) }
         let when = geteuid() == 0 ? "when the machine starts" : "when you log in"
-        Output.line("\(name) is mounted \(when)" + (isMounted || isLater ? "" : ", and is mounted now"))
+        Output.line("\(name) is mounted \(when)" + (isStarted ? ", and is mounted now" : ""))
     }
 }
 
@@ -56,7 +56,7 @@ struct DisableCommand: AsyncParsableCommand {
         SystemSettings.use()
         try await Blocking.run { () throws(CommandFailure) in
             try ServiceUnit.checkIsKnown(name)
-            try ServiceUnit.run(["disable", "--now"], name)
+            _ = try ServiceUnit.change("disable", isNow: true, name)
         }
         let document = ServiceUnit.Document(domain: name, unit: ServiceUnit.name(name), enabled: false)
         if output.json { return Output.json(document) }
@@ -111,6 +111,18 @@ enum ServiceUnit {
     }
 
     static var isAvailable: Bool { SystemMounts.program("systemctl") != nil }
+
+    /// Returns whether it was done now. Where systemd does not run, it can still be told for the next time.
+    static func change(_ word: String, isNow: Bool, _ domain: String) throws(CommandFailure) -> Bool {
+        do throws(CommandFailure) {
+            try run([word] + (isNow ? ["--now"] : []), domain)
+            return isNow
+        } catch {
+            guard isNow, isAvailable, !isManaged else { throw error }
+            try run([word], domain)
+            return false
+        }
+    }
 
     static func run(_ words: [String], _ domain: String) throws(CommandFailure) {
         guard isAvailable else {

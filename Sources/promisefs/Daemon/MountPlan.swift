@@ -13,6 +13,8 @@ struct MountPlan: Sendable {
     var stateFolder: [UInt8]
     /// The provider's folder is ours and is made when it is missing.
     var isEmbedded: Bool
+    /// The mount point as it was given.
+    private var word: String
 
     var logFolder: [UInt8] { stateFolder + Array("/log".utf8) }
     var logFile: [UInt8] { logFolder + Array("/daemon.log".utf8) }
@@ -33,6 +35,7 @@ struct MountPlan: Sendable {
         operands: [String], domain: String?, stateFolder: [UInt8]?, isResolved: Bool = false
     ) throws(CommandFailure) {
         isEmbedded = operands.count == 1
+        word = operands.last ?? ""
         if isEmbedded {
             let cloud = try BaseFolders.data() + Array("/promisefs/cloud".utf8)
             provider = try ProviderName(folder: cloud, isResolved: isResolved)
@@ -110,6 +113,11 @@ struct MountPlan: Sendable {
             isEmpty = try listFolder(folder, label: "mount.pointList").isEmpty
         } catch {
             switch error.errno {
+            // A unit is not to try for ever to mount a domain that has gone from the configuration.
+            case ENOENT where isEmbedded && !word.contains("/"):
+                throw CommandFailure(
+                    "'\(word)' is no domain of the configuration file, and there is no folder \(place) to mount on",
+                    exitStatus: ExitStatus.usage)
             case ENOENT: throw CommandFailure("the mount point \(place) does not exist; make it with mkdir")
             case ENOTDIR: throw CommandFailure("the mount point \(place) is not a directory; give a directory")
             case EACCES, EPERM: throw CommandFailure("no permission to mount on \(place)", exitStatus: ExitStatus.refused)
