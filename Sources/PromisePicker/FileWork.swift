@@ -63,7 +63,8 @@ enum FileWork {
 
     /// A copy under a hidden name in `folder`, synced to disk; the name is given back.
     static func copy(_ source: [UInt8], into folder: [UInt8]) throws -> [UInt8] {
-        let input = withPath(source) { open($0, O_RDONLY | O_CLOEXEC | O_NOCTTY) }
+        // A pipe would wait for who writes to it.
+        let input = withPath(source) { open($0, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) }
         guard input >= 0 else { throw failure("\(shown(source)) cannot be read") }
         defer { close(input) }
         var status = stat()
@@ -71,6 +72,7 @@ enum FileWork {
         guard status.st_mode & S_IFMT == S_IFREG else {
             throw PromiseError(.local, "\(shown(source)) is no document", exitStatus: 1)
         }
+        _ = fcntl(input, F_SETFL, 0)
         let path = folder + [0x2F] + hiddenName()
         let mode = status.st_mode & 0o777
         let output = withPath(path) {
@@ -165,8 +167,9 @@ enum FileWork {
 
     /// A folder of this user alone, below the runtime folder or the temporary one.
     static func makeTemporaryFolder() throws -> [UInt8] {
-        let base = getenv("TMPDIR") ?? getenv("XDG_RUNTIME_DIR")
-        let root = base.map { String(cString: $0) } ?? "/tmp"
+        // Whoever is told of it may be in another folder.
+        let named = ["TMPDIR", "XDG_RUNTIME_DIR"].compactMap { getenv($0).map { String(cString: $0) } }
+        let root = named.first { $0.hasPrefix("/") } ?? "/tmp"
         var template = Array((root + "/promisefs-import-XXXXXX").utf8CString)
         guard mkdtemp(&template) != nil else { throw failure("no folder can be made in \(root)") }
         return template.dropLast().map { UInt8(bitPattern: $0) }

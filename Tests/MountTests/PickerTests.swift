@@ -69,6 +69,11 @@ extension MountSuites {
                         node=$(stat -c %i "$M/a.txt"); printf '1\\nok\\n' | pick --mode move "$M/a.txt"
                         [ "$(stat -c %i "$M/docs/a.txt")" = "$node" ] && [ "$(cat "$M/a.txt")" = one ]
                         mv "$M/docs/a.txt" "$M/docs/c.txt"; [ "$(cat "$M/a.txt")" = one ]
+                        # A pipe was waited for, for ever; and a copy had a name that is good in one folder only.
+                        mkfifo "$T/pipe"; printf 'ok\\nq\\n' > "$T/lines"
+                        timeout 20 "$P" pick --plain --at "$M" --mode export "$T/pipe" < "$T/lines" 2> "$T/said" && exit 1
+                        grep -q 'pipe is no document' "$T/said"
+                        case $(printf '/large\\n1\\n' | TMPDIR=here pick --mode import) in /*) ;; *) false ;; esac
                         # Create.
                         [ "$(printf 'folder new\\nok\\n' | pick --mode create --suggest 'x y.md')" = "$M/new/x y.md" ]
                         [ -f "$M/new/x y.md" ] && [ ! -s "$M/new/x y.md" ]
