@@ -168,7 +168,9 @@ enum FileWork {
     /// A folder of this user alone, below the runtime folder or the temporary one.
     static func makeTemporaryFolder() throws -> [UInt8] {
         // Whoever is told of it may be in another folder.
-        let named = ["TMPDIR", "XDG_RUNTIME_DIR"].compactMap { getenv($0).map { String(cString: $0) } }
+        let named = ["TMPDIR", "XDG_RUNTIME_DIR"].compactMap { (name: String) in
+            getenv(name).map { String(cString: $0) }
+        }
         let root = named.first { $0.hasPrefix("/") } ?? "/tmp"
         var template = Array((root + "/promisefs-import-XXXXXX").utf8CString)
         guard mkdtemp(&template) != nil else { throw failure("no folder can be made in \(root)") }

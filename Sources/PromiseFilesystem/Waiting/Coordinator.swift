@@ -335,8 +335,8 @@ package final class Coordinator: Sendable {
                 switch action {
                 case .granted(let id): state.claims[id]?.call(id, .granted)
                 case .refused(let id, let refusal): state.claims.removeValue(forKey: id)?.call(id, .refused(refusal))
-                case .ask(let id, let question, let number, let node):
                 case .overdue(let id): state.claims[id]?.call(id, .overdue)
+                case .ask(let id, let question, let number, let node):
                     watch(clock.uptime() + Coordinator.answerLimit, &state)
                     tell(id, .ask(question, number: number, node: node), &state)
                 case .tell(let id, let notice): tell(id, .tell(notice), &state)
