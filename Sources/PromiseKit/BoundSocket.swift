@@ -9,7 +9,8 @@ func boundSocket(of mount: MountEntry) -> String? {
     let ending = Array("/promisefs/\(mount.domain).sock".utf8)
     for line in table.split(separator: 0x0A) where line.suffix(ending.count).elementsEqual(ending) {
         guard let start = line.firstIndex(of: 0x2F), let path = String(validating: line[start...], as: UTF8.self),
-            isSocket(path, of: mount.user)
+            // Root has domains of its own, of the same names.
+            owner(ofSocket: path) == mount.user
         else { continue }
         return path
     }
@@ -18,9 +19,14 @@ func boundSocket(of mount: MountEntry) -> String? {
 
 /// A socket that the mount's user or root made: a stranger may have put one below /tmp.
 func isSocket(_ path: String, of user: UInt32) -> Bool {
+    let owner = owner(ofSocket: path)
+    return owner == user || owner == 0
+}
+
+/// Nil: there is no socket.
+private func owner(ofSocket path: String) -> UInt32? {
     var status = stat()
-    guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return false }
-    return status.st_uid == user || status.st_uid == 0
+    return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFSOCK ? status.st_uid : nil
 }
 
 func hasFolder(_ path: String) -> Bool {

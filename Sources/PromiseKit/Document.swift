@@ -275,7 +275,7 @@ public actor Document<Contents: DocumentContents> {
             guard let target = realPath(here.absolutePath), target != here.absolutePath else { return nil }
             return try? Location.of(target, in: try MountTable.current())
         }
-        if let found, found.mount.source == here.mount.source { location = found }
+        if let found, found.mount.isOfSameDomain(as: here.mount) { location = found }
     }
 
     private func load() async throws {

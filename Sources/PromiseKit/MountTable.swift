@@ -28,6 +28,9 @@ public struct MountEntry: Sendable, Equatable {
         return 0
     }
 
+    /// Two users may have domains of one name; one domain may be seen at several places.
+    public func isOfSameDomain(as other: MountEntry) -> Bool { source == other.source && user == other.user }
+
     /// For people: a name, or the number where nobody has one.
     public var userName: String {
         guard let record = getpwuid(user), let name = record.pointee.pw_name else { return "user \(user)" }

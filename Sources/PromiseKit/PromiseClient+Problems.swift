@@ -34,9 +34,11 @@ extension PromiseClient {
     }
 
     static func notOwn(_ mount: MountEntry) -> PromiseError {
-        PromiseError(
-            .local, "\(escapedForDisplay(mount.mountPoint)) is mounted by \(mount.userName): only \(mount.userName) and root "
-                + "may ask its daemon", exitStatus: 5)
+        let others = mount.user == 0 ? "" : "\(mount.userName) and "
+        return PromiseError(
+            .local,
+            "\(escapedForDisplay(mount.mountPoint)) is mounted by \(mount.userName): "
+                + "only \(others)root may ask its daemon", exitStatus: 5)
     }
 
     static func notAnswering(_ domain: String) -> PromiseError {

@@ -102,7 +102,7 @@ enum Targets {
         for path in paths {
             do throws(PromiseError) {
                 let location = try await location(of: path)
-                if let index = result.firstIndex(where: { $0.mount.source == location.mount.source }) {
+                if let index = result.firstIndex(where: { $0.mount.isOfSameDomain(as: location.mount) }) {
                     result[index].locations.append(location)
                 } else {
                     result.append((location.mount, [location]))

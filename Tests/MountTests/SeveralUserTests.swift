@@ -70,6 +70,16 @@ extension MountSuites {
                 done
                 as root "$P" status > "$T/all"; [ "$(grep -c 'of nobody$' "$T/all")" = 2 ]; grep -q "on $T/root/dav$" "$T/all"
                 as root "$P" status cloud | grep -q "on $T/root/cloud$"; as root "$P" status "$T/daemon/cloud" | grep -q "of"
+                # Root reaches the daemon of the mount that is meant, though its own has a domain of that name.
+                for u in nobody daemon root; do
+                    as root "$P" status "$T/$u/cloud" | grep -q "^cloud on $T/$u/cloud"
+                    as root "$P" info "$T/$u/cloud/mine" | grep -q "owner *$(id -u $u):"
+                done
+                as root "$P" fetch "$T/nobody/dav/nobody" "$T/daemon/dav/daemon" "$T/root/dav/root"
+                as root "$P" info --key kMDItemFSName "$T/nobody/cloud/mine" "$T/daemon/cloud/mine" > "$T/all"
+                [ "$(grep -c '/cloud/mine$' "$T/all")" = 2 ]
+                rc=0; as root "$P" coordinate read "$T/nobody/cloud/mine" "$T/root/cloud/mine" -- true 2> "$T/said" || rc=$?
+                [ $rc = 2 ]; grep -q 'about one domain' "$T/said"
                 # What is somebody else's is said to be, and left alone.
                 for what in status sync unmount; do
                     rc=0; as nobody "$P" $what "$T/root/dav" 2> "$T/said" || rc=$?; cat "$T/said"

@@ -53,7 +53,7 @@ struct CoordinateCommand: AsyncParsableCommand {
     func run() async throws {
         var locations: [Location] = []
         for path in operands { locations.append(try await Targets.location(of: path)) }
-        guard let mount = locations.first?.mount, locations.allSatisfy({ $0.mount.source == mount.source }) else {
+        guard let mount = locations.first?.mount, locations.allSatisfy({ $0.mount.isOfSameDomain(as: mount) }) else {
             throw CommandFailure("the paths are on different mounts; a claim is about one domain", exitStatus: ExitStatus.usage)
         }
         let intents = locations.map { FileAccessIntent(path: $0.path, isWriting: mode == .write, options: claimOptions) }

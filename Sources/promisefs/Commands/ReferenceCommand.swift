@@ -37,7 +37,7 @@ struct ReferenceCommand: AsyncParsableCommand {
             let location = try await Targets.location(of: place)
             let client = try PromiseClient(mount: location.mount)
             let made: ReferenceDocument
-            if document.mount.source == location.mount.source, document.mount.user == location.mount.user {
+            if document.mount.isOfSameDomain(as: location.mount) {
                 made = try await client.addReference(to: document.path, at: location.path)
             } else {
                 guard document.mount.user == location.mount.user else {
