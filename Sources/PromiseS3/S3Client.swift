@@ -37,6 +37,8 @@ package struct S3Request: Sendable {
         self.headers = headers
         isRepeatable = [.GET, .HEAD].contains(method)
     }
+
+    fileprivate var isRead: Bool { [.GET, .HEAD].contains(method) }
 }
 
 /// One bucket on one server: signs, sends, and repeats what may be repeated when the server is busy.
@@ -123,11 +125,27 @@ package final class S3Client: Sendable {
                 outcome = .failure(error)
             }
             guard request.isRepeatable, attempt < S3Client.attemptsMax, let pause = S3Client.pause(after: outcome, attempt) else {
-                return try outcome.get()
+                let reply = try outcome.get()
+                guard request.isRead || !S3Client.isPage(reply) else { throw stranger(request) }
+                return reply
             }
             attempt += 1
             do { try await Task.sleep(for: pause) } catch { throw ProviderError(.cancelled, "the call was cancelled") }
         }
+    }
+
+    /// The login page of a guest network answers everything with 200, often with a tag. Servers of buckets answer what is to
+    /// change something with XML, or nothing.
+    private static func isPage(_ reply: HTTPReply) -> Bool {
+        guard reply.isSuccess, !reply.body.isEmpty,
+            reply.header("Content-Type")?.lowercased().hasPrefix("text/html") == true
+        else { return false }
+        return S3Document.parse(reply.body).map { $0.name.lowercased() == "html" } ?? true
+    }
+
+    private func stranger(_ request: S3Request) -> ProviderError {
+        ProviderError(
+            .retry, "\(location.origin) says that \(request.method.rawValue) is done, with a page: is there a login page?")
     }
 
     /// Nil when there is nothing to repeat, or not so soon.

@@ -29,16 +29,19 @@ struct SuccessOfStrangers {
     func check(_ reply: HTTPReply) async throws(ProviderError) {
         guard reply.isSuccess else { return }
         // What was put is looked at by whoever put it: its size, and its tag.
-        if [.PUT, .PATCH].contains(method), isPage(reply) { throw stranger }
+        if [.PUT, .PATCH].contains(method), isPage(reply) {
+            // A page may have a tag, too: it is that of what is there now, or the page's own.
+            guard let tag = reply.header("ETag").map({ EntityTag.opaque($0) }),
+                let found = try await look(url)?.entityTag, EntityTag.opaque(found) == tag
+            else { throw stranger }
+        }
         guard let expected, !expected.contains(reply.status) else { return }
         guard try await isDone() else { throw stranger }
     }
 
     /// A page for people, and nothing that a server says of what it stores.
     private func isPage(_ reply: HTTPReply) -> Bool {
-        guard reply.status == 200, !reply.body.isEmpty, reply.header("ETag") == nil else {
-            return false
-        }
+        guard reply.status == 200, !reply.body.isEmpty else { return false }
         return reply.header("Content-Type")?.lowercased().hasPrefix("text/html") == true
     }
 

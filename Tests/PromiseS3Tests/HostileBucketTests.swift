@@ -71,6 +71,25 @@ struct HostileBucketTests {
         }
     }
 
+    /// It was taken for the version of what was sent, which then was nowhere but in the cache.
+    @Test(arguments: ["<!DOCTYPE html><html><p>Accept the terms</html>", "<html><body>Accept the terms</body></html>"])
+    func aLoginPageTakesNoContentAndRemovesNothing(page: String) async throws {
+        let script: ScriptedServer.Script = { request in
+            switch request.method {
+            case "GET": HostileBucketTests.page("")
+            case "HEAD": reply("404 Not Found")
+            default: reply("200 OK", ["Content-Type: text/html; charset=utf-8", "ETag: \"page\""], page)
+            }
+        }
+        try await withProvider(script) { provider, _ in
+            let metadata = Metadata(mode: 0o640, owner: 1, group: 2, modificationTime: Timestamp(seconds: 1, nanoseconds: 0))
+            let item = NewItem(name: FileName("new")!, kind: .file, metadata: metadata)
+            let contents = try MemorySource(Array("text".utf8))
+            let found = await error { _ = try await provider.create(item, in: root, contents: contents) }
+            #expect(found?.code == .retry, "\(String(describing: found))")
+        }
+    }
+
     /// An answer from a service of keys.
     @Test(arguments: ["1677-01-01T00:00:00Z", "1600-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
     func anEndOfAKeyThatNoTimeHoldsIsNotUnderstood(end: String) {

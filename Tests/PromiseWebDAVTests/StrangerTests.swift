@@ -101,4 +101,35 @@ struct StrangerTests {
         }
         #expect(found == .retry)
     }
+
+    /// It was taken for the tag of what was sent, which then was nowhere but in the cache.
+    @Test func theTagOfALoginPageIsNotThatOfWhatWasPut() async throws {
+        let server = ScriptedServer { request in
+            switch (request.method, request.path) {
+            case ("OPTIONS", _): reply("200 OK", ["DAV: 1", "Server: s"])
+            case ("PROPFIND", "/"): rows(("/", keepingCollection))
+            case ("PROPFIND", "/file"): listing("/file")
+            case ("PUT", _):
+                reply("200 OK", ["Content-Type: text/html; charset=utf-8", "ETag: \"page\""], "<html>Accept the terms</html>")
+            default: reply("404 Not Found")
+            }
+        }
+        defer { server.stop() }
+        let provider = try await provider(server, remembering: ["putTellsTag", "listsTags", "keepsProperties"])
+        let item = NewItem(name: FileName("new")!, kind: .file, metadata: metadata)
+        for old in [false, true] {
+            let contents = try MemorySource(Array("text".utf8))
+            do {
+                if old {
+                    _ = try await provider.modify(
+                        file, changes: ItemChanges(), contents: contents, baseVersion: ContentVersion("1"))
+                } else {
+                    _ = try await provider.create(item, in: root, contents: contents)
+                }
+                Issue.record("it was believed")
+            } catch {
+                #expect(error.code == .retry, "\(error)")
+            }
+        }
+    }
 }
