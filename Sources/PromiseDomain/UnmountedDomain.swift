@@ -50,6 +50,9 @@ package final class UnmountedDomain: Sendable {
         }
     }
 
+    /// Whether a domain makes something of this name in its state folder.
+    package static func isOwn(_ name: [UInt8]) -> Bool { StateFolder.isOwn(name) }
+
     /// What lies in the state folder and is none of a domain's: somebody gave a folder that has other things, too.
     package func strangers() throws(Domain.StartFailure) -> [[UInt8]] {
         do throws(SystemError) {
@@ -62,9 +65,22 @@ package final class UnmountedDomain: Sendable {
         }
     }
 
-    /// Takes the state folder away from its name, in one step, and returns where it is now.
-    package func putAside() throws(Domain.StartFailure) -> [UInt8] {
-        let aside = state.path + Array(".forgotten".utf8)
+    private static func aside(_ stateFolder: [UInt8]) -> [UInt8] { hiddenName(beside: stateFolder, "forgotten") }
+
+    /// Removes what was put aside, also by one that was killed before it had done this. Blocking.
+    package static func removeAside(of stateFolder: [UInt8]) throws(Domain.StartFailure) {
+        let aside = aside(stateFolder)
+        do throws(SystemError) {
+            try removeTree(aside, label: "domain.forget.remove")
+        } catch {
+            throw Domain.StartFailure(
+                "what was kept here is in '\(escapedForDisplay(aside))' and cannot be removed: \(error.reason)")
+        }
+    }
+
+    /// Takes the state folder away from its name, in one step, for `removeAside`.
+    package func putAside() throws(Domain.StartFailure) {
+        let aside = UnmountedDomain.aside(state.path)
         do throws(SystemError) {
             try rename(state.path, to: aside, label: "domain.forget.rename")
         } catch {
@@ -72,7 +88,6 @@ package final class UnmountedDomain: Sendable {
                 "the state directory '\(escapedForDisplay(state.path))' cannot be removed: \(error.reason)"
             )
         }
-        return aside
     }
 }
 
@@ -89,7 +104,7 @@ package func domainNames(in folder: [UInt8]) -> [String] {
     let names = found.compactMap { String(validating: $0.name, as: UTF8.self) }
     return names.filter { name in
         let index = folder + Array("/\(name)/index.sqlite".utf8)
-        return !name.hasPrefix(".") && !name.hasSuffix(".forgotten")
+        return !name.hasPrefix(".")
             && (try? FileStatus.of(index, label: "domain.list.index")) != nil
     }.sorted()
 }

@@ -61,6 +61,28 @@ extension MountSuites {
             }
         }
 
+        /// What an interrupted one had left kept every later one from ending, with "Directory not empty".
+        @Test(.timeLimit(.minutes(1))) func whatAnInterruptedForgetLeftIsInNobodysWay() async throws {
+            try await MountedDomain.with(mounts: false) { domain in
+                try await domain.shell(
+                    """
+                    export PROMISEFS_STATE_DIR="$T/states"; mkdir -p "$T/states/.left.forgotten/content"
+                    "$P" mount --domain left.forgotten folder:$C "$M" > /dev/null; "$P" unmount --wait left.forgotten
+                    "$P" domain list | grep -q '^left.forgotten '; "$P" domain forget left.forgotten
+                    "$P" mount --domain left folder:$C "$M" > /dev/null; "$P" unmount --wait left
+                    echo secret > "$T/states/.left.forgotten/content/1"; "$P" domain forget left
+                    [ -z "$(ls -A "$T/states")" ]
+                    long=$(printf 'n%.0s' $(seq 255))
+                    "$P" mount --domain long --state-dir "$T/$long" folder:$C "$M" > /dev/null; "$P" unmount --wait long
+                    "$P" domain forget long; [ ! -e "$T/$long" ]
+                    # A folder that was made for it stays, and nothing in it.
+                    mkdir "$T/given"
+                    rc=0; "$P" mount --state-dir "$T/given" webdav+http://localhost:1/ "$M" 2> /dev/null || rc=$?; [ $rc = 4 ]
+                    [ -d "$T/given" ]; [ -z "$(ls -A "$T/given")" ]
+                    """, seconds: 40)
+            }
+        }
+
         @Test(.timeLimit(.minutes(2))) func mistakesHaveJSONAndANearWord() async throws {
             try await MountedDomain.with(mounts: false) { domain in
                 try await domain.shell(

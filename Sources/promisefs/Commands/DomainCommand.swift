@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 import Glibc
 import PromiseCore
 import PromiseDomain
@@ -149,6 +148,7 @@ struct DomainForgetCommand: AsyncParsableCommand {
 extension DomainForgetCommand {
     /// Returns what waits to be sent. Blocking.
     private static func forget(_ place: StatePlaces.Place, losesWork: Bool) throws -> Int {
+        try UnmountedDomain.removeAside(of: place.folder)
         let domain = try UnmountedDomain(stateFolder: place.folder)
         guard losesWork || domain.pendingCount == 0 else { return domain.pendingCount }
         if !losesWork, let kept = domain.keptFolder {
@@ -163,10 +163,10 @@ extension DomainForgetCommand {
                 "'\(escapedForDisplay(place.folder))' also has '\(escapedForDisplay(other))', which is none of the domain's: "
                     + "move that elsewhere before")
         }
-        let aside = try domain.putAside()
+        try domain.putAside()
         LastSettings.forget(place.name)
         StatePlaces.forget(place)
-        try? FileManager.default.removeItem(atPath: String(decoding: aside, as: UTF8.self))
+        try UnmountedDomain.removeAside(of: place.folder)
         return domain.pendingCount
     }
 }

@@ -1,45 +1,58 @@
 import Glibc
+import PromiseDomain
 import PromiseSystem
 
-/// What the first mount of a domain makes before it is there, so that one that fails leaves nothing behind.
+/// What the first mount of a domain makes before it is there, so that one that fails leaves nothing
+/// behind.
 struct FirstMount: Sendable {
     private let stateFolder: [UInt8]
+    /// Somebody has made it for this, and it was empty.
+    private let isGiven: Bool
 
-    /// Nil when the state folder is there already: then what is in it is not ours to remove. Before anything is made. Blocking.
+    /// Nil when there is something in the state folder already: that is not ours to remove. Before
+    /// anything is made. Blocking.
     init?(_ plan: MountPlan) {
-        guard (try? FileStatus.of(plan.stateFolder, label: "mount.first")) == nil else { return nil }
         stateFolder = plan.stateFolder
+        isGiven = (try? FileStatus.of(stateFolder, label: "mount.first")) != nil
+        if isGiven, FirstMount.names(in: stateFolder)?.isEmpty != true { return nil }
     }
 
-    /// Takes away what was made, unless a daemon has it: of two mounts that were begun at once one is there now. Blocking.
+    private static func names(in folder: [UInt8]) -> [[UInt8]]? {
+        let flags = O_RDONLY | O_DIRECTORY
+        guard let opened = try? Descriptor.open(folder, flags: flags, label: "mount.first.open")
+        else { return nil }
+        return try? listFolder(opened, label: "mount.first.list").map(\.name)
+    }
+
+    /// Takes away what was made, unless a daemon has it: of two mounts that were begun at once one
+    /// is there now. Blocking.
     func undo() {
         let place = stateFolder + Array("/lock".utf8)
-        let aside = stateFolder + Array(".failed".utf8)
+        let aside = hiddenName(beside: stateFolder, "failed")
         do throws(SystemError) {
             let lock = try Descriptor.open(place, flags: O_RDWR | O_CREAT, label: "mount.first.lock")
-            // Held while it goes: a daemon that has opened it meanwhile is refused, and one that comes later finds no folder.
+            // Held while it goes: a daemon that has opened it meanwhile is refused, and one that
+            // comes later finds no folder.
             guard flock(lock.number, LOCK_EX | LOCK_NB) == 0 else { return }
+            if isGiven { return try empty() }
+            // What is left of one that was killed while it did this.
+            try removeTree(aside, label: "mount.first.rests")
             try rename(stateFolder, to: aside, label: "mount.first.aside")
-            FirstMount.remove(aside)
+            try removeTree(aside, label: "mount.first.remove")
         } catch {
             // Without room for even a lock there is nothing in it but folders.
             FirstMount.removeFolder(stateFolder + Array("/log".utf8))
-            FirstMount.removeFolder(stateFolder)
+            if !isGiven { FirstMount.removeFolder(stateFolder) }
         }
     }
 
-    private static func remove(_ folder: [UInt8]) {
-        guard
-            let descriptor = try? Descriptor.open(
-                folder, flags: O_RDONLY | O_DIRECTORY | O_NOFOLLOW, label: "mount.first.open"),
-            let entries = try? listFolder(descriptor, label: "mount.first.list")
-        else { return }
-        for entry in entries {
-            let path = folder + [0x2F] + entry.name
-            // A folder is no file to unlink(2), and the other way round.
-            if (try? unlink(path, label: "mount.first.unlink")) == nil { remove(path) }
+    /// The lock is the last to go.
+    private func empty() throws(SystemError) {
+        let names = FirstMount.names(in: stateFolder) ?? []
+        let lock = Array("lock".utf8)
+        for name in names.filter({ $0 != lock && UnmountedDomain.isOwn($0) }) + [lock] {
+            try removeTree(stateFolder + [0x2F] + name, label: "mount.first.entry")
         }
-        removeFolder(folder)
     }
 
     private static func removeFolder(_ path: [UInt8]) {
