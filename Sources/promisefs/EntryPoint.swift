@@ -8,6 +8,7 @@ import PromiseSystem
 @main
 enum EntryPoint {
     static func main() async {
+        StandardStreams.fill()
         let words = RawArguments.ofProcess()
         let arguments = Array(words.dropFirst())
         PromiseClient.waitForSuccessors()

@@ -19,6 +19,12 @@ extension MountSuites {
             Case(
                 testDescription: "unknown provider", script: "\"$P\" mount \(options) nosuch:/x \"$M\"", status: 2, says: "nosuch"
             ),
+            Case(
+                testDescription: "room for few open files, of which only the log told",
+                script: "ulimit -n 64; \"$P\" mount \(options) folder:$C \"$M\"", status: 1, says: "ulimit -n"),
+            Case(
+                testDescription: "files that may not grow, of which only the log told",
+                script: "ulimit -f 100; \"$P\" mount \(options) folder:$C \"$M\"", status: 1, says: "ulimit -f"),
             Case(testDescription: "unknown command", script: "\"$P\" frobnicate", status: 2, says: "frobnicate"),
             Case(testDescription: "unknown option", script: "\"$P\" mount --frobnicate \"$M\"", status: 2, says: "frobnicate"),
             Case(

@@ -36,13 +36,9 @@ enum Daemon {
         FaultInjection.arm(from: environment("PROMISEFS_FAULT"))
         FaultInjection.watch(environment("PROMISEFS_FAULT_FILE"))
         signal(SIGPIPE, SIG_IGN)
-        // Every open file of the mount is a descriptor here.
-        var limit = rlimit()
-        let descriptors = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
-        if getrlimit(descriptors, &limit) == 0 {
-            limit.rlim_cur = limit.rlim_max
-            setrlimit(descriptors, &limit)
-        }
+        // A file that may not grow is an error of the call that met it (EFBIG), not the end of the mount.
+        signal(SIGXFSZ, SIG_IGN)
+        ProcessLimits.raise()
         ProcessMemory.shareArenas()
         // Modes are set as the callers of the mount say.
         umask(0)

@@ -61,6 +61,7 @@ struct MountPlan: Sendable {
     /// Looks at everything that would keep the mount from working, and makes the folders that are missing. Returns what is to
     /// be said: the mount of a daemon that has died is there, and stays until the new one takes its place. Blocking.
     func prepare(mountOptions: [String]) throws(CommandFailure) -> String? {
+        try ProcessLimits.check()
         let notice = try checkPlace()
         try prepareProvider()
         try MountPlan.checkFuse(mountOptions: mountOptions)
@@ -99,9 +100,10 @@ struct MountPlan: Sendable {
             return nil
         }
         switch SystemMounts.settle(entry) {
-        case .alive: throw CommandFailure("\(place) is mounted already: 'promisefs status \(place)' shows it")
+        case .alive: throw CommandFailure("\(place) is mounted already: 'promisefs status \(shellWord(mountPoint))' shows it")
         case .silent:
-            throw CommandFailure("\(place) is mounted and its daemon does not answer; 'promisefs unmount --lazy \(place)'")
+            throw CommandFailure(
+                "\(place) is mounted and its daemon does not answer; 'promisefs unmount --lazy \(shellWord(mountPoint))'")
         case .dead: return "the mount of a daemon that had died on \(place) is replaced"
         }
     }
@@ -219,7 +221,7 @@ enum BaseFolders {
     /// Where a domain keeps its index and content unless told otherwise.
     static func state(domain: String) throws(CommandFailure) -> [UInt8] {
         let name = Array("/\(domain)".utf8)
-        if let base = environment("PROMISEFS_STATE_DIR") { return Array(base.utf8) + name }
+        if let base = environmentPath("PROMISEFS_STATE_DIR") { return base + name }
         if geteuid() == 0 { return Array("/var/lib/promisefs".utf8) + name }
         return try folder("XDG_STATE_HOME", below: "/.local/state") + Array("/promisefs".utf8) + name
     }
@@ -233,8 +235,8 @@ enum BaseFolders {
 
     /// The specification has relative values ignored.
     private static func folder(_ variable: String, below home: String) throws(CommandFailure) -> [UInt8] {
-        if let value = environment(variable), value.hasPrefix("/") { return Array(value.utf8) }
-        if let value = environment("HOME"), value.hasPrefix("/") { return Array((value == "/" ? home : value + home).utf8) }
+        if let value = environmentPath(variable), value.first == 0x2F { return value }
+        if let value = environmentPath("HOME"), value.first == 0x2F { return (value == [0x2F] ? [] : value) + Array(home.utf8) }
         guard let record = getpwuid(geteuid()), let folder = record.pointee.pw_dir else {
             throw CommandFailure("there is no home folder; set HOME or \(variable)")
         }
