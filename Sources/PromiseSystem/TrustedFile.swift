@@ -26,12 +26,15 @@ package enum TrustedFile {
     package static func read(_ path: [UInt8], countMax: Int) -> TrustedFile {
         guard
             let file = try? Descriptor.open(
-                path, flags: O_RDONLY, label: "system.trustedFile.open"),
+                // A fifo that nobody writes to would be waited for.
+                path, flags: O_RDONLY | O_NONBLOCK, label: "system.trustedFile.open"),
             let status = try? FileStatus.of(
                 descriptor: file.number, label: "system.trustedFile.status")
         else { return .unreadable }
         // What is written into /dev/null nobody reads there.
         if status.kind != .characterDevice, let hand = status.strangersHand { return .stranger(hand) }
+        // What somebody is about to write is waited for, as of a process substitution.
+        _ = fcntl(file.number, F_SETFL, fcntl(file.number, F_GETFL) & ~O_NONBLOCK)
         return readSmallFile(file, countMax: countMax).map { .content($0) } ?? .unreadable
     }
 }

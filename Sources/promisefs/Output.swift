@@ -34,8 +34,14 @@ enum Output {
         var exitStatus: Int32?
     }
 
-    /// For a person, beside what a script reads.
-    static func note(_ sentence: String) { write("promisefs: \(escapedForTerminal(sentence))\n", to: STDERR_FILENO) }
+    /// For a person, beside what a script reads; with `--json` an object on a line: `note`.
+    static func note(_ sentence: String) {
+        let text =
+            problemsAreJSON
+            ? escapedInJSON(WireCoding.text(["note": sentence]))
+            : "promisefs: \(escapedForTerminal(sentence))"
+        write(text + "\n", to: STDERR_FILENO)
+    }
 
     /// `--json` was given.
     static var problemsAreJSON: Bool {
@@ -142,6 +148,12 @@ enum Terminal {
 func environment(_ name: String) -> String? {
     guard let value = getenv(name), value.pointee != 0 else { return nil }
     return String(cString: value)
+}
+
+/// The same of a path, which need not be text.
+func environmentPath(_ name: String) -> [UInt8]? {
+    guard let value = getenv(name), value.pointee != 0 else { return nil }
+    return UnsafeBufferPointer(start: value, count: strlen(value)).map { UInt8(bitPattern: $0) }
 }
 
 /// Rows with their columns aligned; the last column is not padded.

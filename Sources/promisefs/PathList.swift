@@ -35,7 +35,7 @@ struct PathList {
             try writeFully(new.number, lines, at: 0, label: "list.write")
             try rename(aside, to: file, label: "list.rename")
         } catch {
-            throw CommandFailure("the list '\(escapedForDisplay(file))' cannot be written: \(error.description)")
+            throw CommandFailure("the list '\(escapedForDisplay(file))' cannot be written: \(error.reason)")
         }
     }
 }

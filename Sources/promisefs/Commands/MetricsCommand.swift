@@ -29,7 +29,7 @@ struct MetricsCommand: AsyncParsableCommand {
             do throws(PromiseError) {
                 domain.status = try await PromiseClient(mount: mount).status()
             } catch {
-                Output.problem("\(mount.domain): \(error.message)", exitStatus: error.exitStatus)
+                Output.problem("\(mount.domain): \(error.message)")
             }
         }
         let metrics = Metrics(domains)
