@@ -63,16 +63,15 @@ enum FileWork {
 
     /// A copy under a hidden name in `folder`, synced to disk; the name is given back.
     static func copy(_ source: [UInt8], into folder: [UInt8]) throws -> [UInt8] {
-        // A pipe would wait for who writes to it.
-        let input = withPath(source) { open($0, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) }
+        var status = stat()
+        // Opening a pipe would wait for who writes to it.
+        guard withPath(source, { stat($0, &status) }) == 0 else { throw failure("\(shown(source)) cannot be read") }
+        try requireFile(status, source)
+        let input = withPath(source) { open($0, O_RDONLY | O_CLOEXEC | O_NOCTTY) }
         guard input >= 0 else { throw failure("\(shown(source)) cannot be read") }
         defer { close(input) }
-        var status = stat()
         guard fstat(input, &status) == 0 else { throw failure("\(shown(source)) cannot be read") }
-        guard status.st_mode & S_IFMT == S_IFREG else {
-            throw PromiseError(.local, "\(shown(source)) is no document", exitStatus: 1)
-        }
-        _ = fcntl(input, F_SETFL, 0)
+        try requireFile(status, source)
         let path = folder + [0x2F] + hiddenName()
         let mode = status.st_mode & 0o777
         let output = withPath(path) {
@@ -93,6 +92,12 @@ enum FileWork {
             throw error
         }
         return path
+    }
+
+    private static func requireFile(_ status: stat, _ path: [UInt8]) throws {
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            throw PromiseError(.local, "\(shown(path)) is no document", exitStatus: 1)
+        }
     }
 
     private static func transfer(
@@ -168,9 +173,7 @@ enum FileWork {
     /// A folder of this user alone, below the runtime folder or the temporary one.
     static func makeTemporaryFolder() throws -> [UInt8] {
         // Whoever is told of it may be in another folder.
-        let named = ["TMPDIR", "XDG_RUNTIME_DIR"].compactMap { (name: String) in
-            getenv(name).map { String(cString: $0) }
-        }
+        let named = [getenv("TMPDIR"), getenv("XDG_RUNTIME_DIR")].compactMap { $0.map { String(cString: $0) } }
         let root = named.first { $0.hasPrefix("/") } ?? "/tmp"
         var template = Array((root + "/promisefs-import-XXXXXX").utf8CString)
         guard mkdtemp(&template) != nil else { throw failure("no folder can be made in \(root)") }
