@@ -30,6 +30,7 @@ struct PickCommand: AsyncParsableCommand {
 
     @Option(
         name: .long, help: ArgumentHelp("open, import, move, export, create or save.", valueName: "mode"),
+        completion: .list(PickerRequest.Mode.allCases.map(\.rawValue)),
         transform: { text in
             guard let mode = PickerRequest.Mode(rawValue: text) else {
                 throw ValidationError(
