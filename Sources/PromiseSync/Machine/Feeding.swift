@@ -36,7 +36,7 @@ enum Feeding {
     /// A provider that tells by itself is waited for, another one is asked when it is time.
     private static func goOn(_ feed: Int, since anchor: Anchor, _ turn: inout Turn) {
         if turn.facts.capabilities.contains(.changePush) {
-            turn.act(.call(.changes(feed: feed, since: anchor, isWaiting: true)))
+            ask(feed, since: anchor, isWaiting: true, &turn)
         } else {
             turn.act(.wait(turn.facts.configuration.pollInterval, .feedDue(feed: feed)))
         }
@@ -48,6 +48,13 @@ enum Feeding {
             return turn.act(.call(.currentAnchor(feed: feed)))
         }
         let isWaiting = turn.facts.capabilities.contains(.changePush)
+        ask(feed, since: anchor, isWaiting: isWaiting, &turn)
+    }
+
+    private static func ask(
+        _ feed: Int, since anchor: Anchor, isWaiting: Bool, _ turn: inout Turn
+    ) {
+        turn.remember { $0.feed.askedAfter = $0.operations.count }
         turn.act(.call(.changes(feed: feed, since: anchor, isWaiting: isWaiting)))
     }
 
@@ -60,7 +67,7 @@ enum Feeding {
             memory.feed.attempts = 0
         }
         goOn(feed, since: page.anchor, &turn)
-        try store(page, &turn, transaction)
+        try store(page, since: turn.memory.feed.askedAfter, &turn, transaction)
         var folders = page.foldersToList
         if !turn.facts.hasFeed {
             let (now, interval) = (turn.now.uptime, turn.facts.configuration.pollInterval)
@@ -89,16 +96,31 @@ enum Feeding {
         turn.act(.wait(Connecting.delay(after: attempts, turn), .feedDue(feed: feed)))
     }
 
-    /// What a page tells of items.
+    /// What a page tells of items. It was asked for when `count` operations had ended, and knows nothing
+    /// of what was told since.
     private static func store(
-        _ page: ChangePage, _ turn: inout Turn, _ transaction: borrowing Transaction
+        _ page: ChangePage, since count: Int, _ turn: inout Turn,
+        _ transaction: borrowing Transaction
     ) throws(Failure) {
-        for item in page.updated {
-            try turn.observe(item, synced: try transaction.synced(item.identifier), transaction)
+        let operations = turn.memory.operations
+        for told in page.updated {
+            let item = try turn.withAgreedMetadata(told, transaction)
+            let synced = try transaction.synced(item.identifier)
+            guard let parent = item.parent, operations.isNewer(item, in: parent, than: count) else {
+                try turn.observe(item, synced: synced, transaction)
+                continue
+            }
+            let isSame = synced.map { item.isSame(as: $0.item) } ?? false
+            if !isSame { turn.listAgain(parent, after: .milliseconds(500)) }
         }
         for identifier in page.deleted where try transaction.synced(identifier) != nil {
-            try transaction.setRemote(identifier, .deleted)
-            turn.noteDivergence()
+            let isNewer = operations.touchedItems[identifier, default: -1] > count
+            if isNewer || operations.isBusy(identifier) {
+                turn.ask(for: identifier)
+            } else {
+                try transaction.setRemote(identifier, .deleted)
+                turn.noteDivergence()
+            }
         }
     }
 
@@ -114,7 +136,10 @@ enum Feeding {
         else {
             return try Listings.everything(&turn, transaction)
         }
-        turn.remember { $0.feed.newsAskedCount += 1 }
+        turn.remember { memory in
+            if memory.feed.newsAskedCount == 0 { memory.feed.newsAskedAfter = memory.operations.count }
+            memory.feed.newsAskedCount += 1
+        }
         turn.act(.call(.news(since: anchor)))
     }
 
@@ -123,7 +148,7 @@ enum Feeding {
     ) throws(Failure) {
         turn.remember { $0.feed.newsAskedCount -= 1 }
         guard let page else { return try Listings.everything(&turn, transaction) }
-        try store(page, &turn, transaction)
+        try store(page, since: turn.memory.feed.newsAskedAfter, &turn, transaction)
         for folder in page.foldersToList { turn.listAgain(folder, after: .zero) }
     }
 

@@ -290,7 +290,9 @@ enum Listings {
             memory.listings.running[folder] = nil
             if memory.listings.made.listing == identifier { memory.listings.made.listing = nil }
             let isResting = memory.listings.running.isEmpty && memory.operations.running.isEmpty
-            if isResting && memory.questions.asked.isEmpty { memory.operations.forgetTouched() }
+            if isResting && memory.questions.asked.isEmpty {
+                memory.operations.forgetTouched(before: memory.feed.answersKnow)
+            }
         }
         for waiter in listing.waiters + listing.readers { turn.act(.reply(waiter, outcome)) }
         turn.act(.go(.listingEnded(listing.folder)))

@@ -151,10 +151,17 @@ struct OperationMemory {
         if let identifier = operation.identifier { touchedItems[identifier] = count }
     }
 
-    mutating func forgetTouched() {
+    /// But for what an answer to a question that was asked after `count` operations may not know.
+    mutating func forgetTouched(before count: Int) {
+        touchedItems = touchedItems.filter { $0.value > count }
+        touchedPlaces = touchedPlaces.filter { $0.value > count }
+        // A feed that is silent about our own changes is asked but once.
+        guard touchedItems.count + touchedPlaces.count > OperationMemory.touchedMax else { return }
         touchedItems = [:]
         touchedPlaces = [:]
     }
+
+    private static let touchedMax = 4_096
 }
 
 /// The provider's feed of changes, or the polls in its stead.
@@ -175,6 +182,11 @@ struct FeedMemory {
     var watchersAsked = Duration.zero
     /// Questions for what is new that somebody waits for.
     var newsAskedCount = 0
+    /// How many operations had ended when the feed was asked last, and the first of those questions.
+    var askedAfter = 0
+    var newsAskedAfter = 0
+    /// Of the answers that are still to come.
+    var answersKnow: Int { newsAskedCount > 0 ? min(askedAfter, newsAskedAfter) : askedAfter }
     /// Of the looks at what programs use.
     var usedRound = 0
 

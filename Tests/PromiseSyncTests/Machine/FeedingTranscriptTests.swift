@@ -1,4 +1,5 @@
 import PromiseCore
+import PromiseIndex
 import PromiseProvider
 import PromiseSync
 import Testing
@@ -126,5 +127,49 @@ import Testing
             > 1 s later
             list / again, 4
             """)
+    }
+
+    /// It had been made before the move arrived, and would have moved the item back for a moment.
+    @Test func whatAFeedTellsFromBeforeOurOwnMoveIsNotBelieved() throws {
+        let fixture = try MachineFixture()
+        let item = MachineFixture.item("a", .link)
+        fixture.start(with: [item])
+        let machine = fixture.machine
+        try fixture.rename("a", to: "b")
+        machine.pass(.seconds(1))
+        var moved = item
+        moved.name = FileName("b")!
+        machine.answer("modify", "done", .item(moved))
+        let page = ChangePage(updated: [item], anchor: Anchor(rawValue: "2"))
+        machine.answer("wait for changes", "a is new", .changes(page))
+        machine.pass(.seconds(1))
+        fixture.expect(
+            """
+            > 1 s later
+            modify /a of version v1, move to / as b
+            > modify: done
+            > wait for changes: a is new
+            wait for changes since 2, feed 1
+            > 1 s later
+            list / again, 3
+            """)
+        #expect(try fixture.node("a") == nil)
+        #expect(try fixture.node("b") != nil)
+    }
+
+    /// Each upload of a script made it one that could not be started.
+    @Test func whatAFeedTellsOfRightsIsNotBelievedWhereTheStoreKeepsNone() throws {
+        let fixture = try MachineFixture([.stableIdentifiers, .changeFeed, .changePush])
+        fixture.start(with: [MachineFixture.item("a", .link)])
+        let machine = fixture.machine
+        var told = MachineFixture.item("a", .link, version: "v2")
+        told.metadata.mode = 0o644
+        told.metadata.owner = 7
+        machine.answer("wait for changes", "a", .changes(ChangePage(updated: [told], anchor: Anchor(rawValue: "2"))))
+        machine.pass(.seconds(1))
+        let id = try #require(try fixture.node("a"))
+        let node = try #require(try fixture.index.read { transaction throws(Failure) in try transaction.node(id) })
+        #expect(node.version == ContentVersion("v2"))
+        #expect(node.owner == 0 && node.mode == 0o755)
     }
 }
