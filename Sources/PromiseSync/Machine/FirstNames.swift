@@ -45,10 +45,10 @@ enum FirstNames {
         return false
     }
 
-    /// A listing has ended well.
+    /// A listing has ended well. What it left out may be what is looked for: the next one looks again.
     static func noteLook(_ listing: Listing, _ turn: inout Turn) {
         guard case .wanted(let time) = turn.memory.questions.looks[listing.identifier],
-            listing.started >= time
+            listing.started >= time, !listing.hasLeftOut
         else { return }
         let now = turn.now.uptime
         turn.remember { $0.questions.looks[listing.identifier] = .done(at: now) }

@@ -25,6 +25,9 @@ struct Listing {
     /// How many were what was agreed on.
     var unchangedCount = 0
     var pageCount = 0
+    /// Something that it showed was not compared, as an operation of ours is newer, and may be what an
+    /// earlier one has left without an answer.
+    var hasLeftOut = false
     /// If it is the first: names of conflict versions, whose documents it may show later.
     var versions: [FileName] = []
 }

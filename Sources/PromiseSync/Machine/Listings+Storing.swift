@@ -210,11 +210,23 @@ extension Listings {
         turn.memory.operations.isNewer(item, in: listing.identifier, than: listing.operationCount)
     }
 
+    /// Whether an earlier operation, of which no answer came, may have left the item.
+    private static func isAwaited(
+        _ item: Item, in folder: ItemIdentifier, _ turn: Turn, _ transaction: borrowing Transaction
+    ) throws(Failure) -> Bool {
+        let running = turn.memory.operations.running.values.compactMap(\.sent)
+        return try transaction.sentChanges(to: folder, item.name).contains { !running.contains($0.id) }
+    }
+
     /// Stores one listed item; true when a placeholder was made for it.
     private static func observe(
         _ item: Item, _ listing: Listing, _ turn: inout Turn, _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
         if !listing.isFirst && isNewer(item, than: listing, turn) {
+            if try isAwaited(item, in: listing.identifier, turn, transaction) {
+                let folder = listing.folder
+                turn.remember { $0.listings.running[folder]?.hasLeftOut = true }
+            }
             turn.listAgain(listing.identifier, after: .milliseconds(500))
             return false
         }
