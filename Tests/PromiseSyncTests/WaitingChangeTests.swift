@@ -40,6 +40,29 @@ import Testing
         }
     }
 
+    /// It stood for the version before, which nobody had any more, and was tried for ever.
+    @Test func aSecondNameOfWhatHasNotComeGoesOnWithTheNewVersion() async throws {
+        let fixture = try EngineFixture()
+        let identifier = await fixture.provider.put("a", "old")
+        let gate = Gate()
+        await fixture.provider.holdFetches(at: gate)
+        try await fixture.run {
+            let node = try await fixture.listed("a")
+            try fixture.index.write { transaction throws(Failure) in
+                var linked = node
+                linked.linkCount = 2
+                try transaction.update(linked)
+                let entry = try transaction.insertEntry(in: .root, named: FileName("b")!, node: node.id, identifier: nil)
+                try transaction.setPending(Pending(subject: .entry(entry.id), since: .zero, due: .zero))
+            }
+            fixture.engine.notePending()
+            await fixture.provider.change(identifier, text: "newer")
+            #expect(try await fixture.eventually { try fixture.node("a")?.size == 5 })
+            gate.open()
+            #expect(await fixture.eventually { await fixture.provider.names() == ["a=newer", "b=newer"] })
+        }
+    }
+
     @Test func changesThatWaitForClaimsHoldUpNoOthers() async throws {
         let fixture = try EngineFixture()
         var identifiers: [ItemIdentifier] = []

@@ -30,6 +30,13 @@ extension Node {
 }
 
 extension Transaction {
+    /// Whether a file's content is to come from the item of one name alone, as its other names were given here and
+    /// nobody was told of them yet: when that item has another version they go on with it.
+    func isOnlyPromised(_ node: Node, by name: Entry) throws(Failure) -> Bool {
+        if node.content == .whole { return false }
+        return try entries(of: node.id).allSatisfy { $0.id == name.id || $0.identifier == nil }
+    }
+
     /// The content file has another size than the index knows, and is right: an edit. Nothing
     /// happens when the node is gone.
     package func takeSize(of id: NodeID, _ status: FileStatus, now: Timestamp) throws(Failure) {

@@ -24,7 +24,7 @@ extension Tree {
             link.take(item.metadata)
             try transaction.update(link)
             turn.notices.noteReplaced(entry, node)
-        } else if isSeen(node, turn) {
+        } else if isSeen(node, isOnlyPromised: try transaction.isOnlyPromised(node, by: entry), turn) {
             try giveNewNode(to: entry, for: item, &turn, transaction)
         } else {
             var replaced = node
@@ -59,8 +59,8 @@ extension Tree {
 
     /// Whether somebody may have seen the content, or has another name for it. What the index does not know
     /// to be here is only on its way, and nobody has read of it or written to it.
-    private static func isSeen(_ node: Node, _ turn: Turn) -> Bool {
-        if node.linkCount > 1 || node.isOpenForWriting { return true }
+    private static func isSeen(_ node: Node, isOnlyPromised: Bool, _ turn: Turn) -> Bool {
+        if node.linkCount > 1 && !isOnlyPromised || node.isOpenForWriting { return true }
         return node.content != .absent && turn.world.observer.isOpen(node.id)
     }
 
