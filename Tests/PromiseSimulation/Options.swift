@@ -16,6 +16,8 @@ struct Options {
     /// Each schedule has a taste of its own.
     var isSwarm = false
     var hasPowerCuts = false
+    /// Somebody acts at the store itself, and programs change rights, times, sizes and names.
+    var hasStrangers = false
     /// Each schedule has a situation, one of these stories.
     var stories: [Situation.Story]?
 
@@ -26,7 +28,7 @@ struct Options {
             case "--help":
                 say("usage: simulate [--seed N] [--schedules N] [--seconds N] [--size PERCENT] [--store N]")
                 say("                [--less WHAT,…] [--trace] [--stop] [--model OPERATIONS] [--faults] [--swarm]")
-                say("                [--situations] [--situation WHAT,…] [--power-cuts]")
+                say("                [--situations] [--situation WHAT,…] [--power-cuts] [--strangers]")
                 say("example: simulate --seed 1380 --trace")
                 exit(0)
             case "--trace": printsTrace = true
@@ -34,6 +36,7 @@ struct Options {
             case "--faults": withFaults = true
             case "--swarm": isSwarm = true
             case "--power-cuts": hasPowerCuts = true
+            case "--strangers": hasStrangers = true
             case "--situations": stories = Situation.Story.allCases
             case "--situation":
                 guard let text = rest.popFirst() else { Options.fail("--situation needs a list") }

@@ -14,6 +14,10 @@ struct Plan {
     var powerCuts = 0
     /// How many daemons in a row are killed while they recover from each of them.
     var recoveryKills = 0
+    /// Of somebody at the store itself.
+    var strangerActions = 0
+    /// Rights and times are changed, and compared at the end.
+    var changesMetadata = false
     var taste = Taste.usual
     /// One of these is played; none where the list is empty.
     var stories: [Situation.Story] = []
@@ -43,6 +47,13 @@ struct Plan {
         recoveryKills = Int(seed / 2 % 3)
     }
 
+    /// As the seed says, and without asking the simulation's chance.
+    mutating func inviteStranger(seed: UInt64) {
+        strangerActions = 1 + Int(seed % 17)
+        changesMetadata = true
+        taste.addMetadata()
+    }
+
     /// Only what the situation makes happen befalls its machines, so that its end is certain; a few ordinary acts are
     /// woven in.
     mutating func situate(_ stories: [Situation.Story]) {
@@ -55,13 +66,13 @@ struct Plan {
         (kills, cuts, jumps, diskFaults, powerCuts, recoveryKills) = (0, 0, 0, 0, 0, 0)
     }
 
-    var isAlone: Bool { machineCount == 1 }
+    var isAlone: Bool { machineCount == 1 && strangerActions == 0 }
 
     var text: String {
         "store \(store.name), machines \(machineCount), programs \(programCount), actions \(actionCount), "
             + "line \(line.lost)/\(line.answerLost)/\(line.refused)/\(line.doubled)/\(line.delayMax), "
             + "kills \(kills), cuts \(cuts), jumps \(jumps), disk faults \(diskFaults), power cuts \(powerCuts), "
-            + "killed in recovery \(recoveryKills)"
+            + "killed in recovery \(recoveryKills)" + (strangerActions > 0 ? ", stranger \(strangerActions)" : "")
     }
 }
 
@@ -69,7 +80,7 @@ struct Plan {
 enum Reduction: String, CaseIterable {
     case fewerMachines = "machines", fewerPrograms = "programs", fewerActions = "actions", noKills = "kills",
         noCuts = "cuts", noJumps = "jumps", noDiskFaults = "faults", noPowerCuts = "powercuts",
-        noRecoveryKills = "recoverykills", noLosses = "losses", noDelays = "delays"
+        noRecoveryKills = "recoverykills", noLosses = "losses", noDelays = "delays", fewerStrangers = "strangers"
 
     /// False when there is nothing less.
     func apply(to plan: inout Plan) -> Bool {
@@ -81,6 +92,7 @@ enum Reduction: String, CaseIterable {
         case .fewerMachines: return drop(&plan.machineCount, to: 1)
         case .fewerPrograms: return drop(&plan.programCount, to: 1)
         case .fewerActions: return drop(&plan.actionCount, to: 1)
+        case .fewerStrangers: return drop(&plan.strangerActions, to: 0)
         case .noKills: return drop(&plan.kills, to: 0)
         case .noCuts: return drop(&plan.cuts, to: 0)
         case .noJumps: return drop(&plan.jumps, to: 0)

@@ -19,8 +19,8 @@ struct Program {
         return path
     }
 
-    private func file() -> [FileName] { folder() + [Program.files[simulation.pick(world.plan.taste.fileCount)]] }
-    private func subfolder() -> [FileName] { folder() + [anyFolder()] }
+    func file() -> [FileName] { folder() + [Program.files[simulation.pick(world.plan.taste.fileCount)]] }
+    func subfolder() -> [FileName] { folder() + [anyFolder()] }
     private func anyFolder() -> FileName { Program.folders[simulation.pick(world.plan.taste.folderCount)] }
 
     func act() async {
@@ -43,14 +43,15 @@ struct Program {
             case .evict: try on.evict(try await on.node(at: file()).node)
             case .map: try await map(file())
             case .rewrite: try await rewrite(file())
+            case .changeMetadata: try await actOnMetadata()
             }
         } catch {
             // What others did explains it: a name that has just gone, a network that is away.
         }
     }
 
-    private func display(_ path: [FileName]) -> String { path.map(\.display).joined(separator: "/") }
-    private func note(_ what: String) { simulation.note("\(name) \(what)") }
+    func display(_ path: [FileName]) -> String { path.map(\.display).joined(separator: "/") }
+    func note(_ what: String) { simulation.note("\(name) \(what)") }
 
     /// Opens, or makes.
     private func open(_ path: [FileName], truncates: Bool) async throws(Failure) -> SimulatedMachine.OpenFile {

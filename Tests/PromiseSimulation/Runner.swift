@@ -15,6 +15,7 @@ struct Runner {
             plan: { plan in
                 if options.isSwarm { plan.taste = Taste(seed: seed) }
                 if options.hasPowerCuts { plan.cutPower(seed: seed) }
+                if options.hasStrangers { plan.inviteStranger(seed: seed) }
                 for reduction in reductions { _ = reduction.apply(to: &plan) }
                 if let stories = options.stories { plan.situate(stories) }
                 if options.operations != nil { plan.line = Line() }
@@ -48,8 +49,9 @@ struct Runner {
         let store = options.store.map { " --store \($0)" } ?? ""
         let swarm = options.isSwarm ? " --swarm" : ""
         let power = options.hasPowerCuts ? " --power-cuts" : ""
+        let strangers = options.hasStrangers ? " --strangers" : ""
         let stories = options.stories.map { " --situation " + $0.map { "\($0)" }.joined(separator: ",") } ?? ""
-        return "simulate --seed \(seed)\(swarm)\(power)\(stories)\(size)\(store)\(less) --trace"
+        return "simulate --seed \(seed)\(swarm)\(power)\(strangers)\(stories)\(size)\(store)\(less) --trace"
     }
 
     /// Whether there is something left to be taken away.
@@ -57,6 +59,7 @@ struct Runner {
         let simulation = Simulation(seed: seed, printsTrace: false)
         var plan = Plan(simulation, size: options.size, store: options.store)
         if options.hasPowerCuts { plan.cutPower(seed: seed) }
+        if options.hasStrangers { plan.inviteStranger(seed: seed) }
         for reduction in reductions { _ = reduction.apply(to: &plan) }
         return next.apply(to: &plan)
     }

@@ -90,6 +90,7 @@ final class Schedule: @unchecked Sendable {
             startPrograms(number)
             troubleLater(number)
         }
+        strangerLater()
         guard let situation else { return }
         isSituationOver = false
         Task(executorPreference: simulation.tasks) { [self] in
@@ -228,6 +229,7 @@ final class Schedule: @unchecked Sendable {
     // MARK: What must hold
 
     private func check() throws {
+        comparesMetadata = plan.changesMetadata && plan.store.kind.keepsTimes && !plan.store.kind.guesses
         var trees: [[String]] = []
         var present = storeTokens()
         for machine in machines {
@@ -253,7 +255,7 @@ final class Schedule: @unchecked Sendable {
         }
         // A request that is sent again by somebody in between is refused the second time, though it was done.
         if plan.line.doubled > 0 { return }
-        if let treeAtEnd, treeAtEnd != there {
+        if let treeAtEnd, !comparesMetadata, treeAtEnd != there {
             let differences = Set(treeAtEnd).symmetricDifference(there).sorted()
             if !differences.isEmpty {
                 problems.append(
@@ -291,14 +293,24 @@ final class Schedule: @unchecked Sendable {
             let name = path + item.name.display
             switch item.kind {
             case .folder:
-                result.append(name + "/")
+                result.append(name + "/" + marks(of: item.metadata, isFolder: true))
                 result += storeTree(of: item.number, name + "/")
             case .link:
                 result.append("\(name) -> \(String(decoding: item.target ?? [], as: UTF8.self))")
-            default: result.append("\(name)=\(String(decoding: item.bytes, as: UTF8.self))")
+            default:
+                let text = String(decoding: item.bytes, as: UTF8.self)
+                result.append("\(name)=\(text)" + marks(of: item.metadata, isFolder: false))
             }
         }
         return result.sorted()
+    }
+
+    private var comparesMetadata = false
+
+    /// The time of a folder is another one on each side.
+    private func marks(of metadata: Metadata, isFolder: Bool) -> String {
+        guard comparesMetadata else { return "" }
+        return " \(String(metadata.mode & 0o7777, radix: 8))" + (isFolder ? "" : " \(metadata.modificationTime.rawValue)")
     }
 
     private var found: Found?
@@ -341,7 +353,7 @@ final class Schedule: @unchecked Sendable {
                 let place = path + name.display
                 switch child.kind {
                 case .folder:
-                    found.tree.append(place + "/")
+                    found.tree.append(place + "/" + marks(of: Metadata(child), isFolder: true))
                     await walk(machine, child.id, place + "/", &found)
                 case .link:
                     found.tree.append(
@@ -349,7 +361,8 @@ final class Schedule: @unchecked Sendable {
                 default:
                     let bytes = try await machine.contents(of: child.id)
                     found.tokens.formUnion(Ledger.tokens(in: bytes))
-                    found.tree.append("\(place)=\(String(decoding: bytes, as: UTF8.self))")
+                    let text = String(decoding: bytes, as: UTF8.self)
+                    found.tree.append("\(place)=\(text)" + marks(of: Metadata(child), isFolder: false))
                 }
             }
         } catch {

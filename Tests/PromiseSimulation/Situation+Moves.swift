@@ -62,7 +62,7 @@ extension Situation {
     }
 
     /// The name of a second version at the store.
-    private func conflict(of text: String) -> String? {
+    func conflict(of text: String) -> String? {
         guard let folder = stored("") else { return nil }
         let found = world.store.children(of: folder.number).first {
             $0.name.display.contains("conflict") && $0.bytes == Array(text.utf8)

@@ -13,7 +13,7 @@ final class Situation: @unchecked Sendable {
         case refusedCall, folderGoesMeanwhile, exchange, failedWrite, sameContent, listingInPages, twoOperations, cutMove,
             deathInMove, oldListing, removedWhileSent, savedTwice, editMeetsMove, newNameOfOld, movedAgain,
             linkShownAsFile, exchangeBeforePowerCut, movedBack, conflictMovedBack,
-            endBeforePowerCut
+            endBeforePowerCut, heldOpen
     }
 
     let simulation: Simulation
@@ -24,7 +24,7 @@ final class Situation: @unchecked Sendable {
     /// What is to be below the folder at the end, with contents; folders end with a slash.
     var expected: [String: String] = [:]
     /// There may be more.
-    private var isUncertain = false
+    var isUncertain = false
     private var read: [UInt8]?
 
     init(_ world: Schedule) {
@@ -61,6 +61,7 @@ final class Situation: @unchecked Sendable {
             case .movedBack: try await movedBack()
             case .conflictMovedBack: try await conflictMovedBack()
             case .endBeforePowerCut: try await endBeforePowerCut()
+            case .heldOpen: try await heldOpen()
             }
             note("the situation is over")
             world.expect(expected, in: root, orMore: isUncertain)

@@ -12,6 +12,8 @@ struct StoreKind: Hashable {
     var versionsAreContents = false
     /// It tells by itself what others change.
     var pushes = true
+    /// And what became of each item, not only in which folder.
+    var tellsItems = false
     /// It does something only as long as nobody has done something else. Without that a look goes before every change, and
     /// what others do in between is overwritten.
     var hasConditions = true
@@ -26,6 +28,8 @@ struct StoreKind: Hashable {
         // By `--store` alone, so that seeds mean what they meant before these were there.
         ("no conditions", StoreKind(pushes: false, hasConditions: false)),
         ("places, no conditions", StoreKind(byPlace: true, pushes: false, hasConditions: false)),
+        ("numbers, told", StoreKind(tellsItems: true)),
+        ("no times, told", StoreKind(keepsTimes: false, tellsItems: true)),
     ]
     /// What a seed chooses from.
     static let chosenCount = 6
@@ -60,7 +64,7 @@ final class Store {
     private(set) var contents: [String: [UInt8]] = [:]
     private var count = 0
     private(set) var changeCount = 0
-    private var changes: [(number: Int, folder: Int)] = []
+    private var changes: [(number: Int, folder: Int, item: Int)] = []
     private var waiting: [() -> Void] = []
     /// What went as the store has no conditions: nobody could have kept it.
     private(set) var overwritten: Set<String> = []
@@ -135,9 +139,9 @@ final class Store {
     }
 
     func put(_ item: Item) {
-        if let old = items[item.number], old.parent != item.parent { noteChange(in: old.parent) }
+        if let old = items[item.number], old.parent != item.parent { noteChange(in: old.parent, of: item.number) }
         items[item.number] = item
-        noteChange(in: item.parent)
+        noteChange(in: item.parent, of: item.number)
     }
 
     /// Somebody's change between a look and what followed it goes.
@@ -145,18 +149,20 @@ final class Store {
 
     func remove(_ number: Int) {
         guard let item = items.removeValue(forKey: number) else { return }
-        noteChange(in: item.parent)
+        noteChange(in: item.parent, of: number)
     }
 
-    private func noteChange(in folder: Int) {
+    private func noteChange(in folder: Int, of item: Int) {
         changeCount += 1
-        changes.append((changeCount, folder))
+        changes.append((changeCount, folder, item))
         let ready = waiting
         waiting = []
         for resume in ready { resume() }
     }
 
     func changedFolders(since number: Int) -> Set<Int> { Set(changes.filter { $0.number > number }.map(\.folder)) }
+
+    func changedItems(since number: Int) -> [Int] { Set(changes.filter { $0.number > number }.map(\.item)).sorted() }
 
     /// Calls when there is a change after `number`.
     func whenChanged(since number: Int, _ resume: @escaping () -> Void) {

@@ -177,7 +177,14 @@ final class StoreProvider: Provider, @unchecked Sendable {
         try await carry("changes") { () throws(ProviderError) in
             let now = Anchor(rawValue: "\(store.changeCount)")
             if !store.kind.pushes { return ChangePage(foldersToList: listed, isGuess: true, anchor: now) }
-            let folders = store.changedFolders(since: Int(anchor.rawValue) ?? 0)
+            let since = Int(anchor.rawValue) ?? 0
+            if store.kind.tellsItems {
+                let numbers = store.changedItems(since: since)
+                return ChangePage(
+                    updated: numbers.compactMap { store.items[$0] }.map { told($0) },
+                    deleted: numbers.filter { store.items[$0] == nil }.map { ItemIdentifier("item-\($0)") }, anchor: now)
+            }
+            let folders = store.changedFolders(since: since)
             return ChangePage(foldersToList: Set(folders.compactMap { store.items[$0].map(identifier) }), anchor: now)
         }
     }

@@ -4,6 +4,8 @@ enum Act: CaseIterable {
         changeKind, read, evict
     /// Only by taste, so that seeds mean what they meant before.
     case map, rewrite
+    /// Only beside strangers.
+    case changeMetadata
 }
 
 /// What the programs of one schedule like to do, and with how many names. One kind of schedule for all finds what many
@@ -32,7 +34,7 @@ struct Taste {
         var random = SeededRandom(seed: seed ^ 0x7a57_e000_7a57_e000)
         func pick(_ count: Int) -> Int { Int(random.next() % UInt64(count)) }
         weights = []
-        for act in Act.allCases where pick(100) < 45 { weights.append((act, 1 + pick(8))) }
+        for act in Act.allCases where act != .changeMetadata && pick(100) < 45 { weights.append((act, 1 + pick(8))) }
         // Without content there is nothing to be lost.
         if pick(100) < 80 { weights.append((.save, 3 + pick(8))) }
         if weights.isEmpty { weights = Taste.usual.weights }
@@ -42,6 +44,8 @@ struct Taste {
         pause = [100, 1_500, 6_000][pick(3)]
         pageSize = pick(100) < 40 ? 1 + pick(3) : nil
     }
+
+    mutating func addMetadata() { weights.append((.changeMetadata, max(1, weights.reduce(0) { $0 + $1.weight } / 8))) }
 
     func pick(_ simulation: Simulation) -> Act {
         var number = simulation.pick(weights.reduce(0) { $0 + $1.weight })

@@ -17,6 +17,11 @@ extension Schedule {
         for _ in 0..<plan.powerCuts { later { [self] in cutPower(number) } }
     }
 
+    /// Somebody at the store itself, who acts once.
+    func strangerLater() {
+        for _ in 0..<plan.strangerActions { later { [self] in Stranger(simulation: simulation, world: self).act() } }
+    }
+
     private func later(within milliseconds: Int = 20_000, _ body: @escaping () -> Void) {
         pendingTrouble += 1
         simulation.after(.milliseconds(simulation.pick(milliseconds))) { [self] in
