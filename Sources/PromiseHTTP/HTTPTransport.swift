@@ -11,7 +11,7 @@ package import PromiseSystem
 package struct HTTPReply: Sendable {
     /// No answer of a server is let grow beyond this, in bytes.
     package static let byteCountMax = 1 << 30
-    /// What is held in memory as a whole, and is no content.
+    /// What is held in memory as a whole, and is no content of a size that is known.
     package static let wholeByteCountMax = 64 << 20
 
     package var status: Int
@@ -160,7 +160,7 @@ package final class HTTPTransport: Sendable {
     package func whole(_ response: HTTPClientResponse, _ method: HTTPMethod) async throws(ProviderError) -> HTTPReply {
         var data = Data()
         try await read(response, method) { (part) throws(ProviderError) in
-            guard method == .GET || data.count + part.readableBytes <= HTTPReply.wholeByteCountMax else {
+            guard data.count + part.readableBytes <= HTTPReply.wholeByteCountMax else {
                 throw ProviderError(.permanent, "the server's answer to \(method) is longer than 64 MiB")
             }
             data.append(contentsOf: part.readableBytesView)

@@ -59,7 +59,7 @@ package struct ReplyContent: Sendable {
 
     private func gather(from start: UInt64) async throws -> [ContentPiece] {
         var pieces: [ContentPiece] = []
-        var cut = BodyCut(from: start, range, isPart: isPart)
+        var cut = BodyCut(from: start, range, size: size, isPart: isPart)
         for try await part in response.body {
             if let piece = try cut.next(part) { pieces.append(piece) }
             if cut.isDone { break }
@@ -70,7 +70,7 @@ package struct ReplyContent: Sendable {
 
     private func pass(from start: UInt64, to writer: PieceWriter) async throws {
         do {
-            var cut = BodyCut(from: start, range, isPart: isPart)
+            var cut = BodyCut(from: start, range, size: size, isPart: isPart)
             for try await part in response.body {
                 if let piece = try cut.next(part) { try await writer.add(piece) }
                 if cut.isDone { break }
@@ -117,17 +117,24 @@ private struct BodyCut {
     private(set) var position: UInt64
     private let start: UInt64
     private let range: ByteRange?
+    /// What comes behind it is nobody's.
+    private let end: UInt64?
     private let isPart: Bool
     private let clock = SystemClock()
     private let began = SystemClock().uptime()
 
     /// The body begins at `start`. `isPart`: the server sends the range and nothing else.
-    init(from start: UInt64, _ range: ByteRange?, isPart: Bool) {
+    init(from start: UInt64, _ range: ByteRange?, size: UInt64?, isPart: Bool) {
         (position, self.start, self.range, self.isPart) = (start, start, range, isPart)
+        end = range?.upper ?? size
     }
 
-    /// To the end where that is near, so that the connection is kept.
-    var isDone: Bool { range.map { position >= $0.upper && !isPart } ?? false }
+    /// To the end where that is near, so that the connection is kept; not further, as a body may have
+    /// none. Whoever takes the content refuses what is too much of it.
+    var isDone: Bool {
+        guard let end else { return false }
+        return position > end || position == end && range != nil && !isPart
+    }
 
     /// Nil: nothing of it is wanted. Throws when the body comes too slowly.
     mutating func next(_ part: ByteBuffer) throws -> ContentPiece? {

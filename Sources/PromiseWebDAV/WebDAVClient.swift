@@ -52,11 +52,21 @@ final class WebDAVClient: Sendable {
         return reply
     }
 
-    /// Of what is expected to be of that size: nil when it says that it is of another one.
-    func content(_ url: String, byteCount: UInt64) async throws(ProviderError) -> HTTPReply? {
-        let response = try await open(.GET, url)
+    /// Of what is expected to be of that size: nil when it says that it is of another one, or when
+    /// there is more of it.
+    func content(
+        _ url: String, _ headers: HTTPHeaders = [:], byteCount: UInt64
+    ) async throws(ProviderError) -> HTTPReply? {
+        let response = try await open(.GET, url, headers)
         if response.status == .ok, let size = ReplyContent.wholeSize(response), size != byteCount { return nil }
-        return try await transport.whole(response, .GET)
+        guard (200..<300).contains(response.status.code) else { return try await transport.whole(response, .GET) }
+        var data = Data()
+        try await transport.read(response, .GET) { (part) throws(ProviderError) in
+            data.append(contentsOf: part.readableBytesView)
+            return data.count <= byteCount
+        }
+        guard data.count <= byteCount else { return nil }
+        return HTTPReply(status: Int(response.status.code), headers: response.headers, body: data)
     }
 
     /// With what HEAD says, of a file of which a look does not tell enough.

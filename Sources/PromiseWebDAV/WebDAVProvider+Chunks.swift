@@ -61,8 +61,11 @@ extension WebDAVProvider {
         return (1...plan.count).first { sizes[WebDAVProvider.chunkName($0)] != plan.range($0).count }.map { $0 - 1 } ?? plan.count
     }
 
-    func chunk(_ number: Int, _ record: UploadJournal.Record) async throws(ProviderError) -> HTTPReply {
-        try await client.exchange(.GET, try chunkURL(record) + WebDAVProvider.chunkName(number))
+    /// Nil when it is of another size.
+    func chunk(
+        _ number: Int, _ record: UploadJournal.Record, byteCount: UInt64
+    ) async throws(ProviderError) -> HTTPReply? {
+        try await client.content(try chunkURL(record) + WebDAVProvider.chunkName(number), byteCount: byteCount)
     }
 
     func sendChunk(_ part: RequestBody, _ number: Int, _ record: UploadJournal.Record) async throws(ProviderError) -> HTTPReply {

@@ -133,8 +133,9 @@ extension WebDAVProvider {
         let headers: HTTPHeaders = ["Range": "bytes=\(range.lower)-\(range.upper - 1)"]
         let reply =
             isChunk
-            ? try await chunk(number, record) : try await client.exchange(.GET, location.url(aside(record)), headers)
-        guard reply.status == (isChunk ? 200 : 206) else { return false }
+            ? try await chunk(number, record, byteCount: range.count)
+            : try await client.content(location.url(aside(record)), headers, byteCount: range.count)
+        guard let reply, reply.status == (isChunk ? 200 : 206) else { return false }
         return await pool.run { UploadJournal.digest(of: ByteBuffer(bytes: reply.body)) } == digest
     }
 

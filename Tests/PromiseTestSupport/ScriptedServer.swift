@@ -20,6 +20,10 @@ package final class ScriptedServer: Sendable {
     private let listener: CInt
     private let conduct: Conduct
     private let heads = Mutex<[String]>([])
+    private let sent = Mutex(0)
+
+    /// What clients took of the replies, or the kernel for them.
+    package var sentByteCount: Int { sent.withLock { $0 } }
 
     /// Of every request so far.
     package var requests: [String] { heads.withLock { $0 } }
@@ -51,7 +55,8 @@ package final class ScriptedServer: Sendable {
             if request.method == "HEAD", let end = answer.utf8.firstRange(of: "\r\n\r\n".utf8)?.upperBound {
                 bytes = Array(answer.utf8[..<end])
             }
-            _ = bytes.withUnsafeBytes { send(connection, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            let count = bytes.withUnsafeBytes { send(connection, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            sent.withLock { $0 += max(0, count) }
             if answer.contains("Connection: close") { return }
         }
     }

@@ -113,6 +113,29 @@ struct HostileServerTests {
         }
     }
 
+    /// A file of ten bytes cost 14 GiB of memory, as the body had no end.
+    @Test(arguments: [nil, ByteRange(0, 10)] as [ByteRange?])
+    func aBodyThatGoesOnBehindTheContentIsNotReadOn(range: ByteRange?) async throws {
+        let body = String(repeating: "x", count: 96 << 20)
+        let row = HostileServerTests.content(
+            "<getcontentlength>10</getcontentlength><getetag>\"1\"</getetag>")
+        let part = range == nil ? "200 OK" : "206 Partial Content\r\nContent-Range: bytes 0-9/10"
+        let script: ScriptedServer.Script = { request in
+            if request.method == "PROPFIND" { return rows(("/file", row)) }
+            return "HTTP/1.1 \(part)\r\nETag: \"1\"\r\nConnection: close\r\n\r\n\(body)"
+        }
+        try await withProvider(script) { provider, server in
+            _ = await error {
+                try await provider.fetchContents(
+                    of: file, version: ContentVersion("1"), range: range, into: ConformanceSink())
+            }
+            for _ in 0..<100 where server.sentByteCount < 64 << 10 {
+                try await Task.sleep(for: .milliseconds(50))
+            }
+            #expect((64 << 10..<32 << 20).contains(server.sentByteCount))
+        }
+    }
+
     /// Only an opened tag is small; a parser keeps them all, 400 MiB of 5.
     @Test(arguments: [
         String(repeating: "<a>", count: 100_000),
