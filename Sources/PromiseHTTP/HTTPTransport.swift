@@ -13,6 +13,8 @@ package struct HTTPReply: Sendable {
     package static let byteCountMax = 1 << 30
     /// What is held in memory as a whole, and is no content of a size that is known.
     package static let wholeByteCountMax = 64 << 20
+    /// The same of what only says how something went, of which there may be many at once.
+    package static let shortByteCountMax = 4 << 20
 
     package var status: Int
     package var headers: HTTPHeaders
@@ -157,11 +159,16 @@ package final class HTTPTransport: Sendable {
     }
 
     /// Reads what is left of a reply.
-    package func whole(_ response: HTTPClientResponse, _ method: HTTPMethod) async throws(ProviderError) -> HTTPReply {
+    package func whole(
+        _ response: HTTPClientResponse, _ method: HTTPMethod, isShort: Bool? = nil
+    ) async throws(ProviderError) -> HTTPReply {
         var data = Data()
+        let isShort = isShort ?? ![.GET, .PROPFIND, .REPORT].contains(method)
+        let countMax = isShort ? HTTPReply.shortByteCountMax : HTTPReply.wholeByteCountMax
         try await read(response, method) { (part) throws(ProviderError) in
-            guard data.count + part.readableBytes <= HTTPReply.wholeByteCountMax else {
-                throw ProviderError(.permanent, "the server's answer to \(method) is longer than 64 MiB")
+            guard data.count + part.readableBytes <= countMax else {
+                throw ProviderError(
+                    .permanent, "the server's answer to \(method) is longer than \(countMax >> 20) MiB")
             }
             data.append(contentsOf: part.readableBytesView)
             return true

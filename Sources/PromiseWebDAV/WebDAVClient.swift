@@ -47,7 +47,9 @@ final class WebDAVClient: Sendable {
         timeout: Duration? = nil
     ) async throws(ProviderError) -> HTTPReply {
         let response = try await open(method, url, headers, body: body, timeout: timeout)
-        let reply = try await transport.whole(response, method)
+        // A look is about one item.
+        let isLook = method == .PROPFIND && headers.first(name: "Depth") == "0"
+        let reply = try await transport.whole(response, method, isShort: isLook ? true : nil)
         try await SuccessOfStrangers(client: self, method: method, url: url, headers: headers, body: body).check(reply)
         return reply
     }

@@ -10,6 +10,8 @@ import Testing
 struct HostileServerTests {
     private let file = ItemReference(identifier: ItemIdentifier("/file"), path: [FileName("file")!])
     private let root = ItemReference(identifier: ItemIdentifier("/"), path: [])
+    private let metadata = Metadata(
+        mode: 0o640, owner: 1, group: 2, modificationTime: Timestamp(seconds: 1, nanoseconds: 0))
 
     private func withProvider(
         credentials: CredentialSource = CredentialSource(), _ script: @escaping ScriptedServer.Script,
@@ -133,6 +135,37 @@ struct HostileServerTests {
                 try await Task.sleep(for: .milliseconds(50))
             }
             #expect((64 << 10..<32 << 20).contains(server.sentByteCount))
+        }
+    }
+
+    @Test(arguments: ["PROPFIND", "PUT", "DELETE", "MKCOL"])
+    func anAnswerWithoutAnEndIsNotReadOn(method: String) async throws {
+        let page = String(repeating: " ", count: 48 << 20)
+        let script: ScriptedServer.Script = { request in
+            if request.method == method {
+                return "HTTP/1.1 207 Multi-Status\r\nConnection: close\r\n\r\n\(page)"
+            }
+            switch request.method {
+            case "OPTIONS": return reply("200 OK", ["DAV: 1"])
+            case "PROPFIND": return request.path == "/file" ? listing("/file") : reply("404 Not Found")
+            default: return reply("204 No Content")
+            }
+        }
+        try await withProvider(script) { provider, server in
+            let found = await error {
+                switch method {
+                case "PUT":
+                    let contents = try MemorySource(Array("text".utf8))
+                    _ = try await provider.modify(
+                        file, changes: ItemChanges(), contents: contents, baseVersion: ContentVersion("1"))
+                case "DELETE": try await provider.delete(file, baseVersion: ContentVersion("1"))
+                case "MKCOL":
+                    let item = NewItem(name: FileName("new")!, kind: .folder, metadata: metadata)
+                    _ = try await provider.create(item, in: root, contents: nil)
+                default: _ = try await provider.item(for: file)
+                }
+            }
+            #expect(found?.message.contains("longer than 4 MiB") == true, "\(String(describing: found))")
         }
     }
 
