@@ -107,7 +107,7 @@ extension ControlRoutes {
         var items: [(path: [FileName], access: Access)] = []
         for item in document.items { items.append((try names(ofWirePath: item.path), try item.wanted())) }
         var result = ClaimRequest(
-            items: items, purpose: document.purpose.map { Purpose(rawValue: $0) },
+            items: items, purpose: Purpose(said: document.purpose),
             process: context.connection.peer?.process ?? 0, timeout: try duration(document.timeoutSeconds))
         result.isPreparation = document.isPreparation ?? false
         result.within = document.within.map { Set($0.map { ClaimID(rawValue: $0) }) }

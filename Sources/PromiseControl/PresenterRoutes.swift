@@ -35,7 +35,7 @@ extension ControlRoutes {
         return streamResponse { [service, keepAlive] send in
             let (events, continuation) = AsyncStream.makeStream(
                 of: Coordinator.PresenterEvent.self, bufferingPolicy: .bufferingOldest(ControlRoutes.presenterEventCountMax))
-            let purpose = document.purpose.map { Purpose(rawValue: $0) }
+            let purpose = Purpose(said: document.purpose)
             let path = try document.id.map { try place(of: EntryID($0)) } ?? named
             let presenter = try await service.present(path, purpose: purpose) { event in
                 // Who does not read is no presenter: nobody waits for it.

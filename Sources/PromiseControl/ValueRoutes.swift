@@ -104,7 +104,7 @@ extension ControlRoutes {
             version = NodeID(number)
         }
         let node = try await service.node(at: try names(ofWirePath: document.path[...]))
-        let purpose = document.purpose.map { Purpose(rawValue: $0) }
+        let purpose = Purpose(said: document.purpose)
         let versions = try await service.resolve(
             node, action, version: version, purpose: purpose, decidedOn: document.states.map { Set($0) })
         return reply(versions)

@@ -20,6 +20,12 @@ package struct PresenterID: RawRepresentable, Hashable, Comparable, Sendable, Cu
 package struct Purpose: RawRepresentable, Hashable, Sendable {
     package let rawValue: String
     package init(rawValue: String) { self.rawValue = rawValue }
+
+    /// Nil of no text and of an empty one: who says no purpose shares none with others who do not.
+    package init?(said text: String?) {
+        guard let text, !text.isEmpty else { return nil }
+        rawValue = text
+    }
 }
 
 /// NSFileCoordinator.ReadingOptions.

@@ -74,12 +74,16 @@ package struct ClaimTable: Sendable {
     var preparations: Set<ClaimID> = []
     /// Those with a `patience`.
     private var impatient: Set<ClaimID> = []
-    private var nextNumber: UInt64 = 1
+    private var nextNumber: UInt64
     var actions: [Action] = []
     /// How long a presenter may take for an answer.
     let answerLimit: Duration
 
-    package init(answerLimit: Duration) { self.answerLimit = answerLimit }
+    /// `firstNumber`: of claims, presenters and questions.
+    package init(answerLimit: Duration, firstNumber: UInt64 = 1) {
+        self.answerLimit = answerLimit
+        nextNumber = firstNumber
+    }
 
     mutating func takeNumber() -> UInt64 {
         defer { nextNumber += 1 }
@@ -226,13 +230,20 @@ package struct ClaimTable: Sendable {
     }
 
     /// A node and what is below it are in other folders now. Claims stay with their items; those that wait, wait for whatever
-    /// is in their way now.
-    package mutating func moved(_ node: NodeID, to folders: [NodeID], now: Duration = .zero) {
+    /// is in their way now. Of an item that a claim is about by several names it is that in the folder `parent` which moved.
+    package mutating func moved(
+        _ node: NodeID, to folders: [NodeID], from parent: NodeID? = nil, now: Duration = .zero
+    ) {
         guard let place = places[node] else { return }
         for id in Set(place.claims + place.below) {
             guard var claim = claims[id] else { continue }
             leave(id, claim)
+            // Of several names in one folder it does not matter which one is taken to have moved.
+            let names = claim.intents.indices.filter { claim.intents[$0].node == node }
+            let isOne = parent != nil && names.count > 1
+            let moving = names.first { claim.intents[$0].folders.first == parent }
             for index in claim.intents.indices {
+                if isOne, names.contains(index), index != moving { continue }
                 if let moved = moved(claim.intents[index], node, folders) { claim.intents[index] = moved }
             }
             enter(id, claim)
@@ -243,13 +254,19 @@ package struct ClaimTable: Sendable {
     }
 
     /// Items are other nodes now: a document that was saved by renaming a new file over it, two that exchanged their contents.
-    /// Claims and presenters stay with the document.
-    package mutating func replaced(_ nodes: [NodeID: NodeID], now: Duration = .zero) {
+    /// Claims and presenters stay with the document. `parents`: the folders of the names that are other nodes, where an
+    /// item's other names are still its own.
+    package mutating func replaced(
+        _ nodes: [NodeID: NodeID], in parents: [NodeID: NodeID] = [:], now: Duration = .zero
+    ) {
         for id in Set(nodes.keys.flatMap { places[$0]?.claims ?? [] }) {
             guard var claim = claims[id] else { continue }
             leave(id, claim)
+            let several = claim.severalNames
             for index in claim.intents.indices {
-                if let node = nodes[claim.intents[index].node] { claim.intents[index].node = node }
+                let intent = claim.intents[index]
+                if let parent = parents[intent.node], several.contains(intent.node), intent.folders.first != parent { continue }
+                if let node = nodes[intent.node] { claim.intents[index].node = node }
             }
             enter(id, claim)
             claims[id] = claim
@@ -439,6 +456,13 @@ extension Intent {
 }
 
 extension ClaimTable.Claim {
+    /// Items that it is about by names in several folders.
+    fileprivate var severalNames: Set<NodeID> {
+        if intents.count < 2 { return [] }
+        let folders = Dictionary(grouping: intents, by: \.node).mapValues { Set($0.map(\.folders)) }
+        return Set(folders.filter { $0.value.count > 1 }.keys)
+    }
+
     func isWithin(_ id: ClaimID, _ other: ClaimTable.Claim) -> Bool {
         within?.contains(id) ?? (purpose != nil && other.purpose == purpose)
     }

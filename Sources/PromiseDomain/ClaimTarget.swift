@@ -15,6 +15,8 @@ struct ClaimTarget {
     let isAboutPlace: Bool
     /// The name that was asked for, of a file with several: none of the others will do.
     let name: EntryID?
+    /// The others, by which it is in other folders, and who has a claim on one of these is in the way.
+    let otherNames: [Intent]
 
     /// An item, by the name that is at a place; nil: the root. Throws `.stale` when it has gone.
     init(
@@ -24,6 +26,7 @@ struct ClaimTarget {
         let entries = try transaction.entries(of: node)
         let entry = entries.first { asked == TreePlace($0.name, in: $0.parent) } ?? entries.first
         name = entries.count > 1 ? entry?.id : nil
+        otherNames = try ClaimTarget.intents(entries.filter { $0.id != entry?.id }, access, transaction)
         place = entry.map { TreePlace($0.name, in: $0.parent) }
         intent = Intent(node: node, folders: folders, access: access, place: place.map { .vacancy($0.name, in: $0.parent) })
         isAboutPlace = false
@@ -43,8 +46,27 @@ struct ClaimTarget {
         intent = Intent(
             node: entry?.node ?? vacancy, folders: [place.parent] + above, access: .write(options), place: vacancy)
         isAboutPlace = entry == nil || options.contains(.forReplacing)
-        let hasSeveral = try entry.map { entry throws(Failure) in try transaction.entries(of: entry.node).count > 1 }
-        name = hasSeveral == true ? entry?.id : nil
+        let others = try entry.map { entry throws(Failure) in
+            try transaction.entries(of: entry.node).filter { $0.id != entry.id }
+        }
+        name = others?.isEmpty == false ? entry?.id : nil
+        otherNames = try ClaimTarget.intents(others ?? [], .write(options), transaction)
+    }
+
+    /// What is done to a name, as removing it, is not done to the others; what is done to the content is.
+    private static func intents(
+        _ names: [Entry], _ access: Access, _ transaction: borrowing Transaction
+    ) throws(Failure) -> [Intent] {
+        var access = access
+        if case .write(let options) = access {
+            access = .write(options.subtracting([.forDeleting, .forMoving, .forReplacing]))
+        }
+        var result: [Intent] = []
+        for name in names {
+            guard let folders = try transaction.foldersAbove(name) else { continue }
+            result.append(Intent(node: name.node, folders: folders, access: access))
+        }
+        return result
     }
 }
 

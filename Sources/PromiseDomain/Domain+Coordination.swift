@@ -105,20 +105,22 @@ extension Domain {
         var intents: [Intent] = []
         var places: [Int: TreePlace] = [:]
         var names: [Int: EntryID] = [:]
+        var others: [Intent] = []
         for (number, item) in request.items.enumerated() {
             let found = try await finder.target(of: item.path, item.access)
             intents.append(found.intent)
             if found.isAboutPlace { places[number] = found.place }
             if let name = found.name { names[number] = name }
+            others += found.otherNames
         }
-        let claim = try await claim(intents, request, from: position)
+        let claim = try await claim(intents + others, request, from: position)
         do throws(Failure) {
             if !request.isPreparation { try await waitForWriters(of: claim) }
         } catch {
             release(claim)
             throw error
         }
-        let nodes = filesystem.coordinator.nodes(of: claim)
+        let nodes = Array(filesystem.coordinator.nodes(of: claim).prefix(intents.count))
         let granted = GrantedClaim(id: claim, nodes: nodes, places: places, names: names)
         await KernelSight(index: index, filesystem: filesystem, clock: clock).settle(granted)
         return granted

@@ -54,7 +54,10 @@ public struct FileCoordinator: Sendable {
     /// The variable by which a coordinated command hands its purpose to what it starts.
     public static let purposeVariable = "PROMISEFS_PURPOSE"
     /// Of the coordinated command that this process belongs to, if there is one.
-    public static var inheritedPurpose: String? { getenv(purposeVariable).map { String(cString: $0) } }
+    public static var inheritedPurpose: String? { said(getenv(purposeVariable).map { String(cString: $0) }) }
+
+    /// An empty purpose is none.
+    static func said(_ purpose: String?) -> String? { purpose == "" ? nil : purpose }
     /// The variable by which a coordinated command hands on which claims it runs in, as `DOMAIN:NUMBER` with blanks between.
     public static let claimsVariable = "PROMISEFS_CLAIMS"
     /// The claims that this task runs in, in the same form.
@@ -68,7 +71,7 @@ public struct FileCoordinator: Sendable {
     /// `purpose` nil: `inheritedPurpose`.
     public init(_ client: PromiseClient, purpose: String? = nil) {
         self.client = client
-        self.purpose = purpose ?? FileCoordinator.inheritedPurpose
+        self.purpose = FileCoordinator.said(purpose) ?? FileCoordinator.inheritedPurpose
     }
 
     /// Runs `body` with all of the items at once. Throws what `body` throws, or `PromiseError`: of status 4 when the items were

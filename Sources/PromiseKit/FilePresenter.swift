@@ -49,7 +49,7 @@ public struct FilePresenter: Sendable {
 
     public init(_ client: PromiseClient, purpose: String? = nil) {
         self.client = client
-        self.purpose = purpose ?? FileCoordinator.inheritedPurpose
+        self.purpose = FileCoordinator.said(purpose) ?? FileCoordinator.inheritedPurpose
     }
 
     /// Presents an item: bytes of its path from the root of the domain. Returns when the daemon knows of it. `id`: that of

@@ -63,7 +63,7 @@ public struct FileVersions: Sendable {
 
     public init(_ client: PromiseClient, purpose: String? = nil) {
         self.client = client
-        self.purpose = purpose ?? FileCoordinator.inheritedPurpose
+        self.purpose = FileCoordinator.said(purpose) ?? FileCoordinator.inheritedPurpose
     }
 
     /// The current version first. Nothing is fetched.

@@ -120,6 +120,47 @@ extension MountSuites {
             }
         }
 
+        /// One had a claim on the folder of one name, another one by the other name, and both wrote the file.
+        @Test(.timeLimit(.minutes(2))) func aClaimByOneNameIsInTheWayOfTheOthersFolder() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    Self.inside + """
+                        cat "$M/number" > /dev/null; ln "$M/number" "$M/folder/other"; mkdir "$M/empty"
+                        is_free() { "$P" coordinate write --timeout 300ms "$1" -- true 2> /dev/null; }
+                        inside write "$M/folder"; not is_free "$M/number"; leave; is_free "$M/number"
+                        inside write "$M/number"; not is_free "$M/folder"; is_free "$M/empty"
+                        # The claim goes with the name that is moved, and stays with the other one.
+                        python3 - "$M" "$holder" << 'END'
+                        import os, sys
+                        os.rename(sys.argv[1] + "/folder/other", sys.argv[1] + "/empty/other")
+                        END
+                        is_free "$M/folder"; not is_free "$M/empty"; leave; is_free "$M/empty"
+                        """)
+            }
+        }
+
+        /// All programs that were started with an empty one were inside at once.
+        @Test(.timeLimit(.minutes(1))) func anEmptyPurposeIsNone() async throws {
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    Self.inside + """
+                        export PROMISEFS_PURPOSE=; inside write "$M/number"
+                        not "$P" coordinate write --timeout 300ms "$M/number" -- true 2> /dev/null
+                        not "$P" coordinate write --purpose "" --timeout 300ms "$M/number" -- true 2> /dev/null
+                        PYTHONPATH="$R/clients/python" python3 - "$M/number" << 'END'
+                        import promisefs, sys
+                        domain, path = promisefs.locate(sys.argv[1])
+                        try:
+                            with domain.coordinate(promisefs.writing(path), purpose="", timeout=0.3):
+                                sys.exit("two were inside at once")
+                        except promisefs.PromiseError as error:
+                            assert error.exit_status == 4, error
+                        END
+                        leave
+                        """)
+            }
+        }
+
         /// Each was asked again for every item.
         @Test(.timeLimit(.minutes(3))) func aBatchThatWasPreparedAsksEachPresenterOnce() async throws {
             try await MountedDomain.with(options) { domain in

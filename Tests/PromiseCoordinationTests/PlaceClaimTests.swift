@@ -159,3 +159,58 @@ import Testing
         #expect(table.takeActions() == [.tell(presenter, .reacquire)])
     }
 }
+
+/// A file with two names: 4 is `a` in folder 2, and `b` in folder 6.
+@Suite struct SeveralNamesClaimTests {
+    private let above: [NodeID] = [NodeID(2), .root]
+    private let beside: [NodeID] = [NodeID(6), .root]
+
+    private func names(_ node: UInt64 = 4) -> [Intent] {
+        [above, beside].map { Intent(node: NodeID(node), folders: $0, access: .write([])) }
+    }
+
+    private func folder(_ node: UInt64) -> Intent { Intent(node: NodeID(node), folders: [.root], access: .write([])) }
+
+    @Test func aClaimByOneNameIsInTheWayOfTheFoldersOfBoth() {
+        for number in [UInt64(2), 6] {
+            var table = ClaimTable(answerLimit: .seconds(5))
+            let claim = table.claim(names())
+            let other = table.claim([folder(number)])
+            #expect(table.takeActions() == [.granted(claim)])
+            table.release(claim)
+            #expect(table.takeActions() == [.granted(other)])
+        }
+    }
+
+    @Test func aNameThatMovesTakesTheOtherOneNowhere() {
+        var table = ClaimTable(answerLimit: .seconds(5))
+        let claim = table.claim(names())
+        table.moved(NodeID(4), to: [NodeID(7), .root], from: NodeID(6))
+        let (left, one, other) = (table.claim([folder(6)]), table.claim([folder(2)]), table.claim([folder(7)]))
+        #expect(table.takeActions() == [.granted(claim), .granted(left)])
+        table.release(claim)
+        #expect(table.takeActions() == [.granted(one), .granted(other)])
+    }
+
+    @Test func ofTwoNamesInOneFolderOneStays() {
+        var table = ClaimTable(answerLimit: .seconds(5))
+        let claim = table.claim([names()[0], names()[0]])
+        table.moved(NodeID(4), to: beside, from: NodeID(2))
+        // What is told a second time moves nothing more.
+        table.moved(NodeID(4), to: [.root], from: NodeID(9))
+        _ = table.claim([folder(2)])
+        _ = table.claim([folder(6)])
+        #expect(table.takeActions() == [.granted(claim)])
+    }
+
+    /// A document is saved as a new file under one of the names.
+    @Test func aNameThatIsAnotherFileLeavesTheClaimOnTheOtherOne() {
+        var table = ClaimTable(answerLimit: .seconds(5))
+        let claim = table.claim(names())
+        table.replaced([NodeID(4): NodeID(9)], in: [NodeID(4): NodeID(6)])
+        #expect(table.nodes(of: claim) == [NodeID(4), NodeID(9)])
+        _ = table.claim([names()[0]])
+        _ = table.claim([names(9)[1]])
+        #expect(table.takeActions() == [.granted(claim)])
+    }
+}

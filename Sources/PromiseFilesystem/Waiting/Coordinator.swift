@@ -82,6 +82,8 @@ package final class Coordinator: Sendable {
     /// How long a presenter may take for an answer.
     package static let answerLimit = Duration.seconds(5)
     private static let claimCountMax = 100_000
+    /// Far below what JSON's numbers hold exactly.
+    private static let firstNumberMax: UInt64 = 1 << 48
     private static let presenterCountMax = 10_000
     private static let replacementCountMax = 1_000
 
@@ -96,7 +98,10 @@ package final class Coordinator: Sendable {
     package init(clock: any TimeSource, mode: CoordinationMode) {
         self.clock = clock
         self.mode = mode
-        state = Monitor(State(table: ClaimTable(answerLimit: Coordinator.answerLimit)), rank: .coordinator)
+        // What was asked by the daemon before is not answered to this one, and its claims are none that anybody is in.
+        let first = UInt64.random(in: 1...Coordinator.firstNumberMax)
+        let table = ClaimTable(answerLimit: Coordinator.answerLimit, firstNumber: first)
+        state = Monitor(State(table: table), rank: .coordinator)
     }
 
     /// There is a claim or a presenter.
@@ -216,7 +221,7 @@ package final class Coordinator: Sendable {
     ) {
         let now = clock.uptime()
         change { state in
-            if event == .moved { state.table.moved(node, to: folders, now: now) }
+            if event == .moved { state.table.moved(node, to: folders, from: place?.parent, now: now) }
             if let here { state.table.arrived(node, at: here, in: folders, now: now) }
             let isTold = event == .changed && state.isReplacement(node, since: number)
             state.table.happened(event, to: node, in: folders, from: place, isItemTold: isTold)
@@ -254,11 +259,12 @@ package final class Coordinator: Sendable {
         }
     }
 
-    /// An item and what is below it are in these folders now. Nobody is told. `place`: the vacancy of its name.
-    package func moved(_ node: NodeID, to folders: [NodeID], at place: NodeID? = nil) {
+    /// An item and what is below it are in these folders now; of an item with several names, that one of `parent`. Nobody is
+    /// told. `place`: the vacancy of its name.
+    package func moved(_ node: NodeID, to folders: [NodeID], from parent: NodeID? = nil, at place: NodeID? = nil) {
         let now = clock.uptime()
         change { state in
-            state.table.moved(node, to: folders, now: now)
+            state.table.moved(node, to: folders, from: parent, now: now)
             if let place { state.table.arrived(node, at: place, in: folders, now: now) }
             settle(&state)
         }
@@ -266,10 +272,10 @@ package final class Coordinator: Sendable {
 
     /// Items are other nodes now, and their presenters are told so: whoever tells of the index's changes may come before this,
     /// and finds nobody at the new node. `change`: the index's newest one.
-    package func replaced(_ nodes: [NodeID: NodeID], by change: Int64) {
+    package func replaced(_ nodes: [NodeID: NodeID], in parents: [NodeID: NodeID] = [:], by change: Int64) {
         let now = clock.uptime()
         self.change { state in
-            state.table.replaced(nodes, now: now)
+            state.table.replaced(nodes, in: parents, now: now)
             if state.replacements.count == Coordinator.replacementCountMax { state.replacements.removeFirst() }
             state.replacements.append(Replacement(nodes: nodes, change: change))
             for node in Set(nodes.values).sorted(by: { $0.rawValue < $1.rawValue }) { state.table.changedAsReplaced(node) }
@@ -343,8 +349,8 @@ package final class Coordinator: Sendable {
                 }
             }
         }
-        count.store(state.table.claimCount + state.table.presenterCount, ordering: .relaxed)
         if let next = state.table.watchWaiters(now: clock.uptime()) { watch(next, &state) }
+        count.store(state.table.claimCount + state.table.presenterCount, ordering: .relaxed)
     }
 
     private func tell(_ id: PresenterID, _ event: PresenterEvent, _ state: inout State) {

@@ -76,12 +76,13 @@ extension FileSystem {
     }
 
     /// What was entered with the folders that an item was in may have missed that it moved meanwhile: it is told until the
-    /// index says what was told last. Later moves are told by whoever makes them.
+    /// index says what was told last. Later moves are told by whoever makes them. Of an item with several names it is in
+    /// the folders of one of them.
     package func settlePlaces(of intents: [Intent]) throws(Failure) {
         for var intent in intents {
-            while let folders = try foldersAbove(intent.node), folders != intent.folders {
+            while let known = try foldersOfNames(intent.node, index), let folders = known.first, !known.contains(intent.folders) {
+                coordinator.moved(intent.node, to: folders, from: intent.folders.first)
                 intent.folders = folders
-                coordinator.moved(intent.node, to: folders)
             }
         }
     }
@@ -94,16 +95,18 @@ extension FileSystem {
     func followRename(of before: [Entry]) {
         guard coordinator.isActive else { return }
         var replaced: [NodeID: NodeID] = [:]
+        var parents: [NodeID: NodeID] = [:]
         for old in before {
             let entry = try? index.read { transaction throws(Failure) in try transaction.entry(old.id) }
             guard let entry else { continue }
             if old.node != entry.node {
-                replaced[old.node] = entry.node
-            } else if let folders = try? foldersAbove(entry.node) {
-                coordinator.moved(entry.node, to: folders, at: .vacancy(entry.name, in: entry.parent))
+                (replaced[old.node], parents[old.node]) = (entry.node, old.parent)
+            } else if let folders = try? index.read({ transaction throws(Failure) in try transaction.foldersAbove(entry) }) {
+                coordinator.moved(
+                    entry.node, to: folders, from: old.parent, at: .vacancy(entry.name, in: entry.parent))
             }
         }
-        if !replaced.isEmpty { coordinator.replaced(replaced, by: index.newestChange) }
+        if !replaced.isEmpty { coordinator.replaced(replaced, in: parents, by: index.newestChange) }
     }
 
     /// Whether somebody has the item, or something below it, open for writing.
@@ -115,6 +118,18 @@ extension FileSystem {
             }
             return folders?.contains(node) ?? false
         }
+    }
+}
+
+/// Of each of its names; nil of what is no more.
+private func foldersOfNames(_ node: NodeID, _ index: Index) throws(Failure) -> [[NodeID]]? {
+    if node == .root { return [[]] }
+    return try index.read { transaction throws(Failure) in
+        var result: [[NodeID]] = []
+        for entry in try transaction.entries(of: node) {
+            if let folders = try transaction.foldersAbove(entry) { result.append(folders) }
+        }
+        return result.isEmpty ? nil : result
     }
 }
 

@@ -21,8 +21,8 @@ def writing(path, *options):
 
 
 def _inherited_purpose():
-    """Of the coordinated command that this process belongs to."""
-    return os.environ.get("PROMISEFS_PURPOSE")
+    """Of the coordinated command that this process belongs to. An empty one is none."""
+    return os.environ.get("PROMISEFS_PURPOSE") or None
 
 
 def _inherited_claims():
