@@ -12,6 +12,9 @@ import PromiseSystem
 extension Domain {
     /// Blocks for as long as the checks take. `provider`: the provider is asked, too, and clean content compared with it.
     package func verify(repair: Bool, provider asksProvider: Bool) async throws(Failure) -> VerifyReport {
+        if repair, asksProvider, configuration.isReadOnly {
+            throw Failure(.readOnly, "the domain is mounted read-only: nothing is repaired at the provider")
+        }
         let checks = DomainChecks(
             index: index, content: content, provider: asksProvider ? provider : nil, clock: clock,
             grants: services.grants.store,

@@ -37,6 +37,9 @@ extension Domain {
             let none = "the document has no unresolved version: there is nothing to decide"
             throw Failure(.notFound, version == nil ? none : "this is no unresolved version of it")
         }
+        if configuration.isReadOnly {
+            throw Failure(.readOnly, "the domain is mounted read-only: its versions stay as they are")
+        }
         // What is left of a document that was removed replaces nothing: it becomes a document.
         let isRemoved = document.kind == .conflict
         let action = isRemoved && action == .replace ? .markResolved : action

@@ -144,7 +144,7 @@ package final class Domain: Sendable {
         let tree = DomainTree(
             index: index, engine: engine, filesystem: filesystem, provider: provider,
             domainName: configuration.name, account: root,
-            patience: configuration.requestDeadline)
+            patience: configuration.requestDeadline, isReadOnly: configuration.isReadOnly)
         services = DocumentServices(tree, state, configuration, audit, logger)
         hub = QueryHub(
             domainName: configuration.name, index: index, filesystem: filesystem, engine: engine,

@@ -102,15 +102,37 @@ extension MountSuites {
             try await MountedDomain.with { domain in
                 try await domain.shell(
                     shorthand(domain) + """
-                        for name in .promisefs a~ x.swp; do
+                        echo 'secret/' > "$M/.promisefsignore"
+                        for name in .promisefs secret; do
                             s=0; add --name "$name" 2> "$T/said" || s=$?; [ $s = 1 ]; [ ! -e "$M/$name" ]
                         done
                         grep -q 'stays on this machine' "$T/said"
                         [ "$(add --name Editor)" = "$M/Editor" ]; "$P" sync --wait "$M"; rmdir "$M/Editor/Documents"
                         [ "$(add)" = "$M/Editor" ]; [ -d "$M/Editor/Documents" ]
-                        # Its folder is called as it was.
-                        rm -r "$M/Editor"; "$P" sync --wait "$M"; [ "$(add)" = "$M/Editor" ]
                         """)
+            }
+        }
+
+        /// The container's record and the reference went at the provider.
+        @Test(.timeLimit(.minutes(2))) func aReadOnlyMountTakesNeitherContainersNorReferencesAway() async throws {
+            var options = MountedDomain.Options(arguments: ["--poll-interval", "1s"])
+            try await MountedDomain.with(options) { first in
+                try await first.shell(
+                    shorthand(first) + """
+                        add --name Editor > /dev/null; echo 1 > "$M/doc"; "$P" reference add "$M/doc" "$M/link" > /dev/null
+                        "$P" sync --wait "$M"; within 5 'list --json | grep -q "\"isSent\":true"'
+                        """)
+                (options.cloud, options.arguments) = (first.cloud, options.arguments + ["--read-only"])
+                try await MountedDomain.with(options) { second in
+                    try await second.shell(
+                        shorthand(second) + """
+                            [ "$(readlink "$M/link")" = doc ]
+                            refused() { s=0; "$@" > /dev/null 2> "$T/said" || s=$?; [ $s = 1 ]; grep -q read-only "$T/said"; }
+                            refused remove; refused "$P" reference remove "$M/link"; refused "$P" verify --provider --repair "$M"
+                            list | grep -q Editor; [ "$(readlink "$M/link")" = doc ]; "$P" sync --wait "$M"
+                            [ -e "$C/.promisefs/containers/com.example.editor.json" ]; [ -e "$C/link" ] || [ -L "$C/link" ]
+                            """)
+                }
             }
         }
 

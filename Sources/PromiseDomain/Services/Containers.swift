@@ -109,7 +109,7 @@ package final class Containers: Sendable {
                 container?.isSent = false
             }
         } else {
-            var fresh = try await make(key, name ?? container?.record.name, isPublic ?? container?.record.isPublic ?? false)
+            var fresh = try await make(key, name, isPublic ?? container?.record.isPublic ?? false)
             fresh.wasSent = container?.wasSent ?? false
             fresh.record.name = name ?? container?.record.name ?? fresh.record.name
             fresh.replaced = container?.record.folder
@@ -162,6 +162,9 @@ package final class Containers: Sendable {
     ) async throws(Failure) -> ContainerStanding {
         let key = try checked(application)
         try door.admit(principal, to: "containers.remove", of: application, isChange: true)
+        if configuration.isReadOnly {
+            throw Failure(.readOnly, "the domain is mounted read-only: it loses no container")
+        }
         await lookOnce()
         // An exchange under way would write the record anew, or take it in again.
         await turns.take(key)

@@ -18,6 +18,8 @@ struct DomainTree: Sendable {
     let account: ItemIdentifier
     /// How long the provider may be silent about a folder.
     let patience: Duration
+    /// The domain is mounted read-only, and so for services, too.
+    let isReadOnly: Bool
 
     /// So that the kernel shows what was made when the call returns.
     private static let kernelPatience = Duration.seconds(1)
@@ -132,6 +134,10 @@ struct DomainTree: Sendable {
 
     // MARK: Making
 
+    func demandWritable() throws(Failure) {
+        if isReadOnly { throw Failure(.readOnly, "the domain is mounted read-only: nothing in it can be changed") }
+    }
+
     func makeFolder(_ name: FileName, in parent: NodeID) async throws(Failure) -> NodeID {
         let caller = try owner()
         return try await made(name, in: parent) { [filesystem] reply in
@@ -151,6 +157,7 @@ struct DomainTree: Sendable {
     }
 
     func unlink(_ name: FileName, in parent: NodeID) async throws(Failure) {
+        try demandWritable()
         let caller = try owner()
         let result = await withCheckedContinuation {
             (continuation: CheckedContinuation<Result<Void, Failure>, Never>) in
@@ -163,6 +170,7 @@ struct DomainTree: Sendable {
     }
 
     func removeFolder(_ name: FileName, in parent: NodeID) async throws(Failure) {
+        try demandWritable()
         let caller = try owner()
         let result = await withCheckedContinuation {
             (continuation: CheckedContinuation<Result<Void, Failure>, Never>) in
@@ -178,6 +186,7 @@ struct DomainTree: Sendable {
         _ name: FileName, in parent: NodeID,
         _ body: @escaping @Sendable (@escaping FileSystem.Reply<EntryReply>) -> Void
     ) async throws(Failure) -> NodeID {
+        try demandWritable()
         let result = await withCheckedContinuation {
             (continuation: CheckedContinuation<Result<EntryReply, Failure>, Never>) in
             body { continuation.resume(returning: $0) }
