@@ -63,14 +63,15 @@ package struct LinkTargets: Sendable {
     }
 
     /// As an application is told: a reference tells where its document is, and follows it, so that of one that was not given
-    /// nothing is said.
-    func target(of node: Node?, toWhom isGiven: (NodeID) -> Bool) throws(Failure) -> [UInt8] {
+    /// nothing is said. `place`: where its view has an item, which may be elsewhere than in the domain; nil: nowhere.
+    func target(of node: Node?, in place: (NodeID) throws(Failure) -> [FileName]?) throws(Failure) -> [UInt8] {
         guard let record = node?.target.flatMap({ ReferenceRecord(target: $0) }), let node else {
             return try target(of: node)
         }
-        guard !isElsewhere(record), let document = try find(record, node.id).finding.entry?.node, isGiven(document)
+        guard !isElsewhere(record), let document = try find(record, node.id).finding.entry?.node,
+            let path = try place(document), let own = try place(node.id)
         else { return LinkTargets.notGiven }
-        return try target(of: node)
+        return record.link(in: Array(own.dropLast()), .found, path)
     }
 
     private static let notGiven = Array(".promisefs/not-given".utf8)

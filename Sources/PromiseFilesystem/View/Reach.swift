@@ -31,6 +31,22 @@ extension ViewRoots {
         return hasPlace ? best : temporary
     }
 
+    /// Where the view has a document, from its root; nil of what was not given.
+    func path(of node: NodeID, _ transaction: borrowing Transaction) throws(Failure) -> [FileName]? {
+        for name in try transaction.entries(of: node) {
+            var (entry, names) = (name, [FileName]())
+            for _ in 0..<4096 {
+                if let root = byEntry[entry.id], root.rights > .none, root.place != .scratch {
+                    return (root.place == .top ? [root.name] : [View.granted, root.name]) + names.reversed()
+                }
+                names.append(entry.name)
+                guard entry.parent != .root, let above = try transaction.entries(of: entry.parent).first else { break }
+                entry = above
+            }
+        }
+        return nil
+    }
+
     /// The most that any folder above gives.
     private func reach(
         _ entry: Entry, _ transaction: borrowing Transaction

@@ -310,9 +310,9 @@ extension View {
             throw Failure(.invalid, "it is no link")
         }
         try demand(.read, of: node, "linkTarget")
-        let root = try reach(node).root
-        return try tree.linkTargets.inView.target(of: try tree.known(node)) { document in
-            root != nil && (try? reach(document))?.root == root
+        let roots = roots
+        return try tree.linkTargets.inView.target(of: try tree.known(node)) { node throws(Failure) in
+            try index.read { transaction throws(Failure) in try roots.path(of: node, transaction) }
         }
     }
 
