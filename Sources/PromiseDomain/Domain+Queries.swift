@@ -28,7 +28,13 @@ extension Domain {
     }
 
     /// Opens a question; whoever runs it gets the answer. Throws `.busy` when too many run.
-    package func query(_ request: QueryRequest) throws(Failure) -> LiveQuery { try hub.open(request) }
+    package func query(_ request: QueryRequest) throws(Failure) -> LiveQuery {
+        let kind = try index.read { transaction throws(Failure) in try transaction.node(request.scope)?.kind }
+        if let kind, kind != .folder, request.scope != .root {
+            throw Failure(.notFolder, "nothing is below what is no folder: give a folder to look in")
+        }
+        return try hub.open(request)
+    }
 
     /// The changes after a sequence number, oldest first.
     package func changes(since sequence: Int64, of journal: String?, limit: Int) throws(Failure) -> ChangePage {

@@ -55,7 +55,7 @@ extension MountSuites {
                     # Of the same purpose as a program outside, and held against it all the same.
                     "$P" coordinate write --purpose owner --timeout 2s "$M/doc" -- true 2> /dev/null && exit 1
                     "$P" coordinate write --timeout 20s "$M/doc" -- true
-                    within 10 'grep -q "in a minute" $T/held'; kill $p 2> /dev/null; wait $p || true
+                    within 10 'grep -q "in a minute" $T/held'; kill $p 2> /dev/null || true; wait $p || true
                     grep -q claims.hold "$S/audit.log"
                     """)
             }

@@ -46,6 +46,7 @@ extension MountSuites {
                     """
                     find "$M" > /dev/null; cd "$T"; [ "$("$P" find NOTE 29)" = "$M/docs/note-29.txt" ]
                     [ "$("$P" find "$M/docs" 'note 29')" = "$M/docs/note-29.txt" ]
+                    s=0; "$P" find "$M/docs/note-29.txt" note 2> /dev/null || s=$?; [ "$s" = 1 ]
                     rc=0; "$P" find nosuch/folder note 2> /dev/null || rc=$?; [ $rc = 3 ]
                     """)
             }
