@@ -294,7 +294,8 @@ extension PickerMachine {
         let here = sight.lowerBound / PickerMachine.windowCount
         let far = windows.keys.sorted { abs($0 - here) < abs($1 - here) }.dropFirst(
             PickerMachine.keptWindowCount)
-        for number in far {
+        // Keys wait for that of the cursor.
+        for number in far where number != cursor / PickerMachine.windowCount {
             windows[number] = nil
             asked.remove(number)
         }
