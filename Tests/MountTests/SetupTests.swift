@@ -124,7 +124,8 @@ extension MountSuites {
                     state-dir = "$T/kept/"
                     END
                     finds "problem domain four: .*inside each other"; finds "problem domain five: .*no absolute path"
-                    finds "problem domain four: has the state folder of 'five'"; cp "$T/before" "$settings/config.toml"
+                    finds "problem domain four: has the state folder of 'five'"
+                    cp "$T/before" "$settings/config.toml"; finds "problem domain one"
                     eval "$(sed -n "s/.*; '\\(mkdir -p .*\\)'$/\\1/p" "$T/found" | sort -u)"; not finds 'mount point'
                     echo '[one]' > "$settings/credentials"; chmod 644 "$settings/credentials"
                     finds 'problem credentials: .*read by others'
