@@ -63,6 +63,7 @@ public final class MountedData: PickerData {
     /// One whose daemon says nothing holds up no other.
     private func places(of mount: MountEntry) async -> [PickerPlace] {
         if let places = await Patience.answer(of: { await self.toldPlaces(of: mount) }) { return places }
+        silences.withLock { $0[mount.domain] = .now }
         var place = PickerPlace(.domain, title: mount.domain, folder: PickerFolder(domain: mount.domain))
         place.note = "its daemon does not answer"
         return [place]

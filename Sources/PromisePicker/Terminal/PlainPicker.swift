@@ -66,8 +66,9 @@ public final class PlainPicker: Sendable {
     private func waitUntilSettled() { _ = state.wait { $0.isSettled ? true : nil } }
 
     private func take(_ line: String) {
-        // Whoever goes waits for no list.
+        // Whoever goes waits for no list for long.
         if line == PlainScreen.cancel {
+            _ = state.wait(timeout: .seconds(1)) { $0.isSettled ? true : nil }
             _ = state.wait { $0.isIdle ? true : nil }
         } else {
             waitUntilSettled()
