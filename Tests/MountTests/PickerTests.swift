@@ -25,6 +25,8 @@ extension MountSuites {
                         # Filtered by type; folders stay.
                         [ "$(printf '2\\n' | pick --type image/png)" = "$M/b.png" ]
                         [ "$(printf '2\\n' | pick --type public.text)" = "$M/a.txt" ]
+                        # A document is no folder to begin in, but lies in one.
+                        [ "$(printf '1\\n' | "$P" pick --plain --at "$M/docs/plan.md" 2> "$T/said")" = "$M/docs/plan.md" ]
                         # Found anywhere, and several in the order of their marks.
                         [ "$(printf '?plan\\n1\\n' | pick)" = "$M/docs/plan.md" ]
                         [ "$(printf 'm 4\\nm 2\\nok\\n' | pick --multiple)" = "$M/large.bin

@@ -277,7 +277,16 @@ struct PickCommand: AsyncParsableCommand {
         request.suggestedName = name?.bytes ?? []
         if let at {
             let location = try await Targets.location(of: at)
-            request.start = PickerFolder(domain: location.domain, path: location.path)
+            let start = PickerFolder(domain: location.domain, path: location.path)
+            let look = await Blocking.run { () throws(Never) in
+                lookAtFolder(location.absolutePath, flags: openPathOnly)
+            }
+            // A document lies in the folder that is meant.
+            if case .failed(let error) = look, error.errno == ENOTDIR {
+                request.start = start.parent ?? start
+            } else {
+                request.start = start
+            }
         }
         for source in sources {
             let path = try await Blocking.run { () throws(PromiseError) in
