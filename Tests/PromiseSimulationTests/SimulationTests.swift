@@ -138,6 +138,20 @@ import Testing
         #expect(run.status == 0, "\(run.output)")
     }
 
+    /// A folder was moved here into another one, in the place of which it was put by somebody at the store: nothing was followed
+    /// or sent any more.
+    @Test(.timeLimit(.minutes(2)), arguments: [9_490_190]) func whatStrangersDoAtTheStoreIsFollowed(seed: Int) async throws {
+        let run = try await simulate(["--strangers", "--swarm", "--seed", "\(seed)"])
+        #expect(run.status == 0, "\(run.output)")
+    }
+
+    @Test(.timeLimit(.minutes(10))) func strangersAtTheStoreLoseNothing() async throws {
+        for store in ["0", "3", "8", "9"] {
+            let run = try await simulate(["--strangers", "--store", store, "--seed", "10000", "--schedules", "15"])
+            #expect(run.status == 0, "\(run.output)")
+        }
+    }
+
     @Test(.timeLimit(.minutes(10))) func powerCutsLoseNothingThatWasSynchronizedOrSent() async throws {
         let run = try await simulate(["--power-cuts", "--swarm", "--seed", "10000", "--schedules", "40"])
         #expect(run.status == 0, "\(run.output)")

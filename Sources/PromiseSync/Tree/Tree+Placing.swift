@@ -117,9 +117,9 @@ extension Tree {
             _ = try follow(identifier, depth: depth + 1, &turn, transaction)
             if try transaction.entry(in: taken.parent, named: taken.name) == nil { return true }
         }
-        guard let entry = try transaction.entry(in: taken.parent, named: taken.name) else {
-            return true
-        }
+        guard let entry = try transaction.entry(in: taken.parent, named: taken.name),
+            entry.identifier != item.identifier
+        else { return true }
         if try isLeaving(entry, for: item, &turn, transaction) { return false }
         // Two documents of one name: other machines see by the new one that there is a conflict.
         let isVersion = try transaction.node(entry.node)?.kind == item.kind && item.kind != .folder

@@ -30,13 +30,13 @@ extension Tree {
     ) throws(Failure) -> Bool {
         let observation = try turn.observation(of: entry.identifier, entry, transaction)
         guard let node = try transaction.node(entry.node) else { return true }
-        var isEmpty = true
+        var (entry, isEmpty) = (entry, true)
         if node.kind == .folder {
             isEmpty = try removeChildren(
-                of: entry, isMadeAnew: observation.local?.isEdited == true, depth, &turn,
-                transaction)
-            // A child that others moved to the folder's own place has made it go.
-            if try transaction.entry(entry.id) == nil { return true }
+                of: entry, isMadeAnew: observation.local?.isEdited == true, depth, &turn, transaction)
+            // A child that others moved to the folder's own place has made it go, or has its name now.
+            guard let left = try transaction.entry(entry.id) else { return true }
+            entry = left
         }
         let isNewHere = observation.synced == nil && !entry.isExcluded
         if !isEmpty || isNewHere || observation.local?.isEdited == true
@@ -72,10 +72,10 @@ extension Tree {
         _ transaction: borrowing Transaction
     ) throws(Failure) -> Bool {
         var isEmpty = true
-        for child in try transaction.children(of: folder.node) {
-            switch try whereabouts(
-                of: child, in: folder, isMadeAnew: isMadeAnew, &turn, transaction)
-            {
+        for known in try transaction.children(of: folder.node) {
+            // What was done about one before may have taken another one away.
+            guard let child = try transaction.entry(known.id), child.parent == folder.node else { continue }
+            switch try whereabouts(of: child, in: folder, isMadeAnew: isMadeAnew, &turn, transaction) {
             case .gone:
                 if try !removeLocal(child, depth: depth + 1, &turn, transaction) { isEmpty = false }
             case .onItsWay:

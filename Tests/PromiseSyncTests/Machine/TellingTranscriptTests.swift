@@ -207,4 +207,27 @@ import Testing
             make room
             """)
     }
+
+    /// Something else was just being made under its first name when that was looked at: it counted as not there, was made again
+    /// under its new name, and came back under the first one.
+    @Test func whatALookHasLeftOutIsLookedForAgain() throws {
+        let fixture = try start()
+        let machine = fixture.machine
+        try fixture.make("d", .folder)
+        machine.pass(.seconds(1))
+        machine.answer("create d", "no answer", .failure(ProviderError(.retry, "no answer")))
+        try fixture.rename("d", to: "e")
+        try fixture.make("d", .folder)
+        machine.pass(.seconds(2))
+        let arrived = MachineFixture.item("d", .folder)
+        #expect(machine.answer("list", "d", .items([arrived], isLast: true)))
+        #expect(machine.answer("create d", "taken", .failure(ProviderError(.conflict, "the name is taken"))))
+        machine.pass(.milliseconds(200))
+        #expect(machine.answer("list", "d", .items([arrived], isLast: true)))
+        machine.pass(.seconds(1))
+        var moved = arrived
+        moved.name = FileName("e")!
+        #expect(machine.answer("modify /d of version folder, move to / as e", "done", .item(moved)))
+        #expect(!machine.take().contains("create e"))
+    }
 }
