@@ -25,7 +25,7 @@ package enum CredentialsLook {
     private static func read(_ file: [UInt8]) throws(ProviderError) -> [Entry] {
         // Looked for by names, of which none is an entry's: the file is read and checked all the same.
         _ = try CredentialSource(file: file, names: []).credentials()
-        guard let bytes = readSmallFile(file, countMax: 1 << 20) else { return [] }
+        guard case .content(let bytes) = TrustedFile.read(file, countMax: 1 << 20) else { return [] }
         let shown = "the credentials file \(String(decoding: file, as: UTF8.self))"
         return try CredentialsFile.parse(String(decoding: bytes, as: UTF8.self), shown: shown).map {
             Entry(name: $0.key, user: $0.value.user, isInSecretService: $0.value.isInSecretService)

@@ -72,16 +72,22 @@ package struct CredentialSource: Sendable {
         guard read.status.permissions & 0o077 == 0 else {
             throw ProviderError(.permanent, "\(shown(path)) can be read by others: run chmod 0600 on it")
         }
+        guard read.status.size <= CredentialSource.fileByteCountMax else {
+            throw ProviderError(.permanent, "\(shown(path)) is larger than 1 MiB")
+        }
         guard let text = String(validating: read.bytes, as: UTF8.self) else {
             throw ProviderError(.permanent, "\(shown(path)) is not UTF-8")
         }
         return text
     }
 
+    private static let fileByteCountMax: UInt64 = 1 << 20
+
     private func contents(_ path: [UInt8]) throws(SystemError) -> (status: FileStatus, bytes: [UInt8]) {
-        let file = try Descriptor.open(path, flags: O_RDONLY, label: "credentials.open")
+        // A fifo that nobody writes to would be waited for.
+        let file = try Descriptor.open(path, flags: O_RDONLY | O_NONBLOCK, label: "credentials.open")
         let status = try FileStatus.of(descriptor: file.number, label: "credentials.status")
-        let room = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(min(status.size, 1 << 20)), alignment: 1)
+        let room = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(min(status.size, CredentialSource.fileByteCountMax)), alignment: 1)
         defer { room.deallocate() }
         let count = try readFully(file.number, into: room, at: 0, label: "credentials.read")
         return (status, Array(room.prefix(count)))

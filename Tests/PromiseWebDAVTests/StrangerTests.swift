@@ -111,11 +111,13 @@ struct StrangerTests {
             case ("PROPFIND", "/file"): listing("/file")
             case ("PUT", _):
                 reply("200 OK", ["Content-Type: text/html; charset=utf-8", "ETag: \"page\""], "<html>Accept the terms</html>")
-            default: reply("404 Not Found")
+            case ("PROPFIND", _): reply("404 Not Found")
+            default: reply("204 No Content")
             }
         }
         defer { server.stop() }
-        let provider = try await provider(server, remembering: ["putTellsTag", "listsTags", "keepsProperties"])
+        let traits: Set = ["putIsWhole", "putTellsTag", "tagsTellContent", "listsTags", "keepsProperties"]
+        let provider = try await provider(server, remembering: traits)
         let item = NewItem(name: FileName("new")!, kind: .file, metadata: metadata)
         for old in [false, true] {
             let contents = try MemorySource(Array("text".utf8))
