@@ -99,12 +99,12 @@ package struct ItemFinder {
     /// Identifiers are of one machine alone.
     private var isAtPlaces: Bool { believesNotes && (key.identifier == nil || key.machine != nil) }
 
-    /// Where another machine says that it has moved it to.
+    /// Where another machine says that it has moved it to, with a folder above, too, which nobody may have listed here.
     private func atNewPlace(_ transaction: borrowing Transaction) throws(Failure) -> Finding? {
-        guard let path = try MovedPlace.now(of: key.path, transaction),
-            let entry = try MovedPlace.entry(at: path, transaction)
-        else { return nil }
-        return try finding(entry, transaction)
+        guard let path = try MovedPlace.now(of: key.path, transaction) else { return nil }
+        if let entry = try MovedPlace.entry(at: path, transaction) { return try finding(entry, transaction) }
+        guard try MovedPlace.isUnlisted(path, transaction) else { return nil }
+        return Finding(fate: .unknown, entry: nil, path: path)
     }
 
     /// `isNamed`: another item at the place is known to be another one.

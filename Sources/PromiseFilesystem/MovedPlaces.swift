@@ -66,6 +66,18 @@ package struct MovedPlace: Hashable, Sendable {
         return nil
     }
 
+    /// A folder on the way was never listed here, so that nobody knows what is there.
+    static func isUnlisted(_ path: [FileName], _ transaction: borrowing Transaction) throws(Failure) -> Bool {
+        var current = NodeID.root
+        for name in path {
+            guard let entry = try transaction.entry(in: current, named: name) else {
+                return try transaction.node(current)?.isPopulated == false
+            }
+            current = entry.node
+        }
+        return false
+    }
+
     /// What the provider has there, too.
     package static func entry(
         at path: [FileName], _ transaction: borrowing Transaction

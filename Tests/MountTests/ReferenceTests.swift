@@ -117,6 +117,32 @@ extension MountSuites {
             }
         }
 
+        /// It was deleted, as was said, until somebody listed the folder under its new name.
+        @Test(.enabled(if: WebDAVServer.canRun), .timeLimit(.minutes(2)))
+        func whatIsInAFolderThatAnotherMachineMovedIsFoundWhereOnlyPlacesAreKnown() async throws {
+            try await WebDAVServer.with { server in
+                try await MountedDomain.with(server.options()) { first in
+                    try await first.shell(
+                        """
+                        mkdir "$M/d" "$M/f" "$M/desk"; echo 1 > "$M/d/doc"; echo 2 > "$M/f/doc"; "$P" sync --wait "$M"
+                        "$P" reference add "$M/d/doc" "$M/desk" > /dev/null; "$P" sync --wait "$M"
+                        """)
+                    try await MountedDomain.with(server.options()) { second in
+                        let bookmark = try await second.shell(
+                            "[ \"$(cat \"$M/desk/doc\" \"$M/f/doc\" | tr -d '\\n')\" = 12 ]; \"$P\" bookmark create \"$M/f/doc\""
+                        ).text
+                        try await first.shell("mv \"$M/d\" \"$M/e\"; mv \"$M/f\" \"$M/g\"; \"$P\" sync --wait \"$M\"")
+                        try await second.shell(
+                            """
+                            "$P" sync "$M"; within 10 '[ ! -e "$M/d" ] && [ ! -e "$M/f" ]'
+                            within 15 '[ "$("$P" bookmark resolve \(bookmark) 2> /dev/null)" = "$M/g/doc" ]'
+                            within 15 '[ "$(readlink "$M/desk/doc")" = ../e/doc ]'; [ "$(cat "$M/desk/doc")" = 1 ]
+                            """, seconds: 60)
+                    }
+                }
+            }
+        }
+
         /// They were those of the file's first name, and led nowhere when that was removed.
         @Test(.timeLimit(.minutes(2))) func whatIsGivenByASecondNameOfAFileIsOfThatName() async throws {
             try await MountedDomain.with(Self.options) { domain in

@@ -85,7 +85,7 @@ package final class Bookmarks: Sendable {
         var finding = try await tree.find(bookmark.key, bound: bookmark.entry, search)
         if finding.fate == .deleted || finding.fate == .replaced {
             await notes.ask()
-            finding = try tree.look(for: bookmark.key, bound: bookmark.entry)
+            finding = try await tree.find(bookmark.key, bound: bookmark.entry, search)
         }
         if finding.fate != .found { finding = try await names.find(bookmark) ?? finding }
         guard finding.fate == .found, let entry = finding.entry else {

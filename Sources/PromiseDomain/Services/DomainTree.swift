@@ -66,7 +66,7 @@ struct DomainTree: Sendable {
     ) async throws(Failure) -> ItemFinder.Finding {
         var finding = try look(for: key, bound: bound)
         if finding.fate == .unknown, engine.connectionFailure == nil {
-            _ = try? await node(at: key.path)
+            _ = try? await node(at: finding.path)
             finding = try look(for: key, bound: bound)
         }
         guard finding.fate != .found, let missing = finding.missing else { return finding }
