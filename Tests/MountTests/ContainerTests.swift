@@ -120,7 +120,7 @@ extension MountSuites {
                 try await first.shell(
                     shorthand(first) + """
                         add --name Editor > /dev/null; echo 1 > "$M/doc"; "$P" reference add "$M/doc" "$M/link" > /dev/null
-                        "$P" sync --wait "$M"; within 5 'list --json | grep -q "\"isSent\":true"'
+                        "$P" sync --wait "$M"; within 5 'list --json | grep -q "\\"isSent\\":true"'
                         """)
                 (options.cloud, options.arguments) = (first.cloud, options.arguments + ["--read-only"])
                 try await MountedDomain.with(options) { second in

@@ -108,8 +108,8 @@ extension MountSuites {
                 """
                 container=$("$P" container add --app $ID --name Editor $D); give Work/text.txt read-write > /dev/null
                 "$P" reference add $M/Work/beside "$container/Documents" > /dev/null
-                app sh -c 'curl -sS --fail-with-body --unix-socket $PROMISEFS_SOCKET http://promisefs/v1/references \
-                    --json "{\"target\":\"/granted/text.txt\",\"path\":\"/container/Documents\"}"' > $T/made
+                app sh -c 'curl -sS --fail-with-body --unix-socket $PROMISEFS_SOCKET http://promisefs/v1/references \\
+                    --json "{\\"target\\":\\"/granted/text.txt\\",\\"path\\":\\"/container/Documents\\"}"' > $T/made
                 grep -q '"state":"found"' $T/made; mkdir $M/Else; mv $M/Work/text.txt $M/Else/moved
                 app sh -c 'cd container/Documents; readlink text.txt beside; cat text.txt; echo two >> text.txt' > $T/seen
                 [ "$(tr '\n' ' ' < $T/seen)" = '../../granted/text.txt .promisefs/not-given one ' ]
