@@ -38,6 +38,14 @@ public final class PickerSession: Sendable {
         var handled: Show?
     }
 
+    /// Lists that are being asked for, all of one generation.
+    private struct Asked: Sendable {
+        static let countMax = 64
+        var generation = 0
+        var tasks: [Task<Void, Never>] = []
+    }
+
+    private let asked = Mutex(Asked())
     private let choices = Mutex<[Int]>([])
     private let messages: AsyncStream<Message>
     private let send: AsyncStream<Message>.Continuation
@@ -86,6 +94,21 @@ public final class PickerSession: Sendable {
     }
 
     private func begin(_ action: PickerAction) {
+        let task = task(for: action)
+        guard case .list(_, let generation, _, _) = action else { return }
+        // Nobody waits any more for a list that another one has taken the place of.
+        let overtaken = asked.withLock { asked -> [Task<Void, Never>] in
+            let isOther = asked.generation != generation
+            let overtaken = isOther ? asked.tasks : []
+            if isOther { asked = Asked(generation: generation) }
+            // The first ones have been answered, or will be all the same.
+            asked.tasks = asked.tasks.suffix(Asked.countMax - 1) + [task]
+            return overtaken
+        }
+        for task in overtaken { task.cancel() }
+    }
+
+    private func task(for action: PickerAction) -> Task<Void, Never> {
         Task { [self] in
             switch action {
             case .list(let listing, let generation, let offset, let limit):

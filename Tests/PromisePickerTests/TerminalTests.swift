@@ -61,6 +61,17 @@ import Testing
         }
     }
 
+    /// Each letter of a text that was pasted was a list of its own: 20,000 at once.
+    @Test func whatIsPastedIsOneText() {
+        var screen = TerminalScreen(size: .init(columns: 40, rows: 8), hasColours: false)
+        let shown = machine(["a.txt"])
+        let pasted = [TerminalKey](repeating: .text("x"), count: 20_000)
+        let events = screen.press([.text("/")] + pasted, shown)
+        #expect(events == [.filter(String(repeating: "x", count: 1024))])
+        let both = screen.press([.control("u"), .text("a"), .enter, .enter], shown)
+        #expect(both == [.filter("a"), .enter])
+    }
+
     /// Half of it was never seen on the smallest screen.
     @Test func helpIsShownToItsEnd() {
         var screen = TerminalScreen(size: .init(columns: 40, rows: 8), hasColours: false)

@@ -70,7 +70,7 @@ public final class TerminalPicker: Sendable {
                 return
             }
             let pressed = input.isEmpty ? keys.flush() : keys.feed(input)
-            for key in pressed { for event in screen.press(key, now) { session.post(event) } }
+            for event in screen.press(pressed, now) { session.post(event) }
             let isResized = screen.size != terminal.size
             screen.size = terminal.size
             let (lines, seen) = screen.draw(now)

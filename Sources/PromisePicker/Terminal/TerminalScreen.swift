@@ -18,6 +18,8 @@ public struct TerminalScreen: Sendable {
 
     private static let keys: [FolderListing.Key] = [.name, .date, .size, .kind, .state, .tags]
 
+    private static let textByteCountMax = 1024
+
     public var size: Size
     /// Without, nothing but characters is written.
     public let hasColours: Bool
@@ -39,6 +41,16 @@ public struct TerminalScreen: Sendable {
     private var rowCount: Int { max(1, size.rows - 3) }
 
     // MARK: Keys
+
+    /// Of keys that came together. What was pasted is one text, not a list for each of its letters.
+    public mutating func press(_ keys: [TerminalKey], _ machine: PickerMachine) -> [PickerEvent] {
+        var events: [PickerEvent] = []
+        for event in keys.flatMap({ press($0, machine) }) {
+            if case .filter = event, case .filter? = events.last { events.removeLast() }
+            events.append(event)
+        }
+        return events
+    }
 
     /// What a key means for the machine.
     public mutating func press(_ key: TerminalKey, _ machine: PickerMachine) -> [PickerEvent] {
@@ -145,7 +157,9 @@ public struct TerminalScreen: Sendable {
         -> [PickerEvent]
     {
         switch key {
-        case .text(let typed): text += typed
+        case .text(let typed):
+            // No name is longer, in any writing.
+            if text.utf8.count < TerminalScreen.textByteCountMax { text += typed }
         case .backspace: if !text.isEmpty { text.removeLast() }
         case .control("u"): text = ""
         case .control("c"): return [.cancel]
