@@ -135,7 +135,15 @@ public final class MountedData: PickerData {
         wanted.types = listing.types
         wanted.showsHidden = listing.showsHidden
         wanted.foldersOnly = listing.foldersOnly
-        let found = try await client(of: domain).window(of: wanted, offset: offset, limit: limit)
+        let client = try client(of: domain)
+        let found: FolderWindowDocument
+        do throws(PromiseError) {
+            found = try await client.window(of: wanted, offset: offset, limit: limit)
+        } catch {
+            // Its daemon has ended meanwhile: the next one is asked.
+            guard error.kind == .brokenReply else { throw error }
+            found = try await client.window(of: wanted, offset: offset, limit: limit)
+        }
         return PickerPage(
             total: found.total, items: found.items.compactMap { PickerItem($0, in: domain) },
             reason: found.reason)

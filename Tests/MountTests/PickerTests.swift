@@ -37,6 +37,10 @@ extension MountSuites {
                         code='import promisefs, sys; print(promisefs.pick(start=sys.argv[1], plain=True)[0]["path"])'
                         [ "$(printf '2\\n' | PYTHONPATH="$R/clients/python" PROMISEFS_EXECUTABLE="$P" \
                             python3 -c "$code" "$M" 2> /dev/null)" = "$M/a.txt" ]
+                        # A daemon that dies while it is asked: the next one is.
+                        daemon=$("$P" status --json "$M" | sed 's/.*"processID":\\([0-9]*\\).*/\\1/')
+                        dies() { sleep 0.5; kill -STOP $daemon; echo '?plan'; sleep 0.5; kill -9 $daemon; echo 1; }
+                        [ "$(dies | pick)" = "$M/docs/plan.md" ]
                         # A person who cancels, and lines that end.
                         status=0; printf 'q\\n' | pick || status=$?; [ $status = 1 ]; [ ! -s "$T/nothing" ]
                         status=0; pick < /dev/null || status=$?; [ $status = 1 ]
