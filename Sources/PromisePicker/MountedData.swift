@@ -185,6 +185,8 @@ public final class MountedData: PickerData {
                 return .failure(error)
             }
         }
+        // Of a list that nobody wants any more nothing is learnt.
+        guard !Task.isCancelled else { throw silence }
         silences.withLock { $0[domain] = answer == nil ? .now : nil }
         guard let answer else { throw silence }
         return try answer.get()
