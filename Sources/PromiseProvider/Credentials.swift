@@ -87,7 +87,8 @@ package struct CredentialSource: Sendable {
         // A fifo that nobody writes to would be waited for.
         let file = try Descriptor.open(path, flags: O_RDONLY | O_NONBLOCK, label: "credentials.open")
         let status = try FileStatus.of(descriptor: file.number, label: "credentials.status")
-        let room = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(min(status.size, CredentialSource.fileByteCountMax)), alignment: 1)
+        let byteCount = Int(min(status.size, CredentialSource.fileByteCountMax))
+        let room = UnsafeMutableRawBufferPointer.allocate(byteCount: byteCount, alignment: 1)
         defer { room.deallocate() }
         let count = try readFully(file.number, into: room, at: 0, label: "credentials.read")
         return (status, Array(room.prefix(count)))

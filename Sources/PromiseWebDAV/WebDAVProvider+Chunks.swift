@@ -62,9 +62,7 @@ extension WebDAVProvider {
     }
 
     /// Nil when it is of another size.
-    func chunk(
-        _ number: Int, _ record: UploadJournal.Record, byteCount: UInt64
-    ) async throws(ProviderError) -> HTTPReply? {
+    func chunk(_ number: Int, _ record: UploadJournal.Record, byteCount: UInt64) async throws(ProviderError) -> HTTPReply? {
         try await client.content(try chunkURL(record) + WebDAVProvider.chunkName(number), byteCount: byteCount)
     }
 

@@ -24,6 +24,8 @@ extension MountSuites {
                     grep '"code":"pinned"' "$T/out" | grep -q '"exitStatus":1'
                     evict --json "$M/folder"; grep '"code":"pinned"' "$T/out"; not grep -q exitStatus "$T/out"
                     exec 3<&-; within 10 '"$P" evict "$M/folder/2"'
+                    # A path stands for the domain that it is in, where a domain is asked for.
+                    [ "$("$P" container list "$M/folder" --json)" = "$("$P" container list \(domain.domainName) --json)" ]
                     """)
                 try domain.setFaults(["offline=true", "only=modify"])
                 try await domain.shell(
