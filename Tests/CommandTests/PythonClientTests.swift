@@ -5,7 +5,7 @@ import Testing
 /// The Python client and a daemon that ends in the middle of an answer.
 @Suite struct PythonClientTests {
     private static let script = """
-        import os, socket, sys, tempfile, threading
+        import os, re, socket, sys, tempfile, threading
         sys.path.insert(0, sys.argv[1])
         import promisefs
 
@@ -21,7 +21,14 @@ import Testing
             listener.listen()
             def serve():
                 connection, _ = listener.accept()
-                connection.recv(65536)
+                request = b""
+                while b"\\r\\n\\r\\n" not in request:
+                    request += connection.recv(65536)
+                # Who ends before it has read everything breaks the pipe of who still writes.
+                head, _, body = request.partition(b"\\r\\n\\r\\n")
+                count = re.search(rb"(?i)content-length: (\\d+)", head)
+                while count and len(body) < int(count[1]):
+                    body += connection.recv(65536)
                 connection.sendall(text.encode())
                 connection.close()
             threading.Thread(target=serve, daemon=True).start()

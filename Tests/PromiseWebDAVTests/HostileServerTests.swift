@@ -118,7 +118,7 @@ struct HostileServerTests {
     /// A file of ten bytes cost 14 GiB of memory, as the body had no end.
     @Test(arguments: [nil, ByteRange(0, 10)] as [ByteRange?])
     func aBodyThatGoesOnBehindTheContentIsNotReadOn(range: ByteRange?) async throws {
-        let body = String(repeating: "x", count: 96 << 20)
+        let body = String(repeating: "x", count: 32 << 20)
         let row = HostileServerTests.content(
             "<getcontentlength>10</getcontentlength><getetag>\"1\"</getetag>")
         let part = range == nil ? "200 OK" : "206 Partial Content\r\nContent-Range: bytes 0-9/10"
@@ -134,13 +134,13 @@ struct HostileServerTests {
             for _ in 0..<100 where server.sentByteCount < 64 << 10 {
                 try await Task.sleep(for: .milliseconds(50))
             }
-            #expect((64 << 10..<32 << 20).contains(server.sentByteCount))
+            #expect((64 << 10..<16 << 20).contains(server.sentByteCount))
         }
     }
 
     @Test(arguments: ["PROPFIND", "PUT", "DELETE", "MKCOL"])
     func anAnswerWithoutAnEndIsNotReadOn(method: String) async throws {
-        let page = String(repeating: " ", count: 48 << 20)
+        let page = String(repeating: " ", count: 12 << 20)
         let script: ScriptedServer.Script = { request in
             if request.method == method {
                 return "HTTP/1.1 207 Multi-Status\r\nConnection: close\r\n\r\n\(page)"
@@ -148,6 +148,8 @@ struct HostileServerTests {
             switch request.method {
             case "OPTIONS": return reply("200 OK", ["DAV: 1"])
             case "PROPFIND": return request.path == "/file" ? listing("/file") : reply("404 Not Found")
+            // Where drafts are kept.
+            case "MKCOL": return reply("201 Created")
             default: return reply("204 No Content")
             }
         }
