@@ -73,7 +73,7 @@ package struct ClaimTable: Sendable {
     var questions: [UInt64: OpenQuestion] = [:]
     var preparations: Set<ClaimID> = []
     /// Those with a `patience`.
-    private var impatient: Set<ClaimID> = []
+    var impatient: Set<ClaimID> = []
     private var nextNumber: UInt64
     var actions: [Action] = []
     /// How long a presenter may take for an answer.
@@ -174,28 +174,7 @@ package struct ClaimTable: Sendable {
             release(id, now: now)
         }
         for id in Set(questions.values.lazy.filter { $0.deadline <= now }.map(\.presenter)).sorted() { giveUp(id, now: now) }
-        for id in impatient.sorted() {
-            guard let patience = claims[id]?.patience, let end = claims[id]?.overdueAt, end <= now else { continue }
-            claims[id]?.overdueAt = now + patience
-            actions.append(.overdue(id))
-        }
-    }
-
-    /// Looks who is waited for, of the claims for which that is to be said; to be called after each change. Returns when the
-    /// first of them is overdue.
-    package mutating func watchWaiters(now: Duration) -> Duration? {
-        var first: Duration?
-        for id in impatient {
-            guard let claim = claims[id], let patience = claim.patience else { continue }
-            var isWanted = false
-            if isGranted(id) {
-                forEachConflict(of: claim) { if claims[$0]?.blockers.contains(id) == true { isWanted = true } }
-            }
-            let end = isWanted ? claim.overdueAt ?? now + patience : nil
-            claims[id]?.overdueAt = end
-            first = [first, end].compactMap { $0 }.min()
-        }
-        return first
+        tellOverdue(now)
     }
 
     /// When `tick` should be called next.
@@ -341,7 +320,7 @@ package struct ClaimTable: Sendable {
     // MARK: - Conflicts
 
     /// Every claim that cannot be inside together with this one. Some may come twice.
-    private func forEachConflict(of claim: Claim, _ body: (ClaimID) -> Void) {
+    func forEachConflict(of claim: Claim, _ body: (ClaimID) -> Void) {
         func look(_ id: ClaimID, at node: NodeID, _ access: Access, isBelow: Bool) {
             guard let other = claims[id], claim.purpose == nil || other.purpose != claim.purpose, !other.isPreparation
             else { return }
@@ -386,64 +365,6 @@ package struct ClaimTable: Sendable {
             own.access.isWriting && intents.contains { own.covers($0) || $0.folders.contains(own.node) }
         }
     }
-
-    /// A presenter that was asked to save does so by a claim of its own, which must not wait for the one that asks, nor for
-    /// anybody who waits for that one, through whomever. Those wait for it: the followers.
-    private func split(_ conflicts: Set<ClaimID>, of claim: Claim) -> (followers: Set<ClaimID>, others: Set<ClaimID>) {
-        guard let purpose = claim.purpose, !questions.isEmpty else { return ([], conflicts) }
-        let asking = Set(questions.values.lazy.filter { presenters[$0.presenter]?.purpose == purpose }.map(\.claim))
-        guard !asking.isEmpty else { return ([], conflicts) }
-        let followers = conflicts.filter { waits($0, forOneOf: asking) }
-        return (followers, conflicts.subtracting(followers))
-    }
-
-    /// The same of claims of its purpose that waited already when a presenter is asked: who waits for one of
-    /// them before it answers would wait for himself.
-    mutating func letIn(_ purpose: Purpose, before asking: ClaimID, now: Duration) {
-        let waiting = claims.filter { id, claim in
-            claim.purpose == purpose && !claim.blockers.isEmpty && id != asking
-        }
-        for id in waiting.keys.sorted() {
-            let followers = claims[id]?.blockers.filter { waits($0, forOneOf: [asking]) } ?? []
-            claims[id]?.blockers.subtract(followers)
-            for other in followers { claims[other]?.blockers.insert(id) }
-            if !followers.isEmpty { goOn(id, now: now) }
-        }
-    }
-
-    /// Whether a claim is one of these, or waits for one of them, through whomever.
-    private func waits(_ id: ClaimID, forOneOf wanted: Set<ClaimID>) -> Bool {
-        var seen: Set<ClaimID> = []
-        var waiting = [id]
-        while let next = waiting.popLast() {
-            if wanted.contains(next) { return true }
-            if seen.insert(next).inserted, let claim = claims[next] { waiting += claim.blockers }
-        }
-        return false
-    }
-
-    /// Whether the claim would wait for somebody who waits for it, or for a claim that it is nested in. `followers`: who is
-    /// going to wait for it.
-    private func closesCircle(_ claim: Claim, _ followers: Set<ClaimID>) -> Bool {
-        guard claim.purpose != nil || claim.within != nil else { return false }
-        func isAround(_ id: ClaimID, _ other: Claim) -> Bool {
-            if case .waiting = other.phase { return false }
-            return claim.isWithin(id, other)
-        }
-        guard !followers.isEmpty || claims.contains(where: { isAround($0.key, $0.value) }) else { return false }
-        var seen: Set<ClaimID> = []
-        var waiting = Array(claim.blockers)
-        while let id = waiting.popLast() {
-            if followers.contains(id) { return true }
-            guard seen.insert(id).inserted, let other = claims[id] else { continue }
-            waiting += other.blockers
-            if case .waiting = other.phase { continue }
-            if isAround(id, other) { return true }
-            // It ends when what is nested in it has ended.
-            for (next, third) in claims where !third.blockers.isEmpty && third.isWithin(id, other) { waiting.append(next) }
-        }
-        return false
-    }
 }
 
 extension Intent {
@@ -461,10 +382,6 @@ extension ClaimTable.Claim {
         if intents.count < 2 { return [] }
         let folders = Dictionary(grouping: intents, by: \.node).mapValues { Set($0.map(\.folders)) }
         return Set(folders.filter { $0.value.count > 1 }.keys)
-    }
-
-    func isWithin(_ id: ClaimID, _ other: ClaimTable.Claim) -> Bool {
-        within?.contains(id) ?? (purpose != nil && other.purpose == purpose)
     }
 }
 
