@@ -121,7 +121,14 @@ struct MountPoint: Sendable, Equatable {
     }
 
     private var busy: Failure {
-        Failure(.busy, "\(display) is in use: end the programs that have files or folders open in it, or unmount with --lazy")
+        let inner = (try? MountTable.entries())?.first { $0.mountPoint.starts(with: path + [0x2F]) }
+        if let inner {
+            return Failure(
+                .busy,
+                "\(display) has another mount in it, \(escapedForDisplay(inner.mountPoint)): unmount that "
+                    + "first, or this one with --lazy")
+        }
+        return Failure(.busy, "\(display) is in use: end the programs that have files or folders open in it, or unmount with --lazy")
     }
 
     private var isMounted: Bool {

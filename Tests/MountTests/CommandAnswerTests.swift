@@ -133,6 +133,8 @@ extension MountSuites {
                       s=0; timeout 20 "$P" unmount "$T/new/m" 2> "$T/said" || s=$?; [ "$s" = 1 ]; grep -q 'bound.*bind' "$T/said"
                       [ "$("$P" find "$T/bound" --name a)" = "$T/bound/a" ]
                       timeout 20 "$P" unmount "$T/bound"; [ ! -e "$T/bound/a" ]; [ "$(cat "$T/new/m/d/a")" = a ]
+                      mount -t tmpfs none "$T/new/m/d"; s=0; timeout 20 "$P" unmount "$T/new/m" 2> "$T/said" || s=$?
+                      [ "$s" = 1 ]; grep -q 'another mount in it, .*/m/d' "$T/said"; umount "$T/new/m/d"
                     fi
                     # A successor finds it, too.
                     mv "$T/new" "$T/newer"; kill -9 "$("$P" status moved --json | sed 's/.*"processID":\\([0-9]*\\).*/\\1/')"

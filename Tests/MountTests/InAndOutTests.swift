@@ -39,6 +39,20 @@ extension MountSuites {
             }
         }
 
+        /// A copy of it was left behind.
+        @Test(.timeLimit(.minutes(1))) func nothingIsMovedOutOfWhatCanOnlyBeRead() async throws {
+            var options = MountedDomain.Options()
+            options.prepare = "mkdir \"$C/d\"; echo one > \"$C/a\"; echo two > \"$C/d/b\""
+            options.arguments = ["--read-only"]
+            try await MountedDomain.with(options) { domain in
+                try await domain.shell(
+                    """
+                    mkdir "$T/out"; s=0; "$P" move "$M/a" "$M/d" "$T/out" 2> "$T/said" || s=$?; [ $s = 5 ]
+                    grep -q 'Read-only' "$T/said"; [ -z "$(find "$T/out" -type f)" ]
+                    """)
+            }
+        }
+
         @Test(.timeLimit(.minutes(3))) func aMoveThatIsKilledAnywhereLosesNothing() async throws {
             try await MountedDomain.with { domain in
                 try await domain.shell(

@@ -46,7 +46,10 @@ struct FileMover {
     }
 
     private mutating func moveItem(_ source: [UInt8], to target: [UInt8]) throws(Trouble) {
-        if !isCopy, try renamed(source, to: target) { return }
+        if !isCopy {
+            if try renamed(source, to: target) { return }
+            try checkMayGo(source)
+        }
         let status = try look(at: source)
         switch status.kind {
         case .folder: try moveFolder(source, status, to: target)
@@ -56,6 +59,13 @@ struct FileMover {
             let sentence = "'\(escapedForDisplay(source))' is no file, folder or link, and stays"
             throw Trouble(failure: CommandFailure(sentence), isOfOne: true)
         }
+    }
+
+    /// What cannot be taken away where it is need not be copied first.
+    private func checkMayGo(_ source: [UInt8]) throws(Trouble) {
+        let folder = FileMover.folder(of: source)
+        guard withCPath(folder, { access($0, W_OK) }) != 0, errno == EROFS || errno == EACCES else { return }
+        throw problem(source, "cannot be moved", SystemError(errno: errno, label: "move.access"))
     }
 
     /// Where both are on one file system nothing needs to be copied.
