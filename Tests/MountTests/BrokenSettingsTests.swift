@@ -57,7 +57,7 @@ extension MountSuites {
                 try await Self.breaks(domain)
                 // What was never mounted is refused with the sentence, and so is what is no domain of the file.
                 let unknown = try await domain.shell(
-                    Self.prelude(domain) + "settings 'nosuch = 1'; \"$P\" mount other", status: 1)
+                    Self.prelude(domain) + "settings 'nosuch = 1'; \"$P\" mount other", status: 2)
                 #expect(unknown.errorText.contains("other"))
                 // The folder is not there, as a disk that is not plugged in.
                 try await domain.shell(
