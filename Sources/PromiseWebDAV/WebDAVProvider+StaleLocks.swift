@@ -39,6 +39,13 @@ struct EndedLocks: Sendable {
         }
         return result
     }
+
+    /// Those in a folder, which stand in the way of what moves or removes it.
+    mutating func take(below path: [FileName]) -> [(path: [FileName], isFolder: Bool, token: String)] {
+        let found = entries.filter { $0.key.count > path.count && $0.key.starts(with: path) }
+        for place in found.keys { entries[place] = nil }
+        return found.map { ($0.key, $0.value.isFolder, $0.value.token) }
+    }
 }
 
 extension WebDAVProvider {
@@ -50,8 +57,13 @@ extension WebDAVProvider {
     ) async throws(ProviderError) -> HTTPReply {
         let url = location.url(path, isFolder: isFolder)
         let reply = try await client.exchange(method, url, headers, body: body, timeout: timeout)
-        guard reply.status == 423 else { return reply }
-        let stale = shared.withLock { $0.endedLocks.take(above: path) + $0.endedLocks.take(above: target) }
+        // Of a lock on something in a folder Apache tells by the other two (RFC 4918, sections 9.9.4 and 11.4).
+        let isInside = [.MOVE, .DELETE].contains(method) && isFolder && [207, 423, 424].contains(reply.status)
+        guard reply.status == 423 || isInside else { return reply }
+        let stale = shared.withLock { shared in
+            shared.endedLocks.take(above: path) + shared.endedLocks.take(above: target)
+                + (isInside ? shared.endedLocks.take(below: path) : [])
+        }
         for lock in stale { await unlock(lock.path, isFolder: lock.isFolder, lock.token) }
         guard !stale.isEmpty, body?.isRepeatable != false else { return reply }
         return try await client.exchange(method, url, headers, body: body, timeout: timeout)

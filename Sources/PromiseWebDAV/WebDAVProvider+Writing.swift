@@ -244,7 +244,7 @@ extension WebDAVProvider {
             }
             let url = location.url(path, isFolder: true)
             let headers: HTTPHeaders = token.map { ["If": WriteTurn.condition(url, $0)] } ?? [:]
-            let reply = try await client.exchange(.DELETE, url, headers)
+            let reply = try await exchangeBeyondStaleLocks(.DELETE, path, isFolder: true, headers)
             guard reply.isSuccess, reply.status != 207 else {
                 if let token, WriteTurn.status(of: reply, isLocked: true) == 412 {
                     await unlock(path, isFolder: true, token)

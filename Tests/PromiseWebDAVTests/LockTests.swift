@@ -99,6 +99,41 @@ struct LockTests {
         }
     }
 
+    /// Apache's file of locks brings one back that has ended; then its folder could not be moved or
+    /// removed for half a minute.
+    @Test(arguments: ["424 Failed Dependency", "423 Locked"])
+    func aLockThatHasEndedInAFolderIsEndedAgainWhenTheFolderMoves(answer: String) async throws {
+        let endCount = Mutex(0)
+        let script: ScriptedServer.Script = { request in
+            switch (request.method, request.path) {
+            case ("OPTIONS", _): return reply("200 OK", ["DAV: 1", "Server: s"])
+            case ("PROPFIND", "/"): return rows(("/", collection))
+            case ("PROPFIND", "/folder/"), ("PROPFIND", "/folder"): return rows(("/folder/", collection))
+            case ("PROPFIND", "/moved/"): return rows(("/moved/", collection))
+            case ("PROPFIND", "/folder/file"): return listing("/folder/file", tag: "\"1\"", size: 4)
+            case ("PROPFIND", _): return reply("404 Not Found")
+            case ("LOCK", _): return reply("200 OK", ["Lock-Token: <urn:token>"])
+            case ("UNLOCK", "/folder/file"): endCount.withLock { $0 += 1 }
+            case ("MOVE", _) where endCount.withLock { $0 } < 2: return reply(answer)
+            case ("MOVE", _): return reply("201 Created")
+            default: break
+            }
+            return reply("204 No Content")
+        }
+        let server = ScriptedServer(script)
+        defer { server.stop() }
+        let provider = try await provider(server, remembering: traits)
+        let folder = ItemReference(identifier: ItemIdentifier("/folder"), path: [FileName("folder")!])
+        let inside = ItemReference(identifier: ItemIdentifier("/folder/file"), path: folder.path + [FileName("file")!])
+        let source = try ConformanceSource([1, 2, 3, 4])
+        _ = try? await provider.modify(inside, changes: ItemChanges(), contents: source, baseVersion: ContentVersion("1"))
+        #expect(endCount.withLock { $0 } == 1)
+        let changes = ItemChanges(place: (ItemReference(identifier: ItemIdentifier("/"), path: []), FileName("moved")!))
+        _ = try? await provider.modify(folder, changes: changes, contents: nil, baseVersion: nil)
+        let moves = server.requests.filter { $0.hasPrefix("MOVE") }
+        #expect(moves.count == 2 && endCount.withLock { $0 } == 2)
+    }
+
     @Test func aLockIsAskedForForHalfAMinute() async throws {
         let heads = try await self.requests()
         #expect(heads.count == 2 && heads[0].contains("Timeout: Second-30\r\n") && heads[1].hasPrefix("UNLOCK"))
