@@ -128,7 +128,9 @@ struct MountPoint: Sendable, Equatable {
                 "\(display) has another mount in it, \(escapedForDisplay(inner.mountPoint)): unmount that "
                     + "first, or this one with --lazy")
         }
-        return Failure(.busy, "\(display) is in use: end the programs that have files or folders open in it, or unmount with --lazy")
+        return Failure(
+            .busy,
+            "\(display) is in use: end the programs that have files or folders open in it, or unmount with --lazy")
     }
 
     private var isMounted: Bool {

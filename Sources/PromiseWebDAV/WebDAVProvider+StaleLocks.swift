@@ -29,8 +29,18 @@ struct EndedLocks: Sendable {
         entries[path] = Entry(token: token, isFolder: isFolder, ended: now)
     }
 
+    /// Those that may have been in the way of a request with that answer. Of a lock on something in a
+    /// folder Apache also tells by 207 and 424 (RFC 4918, sections 9.6.1, 9.9.4 and 11.4).
+    mutating func take(
+        inTheWayOf method: HTTPMethod, _ path: [FileName], _ target: [FileName], isFolder: Bool, status: Int
+    ) -> [(path: [FileName], isFolder: Bool, token: String)] {
+        let isInside = [.MOVE, .DELETE].contains(method) && isFolder && [207, 423, 424].contains(status)
+        guard status == 423 || isInside else { return [] }
+        return take(above: path) + take(above: target) + (isInside ? take(below: path) : [])
+    }
+
     /// Those that may stand in the way of a request to a place: of that, and of the folders it is in.
-    mutating func take(above path: [FileName]) -> [(path: [FileName], isFolder: Bool, token: String)] {
+    private mutating func take(above path: [FileName]) -> [(path: [FileName], isFolder: Bool, token: String)] {
         var result: [(path: [FileName], isFolder: Bool, token: String)] = []
         for count in stride(from: path.count, to: 0, by: -1) {
             let place = Array(path.prefix(count))
@@ -41,7 +51,7 @@ struct EndedLocks: Sendable {
     }
 
     /// Those in a folder, which stand in the way of what moves or removes it.
-    mutating func take(below path: [FileName]) -> [(path: [FileName], isFolder: Bool, token: String)] {
+    private mutating func take(below path: [FileName]) -> [(path: [FileName], isFolder: Bool, token: String)] {
         let found = entries.filter { $0.key.count > path.count && $0.key.starts(with: path) }
         for place in found.keys { entries[place] = nil }
         return found.map { ($0.key, $0.value.isFolder, $0.value.token) }
@@ -57,12 +67,8 @@ extension WebDAVProvider {
     ) async throws(ProviderError) -> HTTPReply {
         let url = location.url(path, isFolder: isFolder)
         let reply = try await client.exchange(method, url, headers, body: body, timeout: timeout)
-        // Of a lock on something in a folder Apache tells by the other two (RFC 4918, sections 9.9.4 and 11.4).
-        let isInside = [.MOVE, .DELETE].contains(method) && isFolder && [207, 423, 424].contains(reply.status)
-        guard reply.status == 423 || isInside else { return reply }
-        let stale = shared.withLock { shared in
-            shared.endedLocks.take(above: path) + shared.endedLocks.take(above: target)
-                + (isInside ? shared.endedLocks.take(below: path) : [])
+        let stale = shared.withLock {
+            $0.endedLocks.take(inTheWayOf: method, path, target, isFolder: isFolder, status: reply.status)
         }
         for lock in stale { await unlock(lock.path, isFolder: lock.isFolder, lock.token) }
         guard !stale.isEmpty, body?.isRepeatable != false else { return reply }

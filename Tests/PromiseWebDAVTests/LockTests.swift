@@ -129,7 +129,8 @@ struct LockTests {
         _ = try? await provider.modify(inside, changes: ItemChanges(), contents: source, baseVersion: ContentVersion("1"))
         #expect(endCount.withLock { $0 } == 1)
         let changes = ItemChanges(place: (ItemReference(identifier: ItemIdentifier("/"), path: []), FileName("moved")!))
-        _ = try? await provider.modify(folder, changes: changes, contents: nil, baseVersion: nil)
+        _ = try? await provider.modify(
+            folder, changes: changes, contents: nil, baseVersion: ContentVersion("folder"))
         let moves = server.requests.filter { $0.hasPrefix("MOVE") }
         #expect(moves.count == 2 && endCount.withLock { $0 } == 2)
     }
