@@ -34,14 +34,8 @@ enum Output {
         var exitStatus: Int32?
     }
 
-    /// For a person, beside what a script reads; with `--json` an object on a line: `note`.
-    static func note(_ sentence: String) {
-        let text =
-            problemsAreJSON
-            ? escapedInJSON(WireCoding.text(["note": sentence]))
-            : "promisefs: \(escapedForTerminal(sentence))"
-        write(text + "\n", to: STDERR_FILENO)
-    }
+    /// For a person, beside what a script reads.
+    static func note(_ sentence: String) { write("promisefs: \(escapedForTerminal(sentence))\n", to: STDERR_FILENO) }
 
     /// `--json` was given.
     static var problemsAreJSON: Bool {
