@@ -9,7 +9,7 @@ private final class Seen: Sendable {
     let values = Mutex<[Bool]>([])
 
     func wait(for wanted: [Bool]) async throws {
-        for _ in 0..<500 where values.withLock({ $0.count }) < wanted.count {
+        for _ in 0..<6_000 where values.withLock({ $0.count }) < wanted.count {
             try await Task.sleep(for: .milliseconds(10))
         }
         #expect(values.withLock { $0 } == wanted)

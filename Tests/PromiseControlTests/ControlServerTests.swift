@@ -71,7 +71,7 @@ import Testing
             var endedCount = 0
             // The budget is 128; what is accepted in the same moment is more for that moment.
             let expected = 400 - 160
-            for _ in 0..<200 where endedCount < expected {
+            for _ in 0..<2_000 where endedCount < expected {
                 try await Task.sleep(for: .milliseconds(50))
                 var byte: UInt8 = 0
                 endedCount = sockets.count { recv($0, &byte, 1, Int32(MSG_DONTWAIT)) == 0 }
@@ -101,7 +101,7 @@ import Testing
                     return count
                 }
             }
-            for _ in 0..<200 where service.calls.count("query left") == 0 { try await Task.sleep(for: .milliseconds(25)) }
+            for _ in 0..<2_000 where service.calls.count("query left") == 0 { try await Task.sleep(for: .milliseconds(25)) }
             #expect(service.calls.count("query left") == 1, "the one that nobody reads")
             #expect(await reading.value > 1_000_000)
             let rest = await ControlServerTests.blocking.run { () throws(Never) in
@@ -289,7 +289,7 @@ import Testing
         }
         #expect(error?.kind == .notAnswering && error?.exitStatus == 4)
         #expect(error?.message.contains("'gone'") ?? false)
-        #expect(ContinuousClock.now - start < .seconds(4))
+        #expect(ContinuousClock.now - start < .seconds(30))
     }
 
     @Test func limitsAndBadRequestsAreProblemDocuments() async throws {

@@ -7,7 +7,7 @@ import Synchronization
 import Testing
 
 /// The Swift examples of the documents and of PromiseKit's own comments, run as they stand there: `StyleTests` compares them.
-@Suite(.serialized, .timeLimit(.minutes(1))) struct ExampleTests {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct ExampleTests {
     private func withClient(_ body: (PromiseClient) async throws -> Void) async throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
@@ -129,7 +129,7 @@ import Testing
                     }
                 }
             }
-            for _ in 0..<1000 where application.calls.count < 2 { try await Task.sleep(for: .milliseconds(10)) }
+            for _ in 0..<6_000 where application.calls.count < 2 { try await Task.sleep(for: .milliseconds(10)) }
             listening.cancel()
             _ = await listening.result
         }

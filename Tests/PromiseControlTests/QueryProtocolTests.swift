@@ -35,7 +35,7 @@ import Testing
     }
 
     private func waitFor(_ call: String, _ service: FakeService) async throws {
-        for _ in 0..<1000 where !service.calls.contains(call) { try await Task.sleep(for: .milliseconds(10)) }
+        for _ in 0..<6_000 where !service.calls.contains(call) { try await Task.sleep(for: .milliseconds(10)) }
         #expect(service.calls.contains(call), "\(call) in \(service.calls)")
     }
 

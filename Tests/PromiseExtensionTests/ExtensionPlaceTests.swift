@@ -6,7 +6,7 @@ import PromiseTestSupport
 import Testing
 
 /// Extensions whose items have no identifiers: they are asked by paths, and say of an item what is at its place.
-@Suite(.timeLimit(.minutes(1))) struct ExtensionPlaceTests {
+@Suite(.timeLimit(.minutes(5))) struct ExtensionPlaceTests {
     private let folder = ItemReference(identifier: ItemIdentifier("engine's"), path: [FileName("a b")!])
     private let file = ItemReference(identifier: ItemIdentifier("engine's too"), path: [FileName("a b")!, FileName("c")!])
 

@@ -4,7 +4,7 @@ import PromiseIndex
 import Testing
 
 /// What a power cut has torn never replaces a version at the provider, and what fsync covered stays.
-@Suite(.timeLimit(.minutes(1))) struct AfterPowerCutTests {
+@Suite(.timeLimit(.minutes(5))) struct AfterPowerCutTests {
     private let written = Timestamp(seconds: 9, nanoseconds: 0)
 
     private func node(_ durability: Durability, size: UInt64 = 100, _ change: (inout Node) -> Void = { _ in }) -> Node {

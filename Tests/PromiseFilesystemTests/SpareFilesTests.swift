@@ -8,7 +8,7 @@ import Synchronization
 import Testing
 
 /// Content files made ahead, where the disk is slow to make them.
-@Suite(.timeLimit(.minutes(1))) struct SpareFilesTests {
+@Suite(.timeLimit(.minutes(5))) struct SpareFilesTests {
     /// Every look at it is a second later: whatever is measured with it was slow.
     private final class LateClock: TimeSource {
         private let looks = Atomic<Int>(0)

@@ -3,7 +3,7 @@ import PromiseFilesystem
 import Testing
 
 /// Names of attributes that are the product's own.
-@Suite(.timeLimit(.minutes(1))) struct VirtualAttributeTests {
+@Suite(.timeLimit(.minutes(5))) struct VirtualAttributeTests {
     private let caller = Caller(user: 0, group: 0, process: 0)
 
     private func set(_ name: String, _ value: String, in domain: SimulatedDomain) throws(Failure) {

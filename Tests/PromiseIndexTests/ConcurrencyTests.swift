@@ -96,7 +96,7 @@ import Testing
             return log.count > 0 && log != empty
         }
         let empty = try folder.read("index.sqlite-wal")
-        for _ in 0..<100 where try !logHasIt() { usleep(50_000) }
+        for _ in 0..<1_200 where try !logHasIt() { usleep(50_000) }
         #expect(try logHasIt())
         index.close()
         background.join()

@@ -40,6 +40,15 @@ final class QuietObserver: LocalTreeObserver {
     func nodesReplaced(_ nodes: [NodeID: NodeID]) {}
 }
 
+/// Time that passes a hundred times as slowly for an engine: what it puts off for seconds does not come while a test waits,
+/// however busy the machine is.
+struct SlowClock: TimeSource {
+    private let start = SystemClock().uptime()
+
+    func now() -> Timestamp { SystemClock().now() }
+    func uptime() -> Duration { start + (SystemClock().uptime() - start) / 100 }
+}
+
 /// An engine over a real index and content store in a temporary folder, and the edits that a filesystem would make.
 final class EngineFixture: Sendable {
     let folder: TemporaryFolder
@@ -51,7 +60,8 @@ final class EngineFixture: Sendable {
 
     /// `mediator`: what the engine talks to instead of `provider` itself.
     init(
-        _ provider: MemoryProvider = MemoryProvider(), mediator: (any Provider)? = nil, pollInterval: Duration = .seconds(60)
+        _ provider: MemoryProvider = MemoryProvider(), mediator: (any Provider)? = nil, pollInterval: Duration = .seconds(60),
+        clock: any TimeSource = SystemClock()
     ) throws {
         folder = try TemporaryFolder("sync")
         index = try Index(path: folder.path("index.sqlite"), cacheCountMax: 1_000)
@@ -67,7 +77,7 @@ final class EngineFixture: Sendable {
         var logger = Logger(label: "test")
         logger.logLevel = .critical
         engine = SyncEngine(
-            index: index, content: content, provider: mediator ?? provider, clock: SystemClock(),
+            index: index, content: content, provider: mediator ?? provider, clock: clock,
             rootIdentifier: MemoryProvider.rootIdentifier, configuration: configuration, logger: logger)
     }
 

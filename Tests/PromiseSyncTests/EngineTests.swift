@@ -173,7 +173,7 @@ import Testing
     /// Whoever waited for the provider to have everything waited ten seconds for the time of a folder, which was to be looked
     /// at when what was in it had been told.
     @Test func aBarrierDoesNotWaitForALookAtLeisure() async throws {
-        let fixture = try EngineFixture()
+        let fixture = try EngineFixture(clock: SlowClock())
         let folder = await fixture.provider.put("p", kind: .folder)
         try await fixture.run {
             try await fixture.list()
@@ -189,12 +189,11 @@ import Testing
             try await Task.sleep(for: .milliseconds(500))
             #expect(try fixture.node("p")?.modificationTime.seconds == 1_000_000)
             await fixture.provider.holdAnswers(at: nil)
-            let start = ContinuousClock.now
             gate.open()
             let isTaken = try await fixture.eventually {
                 try fixture.isQuiet() && fixture.node("p")?.modificationTime.seconds == 2_000_000
             }
-            #expect(isTaken && ContinuousClock.now - start < .seconds(8))
+            #expect(isTaken)
         }
     }
 

@@ -7,7 +7,7 @@ import Synchronization
 import Testing
 
 /// What comes of a body is in the sink in order, and soon.
-@Suite(.timeLimit(.minutes(1))) struct PieceWriterTests {
+@Suite(.timeLimit(.minutes(5))) struct PieceWriterTests {
     /// Takes bytes in order of their places; refuses what comes at `refused`, and counts what comes after that.
     private final class Sink: ContentSink {
         private let state = Mutex((bytes: [UInt8](), late: 0, isRefusing: false))

@@ -1,6 +1,7 @@
 import Logging
 import PromiseHTTP
 import PromiseProvider
+import PromiseSystem
 import PromiseTestSupport
 import PromiseWebDAV
 
@@ -36,7 +37,8 @@ func rows(_ rows: (reference: String, content: String)...) -> String {
 func provider(
     _ server: ScriptedServer, remembering traits: Set<String>, in folder: TemporaryFolder? = nil,
     at base: String = "/", partWriting: PartWriting? = .nothing, previews: PreviewSource = .nowhere,
-    partByteCount: UInt64 = 8 << 20, lockSeconds: UInt64 = 30, escapes: NameEscapes = []
+    partByteCount: UInt64 = 8 << 20, lockSeconds: UInt64 = 30, escapes: NameEscapes = [],
+    clock: any TimeSource = SystemClock()
 ) async throws -> WebDAVProvider {
     let state = try folder ?? TemporaryFolder("traits")
     let names = [
@@ -57,7 +59,7 @@ func provider(
     let provider = try WebDAVProvider(
         location: try WebDAVLocation(parsing: "webdav+http://127.0.0.1:\(server.port)\(base)"), credentials: CredentialSource(),
         stateFolder: state.path(""), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
-        partByteCount: partByteCount, lockSeconds: lockSeconds)
+        clock: clock, partByteCount: partByteCount, lockSeconds: lockSeconds)
     try await provider.connect()
     return provider
 }
