@@ -184,7 +184,7 @@ struct ServerProbe: Sendable {
         return tags[0] == tags[2] && tags[0] != tags[1]
     }
 
-    private func keepsProperty(_ file: [FileName]) async throws(ProviderError) -> Bool {
+    func keepsProperty(_ file: [FileName]) async throws(ProviderError) -> Bool {
         let metadata = Metadata(mode: 0o640, owner: 1, group: 2, modificationTime: Timestamp(seconds: 1, nanoseconds: 0))
         let state = KeptState(metadata: metadata, version: "1")
         let kept = try await unlessTrouble { () async throws(ProviderError) in
@@ -266,41 +266,6 @@ struct ServerProbe: Sendable {
         _ = try await exchange(.DELETE, source)
         _ = try await put("one", file)
         return answers == [false, true]
-    }
-
-    /// Whether a token that a folder gives out leads to everything that is done in it then: some servers leave folders out.
-    private func tellsNews(_ traits: ServerTraits) async throws(ProviderError) -> Bool {
-        let folder = try await provider.uploadPlace()
-        guard try await token(Array(folder.dropLast())) != nil else { return false }
-        let (file, inner) = (folder + [FileName(trusted: [0x66])], folder + [FileName(trusted: [0x67])])
-        guard try await exchange(.MKCOL, folder).isSuccess else { return false }
-        let found = try await unlessTrouble { () async throws(ProviderError) -> Bool? in
-            for step in Step.allCases where traits.keepsProperties || step != .property {
-                guard let before = try await token(folder), try await !provider.hasNews(before) else { return false }
-                let isDone =
-                    switch step {
-                    case .newFile: try await put("one", file).isSuccess
-                    case .content: try await put("another", file).isSuccess
-                    case .newFolder: try await exchange(.MKCOL, inner).isSuccess
-                    case .property: try await keepsProperty(file)
-                    case .folderGone: try await exchange(.DELETE, inner).isSuccess
-                    case .fileGone: try await exchange(.DELETE, file).isSuccess
-                    }
-                guard isDone, try await provider.hasNews(before) else { return false }
-            }
-            return true
-        }
-        _ = try await exchange(.DELETE, folder)
-        return found ?? false
-    }
-
-    /// What a listing would show.
-    private enum Step: CaseIterable { case newFile, content, newFolder, property, folderGone, fileGone }
-
-    private func token(_ folder: [FileName]) async throws(ProviderError) -> SyncToken? {
-        let body = "<propfind xmlns=\"DAV:\"><prop><resourcetype/><sync-token/></prop></propfind>"
-        let rows = try await provider.propfind(folder, isFolder: true, depth: "0", body: body)
-        return rows.first?.resource.syncToken.map { SyncToken(folder: folder, text: $0) }
     }
 
     /// One that goes with a file, and that the next file at its place has not. What the other questions are about stays as it is.
@@ -402,27 +367,4 @@ extension ServerProbe {
         traits.movesOnlyTagged = refused.status == 412 && moved.isSuccess
         return moved.isSuccess ? moved : try await exchange(.MOVE, file, plain)
     }
-}
-
-/// Half of what was announced, then an error.
-struct BrokenBody: AsyncSequence, Sendable {
-    typealias Element = ByteBuffer
-
-    static let announcedByteCount = 1 << 16
-
-    struct Iterator: AsyncIteratorProtocol {
-        var isSent = false
-
-        mutating func next() async throws -> ByteBuffer? {
-            if isSent {
-                // What was sent is on its way before the connection is cut.
-                try await Task.sleep(for: .milliseconds(50))
-                throw CancellationError()
-            }
-            isSent = true
-            return ByteBuffer(repeating: UInt8(ascii: "x"), count: BrokenBody.announcedByteCount / 2)
-        }
-    }
-
-    func makeAsyncIterator() -> Iterator { Iterator() }
 }

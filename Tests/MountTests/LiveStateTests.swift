@@ -90,7 +90,7 @@ extension MountSuites {
 
         /// The index left out names, and the evaluator folded a pattern before it knew what was escaped.
         @Test(.timeLimit(.minutes(4))) func predicatesFindWhatAnotherEvaluatorFinds() async throws {
-            try await run("predicates.py", "--predicates 3000")
+            try await run("predicates.py", "--predicates 1500")
         }
 
         /// A claim with two items asked a presenter of both for what the second one wanted only.

@@ -81,13 +81,15 @@ struct FolderWatcherTests {
     }
 
     @Test func whatHappensInsideTheStoreIsNotTold() async throws {
-        let (fixture, root, _, _) = try await fixture("store")
+        let (fixture, _, a, _) = try await fixture("store")
         let folder = fixture.folder
-        #expect(
-            try await named(fixture.provider, [root]) {
-                try folder.makeFolder(".promisefs/uploads")
-                try folder.write("x", to: ".promisefs-upload-1")
-            }.isEmpty)
+        // What is done last is told last.
+        let told = try await named(fixture.provider, [a]) {
+            try folder.makeFolder(".promisefs/uploads")
+            try folder.write("x", to: ".promisefs-upload-1")
+            try folder.write("x", to: "a/new")
+        }
+        #expect(told == [a])
     }
 
     @Test func waitersWakeAndAnchorsOfOtherInstancesExpire() async throws {

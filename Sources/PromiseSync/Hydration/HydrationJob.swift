@@ -31,14 +31,14 @@ package final class HydrationJob: Sendable {
         var size: UInt64?
     }
 
-    private struct Claim {
+    struct Claim {
         var number: UInt64
         var range: ByteRange
         /// The index is being told, and by nobody else.
         var isBeingStored = false
     }
 
-    private struct State {
+    struct State {
         var plan: HydrationPlan
         var waiters: [Waiter] = []
         var tasks: [ByteRange: Task<Void, Never>] = [:]
@@ -88,7 +88,7 @@ package final class HydrationJob: Sendable {
     /// After so many bytes the index is told how far the file has come: a daemon that is killed fetches no more than that again.
     private static let storedByteCount: UInt64 = 2 << 20
     private let unstoredByteCount = Atomic<UInt64>(0)
-    private let state: Monitor<State>
+    let state: Monitor<State>
 
     /// `file` is there when the index knows of it.
     package init(
@@ -290,123 +290,6 @@ package final class HydrationJob: Sendable {
             state.plan.ended(range)
             state.tasks[range] = nil
         }
-    }
-
-    // MARK: Streaming
-
-    /// Who was told that these bytes are here has read them.
-    func handedOver(_ ranges: [ByteRange]) {
-        if ranges.isEmpty { return }
-        state.withLock { state in
-            for range in ranges {
-                if let place = state.serving.firstIndex(of: range) { state.serving.remove(at: place) }
-            }
-        }
-    }
-
-    /// Nobody wants all of it.
-    var mayStream: Bool {
-        state.withLock { state in
-            !state.isClosed && !state.isCompleting && !state.isWantedInBackground
-                && !state.waiters.contains { $0.range == nil }
-        }
-    }
-
-    /// There is room for so much of the file at a time: no more is fetched ahead than that allows.
-    func stream(within room: UInt64) { state.withLock { $0.plan.stream(within: room) } }
-
-    /// True for one, who calls `endTrimming`.
-    func beginTrimming() -> Bool {
-        state.withLock { state in
-            defer { state.isTrimming = true }
-            return !state.isTrimming
-        }
-    }
-
-    func endTrimming() { state.withLock { $0.isTrimming = false } }
-
-    /// There was no room for a fetch. False when waiting is in vain: no other one is on its way, or that was so too often.
-    func starves(besides range: ByteRange, countMax: Int) -> Bool {
-        state.withLock { state in
-            state.starvationCount += 1
-            return state.plan.inFlight.contains { $0 != range } && state.starvationCount <= countMax
-        }
-    }
-
-    /// Takes away about so many bytes of what is here, but for what somebody waits for, is being given or fetched; nil when
-    /// there is nothing to take. Until `endDropping` nothing lands there.
-    func beginDropping(_ byteCount: UInt64) -> [ByteRange]? {
-        state.withLock { state in
-            guard !state.isClosed, !state.isCompleting, state.claims.isEmpty else { return nil }
-            let kept = state.serving + state.landing + state.waiters.compactMap(\.range)
-            let ranges = state.plan.expendable(byteCount, besides: kept)
-            guard !ranges.isEmpty else { return nil }
-            for range in ranges { state.plan.dropped(range) }
-            state.landing += ranges
-            state.starvationCount = 0
-            return ranges
-        }
-    }
-
-    func endDropping(_ ranges: [ByteRange], areGone: Bool) {
-        state.update { state in
-            state.landing.removeAll { ranges.contains($0) }
-            if !areGone { for range in ranges { state.plan.stayed(range) } }
-        }
-    }
-
-    // MARK: Local edits
-
-    /// Claims a range for bytes a program writes now, with the end of the file if that moves; nil:
-    /// ask again, as the job has ended.
-    package func claim(_ range: ByteRange) -> ContentClaim? {
-        claim { plan in
-            range.upper > plan.size ? ByteRange(min(range.lower, plan.size), .max) : range
-        }
-    }
-
-    /// Claims what is cut off or added when the file gets another size; nil: ask again, as the job
-    /// has ended.
-    package func claimSize(_ size: UInt64) -> ContentClaim? {
-        claim { plan in ByteRange(min(size, plan.size), .max) }
-    }
-
-    /// Waits for what lands there, and for others who have claimed it.
-    private func claim(_ extent: (HydrationPlan) -> ByteRange) -> ContentClaim? {
-        let number: UInt64?? = state.wait { state in
-            if state.isClosed { return state.isGone ? .some(nil) : nil }
-            let range = extent(state.plan)
-            guard state.isFree(range) else { return nil }
-            state.claimCount += 1
-            state.claims.append(Claim(number: state.claimCount, range: range))
-            return .some(state.claimCount)
-        }
-        guard case .some(.some(let number)) = number else { return nil }
-        return ContentClaim(job: self, number: number)
-    }
-
-    func ranges(after change: ContentClaim.Change, under number: UInt64) -> ByteRangeSet {
-        state.withLock { state in
-            state.claims[HydrationJob.place(of: number, in: state.claims)].isBeingStored = true
-            var plan = state.plan
-            plan.apply(change)
-            return plan.present
-        }
-    }
-
-    /// `change`: what has come of it.
-    func release(_ number: UInt64, with change: ContentClaim.Change?) {
-        state.update { state in
-            state.claims.remove(at: HydrationJob.place(of: number, in: state.claims))
-            if let change { state.plan.apply(change) }
-        }
-    }
-
-    private static func place(of number: UInt64, in claims: [Claim]) -> Int {
-        guard let place = claims.firstIndex(where: { $0.number == number }) else {
-            preconditionFailure("a claim is confirmed or withdrawn once")
-        }
-        return place
     }
 
     // MARK: The end

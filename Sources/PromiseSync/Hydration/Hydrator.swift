@@ -258,7 +258,7 @@ package final class Hydrator: Sendable {
 
     private func means(for job: HydrationJob) -> Result<Means, ProviderError> {
         do throws(ProviderError) {
-            let source = try source(of: job)
+            let source = try HydrationJob.Source.of(job, in: index)
             job.fetches(from: source)
             return .success(Means(source: source, file: try fileToFill(of: job)))
         } catch {
@@ -385,42 +385,6 @@ package final class Hydrator: Sendable {
         // A move of ours may have taken the path away a moment ago; its outcome tells the new one.
         case .notFound where provider.capabilities.contains(.placeIdentifiers) && attempts <= 2: .milliseconds(250)
         default: nil
-        }
-    }
-
-    /// The item that a node's content comes from, its version and size. Of several names it is one that has the version that
-    /// is being fetched, or else one that was sent the same edit: the name that had the version may have been removed here.
-    /// A node whose last name stands for another content now, or is gone, is fetched from where it was before, for those who have
-    /// it open: a provider may still have it.
-    private func source(
-        of job: HydrationJob
-    ) throws(ProviderError) -> HydrationJob.Source {
-        do throws(Failure) {
-            let source: HydrationJob.Source? = try index.read { transaction throws(Failure) in
-                let edits = try transaction.node(job.node)?.edits
-                var other: HydrationJob.Source?
-                for entry in try transaction.entries(of: job.node) {
-                    guard let identifier = entry.identifier, let path = try transaction.remotePath(of: identifier)
-                    else { continue }
-                    let reference = ItemReference(identifier: identifier, path: path)
-                    guard let synced = try transaction.synced(identifier) else {
-                        other = other ?? HydrationJob.Source(reference: reference, version: job.version, size: nil)
-                        continue
-                    }
-                    var found = HydrationJob.Source(reference: reference, version: job.version, size: synced.item.size)
-                    if synced.item.version == job.version { return found }
-                    if other == nil { other = found }
-                    found.version = synced.item.version
-                    if synced.edits == edits { other = found }
-                }
-                return other
-            }
-            guard let source = source ?? job.source else {
-                throw Failure(.stale, "the provider does not have it any more")
-            }
-            return source
-        } catch {
-            throw ProviderError(error.code == .stale ? .notFound : .permanent, error.message)
         }
     }
 }

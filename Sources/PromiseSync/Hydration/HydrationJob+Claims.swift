@@ -1,0 +1,58 @@
+import PromiseContent
+package import PromiseCore
+import PromiseSystem
+
+/// What calls on the mount change while the content is fetched: nothing that is fetched lands there.
+extension HydrationJob {
+    /// Claims a range for bytes a program writes now, with the end of the file if that moves; nil:
+    /// ask again, as the job has ended.
+    package func claim(_ range: ByteRange) -> ContentClaim? {
+        claim { plan in
+            range.upper > plan.size ? ByteRange(min(range.lower, plan.size), .max) : range
+        }
+    }
+
+    /// Claims what is cut off or added when the file gets another size; nil: ask again, as the job
+    /// has ended.
+    package func claimSize(_ size: UInt64) -> ContentClaim? {
+        claim { plan in ByteRange(min(size, plan.size), .max) }
+    }
+
+    /// Waits for what lands there, and for others who have claimed it.
+    private func claim(_ extent: (HydrationPlan) -> ByteRange) -> ContentClaim? {
+        let number: UInt64?? = state.wait { state in
+            if state.isClosed { return state.isGone ? .some(nil) : nil }
+            let range = extent(state.plan)
+            guard state.isFree(range) else { return nil }
+            state.claimCount += 1
+            state.claims.append(Claim(number: state.claimCount, range: range))
+            return .some(state.claimCount)
+        }
+        guard case .some(.some(let number)) = number else { return nil }
+        return ContentClaim(job: self, number: number)
+    }
+
+    func ranges(after change: ContentClaim.Change, under number: UInt64) -> ByteRangeSet {
+        state.withLock { state in
+            state.claims[HydrationJob.place(of: number, in: state.claims)].isBeingStored = true
+            var plan = state.plan
+            plan.apply(change)
+            return plan.present
+        }
+    }
+
+    /// `change`: what has come of it.
+    func release(_ number: UInt64, with change: ContentClaim.Change?) {
+        state.update { state in
+            state.claims.remove(at: HydrationJob.place(of: number, in: state.claims))
+            if let change { state.plan.apply(change) }
+        }
+    }
+
+    private static func place(of number: UInt64, in claims: [Claim]) -> Int {
+        guard let place = claims.firstIndex(where: { $0.number == number }) else {
+            preconditionFailure("a claim is confirmed or withdrawn once")
+        }
+        return place
+    }
+}
