@@ -31,28 +31,37 @@ struct S3Probe: Sendable {
 
     private func key(_ name: String) -> [UInt8] { folder + Array(name.utf8) }
 
-    /// Traits of a server where nothing may be written are a guess, and those of one that has passing trouble meanwhile: what
-    /// it does not do now it may do later. Throws when the call was cancelled, and with `isPatient` when the line is down.
-    func run(isPatient: Bool = false) async throws(ProviderError) -> S3Traits {
+    /// Traits of a server where nothing may be written are a guess. Throws when the call was cancelled, and when the server had
+    /// trouble: what it does not do now it may do later.
+    func run() async throws(ProviderError) -> S3Traits {
         do throws(ProviderError) {
             let traits = try await tryEverything()
             await removeEverything()
             return traits
         } catch {
             await removeEverything()
-            var traits = S3Traits()
-            // Every server that is one has it, and without it a large content would have to go in one request.
-            traits.hasMultipart = true
-            switch error.code {
-            case .cancelled: throw error
-            case .offline where isPatient: throw error
-            case .refused, .notFound: break
-            default:
-                traits.brokeOff = true
-                provider.logger.warning(
-                    "it could not be tried what the server does", metadata: ["reason": "\(error.description)"])
-            }
-            return traits
+            guard error.code == .refused || error.code == .notFound else { throw error }
+            return S3Probe.guess
+        }
+    }
+
+    /// What is taken for true where nothing could be tried.
+    static var guess: S3Traits {
+        var traits = S3Traits()
+        // Every server that is one has it, and without it a large content would have to go in one request.
+        traits.hasMultipart = true
+        return traits
+    }
+
+    /// Whether it takes and gives an object, so that trouble is of something else.
+    func isWell() async -> Bool {
+        let file = key("well")
+        do throws(ProviderError) {
+            guard try await put(file, "one").isSuccess else { return false }
+            try await expectContent(file)
+            return try await exchange(S3Request(.DELETE, file)).isSuccess
+        } catch {
+            return false
         }
     }
 
@@ -60,6 +69,7 @@ struct S3Probe: Sendable {
         let file = key("file")
         let first = try await put(file, "one", ["X-Amz-Meta-Mtime": "1.5"])
         guard first.isSuccess else { throw S3Refusal(first).error("an object to try the server with cannot be made") }
+        try await expectContent(file)
         let tag = EntityTag.opaque(try await exchange(S3Request(.HEAD, file)).header("ETag") ?? "")
         var traits = S3Traits()
         traits.isGuess = false
@@ -70,7 +80,15 @@ struct S3Probe: Sendable {
             }
             for (question, answer) in answers { traits.take(answer, to: question) }
         }
+        try await expectContent(file)
         return traits
+    }
+
+    /// A login page takes everything and gives itself.
+    private func expectContent(_ file: [UInt8]) async throws(ProviderError) {
+        guard try await content(file) == "one" else {
+            throw ProviderError(.retry, "an object to try the server with is not what was sent: somebody else answers")
+        }
     }
 
     /// What is `known`, and what belongs to the question. `tag` is what `one` has everywhere.

@@ -17,7 +17,7 @@ extension S3Provider {
     package func currentAnchor() async throws(ProviderError) -> Anchor { Anchor(rawValue: "look") }
 
     package func changes(since anchor: Anchor) async throws(ProviderError) -> ChangePage {
-        try await tryAgain()
+        await tryAgain()
         let (folders, nextLook) = shared.withLock { ($0.folders, $0.nextBucketLook) }
         guard folders.count >= Self.foldersMin, clock.uptime() >= nextLook,
             let look = try await lookAtBucket(pagesMax: folders.count / Self.foldersPerPage)

@@ -141,7 +141,7 @@ extension S3Provider {
         let key = names.key(path)
         return try await turns.take(S3Location.encoded(key)) { () async throws(ProviderError) in
             if expectation == .nothing, try await hasBecomeFolder(path) { throw S3Provider.taken(shown(path)) }
-            if payload.size > S3Provider.straightByteCountMax { try await tryAgain() }
+            if payload.size > S3Provider.straightByteCountMax { await tryAgain() }
             let kind: NodeKind = target == nil ? .file : .link
             // What others keep with an object stays with it when its content changes.
             var headers: HTTPHeaders = [:]

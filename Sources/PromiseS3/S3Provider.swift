@@ -60,6 +60,7 @@ package final class S3Provider: Provider, Sendable {
     let finder = DetailsFinder()
     let seenFolders = SeenFolders()
     let acquaintance = Acquaintance()
+    private let probeTroubles = ProbeTroubles()
     let rememberedObjects = RememberedObjects()
     let shared: Mutex<Shared>
     let uploads: UploadJournal
@@ -161,6 +162,7 @@ package final class S3Provider: Provider, Sendable {
     private func meet() async throws(ProviderError) -> Bool {
         let reply = try await firstLook()
         let subject = "\(reply.header("Server") ?? "") \(location.origin)\(location.path(location.prefix))"
+        probeTroubles.forget()
         shared.withLock { ($0.subject, $0.isJustMet) = (subject, true) }
         if let known = remembered, known.subject == subject {
             take(known)
@@ -174,7 +176,17 @@ package final class S3Provider: Provider, Sendable {
     }
 
     private func becomeAcquainted(isPatient: Bool) async throws(ProviderError) {
-        var traits = try await S3Probe(provider: self).run(isPatient: isPatient)
+        let probe = S3Probe(provider: self)
+        var traits: S3Traits
+        do throws(ProviderError) {
+            traits = try await probe.run()
+        } catch {
+            if error.code == .cancelled { throw error }
+            if isPatient, await probeTroubles.isPassing(error, isWell: { await probe.isWell() }) { throw error }
+            traits = S3Probe.guess
+            traits.brokeOff = true
+            logger.warning("it could not be tried what the server does", metadata: ["reason": "\(error.description)"])
+        }
         traits.subject = shared.withLock { $0.subject } ?? ""
         note(traits)
         // What was looked for where this server keeps nothing of the kind was not found.
@@ -194,7 +206,7 @@ package final class S3Provider: Provider, Sendable {
     }
 
     /// What a server does is tried again, when it had trouble or refused to be tried, but not all the time.
-    func tryAgain() async throws(ProviderError) {
+    func tryAgain() async {
         let now = clock.now()
         let guess = shared.withLock { shared -> S3Traits? in
             guard mayProbe, let traits = shared.traits, traits.isGuess else { return nil }
@@ -204,7 +216,8 @@ package final class S3Provider: Provider, Sendable {
             return traits
         }
         guard let guess else { return }
-        var found = try await S3Probe(provider: self).run()
+        // What was found out before holds until the server can be tried.
+        guard var found = try? await S3Probe(provider: self).run() else { return }
         found.subject = guess.subject
         note(found)
     }

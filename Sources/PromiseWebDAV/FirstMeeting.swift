@@ -9,9 +9,6 @@ import Synchronization
 /// How a server is met. That it is there, and what a listing needs, is asked at once, with two requests.
 /// What it does with what is written is tried before something is, or after a moment, with a hundred.
 struct FirstMeeting: Sendable {
-    /// A server in trouble is asked again so often before it is taken as it seems to be.
-    private static let troublesMax = 3
-
     let provider: WebDAVProvider
     private var client: WebDAVClient { provider.client }
 
@@ -62,8 +59,9 @@ struct FirstMeeting: Sendable {
         let subject = "\(reply.header("Server") ?? "") \(levels.joined(separator: ",")) "
             + "\(location.origin)\(location.basePath)"
         let known = known(subject)
+        provider.probeTroubles.forget()
         provider.shared.withLock { shared in
-            (shared.subject, shared.troubleCount) = (subject, 0)
+            shared.subject = subject
             (shared.greetedRoot, shared.greetedQuota) = (root, root)
             if let known { shared.traits = known }
         }
@@ -100,15 +98,17 @@ struct FirstMeeting: Sendable {
     }
 
     private func becomeAcquainted(isPatient: Bool) async throws(ProviderError) {
-        let (subject, known, troubles) = provider.shared.withLock { ($0.subject, $0.traits, $0.troubleCount) }
-        var traits: ServerTraits
+        let (subject, known) = provider.shared.withLock { ($0.subject, $0.traits) }
+        let probe = ServerProbe(provider: provider)
+        var traits = ServerTraits()
         do throws(ProviderError) {
-            traits = try await ServerProbe(provider: provider).run(
-                isPatient: isPatient && troubles < FirstMeeting.troublesMax)
+            traits = try await probe.run()
         } catch {
-            // A line that is down says nothing of the server.
-            if error.code != .offline { provider.shared.withLock { $0.troubleCount += 1 } }
-            throw error
+            if error.code == .cancelled { throw error }
+            if isPatient, await provider.probeTroubles.isPassing(error, isWell: { await probe.isWell() }) { throw error }
+            traits.brokeOff = true
+            provider.logger.warning(
+                "it could not be tried what the server does", metadata: ["reason": "\(error.description)"])
         }
         if traits.isGuess, let known { traits = known }
         traits.subject = subject ?? ""

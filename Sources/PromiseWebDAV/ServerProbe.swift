@@ -16,23 +16,26 @@ struct ServerProbe: Sendable {
 
     init(provider: WebDAVProvider) { self.provider = provider }
 
-    /// Traits of a server where nothing may be written are a guess, and those of one that has passing trouble meanwhile: what
-    /// it does not do now it may do later. Throws when the call was cancelled, and with `isPatient` when there was trouble.
-    func run(isPatient: Bool = false) async throws(ProviderError) -> ServerTraits {
+    /// Traits of a server where nothing may be written are a guess. Throws when the call was cancelled, and when the server had
+    /// trouble: what it does not do now it may do later.
+    func run() async throws(ProviderError) -> ServerTraits {
         do throws(ProviderError) {
             return try await tryEverything()
         } catch {
-            var traits = ServerTraits()
-            switch error.code {
-            case .cancelled: throw error
-            case .refused, .notFound: break
-            default:
-                if isPatient { throw error }
-                traits.brokeOff = true
-                provider.logger.warning(
-                    "it could not be tried what the server does", metadata: ["reason": "\(error.description)"])
-            }
-            return traits
+            guard error.code == .refused || error.code == .notFound else { throw error }
+            return ServerTraits()
+        }
+    }
+
+    /// Whether it shows its root and takes a file, so that trouble is of something else.
+    func isWell() async -> Bool {
+        do throws(ProviderError) {
+            guard try await provider.resource(at: [], isFolder: true).isCollection else { return false }
+            let file = try await provider.uploadPlace()
+            guard try await put("one", file).isSuccess else { return false }
+            return try await exchange(.DELETE, file).isSuccess
+        } catch {
+            return false
         }
     }
 

@@ -27,7 +27,6 @@ package final class WebDAVProvider: Provider, Sendable {
         var subject: String?
         var greetedRoot: ResourceStatus?
         var greetedQuota: ResourceStatus?
-        var troubleCount = 0
         /// Folders that were listed, to be listed again when changes are asked for.
         var folders: Set<ItemIdentifier> = []
         /// Of those, what they gave out when they were listed.
@@ -58,6 +57,7 @@ package final class WebDAVProvider: Provider, Sendable {
     let pool: BlockingPool
     let turns = PathTurns()
     let heldLocks = HeldLocks()
+    let probeTroubles = ProbeTroubles()
     let acquaintance = Acquaintance()
     let givenTags = GivenTags()
     let rememberedObjects = RememberedObjects()

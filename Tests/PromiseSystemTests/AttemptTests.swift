@@ -16,7 +16,7 @@ import Testing
         let gate = Monitor(false)
         let attempt = Attempt { await pool.run { gate.wait { $0 ? 7 : nil } ?? 0 } }
         let time = await elapsed { #expect(await attempt.outcome(within: .milliseconds(50)) == nil) }
-        #expect(time >= .milliseconds(49) && time < .seconds(10))
+        #expect(time >= .milliseconds(49) && time < .seconds(60))
         attempt.cancel()
         #expect(await attempt.outcome(within: .milliseconds(50)) == nil, "cancelling does not interrupt it")
         gate.update { $0 = true }

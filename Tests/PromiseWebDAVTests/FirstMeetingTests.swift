@@ -98,6 +98,41 @@ struct FirstMeetingTests {
         }
     }
 
+    /// After the fourth time it was taken for a server that keeps no properties: modes and times that were set behind a login
+    /// page were not sent afterwards, and another machine never had them.
+    @Test(arguments: ["a login page", "maintenance"]) func nothingIsLearntOfAServerByALoginPage(_ trouble: String) async throws {
+        let hasTrouble = Mutex(true)
+        let answer: @Sendable (ScriptedServer.Request) -> String? = { request in
+            guard hasTrouble.withLock({ $0 }) else { return nil }
+            if trouble == "maintenance" { return request.method == "PUT" ? reply("503 Service Unavailable") : nil }
+            return ["OPTIONS", "HEAD"].contains(request.method) ? nil : reply("200 OK", ["Content-Type: text/html"], "<html>")
+        }
+        hasTrouble.withLock { $0 = false }
+        try await withServer(answer: answer) { met in
+            hasTrouble.withLock { $0 = true }
+            for _ in 0..<6 {
+                await #expect(throws: ProviderError.self) { try await met.create("file") }
+            }
+            hasTrouble.withLock { $0 = false }
+            _ = try await met.create("file")
+            #expect(!met.provider.limitations.contains { $0.contains("trouble") || $0.contains("properties") })
+        }
+    }
+
+    /// One call that never works is no reason to write nothing.
+    @Test func aServerOfWhichOneThingIsAlwaysBrokenIsWrittenToInTheEnd() async throws {
+        let answer: @Sendable (ScriptedServer.Request) -> String? = { request in
+            request.method == "LOCK" ? reply("500 Internal Server Error") : nil
+        }
+        try await withServer(answer: answer) { met in
+            for _ in 0..<3 {
+                await #expect(throws: ProviderError.self) { try await met.create("file") }
+            }
+            _ = try await met.create("file")
+            #expect(met.names.paths.contains("/file"))
+        }
+    }
+
     /// What every machine is to know is looked at at every poll, and was sent each time.
     @Test func aPrivateObjectThatIsTheSameIsNotSentAgain() async throws {
         try await withServer(.none, ["/.promisefs/checks/one": "text"]) { met in
