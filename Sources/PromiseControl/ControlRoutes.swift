@@ -25,6 +25,7 @@ struct ControlRoutes: Sendable {
         router.add(middleware: ProblemReplies())
         router.add(middleware: PeerCheck(grants: service.documents?.grants))
         router.add(middleware: SettledAnswers(service: service))
+        router.get("v1/ping") { _, _ in Response(status: .noContent) }
         router.get("v1/status") { _, _ in jsonResponse(StatusDocument(await service.status())) }
         router.get("v1/items") { request, context in try await information(request, context.principal) }
         router.post("v1/items/fetch") { request, _ in try await fetch(request) }

@@ -17,8 +17,10 @@ public struct MountEntry: Sendable, Equatable {
     public static let promiseType = "fuse.promisefs"
 
     public var isPromiseFS: Bool { type == MountEntry.promiseType }
+    /// Of a PromiseFS mount whose source is another word than its domain's name (`-o fsname=`).
+    var servedDomain: String?
     /// The name of the domain, of a PromiseFS mount.
-    public var domain: String { String(decoding: source, as: UTF8.self) }
+    public var domain: String { servedDomain ?? String(decoding: source, as: UTF8.self) }
     /// Who mounted it (`user_id=` of a FUSE mount); 0 when the table does not say.
     public var user: UInt32 {
         for option in superOptions.split(separator: UInt8(ascii: ",")) {
@@ -29,7 +31,9 @@ public struct MountEntry: Sendable, Equatable {
     }
 
     /// Two users may have domains of one name; one domain may be seen at several places.
-    public func isOfSameDomain(as other: MountEntry) -> Bool { source == other.source && user == other.user }
+    public func isOfSameDomain(as other: MountEntry) -> Bool { domain == other.domain && user == other.user }
+    /// By the name of its domain, or by its source.
+    public func isCalled(_ name: [UInt8]) -> Bool { domain.utf8.elementsEqual(name) || source == name }
 
     /// For people: a name, or the number where nobody has one.
     public var userName: String {
@@ -54,13 +58,15 @@ public struct MountTable: Sendable, Equatable {
         guard let bytes = readWholeFile("/proc/self/mountinfo") else {
             throw PromiseError(.local, "the mount table cannot be read: /proc/self/mountinfo; mount /proc", exitStatus: 1)
         }
-        return MountTable(parsing: bytes)
+        var table = MountTable(parsing: bytes)
+        nameDomains(in: &table.entries)
+        return table
     }
 
     /// One entry a domain, the latest mount first choice. The names of domains are per user.
     public var promiseMounts: [MountEntry] {
         let all = entries.filter(\.isPromiseFS)
-        func key(_ entry: MountEntry) -> [UInt8] { Array("\(entry.user)/".utf8) + entry.source }
+        func key(_ entry: MountEntry) -> [UInt8] { Array("\(entry.user)/\(entry.domain)".utf8) }
         var devices: [[UInt8]: [UInt8]] = [:]
         for entry in all { devices[key(entry)] = entry.device }
         // Of the newest mount of a domain the one of all of it, and bind mounts only where there is no other.

@@ -22,14 +22,18 @@ public final class PromiseClient: Sendable {
     public static func waitForSuccessors() { isPatient.store(true, ordering: .relaxed) }
 
     /// One for the process and never shut down, so that its connections close with the process.
-    private static let http: HTTPClient = {
+    private static let http = connections()
+
+    static func connections() -> HTTPClient {
         var configuration = HTTPClient.Configuration()
         configuration.timeout.connect = .seconds(5)
         configuration.redirectConfiguration = .disallow
         // `reached` tries again, and not for as long.
         configuration.connectionPool.retryConnectionEstablishment = false
+        // Each stream has one for as long as it lives, and nothing else is to wait for that.
+        configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 1024
         return HTTPClient(eventLoopGroup: HTTPClient.defaultEventLoopGroup, configuration: configuration)
-    }()
+    }
 
     public init(socketPath: String, domain: String) {
         self.socketPath = socketPath
@@ -306,24 +310,29 @@ public final class PromiseClient: Sendable {
     func send(
         _ method: String, _ path: String, content: HTTPClientRequest.Body?, deadline: TimeAmount
     ) async throws(PromiseError) -> HTTPClientResponse {
-        let host = PercentCoding.encode(Array(socketPath.utf8)).replacingSlashes()
-        var request = HTTPClientRequest(url: "http+unix://\(host)/\(WireCoding.version)/\(path)")
-        request.method = .init(rawValue: method)
-        // The host of the address is the socket's path, which is no host name.
-        request.headers.add(name: "host", value: "promisefs")
+        var request = request(method, path)
         if let content {
             request.headers.add(name: "content-type", value: method == "PUT" ? "image/png" : "application/json")
             request.body = content
         }
         let ready = request
         let response = try await reached {
-            try await PromiseClient.http.execute(ready, deadline: .now() + deadline)
+            try await whileItAnswers { try await PromiseClient.http.execute(ready, deadline: .now() + deadline) }
         }
         guard response.status.code >= 300 else { return response }
         let reason = try await mapped { Array(try await response.body.collect(upTo: 1 << 20).readableBytesView) }
         if let problem = WireCoding.decode(ProblemDocument.self, from: reason) { throw PromiseError(problem) }
         throw PromiseError(
             .brokenReply, "the daemon of '\(domain)' replied \(response.status.code) without saying why", exitStatus: 1)
+    }
+
+    func request(_ method: String, _ path: String) -> HTTPClientRequest {
+        let host = PercentCoding.encode(Array(socketPath.utf8)).replacingSlashes()
+        var request = HTTPClientRequest(url: "http+unix://\(host)/\(WireCoding.version)/\(path)")
+        request.method = .init(rawValue: method)
+        // The host of the address is the socket's path, which is no host name.
+        request.headers.add(name: "host", value: "promisefs")
+        return request
     }
 
     private func reached(

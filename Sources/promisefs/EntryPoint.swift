@@ -52,6 +52,7 @@ struct PromiseFS: AsyncParsableCommand {
         Output.problemsAreJSON = arguments.prefix { $0 != "--" }.contains("--json")
         if let status = HelpTopics.answer(arguments) { return status }
         if arguments == ["-v"] { return await execute(["--version"]) }
+        if arguments.first == "--json" { return await execute(withJSONBehind: Array(arguments.dropFirst())) }
         // The parser shows its help for whatever has --help behind it.
         if let word = arguments.first, !word.hasPrefix("-"), word != "help", !commandNames.contains(word) {
             return report(ValidationError(""), arguments: arguments)
@@ -67,6 +68,16 @@ struct PromiseFS: AsyncParsableCommand {
         } catch {
             return report(error, arguments: arguments)
         }
+    }
+
+    /// `promisefs --json COMMAND`: it is the command's option.
+    private static func execute(withJSONBehind rest: [String]) async -> Int32 {
+        guard !rest.isEmpty, rest.first != "--json" else {
+            let failure = CommandFailure("say which command; see 'promisefs --help'", exitStatus: ExitStatus.usage)
+            return report(failure, arguments: rest)
+        }
+        let end = rest.firstIndex(of: "--") ?? rest.endIndex
+        return await execute(rest[..<end] + ["--json"] + rest[end...])
     }
 
     /// What the parser cannot say: `-oOPT=VALUE` in one word, as mount(8) takes it, is two words to it; and what follows `--`

@@ -46,7 +46,7 @@ enum Targets {
                 return try Location.of(path.bytes, in: table)
             } catch {
                 // A domain's name is its user's; root may mean somebody else's.
-                let mounts = table.promiseMounts.filter { $0.source == path.bytes }
+                let mounts = table.promiseMounts.filter { $0.isCalled(path.bytes) }
                 let user = geteuid()
                 guard error.kind == .notPromiseFS else { throw error }
                 guard let some = mounts.last else { throw UnmountedDomains.sentence(for: path.bytes) ?? error }

@@ -28,6 +28,28 @@ extension MountSuites {
             }
         }
 
+        /// They waited until the holder had replaced it, most of a minute, or for a day.
+        @Test(.timeLimit(.minutes(2))) func aCommandToAStoppedDaemonSaysSoWithinSeconds() async throws {
+            var options = options
+            options.environment["PROMISEFS_PATIENCE"] = "0"
+            options.prepare = "echo x > \"$C/file\"; mkdir \"$C/folder\"; echo y > \"$C/folder/slow\""
+            try await MountedDomain.with(options) { domain in
+                let daemon = try #require(domain.daemonProcesses().first)
+                try domain.setFaults(["delay=11s", "only=fetchContents"])
+                try await domain.shell(
+                    """
+                    # What takes long goes on as long as the daemon answers.
+                    ls -R "$M" > /dev/null; "$P" fetch "$M/folder/slow"; kill -STOP \(daemon)
+                    silent() { rc=0; timeout 20 "$P" "$@" 2> "$T/$1" || rc=$?; [ $rc = 4 ] && grep -q 'not answer' "$T/$1"; }
+                    all=()
+                    for words in pending sync info evict fetch "sync --wait" "find TRUEPREDICATE"; do
+                        set -- $words; silent $1 "$M" "${@:2}" & all+=($!)
+                    done
+                    for one in "${all[@]}"; do wait $one; done; kill -CONT \(daemon); within 10 '"$P" pending "$M"'
+                    """, seconds: 60)
+            }
+        }
+
         /// Also one that is stopped before it has ever served.
         @Test(.timeLimit(.minutes(2))) func aDaemonThatIsStoppedWhileItStartsIsNoMountThatWaitsForEver() async throws {
             let daemon = """

@@ -24,6 +24,22 @@ extension MountSuites {
             }
         }
 
+        /// It ended with 1, and unmounted by `unmount` alone, "without its daemon".
+        @Test(.timeLimit(.minutes(1))) func aMountWithAnotherSourceOrAClosedStreamIsOneAndIsFound() async throws {
+            try await MountedDomain.with(mounts: false) { domain in
+                try await domain.shell(
+                    """
+                    echo a > "$C/a"
+                    "$P" mount --domain sourced --state-dir "$T/s" -o fsname=/dev/sourced folder:$C "$M" >&-
+                    grep "^/dev/sourced $M fuse.promisefs" /proc/self/mounts
+                    "$P" status "$M" | grep "^sourced on"; "$P" status sourced > /dev/null; "$P" find "$M" a | grep -x "$M/a"
+                    "$P" status --json /dev/sourced | grep '"domain":"sourced"' || [ $? = 1 ]
+                    "$P" unmount --wait sourced | grep "^unmounted\\|nothing" || true; not grep /dev/sourced /proc/self/mounts
+                    not "$P" --json 2> "$T/said"; grep 'say which command' "$T/said"
+                    """, seconds: 40)
+            }
+        }
+
         /// The holder met the soft limit of a shell, and ended "without saying why".
         @Test(.timeLimit(.minutes(1))) func softLimitsOfAShellAreNotTheMounts() async throws {
             try await MountedDomain.with(mounts: false) { domain in

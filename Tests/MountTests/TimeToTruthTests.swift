@@ -61,6 +61,29 @@ extension MountSuites {
             }
         }
 
+        /// It was online, and each read waited half a minute. One file that is answered so for ever is no server's trouble.
+        @Test(.timeLimit(.minutes(3))) func aServerThatAnswersEverythingWronglyIsSaidWithinTenSeconds() async throws {
+            let prepare = "for n in a b c bad; do echo $n > \"$C/$n\"; done"
+            try await mounted(["--poll-interval", "2s"], prepare: prepare) { domain in
+                let result = try await domain.shell(
+                    """
+                    ls "$M"; echo 'status=503 path=/bad' > "$RULES"; cat "$M/bad" 2> /dev/null & reader=$!
+                    for n in 1 2 3 4 5 6 7 8 9 10; do "$P" status "$M" | grep -q online; sleep 1; done
+                    kill $reader; [ "$(cat "$M/a")" = a ]
+                    \(Self.truth)
+                    for status in 503 200 403; do
+                        truth "a server that says $status to everything" "offline|failing" "echo status=$status > $RULES"
+                        "$P" status "$M" | grep "connection.*answers $status\\|login page" || "$P" status "$M"
+                        began=$(date +%s); not cat "$M/b" 2> /dev/null; [ $(( $(date +%s) - began )) -lt 3 ]
+                        rc=0; "$P" sync "$M" 2> "$T/said" || rc=$?; [ $rc = 4 ] || [ $rc = 5 ]
+                        : > "$RULES"; within 20 '"$P" status "$M" | grep -q online'; ls "$M" | grep -c . | grep -qx 4
+                    done
+                    [ "$(cat "$M/b")" = b ]
+                    """, seconds: 120)
+                print(result.output)
+            }
+        }
+
         /// It was as if it were empty, and `sync` ended with 0.
         @Test(.timeLimit(.minutes(3))) func aFolderThatCannotBeListedIsToldEverywhere() async throws {
             let prepare = "mkdir \"$C/locked\" \"$C/open\"; echo x > \"$C/locked/in\"; echo y > \"$C/open/in\""

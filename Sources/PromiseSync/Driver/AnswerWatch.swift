@@ -20,6 +20,8 @@ package final class AnswerWatch: Sendable {
         var isLooking = false
         /// Uptime when it was heard, or somebody wanted to know whether it is there.
         var lastKnown = Duration.zero
+        /// Uptime of the last answer that was of use.
+        var lastGood: Duration?
 
         mutating func forget(before time: Duration) {
             calls = calls.filter { $0.value > time }
@@ -51,10 +53,10 @@ package final class AnswerWatch: Sendable {
         return number
     }
 
-    /// `isHeard`: it has answered, whatever it said; else whoever called has given up.
-    func ended(_ number: UInt64, isHeard: Bool) {
+    /// `isHeard`: it has answered, whatever it said; else whoever called has given up. `isGood`: what was asked for.
+    func ended(_ number: UInt64, isHeard: Bool, isGood: Bool = false) {
         state.withLock { $0.calls[number] = nil }
-        if isHeard { self.isHeard() }
+        if isHeard { self.isHeard(isGood: isGood) }
     }
 
     /// It needed nobody's answer after all.
@@ -66,13 +68,17 @@ package final class AnswerWatch: Sendable {
     }
 
     /// An answer, or bytes of it, came.
-    func isHeard() {
+    func isHeard(isGood: Bool) {
         let now = clock.uptime()
         state.withLock { state in
+            if isGood { state.lastGood = now }
             state.unheardSince = state.calls.isEmpty ? nil : now
             state.lastKnown = now
         }
     }
+
+    /// Uptime of the last answer that was of use; nil: there was none.
+    func lastGood() -> Duration? { state.withLock { $0.lastGood } }
 
     /// Whether nothing has been heard for seconds, as nobody has asked. True only once in a while.
     func isToBeAsked() -> Bool {

@@ -130,7 +130,7 @@ final class Dispatcher: ActionPerformer {
                 if isOwnAnswer(result) {
                     answers.withdrew(call)
                 } else {
-                    answers.ended(call, isHeard: result.isHeard)
+                    answers.ended(call, isHeard: result.isHeard, isGood: result.isGood)
                 }
             }
             mailbox.post(event(result))
@@ -157,7 +157,7 @@ final class Dispatcher: ActionPerformer {
             }
             let outcome = await operation.run(provider, disk)
             progress.ended(operation)
-            answers.ended(call, isHeard: outcome.isHeard)
+            answers.ended(call, isHeard: outcome.isHeard, isGood: outcome.isGood)
             mailbox.post(.told(operation, outcome))
         }
     }
@@ -204,14 +204,14 @@ final class Dispatcher: ActionPerformer {
                     try await provider.enumerateAllItems(in: folder) { items in
                         // One page is stored while the provider makes the next one; it may be
                         // faster, but not by much.
-                        answers.isHeard()
+                        answers.isHeard(isGood: true)
                         await room.add()
                         mailbox.post(page: items, of: number, isFirst, isLast: false) {
                             room.remove()
                         }
                     }
                 }
-                answers.ended(call, isHeard: true)
+                answers.ended(call, isHeard: true, isGood: true)
                 mailbox.post(page: rest, of: number, isFirst, isLast: true) {}
             } catch {
                 answers.ended(call, isHeard: error.code != .cancelled)
@@ -227,6 +227,8 @@ extension Result where Failure == ProviderError {
         if case .failure(let problem) = self { return problem.code != .cancelled }
         return true
     }
+
+    fileprivate var isGood: Bool { if case .success = self { true } else { false } }
 }
 
 extension Mailbox {

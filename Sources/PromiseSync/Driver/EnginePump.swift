@@ -77,7 +77,8 @@ package final class EnginePump {
             observer: observer, content: engine.content,
             fetchProblem: { hydrator.problem(of: $0) },
             lastChange: { .nanoseconds(engine.lastChange.load(ordering: .relaxed)) },
-            silence: { [answers = engine.answers] in answers.silence() })
+            silence: { [answers = engine.answers] in answers.silence() },
+            lastGood: { [answers = engine.answers] in answers.lastGood() })
         return Machine(facts, world)
     }
 

@@ -13,11 +13,17 @@ package final class MachineTranscript {
     private let index: Index
     private var runner: MachineRunner
 
-    private final class Silence: Sendable {
+    private final class Span: Sendable {
         let time = Mutex<Duration?>(nil)
     }
 
-    private let heardNothing = Silence()
+    private let heardNothing = Span()
+    private let goodAnswer = Span()
+    /// Uptime of the last answer that was of use; nil: each moment there is one.
+    package var lastGood: Duration? {
+        get { goodAnswer.time.withLock { $0 } }
+        set { goodAnswer.time.withLock { $0 = newValue } }
+    }
     /// For how long those who wait for the provider have heard nothing.
     package var silence: Duration? {
         get { heardNothing.time.withLock { $0 } }
@@ -35,7 +41,8 @@ package final class MachineTranscript {
         let world = World(
             observer: observer, content: content, fetchProblem: { _ in nil },
             lastChange: { .zero - .seconds(3_600) },
-            silence: { [heardNothing] in heardNothing.time.withLock { $0 } })
+            silence: { [heardNothing] in heardNothing.time.withLock { $0 } },
+            lastGood: { [goodAnswer] in goodAnswer.time.withLock { $0 } ?? .seconds(1_000_000_000) })
         runner = MachineRunner(
             Machine(facts, world), index: index, performer: scribe,
             now: { [scribe] in scribe.moment })

@@ -65,7 +65,7 @@ package final class ProviderDelay: Sendable {
         }
 
         package func bytesCame() {
-            delay.answers?.isHeard()
+            delay.answers?.isHeard(isGood: true)
             if isWaiting.exchange(false, ordering: .relaxed) { delay.note(clock.uptime() - begun, isAlone: isAlone) }
         }
     }

@@ -10,8 +10,49 @@ enum Connecting {
         switch problem.code {
         case .offline: lost(problem.message, &turn)
         case .authenticate: refused(problem.message, &turn)
+        case .retry, .retryAfter, .refused, .permanent: doubt(&turn)
         default: break
         }
+    }
+
+    // MARK: A storage that answers, and nothing of use
+
+    /// So many answers for the root of no use, and no other one of use meanwhile, and it is away.
+    private static let doubtCountMax = 3
+    private static let doubtPause = Duration.seconds(3)
+
+    /// It may be one item's trouble, or the whole storage's, as of a server that says 503 to everything: then its root has
+    /// it, too, and goes on having it.
+    private static func doubt(_ turn: inout Turn) {
+        guard turn.memory.connection.isOnline, turn.memory.connection.doubt == nil else { return }
+        let now = turn.now.uptime
+        if let good = turn.world.lastGood(), now - good < doubtPause { return }
+        turn.remember { $0.connection.doubt = ConnectionMemory.Doubt(since: now) }
+        if !ask(.doubt, &turn) { turn.remember { $0.connection.doubt = nil } }
+    }
+
+    static func doubtAgain(_ turn: inout Turn) {
+        guard isDoubted(turn), ask(.doubt, &turn) else {
+            return turn.remember { $0.connection.doubt = nil }
+        }
+    }
+
+    /// Nothing of use has come since it began.
+    private static func isDoubted(_ turn: Turn) -> Bool {
+        guard turn.memory.connection.isOnline, let doubt = turn.memory.connection.doubt else { return false }
+        return turn.world.lastGood().map { $0 < doubt.since } ?? true
+    }
+
+    private static func isOfNoUse(_ problem: ProviderError, _ turn: inout Turn) {
+        if [.offline, .authenticate].contains(problem.code) { return judge(problem, &turn) }
+        let count = (turn.memory.connection.doubt?.count ?? 0) + 1
+        if isDoubted(turn), count < doubtCountMax, problem.code != .cancelled {
+            turn.remember { $0.connection.doubt?.count = count }
+            return turn.act(.wait(doubtPause, .doubtDue))
+        }
+        turn.remember { $0.connection.doubt = nil }
+        guard isDoubted(turn), count >= doubtCountMax else { return }
+        if problem.code == .refused { refused(problem.message, &turn) } else { lost(problem.message, &turn) }
     }
 
     static func lost(_ message: String, _ turn: inout Turn) {
@@ -35,6 +76,7 @@ enum Connecting {
         turn.remember { memory in
             if memory.connection.isOnline || memory.connection.since == nil { memory.connection.since = now }
             memory.connection.state = state
+            memory.connection.doubt = nil
         }
     }
 
@@ -112,7 +154,7 @@ enum Connecting {
 
     /// What is large may keep the line busy, or a provider that does one thing at a time.
     private static func patience(of call: ConnectionMemory.RootCall, _ turn: Turn) -> Duration {
-        guard call == .watch else { return answerPatience }
+        guard call == .watch || call == .doubt else { return answerPatience }
         let patience = turn.facts.configuration.watchPatience
         return turn.memory.operations.hasLarge ? max(answerPatience, patience) : patience
     }
@@ -138,7 +180,9 @@ enum Connecting {
         turn.remember { $0.connection.rootCalls[number] = nil }
         if let call { isOver(call, &turn) }
         switch result {
-        case .success(let root): try found(root, &turn, transaction)
+        case .success(let root):
+            if call == .doubt { turn.remember { $0.connection.doubt = nil } }
+            try found(root, &turn, transaction)
         case .failure(let problem): if let call { failed(call, problem, &turn) }
         }
     }
@@ -150,7 +194,11 @@ enum Connecting {
         // Others were answered meanwhile.
         let patience = turn.facts.configuration.watchPatience
         // The call itself may be all that was made since.
-        if call == .watch, turn.world.silence().map({ $0 + .seconds(1) < patience }) ?? true { return }
+        if call == .watch || call == .doubt,
+            turn.world.silence().map({ $0 + .seconds(1) < patience }) ?? true
+        {
+            return turn.remember { $0.connection.doubt = nil }
+        }
         // The line that it was made on may be dead.
         turn.act(.cancelRoot(number: number))
         silent(call, &turn)
@@ -167,6 +215,7 @@ enum Connecting {
         case .probe: turn.remember { $0.connection.isProbing = false }
         case .asked: turn.remember { $0.connection.askedCount -= 1 }
         case .watch: turn.remember { $0.connection.isWatching = false }
+        case .doubt: break
         }
     }
 
@@ -182,6 +231,7 @@ enum Connecting {
         case .probe where !turn.memory.connection.isOnline:
             turn.remember { $0.connection.isProbing = false }
             turn.act(.go(.probeLater))
+        case .doubt: isOfNoUse(problem, &turn)
         case .probe, .asked, .watch: judge(problem, &turn)
         }
     }

@@ -75,6 +75,8 @@ package enum Event {
     /// What other machines have moved out of the way has been there for long.
     case asideDue
     case probeLater
+    /// The root is to be asked for again, as no answer is of use.
+    case doubtDue
     /// Those who wait for the provider have heard nothing for seconds.
     case silenceNoticed
     case feedDue(feed: Int)

@@ -33,6 +33,8 @@ struct World {
     let lastChange: @Sendable () -> Duration
     /// For how long those who wait for the provider have heard nothing; nil: nobody waits.
     let silence: @Sendable () -> Duration?
+    /// Uptime of the provider's last answer that was of use; nil: there was none.
+    let lastGood: @Sendable () -> Duration?
 }
 
 /// A name in a folder of the provider.

@@ -32,7 +32,7 @@ struct Machine {
             .listingComplete,
             .listingEnded, .listingLost, .motionEnded:
             try handleListing(event, &turn, transaction)
-        case .rootAnswered, .rootSilent, .silenceNoticed, .probeDue, .probeLater,
+        case .rootAnswered, .rootSilent, .silenceNoticed, .probeDue, .probeLater, .doubtDue,
             .anchorKnown, .changesKnown, .feedFailed, .feedDue,
             .newsKnown,
             .usedDue, .usedKnown, .cameBack, .cameBackTo:
@@ -85,6 +85,7 @@ struct Machine {
         case .silenceNoticed: Connecting.silenceNoticed(&turn)
         case .probeDue: Connecting.probe(&turn)
         case .probeLater: Connecting.probeLaterAgain(&turn)
+        case .doubtDue: Connecting.doubtAgain(&turn)
         case .anchorKnown(let feed, let anchor):
             try Feeding.anchorKnown(feed, anchor, &turn, transaction)
         case .changesKnown(let feed, let page): try Feeding.changed(feed, page, &turn, transaction)

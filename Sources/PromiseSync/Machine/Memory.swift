@@ -37,9 +37,18 @@ struct ConnectionMemory {
     var rootCalls: [Int: RootCall?] = [:]
     var rootCallCount = 0
 
-    /// `watch`: as those who wait for something else hear nothing.
-    enum RootCall { case start, probe, asked, watch }
+    /// `watch`: as those who wait for something else hear nothing. `doubt`: as an answer was of no use.
+    enum RootCall { case start, probe, asked, watch, doubt }
     var isWatching = false
+    /// Whether what is wrong is wrong with the storage as a whole is being found out.
+    var doubt: Doubt?
+
+    struct Doubt {
+        /// Uptime of its beginning.
+        var since: Duration
+        /// Answers for the root that were of no use either.
+        var count = 0
+    }
 
     var isOnline: Bool { state == .online }
     /// Programs may wait for it.

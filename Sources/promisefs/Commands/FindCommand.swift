@@ -73,7 +73,7 @@ struct FindCommand: AsyncParsableCommand {
         var operands = operands
         if areWords, let first = operands.first {
             // The name of a mounted domain is a place.
-            let isPlace = try await Targets.mounts().contains { $0.source == first.bytes }
+            let isPlace = try await Targets.mounts().contains { $0.isCalled(first.bytes) }
             let words = operands.dropFirst(isPlace ? 1 : 0).map(\.bytes).joined(separator: [0x20])
             operands = (isPlace ? [first] : []) + [PathArgument(bytes: Array(words))]
         }
@@ -104,7 +104,12 @@ struct FindCommand: AsyncParsableCommand {
             }
             return await group.reduce(into: []) { $0.append($1) }
         }
-        for failure in results { if let failure { failures.note(failure) } }
+        // What is wrong with the question is said by each domain.
+        var said: [CommandFailure] = []
+        for failure in results.compactMap({ $0 }) where !said.contains(failure) {
+            said.append(failure)
+            failures.note(failure)
+        }
         try failures.finish()
     }
 

@@ -164,6 +164,8 @@ struct MountCommand: AsyncParsableCommand {
         let process = try await Blocking.run { () throws(CommandFailure) in
             try DaemonLauncher.start(plan, forwarded: arguments, isSupervised: isSupervised, first)
         }
+        // It is mounted, whoever hears of it.
+        Output.goesOnWithoutReader()
         report(plan, process)
     }
 

@@ -112,11 +112,21 @@ struct ConfigurationFile: Sendable, Equatable {
         do {
             return try TOMLTable(string: text)
         } catch let error as TOMLParseError {
-            let place = "line \(error.source.begin.line)"
-            throw CommandFailure("\(path), \(place): \(escapedForDisplay(error.description.utf8))", exitStatus: ExitStatus.usage)
+            let line = Int(error.source.begin.line)
+            throw CommandFailure(
+                "\(path), line \(line): \(sentence(error.description, text, line))", exitStatus: ExitStatus.usage)
         } catch {
             throw CommandFailure("\(path) is no TOML: \(error)", exitStatus: ExitStatus.usage)
         }
+    }
+
+    /// The library's own words are about its parsing.
+    private static func sentence(_ words: String, _ text: String, _ number: Int) -> String {
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        let line = number >= 1 && number <= lines.count ? lines[number - 1].trimmed : ""
+        let shown = escapedForDisplay(line.prefix(80).utf8)
+        if words.contains("redefine existing") { return "'\(shown)' gives a second time what is there already" }
+        return "'\(shown)' is no TOML; a text is in quotes and on one line, as in KEY = \"VALUE\", a list in brackets"
     }
 
     /// What comes of one table concerns one domain (nil: all).

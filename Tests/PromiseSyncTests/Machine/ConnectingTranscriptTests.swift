@@ -102,6 +102,62 @@ import Testing
             """)
     }
 
+    private let busy = ProviderError(.retryAfter(.seconds(5)), "the server answers 503 (busy)")
+
+    /// It was online, and each call waited to its own end.
+    @Test func aProviderThatAnswersEverythingWronglyIsAway() throws {
+        let fixture = try MachineFixture()
+        fixture.start(with: [MachineFixture.item("folder", .folder)])
+        let machine = fixture.machine
+        machine.pass(.seconds(10))
+        machine.lastGood = .seconds(1)
+        try fixture.open("folder", 2)
+        machine.answer("list", "busy", .failure(busy))
+        machine.answer("ask for the root", "busy", .failure(busy))
+        machine.pass(.seconds(3))
+        machine.answer("ask for the root", "busy", .failure(busy))
+        machine.pass(.seconds(3))
+        _ = machine.take()
+        machine.answer("ask for the root", "busy", .failure(busy))
+        machine.pass(.seconds(2))
+        machine.answer("ask for the root", "here", .item(MachineFixture.rootItem))
+        fixture.expect(
+            """
+            > ask for the root: busy
+            say: the provider cannot be reached (the server answers 503 (busy))
+            end all fetches: the server answers 503 (busy)
+            > 2 s later
+            ask for the root
+            > ask for the root: here
+            say: the provider is back
+            no longer ask for changes, feed 1
+            ask for the anchor, feed 2
+            list / again, 5
+            """)
+    }
+
+    /// Of one folder, and of a root that alone has no answer of use.
+    @Test func oneItemThatIsAnsweredWronglyMakesNoProviderAway() throws {
+        let fixture = try MachineFixture()
+        fixture.start(with: [MachineFixture.item("folder", .folder)])
+        let machine = fixture.machine
+        machine.pass(.seconds(10))
+        machine.lastGood = .seconds(1)
+        try fixture.open("folder", 2)
+        machine.answer("list", "busy", .failure(busy))
+        machine.answer("ask for the root", "here", .item(MachineFixture.rootItem))
+        try fixture.open("folder", 3)
+        machine.answer("list", "busy", .failure(busy))
+        machine.answer("ask for the root", "busy", .failure(busy))
+        machine.pass(.seconds(3))
+        machine.lastGood = .seconds(19)
+        for _ in 0..<3 {
+            machine.answer("ask for the root", "busy", .failure(busy))
+            machine.pass(.seconds(3))
+        }
+        #expect(!machine.take().contains("cannot be reached"))
+    }
+
     @Test func theFirstAnswerMayTakeItsTime() throws {
         let fixture = try MachineFixture()
         let machine = fixture.machine
