@@ -78,6 +78,20 @@ extension ApplicationService {
         barred.ending?()
     }
 
+    /// A presenter was asked: others wait for its answer about what it may only read for as long as that is due to its launch.
+    func limit(_ number: UInt64, of presenter: PresenterID) {
+        Task { [weak self] in
+            guard let self, !mayWriteWhatShows(presenter) else { return }
+            guard let wait = questions.withLock({ $0.ask(number, of: presenter, now: .now) }) else {
+                _ = base.answered(number, by: presenter, hasFailed: false)
+                return
+            }
+            try? await Task.sleep(for: wait)
+            let late = questions.withLock { $0.end(now: .now) }
+            for (number, presenter) in late { _ = base.answered(number, by: presenter, hasFailed: false) }
+        }
+    }
+
     private func mayHold(_ item: HeldClaims.Item) -> Bool {
         switch item {
         case .name(let name): mayWrite(name)

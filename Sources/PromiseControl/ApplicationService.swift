@@ -9,13 +9,14 @@ import Synchronization
 /// A domain as the socket of one launch has it: what the application was given, by the paths that
 /// its view has, and nothing else. Whatever is not named here is refused.
 ///
-/// **Threads.** As a service's; `presenters` is a leaf.
+/// **Threads.** As a service's; `presenters`, `claims` and `questions` are leaves.
 final class ApplicationService: ControlService {
     let base: any ControlService
     let grants: Grants
     let principal: Principal
     private let presenters = Mutex<[PresenterID: EntryID?]>([:])
     let claims = Mutex(HeldClaims())
+    let questions = Mutex(HeldQuestions())
 
     init(_ base: any ControlService, _ grants: Grants, for principal: Principal) {
         self.base = base
@@ -255,14 +256,21 @@ final class ApplicationService: ControlService {
     ) async throws(Failure) -> (id: PresenterID, node: NodeID) {
         let path = try inMount(path, "presenters.begin")
         try require(.read, try await base.node(at: path), "presenters.begin")
-        let found = try await base.present(path, purpose: purpose.map(own), events: events)
+        let asked = AskedPresenter()
+        let found = try await base.present(path, purpose: purpose.map(own)) { [weak self] event in
+            if case .ask(_, let number, _) = event, let id = asked.ask(number) { self?.limit(number, of: id) }
+            return events(event)
+        }
         let name = try? base.entry(of: found.node, at: path)
         presenters.withLock { $0[found.id] = .some(name) }
+        for number in asked.begin(found.id) { limit(number, of: found.id) }
         return found
     }
 
     func removePresenter(_ id: PresenterID) {
-        if presenters.withLock({ $0.removeValue(forKey: id) }) != nil { base.removePresenter(id) }
+        guard presenters.withLock({ $0.removeValue(forKey: id) }) != nil else { return }
+        base.removePresenter(id)
+        questions.withLock { $0.removed(id, now: .now) }
     }
 
     func answered(_ number: UInt64, by presenter: PresenterID, hasFailed: Bool) -> Bool {
@@ -270,8 +278,17 @@ final class ApplicationService: ControlService {
             _ = grants.refuse(principal, "presenters.answer", "presenter \(presenter.rawValue)")
             return false
         }
+        questions.withLock { $0.answered(number, now: .now) }
         // Who may not write it has nothing to save, and refuses nobody.
         return base.answered(number, by: presenter, hasFailed: hasFailed && name.map(mayWrite) ?? false)
+    }
+
+    /// Not of a name that has gone: another one of the file may be there.
+    func mayWriteWhatShows(_ presenter: PresenterID) -> Bool {
+        guard let name = presenters.withLock({ $0[presenter] }) ?? nil,
+            let node = try? base.currentNode(of: name)
+        else { return false }
+        return (try? grants.allowed(principal, node)) == .readWrite
     }
 
     /// Of what has left its reach it is told no place.
