@@ -196,7 +196,8 @@ extension StateFacts {
     fileprivate func state(isUploading: (NodeID) -> Bool) -> ItemState {
         if isExcluded { return .excluded }
         if isInConflict { return .conflicted }
-        if isUploading(node) { return .uploading }
+        // The operation ends a moment after the commit by which nothing is left to be told.
+        if isPending || isOpenForWriting, isUploading(node) { return .uploading }
         if hasFailed { return .error }
         if isPending || isOpenForWriting { return .modified }
         if kind == .folder { return isPopulated ? .current : .placeholder }
