@@ -65,9 +65,8 @@ package struct ItemFinder {
         }
         var bound = bound
         if let reference { bound = try ItemFinder.bound(of: reference, transaction) }
-        // A backup that an editor has made of a document has its name, but is not the document.
-        if let bound, let entry = try transaction.entry(bound), !entry.isExcluded,
-            entry.conflictsWith == nil, let found = try finding(entry, transaction)
+        if let bound, let entry = try transaction.entry(bound), entry.conflictsWith == nil,
+            try !ItemFinder.isBackup(entry, transaction), let found = try finding(entry, transaction)
         {
             return found
         }
@@ -78,6 +77,13 @@ package struct ItemFinder {
             finding.missing = identifier
         }
         return finding
+    }
+
+    /// What an editor has left of a document has its name here, but is not the document. What was moved into a folder that
+    /// stays on this machine is.
+    package static func isBackup(_ entry: Entry, _ transaction: borrowing Transaction) throws(Failure) -> Bool {
+        guard entry.isExcluded else { return false }
+        return try transaction.entries(of: entry.parent).first?.isExcluded != true
     }
 
     private func finding(

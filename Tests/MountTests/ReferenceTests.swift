@@ -89,6 +89,11 @@ extension MountSuites {
                         not cat "$M/link" 2> /dev/null
                         ref list "$M" --json | grep -q '"state":"replaced"'; rm "$M/link"
                         [ "$(cat "$M/doc")" = another ]
+                        # What is moved into a folder that stays here is not deleted.
+                        mkdir "$M/stays"; setfattr -n user.promisefs.excluded -v true "$M/stays"; ref add "$M/doc" "$M/link"
+                        b=$("$P" bookmark create "$M/doc"); mv "$M/doc" "$M/stays/doc"; "$P" sync --wait "$M"; [ ! -e "$C/doc" ]
+                        [ "$(readlink "$M/link")" = stays/doc ]; [ "$("$P" bookmark resolve "$b")" = "$M/stays/doc" ]
+                        mv "$M/stays/doc" "$M/doc"; [ "$(readlink "$M/link")" = doc ]; rm "$M/link"
                         # An ordinary link says nothing of the kind.
                         ln -s doc "$M/plain"; not why "$M/plain" 2> /dev/null; [ "$(readlink "$M/plain")" = doc ]
                         """)

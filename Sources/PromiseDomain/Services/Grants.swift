@@ -126,9 +126,9 @@ package final class Grants: Sendable {
         var current = entry
         var depth = 0
         while true {
+            let isBackup = try ItemFinder.isBackup(current, transaction)
             let step = GrantStep(
-                entry: current.id, identifier: current.identifier,
-                isDocument: !current.isExcluded && current.conflictsWith == nil)
+                entry: current.id, identifier: current.identifier, isDocument: !isBackup && current.conflictsWith == nil)
             best = max(
                 best,
                 try table.rights(of: application, in: launch, at: step, now: now) {
