@@ -107,6 +107,9 @@ extension MountSuites {
                             s=0; add --name "$name" 2> "$T/said" || s=$?; [ $s = 1 ]; [ ! -e "$M/$name" ]
                         done
                         grep -q 'stays on this machine' "$T/said"
+                        # Its record could not be written: the folder stayed, and the next attempt made another one.
+                        mkdir "$S/containers.json.new"; not add --name Editor 2> /dev/null; [ ! -e "$M/Editor" ]
+                        rmdir "$S/containers.json.new"
                         [ "$(add --name Editor)" = "$M/Editor" ]; "$P" sync --wait "$M"; rmdir "$M/Editor/Documents"
                         [ "$(add)" = "$M/Editor" ]; [ -d "$M/Editor/Documents" ]
                         """)

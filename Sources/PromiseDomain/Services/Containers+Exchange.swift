@@ -176,7 +176,7 @@ extension Containers {
                         record: theirs, entry: nil, isSent: true, wasSent: true)
                 }
             } catch {
-                throw Failure(.corrupted, "the record at the provider cannot be used: \(error)")
+                throw Failure(.corrupted, error.sentence(of: PrivateName.Kind.containers.record(of: key)))
             }
         } else if container?.wasSent == true {
             container = nil

@@ -95,6 +95,7 @@ package final class Containers: Sendable {
         await lookOnce()
         if isOnline { _ = await within(Containers.firstPatience) { await $0.exchange(key) } }
         var container = try await containers()[key]
+        var made: EntryID?
         if let known = container, try await isThere(known, key) {
             let known = try await containers()[key] ?? known
             container = known
@@ -115,8 +116,9 @@ package final class Containers: Sendable {
             fresh.replaced = container?.record.folder
             fresh.record.icon = icon ?? container?.record.icon
             container = fresh
+            made = fresh.entry
         }
-        if let container { try await keep(container, of: key) }
+        if let container { try await keep(container, of: key, made: made) }
         sendSoon()
         return try await standing(key)
     }
